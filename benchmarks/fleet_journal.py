@@ -17,7 +17,7 @@ from pathlib import Path
 
 from deltacli.core.documents import dumps
 from deltacli.core.machine import system_clock
-from deltacli.core.units import DAY_MS
+from deltacli.core.times import DAY_MS
 from deltacli.fleet.running.journal import new_run_id
 from deltacli.fleet.running.run import summarize
 

@@ -21,23 +21,23 @@ from deltacli.api.table import Table
 from deltacli.cli.app import build_app
 from deltacli.cli.command_tree import path_of
 from deltacli.core.errors import (
-    NEEDLESS,
+    OMITTED_OPTIONS,
     SHELL_ONLY,
     DoubleQuoted,
+    LazyText,
     ShellSpelling,
     Spelling,
     UsageError,
-    Worded,
     command,
-    in_backticks,
+    format_sql_name,
     install_command,
     nearest_name,
     nearest_type,
     parameter,
-    spelled,
-    sql_name,
+    quote_identifier,
+    use_spelling,
 )
-from deltacli.core.units import DAY_MS, duration
+from deltacli.core.times import DAY_MS, duration_argument
 
 ROOT = Path(deltacli.__file__).parent
 SHELL, PYTHON = ShellSpelling(), Spelling()
@@ -50,7 +50,7 @@ SHELL, PYTHON = ShellSpelling(), Spelling()
         ("vacuum.mode", "lite", "--mode lite", "`mode='lite'`"),
         ("vacuum.keep_versions", None, "--keep-version", "`keep_versions`"),
         ("vacuum.retention_ms", None, "--retention", "`retention_ms`"),
-        ("vacuum.retention_ms", duration(7 * DAY_MS), "--retention 7d", "`retention_ms=604800000`"),
+        ("vacuum.retention_ms", duration_argument(7 * DAY_MS), "--retention 7d", "`retention_ms=604800000`"),
         ("vacuum.log_entries", False, "--no-log-entries", "`log_entries=False`"),
         ("checkpoint.force", True, "--force", "`force=True`"),
         ("storage_options.token", None, "--storage-option token", "`storage_options['token']`"),
@@ -58,9 +58,9 @@ SHELL, PYTHON = ShellSpelling(), Spelling()
     ],
 )
 def test_a_parameter(name: str, value: object, shell: str, python: str) -> None:
-    with spelled(SHELL):
+    with use_spelling(SHELL):
         in_shell = parameter(name, value)
-    with spelled(PYTHON):
+    with use_spelling(PYTHON):
         in_python = parameter(name, value)
 
     assert (shell, python) == (in_shell, in_python)
@@ -68,11 +68,11 @@ def test_a_parameter(name: str, value: object, shell: str, python: str) -> None:
 
 def test_a_sentence_is_spelled_when_it_is_read() -> None:
     words = ("alter", "default", "COLUMN", "VALUE")
-    sentence = Worded("set another default: {}", partial(command, *words, table="TABLE"))
+    sentence = LazyText("set another default: {}", partial(command, *words, table="TABLE"))
 
-    with spelled(SHELL):
+    with use_spelling(SHELL):
         in_shell = str(sentence)
-    with spelled(PYTHON):
+    with use_spelling(PYTHON):
         in_python = str(sentence)
 
     assert "set another default: deltacli alter TABLE default COLUMN VALUE" == in_shell
@@ -113,16 +113,16 @@ def test_a_command(operation: str, words: list[object], options: dict[str, Any],
     """
     It is empty for callers that have none: a plan is saved, the log printed and tokens are listed in a shell only.
     """
-    with spelled(SHELL):
+    with use_spelling(SHELL):
         in_shell = SHELL.fill(command(operation, *words, **options), "./a b")
-    with spelled(PYTHON):
+    with use_spelling(PYTHON):
         in_python = PYTHON.fill(command(operation, *words, **options), "./a b")
 
     assert (shell, python) == (in_shell, in_python)
 
 
 def test_an_error_from_python_names_the_parameter(tmp_path: Path) -> None:
-    with spelled(PYTHON), pytest.raises(UsageError) as raised:
+    with use_spelling(PYTHON), pytest.raises(UsageError) as raised:
         deltacli.open_table(tmp_path, allow_external=["s3://"])
 
     message, hint = raised.value.message, raised.value.hint
@@ -209,7 +209,7 @@ def test_what_lower_layers_name_are_parameters_of_the_api() -> None:
             if operation == "vacuum":
                 found.append(Table.execute_vacuum)
             known = {name for each in found for name in inspect.signature(each).parameters}
-        shell_only = SHELL_ONLY | NEEDLESS | {"allow_external", "storage_options", "schemas", "table_format"}
+        shell_only = SHELL_ONLY | OMITTED_OPTIONS | {"allow_external", "storage_options", "schemas", "table_format"}
         if not known or names - known - shell_only:
             wrong.append((place, method, names))
 
@@ -233,7 +233,7 @@ def test_what_lower_layers_name_are_parameters_of_the_api() -> None:
     ],
 )
 def test_the_name_of_a_column_in_sql(name: str, literal: str, in_sql: str) -> None:
-    assert (literal, in_sql) == (in_backticks(name), sql_name(name))
+    assert (literal, in_sql) == (quote_identifier(name), format_sql_name(name))
 
 
 def test_letters_in_another_order_are_a_near_name() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltacli.core.machine import is_loopback
+from deltacli.core.hosts import is_loopback
 
 
 @pytest.mark.parametrize(

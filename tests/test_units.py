@@ -11,20 +11,10 @@ from hypothesis import strategies as st
 
 from deltacli.cli.options.declared import corrected_timestamp, parse_timestamp
 from deltacli.core.errors import UsageError
-from deltacli.core.units import (
-    UNITS_MS,
-    Window,
-    format_age,
-    format_duration,
-    format_ranges,
-    format_size,
-    format_timestamp,
-    gaps_in,
-    named_ranges,
-    parse_duration,
-    ranges_of,
-    some_of,
-)
+from deltacli.core.ranges import find_gaps, find_ranges, format_ranges, name_ranges
+from deltacli.core.texts import summarize_names
+from deltacli.core.times import UNITS_MS, DailyWindow, format_age, format_duration, format_timestamp, parse_duration
+from deltacli.core.units import format_size
 from deltacli.spark.source_options import moment as moment_of
 from deltacli.table.api_arguments import VersionEnds
 from tests.support.effort import examples
@@ -177,7 +167,7 @@ def test_ages_are_written_in_the_largest_unit(age_ms: int, text: str) -> None:
 @given(st.sets(st.integers(0, 40)))
 @examples(50)
 def test_ranges_hold_the_numbers_and_no_other(numbers: set[int]) -> None:
-    runs = ranges_of(numbers)
+    runs = find_ranges(numbers)
 
     assert sorted(numbers) == [number for first, last in runs for number in range(first, last + 1)]
     assert all(before[1] + 1 < after[0] for before, after in pairwise(runs))
@@ -186,13 +176,13 @@ def test_ranges_hold_the_numbers_and_no_other(numbers: set[int]) -> None:
 def test_ranges_are_written_short() -> None:
     assert "0-9, 12, 14-20" == format_ranges([12, *range(10), *range(14, 21)])
     assert "none" == format_ranges([])
-    assert ["commit 12", "commits 0-1, 4"] == [named_ranges("commit", numbers) for numbers in ([12], [0, 1, 4])]
+    assert ["commit 12", "commits 0-1, 4"] == [name_ranges("commit", numbers) for numbers in ([12], [0, 1, 4])]
 
 
 @given(st.sets(st.integers(0, 40)), st.integers(0, 20), st.integers(15, 45))
 @examples(50)
 def test_gaps_hold_the_numbers_that_are_missing(numbers: set[int], first: int, last: int) -> None:
-    gaps = gaps_in(numbers, first, last)
+    gaps = find_gaps(numbers, first, last)
 
     assert [n for n in range(first, last + 1) if n not in numbers] == [n for a, b in gaps for n in range(a, b + 1)]
 
@@ -200,17 +190,17 @@ def test_gaps_hold_the_numbers_that_are_missing(numbers: set[int], first: int, l
 def test_of_many_names_some_are_listed_and_the_rest_is_counted() -> None:
     names = [f"c{number}" for number in range(1_003)]
 
-    assert ("c0, c1, c2", "c0; c1 and 1 more") == (some_of(names[:3], 3), some_of(names[:3], 2, "; "))
-    assert ("c0 and 1,002 more", "") == (some_of(names, 1), some_of([], 3))
+    assert ("c0, c1, c2", "c0; c1 and 1 more") == (summarize_names(names[:3], 3), summarize_names(names[:3], 2, "; "))
+    assert ("c0 and 1,002 more", "") == (summarize_names(names, 1), summarize_names([], 3))
 
 
 def test_a_window_of_the_day_may_reach_beyond_midnight() -> None:
-    window, hour = Window.of("22:30 - 06:00"), UNITS_MS["hour"]
+    window, hour = DailyWindow.of("22:30 - 06:00"), UNITS_MS["hour"]
 
-    left = [window.left_ms(DAY_MS + int(at * hour)) / hour for at in (0, 5.75, 6, 12, 22.25, 22.5)]
+    left = [window.remaining_ms(DAY_MS + int(at * hour)) / hour for at in (0, 5.75, 6, 12, 22.25, 22.5)]
 
     assert ([6, 0.25, 0, 0, 0, 7.5], "22:30-06:00") == (left, str(window))
-    assert 24 * hour == Window.of("01:00-01:00").left_ms(hour)
+    assert 24 * hour == DailyWindow.of("01:00-01:00").remaining_ms(hour)
     for text in ("24:00-01:00", "1:00-2:00", "22:00", "22:60-23:00"):
         with pytest.raises(ValueError):
-            Window.of(text)
+            DailyWindow.of(text)

@@ -17,7 +17,7 @@ import typer
 
 from deltacli.cli.app import build_app
 from deltacli.cli.help_page import command_page, group_page
-from deltacli.core.errors import ShellSpelling, spelled
+from deltacli.core.errors import ShellSpelling, use_spelling
 from deltacli.core.release import VERSION
 from deltacli.core.typing import JsonObject
 from deltacli.spark.care.fact_rows import FACTS, TABLE
@@ -28,10 +28,11 @@ from tools.fish_completion import render_fish
 from tools.help_topics import exit_code_rows, render_help_topics, topic_rows
 from tools.known_words import with_known_words
 from tools.man_pages import render_man_pages
-from tools.reference_pages import cell, environment_rows, render_errors_page, render_module_index, render_reference
+from tools.reference_pages import cell, environment_rows, render_errors_page, render_reference
 from tools.rules_page import render_rules_pages, repair_outcomes
 from tools.schemas import render_line_fields, render_schemas
 from tools.screens import render_screens
+from tools.sharing_keys import sharing_key_tables
 from tools.whole_help import render_whole_help
 from tools.zsh_completion import render_zsh
 
@@ -92,7 +93,7 @@ def pinned(text: str) -> str:
     return re.sub(r"(deltacli/deltacli[@:]v?|rev: v)\d+\.\d+\.\d+", rf"\g<1>{VERSION}", text)
 
 
-@spelled(ShellSpelling())
+@use_spelling(ShellSpelling())
 def files() -> dict[str, str]:
     """Return every generated text file with its content, by path."""
     root = read_tree()
@@ -116,9 +117,11 @@ def files() -> dict[str, str]:
         "deltacli/cli/line_fields.json": render_line_fields(json.loads(whole)["commands"]),
         "docs/errors.md": errors,
         "docs/repair.md": fill((ROOT / "docs" / "repair.md").read_text(encoding="utf-8"), {"tried": repair_outcomes()}),
-        "docs/modules.md": render_module_index(ROOT / "deltacli"),
         **{f"docs/{name}": page for name, page in render_rules_pages().items()},
         "docs/scripting.md": scripting,
+        "docs/sharing-recipients.md": fill(
+            (ROOT / "docs" / "sharing-recipients.md").read_text(encoding="utf-8"), sharing_key_tables()
+        ),
         **{name: pinned((ROOT / name).read_text(encoding="utf-8")) for name in PINNED},
         "docs/spark-facts.md": fill((ROOT / "docs" / "spark-facts.md").read_text(encoding="utf-8"), fact_tables()),
         **{f"docs/{name}": page for name, page in render_reference(root, environment).items()},
@@ -151,5 +154,5 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    with spelled(ShellSpelling()):
+    with use_spelling(ShellSpelling()):
         sys.exit(main(sys.argv[1:]))

@@ -100,20 +100,6 @@ OTHER_NAMES: Mapping[str, str] = {
 }
 """Other names of topics."""
 
-TO_DO: Mapping[int, str] = {
-    0: "nothing",
-    1: "read the findings on stdout",
-    2: "correct the command line; the hint has a command to paste",
-    3: "check the path and the version, then run deltacli validate TABLE to see what is damaged",
-    4: "read the reason; the hint names the option that overrides the guard, if that is safe",
-    5: "read what was left, and why; run the same command again, which continues",
-    6: "run the same command again, when fewer writers are active",
-    7: "check network, credentials and permissions with deltacli doctor access TABLE, then run it again",
-    8: "see whether deltacli history TABLE has the commit, before the command is run again",
-    70: "run the command again with -vv, and report the traceback",
-}
-"""Exit code -> what to do."""
-
 GLOSSARY = "glossary.md"
 ERRORS, TO_DO_LABEL = "errors.md", "what to do"
 """The page of the codes of errors, and its column of what to do about each and about each family, such as `alter.*`."""
@@ -235,7 +221,10 @@ def _codes(pages: Mapping[str, str]) -> Iterator[tuple[str, Json]]:
         if code not in rules and not any(label == TO_DO_LABEL for label, _ in entries):
             family = next((one for one in families if fnmatchcase(code, one)), None)
             exits = re.findall(r"\d+", dict(entries).get("exit code", ""))
-            entries += [[TO_DO_LABEL, general[family] if family else TO_DO[int(exits[0])]]] if family or exits else []
+            if family:
+                entries.append([TO_DO_LABEL, general[family]])
+            elif exits:
+                entries.append([TO_DO_LABEL, EXIT_CODES[int(exits[0])].advice])
         entries.sort(key=lambda pair: _ORDER.get(pair[0], 1))
         yield code, {"title": f"{code} is a code of errors, refusals or warnings.", "blocks": [entries]}
 
@@ -254,7 +243,7 @@ def _pair(label: str, text: str) -> list[str]:
 
 def exit_code_rows() -> list[str]:
     """Return the table of exit codes."""
-    rows = [f"| {code} | {text} | {TO_DO[code]} |" for code, text in EXIT_CODES.items()]
+    rows = [f"| {code.number} | {code.meaning} | {code.advice} |" for code in EXIT_CODES.values()]
     signals = "signal N (130: interrupted, 141: the reader closed the pipe, 143: terminated)"
     return [
         "| code | meaning | what to do |",
@@ -270,10 +259,10 @@ def _exit_codes() -> Iterator[tuple[str, Json]]:
     for command, module in COMMANDS.items():
         for code in setting(import_module(module), "EXIT_CODES", command):
             having.setdefault(code, []).append(command)
-    for code, text in EXIT_CODES.items():
+    for code, exit_code in EXIT_CODES.items():
         own = EXITS.get(code, {})
         commands = "" if code == EXIT_FINDINGS or own.keys() == {*having[code]} else listed(having[code])
-        pairs = [["meaning", text], ["what to do", TO_DO[code]], ["commands", commands]]
+        pairs = [["meaning", exit_code.meaning], ["what to do", exit_code.advice], ["commands", commands]]
         pairs += [[f"deltacli {command}", meaning] for command, meaning in own.items()]
         yield f"{code}", {"title": f"Exit code {code}", "blocks": [_filled(pairs)]}
 

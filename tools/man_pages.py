@@ -37,7 +37,8 @@ def _root_page(root: Command, commands: list[Command], environment: Mapping[str,
         lines += [".TP", f"\\fBdeltacli\\-{_text(command.name.replace(' ', '-'))}\\fR(1)", _line(command.summary)]
     lines += [".SH OPTIONS", "These may also stand behind a command, except \\fB\\-\\-version\\fR, which"]
     lines += ["there chooses a version of the table.", *_options(root)]
-    lines += [*_exit_status(EXIT_CODES), *_environment(environment), *_examples(root.help)]
+    meanings = {number: code.meaning for number, code in EXIT_CODES.items()}
+    lines += [*_exit_status(meanings), *_environment(environment), *_examples(root.help)]
     return _end(lines, [_page(command) for command in commands])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +50,7 @@ GUIDES: Mapping[str, str] = {
     "validate": "validate.md",
     "widen-type": "widen-type.md",
 }
-"""Command or group -> where it is explained with examples."""
+"""Command or group -> where it is explained with examples, if it is."""
 
 
 def render_reference(root: Command, environment: Mapping[str, str]) -> dict[str, str]:
@@ -94,10 +93,11 @@ def _rows(command: Command) -> Iterator[str]:
 
 def _page(command: Command, environment: Mapping[str, str]) -> list[str]:
     """Return the page of a command, or of a group with all commands below it."""
-    guide = GUIDES[command.name]
-    title = (DOCS / guide.partition("#")[0]).read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
-    others = "[Global options](../commands.md#global-options) · [All commands](../commands.md)"
-    links = f"With examples: [{title}](../{guide}) · {others}"
+    links = "[Global options](../commands.md#global-options) · [All commands](../commands.md)"
+    guide = GUIDES.get(command.name)
+    if guide is not None:
+        title = (DOCS / guide.partition("#")[0]).read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+        links = f"With examples: [{title}](../{guide}) · {links}"
     if not command.children:
         return [f"# `{_usage(command)}`", "", links, "", *_body(command, environment)]
     lines = [f"# `deltacli {command.name}`", "", command.summary, "", links, ""]
@@ -155,38 +155,6 @@ def environment_rows(environment: Mapping[str, str]) -> list[str]:
         "|---|---|",
         *(f"| `{name}` | {cell(text)} |" for name, text in environment.items()),
     ]
-
-
-_MODULES_HEAD = """# Modules
-
-Each module of deltacli, with the first line of its docstring.
-[Architecture](architecture.md) says how they go together.
-"""
-
-
-def render_module_index(package: Path) -> str:
-    """Return the page: a section for each folder, in the order of their names, with its modules."""
-    return "\n".join([_MODULES_HEAD, *(line for folder in _folders(package) for line in _section(folder, package))])
-
-
-def _folders(package: Path) -> Iterator[Path]:
-    yield package
-    yield from (path.parent for path in sorted(package.rglob("__init__.py")) if path.parent != package)
-
-
-def _section(folder: Path, package: Path) -> Iterator[str]:
-    yield f"## `{folder.relative_to(package.parent)}/`\n"
-    if said := _first_line(folder / "__init__.py"):
-        yield f"{said}\n"
-    modules = [path for path in sorted(folder.glob("*.py")) if path.name != "__init__.py"]
-    yield from (f"- `{path.name}`: {_first_line(path)}" for path in modules)
-    if modules:
-        yield ""
-
-
-def _first_line(module: Path) -> str:
-    said = ast.get_docstring(ast.parse(module.read_text("utf-8"))) or ""
-    return " ".join(said.partition("\n\n")[0].split())
 
 
 # -- the page of error codes -------------------------------------------------------------------------------------------

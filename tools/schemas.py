@@ -10,7 +10,7 @@ from typing import Any
 
 from deltacli.delta.evolution.requests import KINDS
 from deltacli.fleet.policy_file.init_and_check import fleet_file_schema
-from deltacli.sharing.configuration.starting import shares_schema
+from deltacli.sharing.configuration.file_schema import shares_schema
 
 HOME = Path(__file__).resolve().parent.parent / "docs" / "schemas"
 

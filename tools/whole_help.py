@@ -22,7 +22,7 @@ from deltacli.rules.framework.base import CATALOGUE
 from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
 from tools.command_tree import Argument, Command, Option
 from tools.environment import variables_of
-from tools.help_topics import TO_DO, TO_DO_LABEL
+from tools.help_topics import TO_DO_LABEL
 from tools.schemas import HOME, WHOLE
 
 DOCUMENT = "deltacli.help-all"
@@ -48,7 +48,9 @@ def render_whole_help(
     writers = _writers_of_tables(command.name for command in commands)
     documents = _documents()
     lists: dict[str, list[Json]] = {
-        "exitCodes": [{"code": code, "meaning": text, "toDo": TO_DO[code]} for code, text in EXIT_CODES.items()],
+        "exitCodes": [
+            {"code": code.number, "meaning": code.meaning, "toDo": code.advice} for code in EXIT_CODES.values()
+        ],
         "globalOptions": [
             _option(one, _names(pages[""]), environment) for one in commands[0].options if _is_global(one)
         ],
@@ -209,5 +211,5 @@ def _errors(topics: Mapping[str, Any]) -> Iterator[Json]:
                 "code": code,
                 "exit": [int(one) for one in exits],
                 "meaning": said.get("what happened", ""),
-                "wayOut": way_out or TO_DO[int(exits[0])],
+                "wayOut": way_out or EXIT_CODES[int(exits[0])].advice,
             }

@@ -24,7 +24,7 @@ if __package__ in (None, ""):
 
 
 from benchmarks.synthetic import write_table
-from deltacli.sharing.configuration.shares_yaml import Configuration, Settings
+from deltacli.sharing.configuration.settings import Configuration, Settings
 from deltacli.sharing.model import Catalog, Share, SharedSchema, SharedTable
 from deltacli.sharing.protocol.parameters import QueryRequest, parse_capabilities
 from deltacli.sharing.server.exchange import Access, Caller

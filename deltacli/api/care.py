@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Lazy, takes
-from deltacli.core.units import short_repr
+from deltacli.core.short_repr import short_repr
 from deltacli.table.api_arguments import named, optional_version, version_number
 from deltacli.table.handle import TableHandle
 

@@ -1,259 +1,133 @@
-"""Batches of rows: of Parquet files, opened or begun without importing `pyarrow.parquet`; grouped; first ones; pieces.
-
-Importing that module loads all of Arrow's file systems, including TLS, which takes 15 ms of a command that takes 150
-ms. This module calls the underlying compiled reader and writer. If a pyarrow release defines them elsewhere, or opens
-them differently, `pyarrow.parquet` is imported instead.
-"""
+"""Batches of rows: aggregated, limited, and cut into batches of bounded size."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any  # pyarrow has no types
 
 import pyarrow as pa
 
-from deltacli.core.lock_free_property import cached_property
-from deltacli.core.typing import BinaryFile
-
-if TYPE_CHECKING:
-    import pyarrow
-    import pyarrow.parquet
-
-_OPTIONS = {"thrift_string_size_limit": 32 << 20, "thrift_container_size_limit": 1_000_000}
-"""The options of every reader: allocation limits for untrusted footers."""
-
-MAX_FOOTER_BYTES = 64 << 20
-"""Maximum bytes of a footer that `read_footer_bytes` returns."""
-
-BUFFER_BYTES = 128 << 10
-"""Buffer of a column chunk in a near store, which stays in the cache of a processor: a tenth less time than with 1 MiB
-beside other work."""
+_ROWS_PER_PIECE = 32_768
+_BYTES_PER_PIECE = 16 << 20
+"""Text is made of so much at once: hexadecimal and escapes take a multiple of the memory."""
 
 
-class ParquetReader:
-    """One Parquet file of an open `source`, which the caller has to close. Raises pyarrow's own errors.
+def aggregate_rows(table: pa.Table, keys: Sequence[str], wanted: Sequence[tuple[str, str]]) -> pa.Table:
+    """Return one row for each combination of the keys, in the order in which they occur first.
 
-    `metadata` avoids a second read of the footer. Column chunks are read through a buffer of `buffer_size` bytes (0:
-    whole chunks). `pre_buffer` combines reads into few requests. `verify_pages` verifies the checksums of pages.
-    `keeps_memory`, for readers of very many rows, takes memory from an allocator that keeps it for the next batch; the
-    default one returns it to the system, and taking it anew is a tenth of the time. Values of INT96 outside of what
-    `int96_unit` can express wrap around; nanoseconds, Arrow's default, express 1677 to 2262.
-    """
+    This does what `Table.group_by` does, but imports only the compiled part of Acero. Its Python module loads datasets,
+    all of Arrow's file systems and TLS: 60 ms of a command that takes 250 ms. If a pyarrow release defines the nodes
+    elsewhere, the module is imported after all.
 
-    def __init__(
-        self,
-        source: Any,
-        *,
-        metadata: pyarrow.parquet.FileMetaData | None = None,
-        buffer_size: int = 0,
-        pre_buffer: bool = False,
-        verify_pages: bool = False,
-        keeps_memory: bool = False,
-        int96_unit: str = "us",
-    ) -> None:
-        settings: dict[str, Any] = {"metadata": metadata, "buffer_size": buffer_size, "pre_buffer": pre_buffer}
-        settings |= {"page_checksum_verification": verify_pages, "coerce_int96_timestamp_unit": int96_unit}
-        self._reader = _open(source, settings | _OPTIONS, keeps_memory=keeps_memory)
+    Args:
+        table: The rows.
+        keys: The columns to group by.
+        wanted: Pairs of a column and a function: `sum`, `min`, `max` or `count`.
 
-    @property
-    def metadata(self) -> pyarrow.parquet.FileMetaData:
-        """Return the footer."""
-        return self._reader.metadata
-
-    @property
-    def schema_arrow(self) -> pyarrow.Schema:
-        """Return the Arrow schema of the whole file.
-
-        INT96 columns are timestamps without a time zone.
-        """
-        return self._reader.schema_arrow
-
-    @cached_property
-    def int96_paths(self) -> frozenset[tuple[str, ...]]:
-        """Return the leaves of type INT96, each as the names along its path. Their values are instants in UTC."""
-        return self.int96_of(range(len(self.paths)))
-
-    def int96_of(self, leaves: Iterable[int]) -> frozenset[tuple[str, ...]]:
-        """Return `int96_paths` of some leaves."""
-        schema, paths = self.metadata.schema, self.paths
-        return frozenset(tuple(paths[leaf]) for leaf in leaves if schema.column(leaf).physical_type == "INT96")
-
-    @cached_property
-    def paths(self) -> list[list[str]]:
-        """Return the names along the path of each leaf."""
-        found: list[list[str]] = self._reader.column_paths
-        return found
-
-    def read_group(self, group: int) -> pyarrow.Table:
-        """Return all columns of a row group."""
-        return self._reader.read_row_group(group, use_threads=False)
-
-    def read_all(self) -> pyarrow.Table:
-        """Return all rows."""
-        return self._reader.read_all(use_threads=False)
-
-    def read_leaves(self, rows: int, group: int, leaves: Sequence[int]) -> Iterator[pyarrow.RecordBatch]:
-        """Yield the columns of a row group that contain the given leaf indexes, `rows` rows at a time."""
-        batches: Iterator[pyarrow.RecordBatch] = self._reader.iter_batches(rows, [group], leaves, use_threads=False)
-        return batches
-
-    def read_columns(self, rows: int, group: int, columns: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
-        """Yield columns of a row group by name, `rows` rows at a time.
-
-        Names of nested fields are separated by dots. Names that the file does not have are skipped.
-        """
-        return self.read_leaves(rows, group, self.leaves_of(columns))
-
-    def leaves_of(self, columns: Sequence[str]) -> list[int]:
-        """Return the leaf indexes of columns by name, as `read_columns` finds them."""
-        return [*dict.fromkeys(leaf for column in columns for leaf in self._leaves.get(column, ()))]
-
-    @cached_property
-    def _leaves(self) -> dict[str, list[int]]:
-        """Map the name of each column or nested field to its leaf indexes."""
-        leaves: dict[str, list[int]] = {}
-        for leaf, path in enumerate(self.paths):
-            for name in accumulate(path, "{}.{}".format):
-                leaves.setdefault(name, []).append(leaf)
-        return leaves
-
-
-@cache
-def _keeping_pool() -> Any:
-    """Return jemalloc, which makes the memory of a column smaller where it is. Elsewhere, and where `choose_allocator`
-    chose it for a limited address space, that of the C library, which copies the column.
-    """
-    is_limited = pa.default_memory_pool().backend_name == "system"
-    has_it = "jemalloc" in pa.supported_memory_backends()
-    return pa.jemalloc_memory_pool() if has_it and not is_limited else pa.system_memory_pool()
-
-
-def _open(source: Any, settings: dict[str, Any], *, keeps_memory: bool) -> Any:
-    try:
-        from pyarrow._parquet import ParquetReader as Reader
-
-        reader = Reader(_keeping_pool() if keeps_memory else None)
-        reader.open(source, arrow_extensions_enabled=True, **settings)
-    except (ImportError, TypeError):
-        import pyarrow.parquet
-
-        return pyarrow.parquet.ParquetFile(source, **settings).reader
-    return reader
-
-
-_WRITTEN = {"version": "2.6", "data_page_version": "1.0", "use_dictionary": True, "write_statistics": True}
-"""Defaults of `pyarrow.parquet.ParquetWriter`."""
-
-
-def open_writer(sink: Any, schema: pyarrow.Schema, **settings: Any) -> Any:
-    """Return Arrow's compiled writer of a file, which has `write_table`, `close` and then `metadata`. Settings and
-    their defaults are those of `pyarrow.parquet.ParquetWriter`, but the codec has to be given.
-    """
-    try:
-        from pyarrow._parquet import ParquetWriter
-
-        return ParquetWriter(sink, schema, writer_engine_version="V2", **_WRITTEN | settings)
-    except (ImportError, TypeError):
-        import pyarrow.parquet
-
-        opened = pyarrow.parquet.ParquetWriter(sink, schema, **settings)
-        opened.is_open = False  # the caller closes the compiled writer
-        return opened.writer
-
-
-def read_footer_bytes(source: BinaryFile) -> bytes:
-    """Return the footer bytes of a Parquet file that Arrow has opened; empty if the footer exceeds 64 MiB."""
-    source.seek(0, io.SEEK_END)
-    end = source.tell()
-    source.seek(max(end - 8, 0))
-    length = int.from_bytes(source.read(4), "little")
-    if not 0 < length <= min(end - 8, MAX_FOOTER_BYTES):
-        return b""
-    source.seek(end - 8 - length)
-    return bytes(source.read(length))
-
-
-# -- rows of tables and streams ----------------------------------------------------------------------------------------
-
-
-def grouped(table: pyarrow.Table, keys: Sequence[str], wanted: Sequence[tuple[str, str]]) -> pyarrow.Table:
-    """Return a row for each combination of the keys, in the order in which they occur first: the keys, then for each
-    column and function (`sum`, `min`, `max`, `count`) a column like `size_sum`.
-
-    This is `Table.group_by` without importing Acero's module, which loads datasets, all of Arrow's file systems and
-    TLS: 60 ms of a command that takes 250 ms. If a pyarrow release defines the nodes of its engine elsewhere, it is
-    imported instead.
+    Returns:
+        The keys, then a column like `size_sum` for each wanted pair.
     """
     try:
         from pyarrow._acero import AggregateNodeOptions, Declaration, TableSourceNodeOptions
     except ImportError:
         return table.group_by(list(keys), use_threads=False).aggregate(list(wanted))
+
     functions = [([column], f"hash_{function}", None, f"{column}_{function}") for column, function in wanted]
-    nodes = [
-        Declaration("table_source", TableSourceNodeOptions(table)),
-        Declaration("aggregate", AggregateNodeOptions(functions, keys=list(keys))),
-    ]
-    return Declaration.from_sequence(nodes).to_table(use_threads=False)
+    source = Declaration("table_source", TableSourceNodeOptions(table))
+    aggregation = Declaration("aggregate", AggregateNodeOptions(functions, keys=list(keys)))
+    # Threads would mix the order of the groups.
+    return Declaration.from_sequence([source, aggregation]).to_table(use_threads=False)
 
 
-def first_rows(batches: Iterator[pyarrow.RecordBatch], limit: int | None) -> Iterator[pyarrow.RecordBatch]:
-    """Yield the rows up to a limit, all without one; stops reading when it is reached."""
+def limit_rows(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    """Yield the first `limit` rows, or all if it is None. No batch is read that is not needed."""
     if limit is None:
         yield from batches
         return
-    left = limit
-    while left > 0:
+
+    remaining = limit
+    while remaining > 0:
         batch = next(batches, None)
         if batch is None:
             return
-        yield batch.slice(0, min(left, batch.num_rows))
-        left -= batch.num_rows
+        yield batch.slice(0, min(remaining, batch.num_rows))
+        remaining -= batch.num_rows
 
 
-def regrouped(
-    batches: Iterable[pyarrow.RecordBatch], most_rows: int, most_bytes: int | None = None
-) -> Iterator[pyarrow.RecordBatch]:
-    """Yield the rows in batches of so many rows, the last one of fewer, or of about so many bytes; at least one row."""
-    held: list[pyarrow.RecordBatch] = []
-    rows = size = 0
+def rebatch(
+    batches: Iterable[pa.RecordBatch], most_rows: int, most_bytes: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in batches of another size.
 
-    def whole() -> pyarrow.RecordBatch:
-        return pa.Table.from_batches(held).combine_chunks().to_batches()[0]
-
+    Args:
+        batches: Batches of one schema. Empty ones are left out.
+        most_rows: Rows of each batch; the last one may have fewer.
+        most_bytes: About how many bytes a batch may have; None for any number. A batch has at least one row.
+    """
+    pending = _PendingRows(most_rows, most_bytes)
     for batch in batches:
-        each = 0 if most_bytes is None else max(batch.nbytes // max(batch.num_rows, 1), 1)
-        while batch.num_rows:
-            fits = most_rows - rows if most_bytes is None else min(most_rows - rows, (most_bytes - size) // each)
-            part = batch.slice(0, max(fits, 1))
-            batch = batch.slice(part.num_rows)
-            held.append(part)
-            rows, size = rows + part.num_rows, size + part.num_rows * each
-            if rows >= most_rows or (most_bytes is not None and size + each > most_bytes):
-                yield whole()
-                held, rows, size = [], 0, 0
-    if held:
-        yield whole()
+        # All rows of a batch are taken to be of equal size, which is good enough for a limit of memory.
+        row_bytes = 0 if most_bytes is None else max(batch.nbytes // max(batch.num_rows, 1), 1)
+
+        unread = batch
+        while unread.num_rows:
+            part = unread.slice(0, pending.count_fitting_rows(row_bytes))
+            unread = unread.slice(part.num_rows)
+            pending.add(part, row_bytes)
+            if pending.is_full(row_bytes):
+                yield pending.combine()
+                pending = _PendingRows(most_rows, most_bytes)
+
+    if pending.row_count:
+        yield pending.combine()
 
 
-_ROWS_PER_PIECE = 32_768
-_BYTES_PER_PIECE = 16 << 20
-"""Text is made of so much at once; hexadecimal and escapes take a multiple of it."""
-
-
-def pieces(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-    """Yield the rows in pieces of bounded size."""
+def split_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in pieces of at most 32,768 rows and about 16 MiB, without copying them."""
     for batch in batches:
+        # By rows first: halving a batch of millions of rows would measure the same bytes twenty times.
         for start in range(0, batch.num_rows, _ROWS_PER_PIECE):
-            yield from _halves(batch.slice(start, _ROWS_PER_PIECE))
+            yield from _halve_until_small(batch.slice(start, _ROWS_PER_PIECE))
 
 
-def _halves(piece: pyarrow.RecordBatch) -> Iterator[pyarrow.RecordBatch]:
+class _PendingRows:
+    """The parts of the batch that `rebatch` yields next."""
+
+    def __init__(self, most_rows: int, most_bytes: int | None) -> None:
+        self._most_rows = most_rows
+        self._most_bytes = most_bytes
+        self._parts: list[pa.RecordBatch] = []
+        self._size_bytes = 0
+        self.row_count = 0
+
+    def count_fitting_rows(self, row_bytes: int) -> int:
+        """Return how many more rows of this size fit; at least one, however large it is."""
+        fitting = self._most_rows - self.row_count
+        if self._most_bytes is not None:
+            fitting = min(fitting, (self._most_bytes - self._size_bytes) // row_bytes)
+        return max(fitting, 1)
+
+    def add(self, part: pa.RecordBatch, row_bytes: int) -> None:
+        """Add rows of about this size."""
+        self._parts.append(part)
+        self.row_count += part.num_rows
+        self._size_bytes += part.num_rows * row_bytes
+
+    def is_full(self, row_bytes: int) -> bool:
+        """Return True if no more row of this size fits."""
+        if self.row_count >= self._most_rows:
+            return True
+        return self._most_bytes is not None and self._size_bytes + row_bytes > self._most_bytes
+
+    def combine(self) -> pa.RecordBatch:
+        """Return all rows as one batch."""
+        return pa.Table.from_batches(self._parts).combine_chunks().to_batches()[0]
+
+
+def _halve_until_small(piece: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in pieces of about `_BYTES_PER_PIECE`, or of one row."""
     if piece.num_rows <= 1 or piece.nbytes <= _BYTES_PER_PIECE:
         yield piece
         return
     middle = piece.num_rows // 2
-    yield from _halves(piece.slice(0, middle))
-    yield from _halves(piece.slice(middle))
+    yield from _halve_until_small(piece.slice(0, middle))
+    yield from _halve_until_small(piece.slice(middle))

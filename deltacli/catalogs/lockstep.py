@@ -94,7 +94,7 @@ def require_takes_commits(table: CatalogTable) -> None:
     if table.is_managed and not table.takes_commits:
         raise Refused(
             "the catalog of the table is too old to take commits, so it can only be read",
-            said_first=NOTHING_CHANGED,
+            preamble=NOTHING_CHANGED,
             code="catalog.read-only",
             facts={"needed": "Unity Catalog 0.5 or newer, with /delta/v1"},
         )
@@ -128,7 +128,7 @@ def require_no_other_table(properties: Mapping[str, str], version: int, uuid: st
 def _other_table(what: str, version: int, named: str, uuid: str) -> Refused:
     return Refused(
         f"version {version} {what}, and the name in the catalog is that of table {uuid}",
-        said_first=NOTHING_CHANGED,
+        preamble=NOTHING_CHANGED,
         code="catalog.diverged",
         facts={"property": TABLE_IDS[0], "log": named, "catalog": uuid},
         hint=command("catalog status"),
@@ -142,7 +142,7 @@ def require_managed(protocol: Protocol, properties: Mapping[str, str], version: 
         instead = f"has the feature {PREVIEW} instead of" if PREVIEW in needed else "does not have the feature"
         raise Refused(
             f"version {version} {instead} {MANAGED}, which commits through a catalog require",
-            said_first=NOTHING_CHANGED,
+            preamble=NOTHING_CHANGED,
             code="catalog.managed",
             facts={"writerFeatures": ", ".join(protocol.writer_features or ())},
             hint=command("catalog status"),
@@ -258,4 +258,4 @@ def _domain(name: str, action: Action) -> JsonObject:
 
 
 def _refused(message: str, code: str) -> Refused:
-    return Refused(message, said_first=NOTHING_CHANGED, code=code, hint=command("catalog status"))
+    return Refused(message, preamble=NOTHING_CHANGED, code=code, hint=command("catalog status"))

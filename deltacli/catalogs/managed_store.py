@@ -38,8 +38,8 @@ from deltacli.catalogs.ratified import (
 from deltacli.catalogs.ratifying import Content, Ratification, content_of, publish_after_commit, require_permission
 from deltacli.core import errors
 from deltacli.core.machine import MACHINE, Machine
+from deltacli.core.ranges import name_ranges
 from deltacli.core.typing import BinaryFile
-from deltacli.core.units import named_ranges
 from deltacli.delta.log import segment
 from deltacli.delta.protocol.features import Protocol, require_committable
 from deltacli.storage.base import (
@@ -177,7 +177,7 @@ class ManagedStore:
         if feature in REQUIRED:
             raise errors.Refused(
                 f"the feature {feature} cannot be dropped as long as a catalog manages the table",
-                said_first=errors.NOTHING_CHANGED,
+                preamble=errors.NOTHING_CHANGED,
                 code="catalog.feature",
             )
 
@@ -193,7 +193,7 @@ class ManagedStore:
         """Raise Refused for an operation that decides about the log itself."""
         raise errors.Refused(
             f"{what} does not work on a table that a catalog manages: the catalog decides which commits its log has",
-            said_first=errors.NOTHING_CHANGED,
+            preamble=errors.NOTHING_CHANGED,
             code="catalog.managed",
             hint=errors.command("catalog status"),
         )
@@ -459,7 +459,7 @@ class ManagedStore:
         unknown = sorted(version for version in self.log.beyond if version > latest)
         if unknown:
             raise errors.Refused(
-                f"the catalog does not know {named_ranges('version', unknown)}, which the log has: nothing is deleted "
+                f"the catalog does not know {name_ranges('version', unknown)}, which the log has: nothing is deleted "
                 "as long as their files may be needed",
                 code=DIVERGED,
                 facts={"version": str(unknown[0])},
@@ -483,7 +483,7 @@ class ManagedStore:
         if found.newest in view.commits:
             done = publish(self.log, self.inner, view, up_to=found.newest)
             if new := sorted({*done.published} - {*done.there}):
-                self.log.note(f"published {named_ranges('version', new)} first: the new {found.kind} stands on them")
+                self.log.note(f"published {name_ranges('version', new)} first: the new {found.kind} stands on them")
         elif not is_published(self.inner, found.newest):
             raise errors.Refused(
                 f"version {found.newest} is not published, and a {found.kind} must not be written before it is",

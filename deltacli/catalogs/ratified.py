@@ -12,7 +12,7 @@ from typing import NamedTuple
 from deltacli.catalogs.base import Catalog, CatalogTable, Maintenance, Ratified, invalid
 from deltacli.core.errors import NOTHING_CHANGED, CatalogNameUnknown, LogIncomplete, Refused, command
 from deltacli.core.machine import MACHINE, Machine
-from deltacli.core.units import named_ranges
+from deltacli.core.ranges import name_ranges
 from deltacli.delta.log import segment
 from deltacli.storage.base import RETRY_BUDGET, FileStat
 
@@ -134,7 +134,7 @@ class RatifiedLog:
         except CatalogNameUnknown as fault:
             self.ended = Refused(
                 f"{self.uri} was dropped or renamed: {fault.message}",
-                said_first=NOTHING_CHANGED,
+                preamble=NOTHING_CHANGED,
                 code="plan.other-table",
                 facts=fault.facts,
                 hint=fault.hint,
@@ -150,14 +150,14 @@ class RatifiedLog:
         if table.uuid != own.uuid:
             self.ended = Refused(
                 f"{own.name} is another table by now",
-                said_first=NOTHING_CHANGED,
+                preamble=NOTHING_CHANGED,
                 code="plan.other-table",
                 facts={"opened": f"table {own.uuid}", "found": f"table {table.uuid}"},
             )
         elif not table.is_managed:
             self.ended = Refused(
                 f"{own.name} is no longer managed by the catalog, and what it staged may be lost",
-                said_first=NOTHING_CHANGED,
+                preamble=NOTHING_CHANGED,
                 code="catalog.managed",
                 facts={"opened with": "the feature catalogManaged", "found": "a table without it"},
                 hint=command("catalog status"),
@@ -184,7 +184,7 @@ class RatifiedLog:
         if not new:
             return
         self._noted_beyond.update(new)
-        published = f"{named_ranges('version', new)} {'is' if len(new) == 1 else 'are'} published"
+        published = f"{name_ranges('version', new)} {'is' if len(new) == 1 else 'are'} published"
         self.note(
             f"{published}, but the catalog has version {self.view.latest} as the latest: left out (catalog status)"
         )
@@ -304,7 +304,7 @@ def missing_permission(view: View, needed: Maintenance, what: str) -> Refused:
     named = "nothing: the catalog names no maintenance" if allowed is None else ", ".join(sorted(allowed)) or "nothing"
     return Refused(
         f"the catalog does not permit clients to {what}: {needed} is missing",
-        said_first=NOTHING_CHANGED,
+        preamble=NOTHING_CHANGED,
         code="catalog.permission",
         facts={"needed": str(needed), "permitted": named},
         hint=command("catalog status"),

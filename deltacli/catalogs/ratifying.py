@@ -16,7 +16,7 @@ from deltacli.catalogs.lockstep import unmet_contract, updates_of
 from deltacli.catalogs.publishing import UNREPORTED, publish
 from deltacli.catalogs.ratified import DIVERGED, RatifiedLog, missing_permission, staged_path
 from deltacli.core import errors
-from deltacli.core.units import format_ranges
+from deltacli.core.ranges import format_ranges
 from deltacli.delta.log.actions import Action, read_actions
 from deltacli.delta.log.segment import commit_name
 from deltacli.storage.outcomes import Created, Creation, Existed, Unknown
@@ -132,7 +132,7 @@ class Ratification:
         if latest != self._version - 1 or self._version == 0:
             raise errors.Refused(
                 f"version {self._version} cannot follow version {latest}, which the catalog has as the latest",
-                said_first=errors.NOTHING_CHANGED,
+                preamble=errors.NOTHING_CHANGED,
                 code="plan.newer",
                 hint=errors.command("catalog status"),
             )
@@ -150,7 +150,7 @@ class Ratification:
         if before is not None and content.timestamp_ms <= before.timestamp_ms:
             raise errors.Refused(
                 f"version {self._version} would not be later than version {before.version}",
-                said_first=errors.NOTHING_CHANGED,
+                preamble=errors.NOTHING_CHANGED,
                 code="ict.not-increasing",
                 facts={"before": str(before.timestamp_ms), "now": str(content.timestamp_ms)},
             )
@@ -242,7 +242,7 @@ class Ratification:
         """Return the error for a commit that the catalog does not take."""
         refusal = errors.Refused(
             f"the catalog refuses the commit: {said}",
-            said_first=errors.NOTHING_CHANGED,
+            preamble=errors.NOTHING_CHANGED,
             code="catalog.refused",
             facts={"staged": self.path},
             hint=errors.command("catalog status"),
@@ -312,7 +312,7 @@ def require_permission(log: RatifiedLog, needed: Maintenance, what: str, *, asks
 def _diverged(why: str, version: int) -> errors.Refused:
     return errors.Refused(
         why,
-        said_first=errors.NOTHING_CHANGED,
+        preamble=errors.NOTHING_CHANGED,
         code=DIVERGED,
         facts={"version": str(version)},
         hint=errors.command("catalog status"),

@@ -14,7 +14,8 @@ from enum import Flag, auto
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refusal, Refused, command
-from deltacli.core.units import CLOCK_SKEW_MS, format_size, format_timestamp
+from deltacli.core.times import CLOCK_SKEW_MS, format_timestamp
+from deltacli.core.units import format_size
 from deltacli.delta.log.segment import (
     BEYOND_LOG,
     LOG_DIRECTORY,
@@ -210,7 +211,7 @@ def require_still_newest(storage: ReadStorage, past: LogFile) -> None:
     raise Refused(
         f"commits after version {newest} seem to be lost: a commit, a checkpoint, a checksum or a log compaction "
         f"of version {told} came since this was planned",
-        said_first=NOTHING_CHANGED,
+        preamble=NOTHING_CHANGED,
         code=TOO_OLD,
         facts={"file": f"{LOG_DIRECTORY}/*{told:020d}*"},
         hint=command("validate", level="log"),
@@ -240,7 +241,7 @@ def require_same(basis: Basis, listing: LogListing) -> None:
     if basis.version < 0 <= listing.newest_version:
         raise Refused(
             f"the log has version {listing.newest_version} by now, and had none when this was planned",
-            said_first=NOTHING_CHANGED,
+            preamble=NOTHING_CHANGED,
             code=OTHER_PAST,
             facts={"why": "another writer created the table, or restores it"},
             hint=command("history", limit=10),
@@ -248,7 +249,7 @@ def require_same(basis: Basis, listing: LogListing) -> None:
     if listing.newest_version < basis.version:
         raise Refused(
             f"this was planned on version {basis.version}, but the newest is now {listing.newest_version}",
-            said_first=NOTHING_CHANGED,
+            preamble=NOTHING_CHANGED,
             code=NEWER,
             facts={"why": "the log was rolled back, or the table was replaced"},
             hint=command("history", limit=10),
@@ -264,7 +265,7 @@ def require_same(basis: Basis, listing: LogListing) -> None:
     if not listing.can_follow(basis.version):
         raise Refused(
             f"commits after version {basis.version}, on which this was planned, are no longer in the log",
-            said_first=NOTHING_CHANGED,
+            preamble=NOTHING_CHANGED,
             code=TOO_OLD,
             facts={"newest": f"version {listing.newest_version}"},
             hint=command("history", limit=10),
@@ -332,7 +333,7 @@ def require_clock(table: TableHandle, now_ms: int, past: LogFile | None) -> None
             raise Refused(
                 f"the clock is {format_timestamp(is_at)}, behind "
                 f"{'the plan' if what == 'planned at' else 'the newest commit'}",
-                said_first=NOTHING_CHANGED,
+                preamble=NOTHING_CHANGED,
                 code=CLOCK,
                 facts={what: format_timestamp(now_ms if what == "planned at" else newest_ms)},
                 hint="date -u",
@@ -361,7 +362,7 @@ def other_content(name: str) -> Refused:
 def _other_past(name: str, facts: Mapping[str, str]) -> Refused:
     return Refused(
         f"{name} was replaced after this was planned, so the log has another past",
-        said_first=NOTHING_CHANGED,
+        preamble=NOTHING_CHANGED,
         code=OTHER_PAST,
         facts=facts,
         hint=command("history", limit=10),
@@ -371,7 +372,7 @@ def _other_past(name: str, facts: Mapping[str, str]) -> Refused:
 def _is_gone(name: str) -> Refused:
     return Refused(
         f"{name}, on which this was planned, is no longer in the log",
-        said_first=NOTHING_CHANGED,
+        preamble=NOTHING_CHANGED,
         code=OTHER_PAST,
         facts={"planned on": f"version {parse_log_path(name).version}"},
         hint=command("history", limit=10),

@@ -348,7 +348,7 @@ def _not_agreed(agreed: Plan, plan: Plan) -> errors.ConflictLost:
     facts |= {f"now {number}": text for number, text in enumerate(after[:_NAMED], 1)}
     return errors.ConflictLost(
         "another writer has changed the table, and the change would now do something else",
-        said_first=errors.NOTHING_CHANGED,
+        preamble=errors.NOTHING_CHANGED,
         facts=facts,
         hint=errors.command("history", limit=10),
     )
@@ -460,7 +460,7 @@ def carry_out(
         raise
     except errors.DeltacliError as error:
         if gate.has_begun and gate.unreached is not None:
-            error.message, error.hint = f"{gate.unreached[0]}: {error.without_outcome}", gate.unreached[1]
+            error.message, error.hint = f"{gate.unreached[0]}: {error.message_without_outcome}", gate.unreached[1]
         gate.follow_up(looks=looks and gate.has_begun)
         cause = _cause(gate.store, error)
         if gate.has_begun:

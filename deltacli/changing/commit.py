@@ -34,6 +34,7 @@ from deltacli.changing.basis import (
 from deltacli.core import errors
 from deltacli.core.machine import Machine
 from deltacli.core.release import VERSION
+from deltacli.core.texts import build_text_error
 from deltacli.core.typing import BinaryFile
 from deltacli.delta.log.actions import NO_METADATA, require_free
 from deltacli.delta.log.commit_content import (
@@ -84,7 +85,7 @@ def require_text(new: Mapping[str, object], before: object) -> None:
             return  # nested too deeply to be written at all, which the encoder refuses
         for place, text in texts:
             if not known.issuperset(_halves(text)):
-                raise errors.not_text(text, f"{place} is not text: it holds half a character") from None
+                raise build_text_error(text, f"{place} is not text: it holds half a character") from None
 
 
 def _schema_of(metadata: object) -> object:

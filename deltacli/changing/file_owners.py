@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 
 from deltacli.changing.clone_notes import CloneNote, WrittenNote
 from deltacli.core import errors
+from deltacli.core.texts import summarize_names
 from deltacli.core.typing import ArrowArray, RecordBatch
-from deltacli.core.units import some_of
 from deltacli.delta.data_files import unique_id_column
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.paths.keys import PathKeys
@@ -168,8 +168,8 @@ def find_file_owners(table: TableHandle, directories: Collection[str], address: 
             notable.append(storage)
     if unowned:
         warnings.append(
-            f"no Delta table was found around {some_of(unowned, _MOST_NAMED)}, which has files of {address}: nothing "
-            "protects them there"
+            f"no Delta table was found around {summarize_names(unowned, _MOST_NAMED)}, which has files of {address}: "
+            "nothing protects them there"
         )
     return FileOwners(tuple(notable), tuple(dict.fromkeys(warnings)))
 

@@ -144,7 +144,7 @@ class Failures:
         if self.denial is not None and not has_deleted and self.denied >= self.count:
             message = f"nothing was deleted: no permission to delete {plural(self.count, 'file')}"
             refused = PermissionRefused(message, facts=facts, hint=self.denial.hint)
-            refused.place = self.denial.place
+            refused.denied_path = self.denial.denied_path
             refused.__cause__ = self.denial
             return refused
         return Shortfall(code, f"{plural(self.count, what)}{where} could not be deleted", facts, hint)

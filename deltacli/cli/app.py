@@ -63,19 +63,13 @@ from deltacli.cli.terminal.library_messages import mute_libraries
 from deltacli.cli.terminal.signals import Interrupted, PagerQuitError, raise_on_signals
 from deltacli.cli.terminal.stderr import close_live_line, write_message
 from deltacli.core import errors, tempfiles
-from deltacli.core.machine import (
-    Clock,
-    choose_allocator,
-    exhausted_by,
-    fixed_clock,
-    is_exhaustion,
-    require_room,
-    system_clock,
-)
+from deltacli.core.machine import Clock, fixed_clock, system_clock
+from deltacli.core.memory import build_memory_error, choose_allocator, is_out_of_memory, require_minimum_memory
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.request_fields import Option
+from deltacli.core.texts import require_word, summarize_names
 from deltacli.core.typing import JsonObject, Toml
-from deltacli.core.units import require_number, require_word, some_of
+from deltacli.core.units import require_number
 
 if TYPE_CHECKING:
     import typer
@@ -301,7 +295,7 @@ def _note_unknown_ending(run: Run, formats: type[StrEnum]) -> None:
                 f"--output {run.output}: {ending} chooses no format",
                 code="usage.output",
                 facts={"did you mean": name + near, "for text": "--format table"},
-            ).meaning(name + ending, name + near)
+            ).suggest_as_fact(name + ending, name + near)
         run.note(f"note: {ending} chooses no format, so {run.output} is text; endings that do: {', '.join(known)}")
 
 
@@ -500,7 +494,7 @@ def run(argv: Sequence[str]) -> int:
         register_typed_secrets(arguments)
     choose_allocator()
     try:
-        with raise_on_signals(), mute_libraries(), errors.spelled(errors.ShellSpelling()):
+        with raise_on_signals(), mute_libraries(), errors.use_spelling(errors.ShellSpelling()):
             try:
                 return _run_in(directories, arguments)
             except Interrupted as interruption:
@@ -543,7 +537,7 @@ def _run(arguments: Sequence[str]) -> int:
     asks_for_help = set(arguments) <= set(ASK_FOR_HELP)
     try:
         if command_tree.is_command(path) and path not in _NEEDS_LITTLE and not set(arguments) & set(ASK_FOR_HELP):
-            require_room()
+            require_minimum_memory()
         if not path and arguments[-1] in ASK_FOR_HELP and not arguments[0].startswith("-"):
             from deltacli.cli.help_topics import explain_word
 
@@ -584,8 +578,8 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _report_unexpected(error: Exception, arguments: Sequence[str]) -> int:
-    if is_exhaustion(error):
-        report_error(exhausted_by(error), arguments, _table_of(arguments))
+    if is_out_of_memory(error):
+        report_error(build_memory_error(error), arguments, _table_of(arguments))
         return errors.MemoryExhausted.exit_code
     if not isinstance(error, OSError):
         _report_bug(error, arguments)
@@ -609,9 +603,9 @@ def _report_unexpected(error: Exception, arguments: Sequence[str]) -> int:
 def _of_memory(error: errors.DeltacliError) -> errors.DeltacliError | None:
     """Return the MemoryError among the causes of a fault, or None: code that reads damaged files may wrap it."""
     cause = error.__cause__ if error.exit_code == errors.Unreadable.exit_code else None
-    while cause is not None and not is_exhaustion(cause):
+    while cause is not None and not is_out_of_memory(cause):
         cause = cause.__cause__
-    return None if cause is None else exhausted_by(cause)
+    return None if cause is None else build_memory_error(cause)
 
 
 def _report_interruption(interruption: Interrupted, arguments: Sequence[str]) -> None:
@@ -620,7 +614,7 @@ def _report_interruption(interruption: Interrupted, arguments: Sequence[str]) ->
             interruption.outcome = "the change was probably made; run the same command again to see what is left"
         elif written := list(dict.fromkeys(name for name, is_there in invocation.outputs if is_there())):
             verb = "was" if len(written) == 1 else "were"
-            interruption.outcome = f"{some_of(written, 3)} {verb} written completely"
+            interruption.outcome = f"{summarize_names(written, 3)} {verb} written completely"
     if not wants_json(arguments):
         write_message(escape_control(interruption.message))
         return

@@ -27,10 +27,10 @@ from deltacli.cli.terminal.suggested_commands import (
 )
 from deltacli.core import errors
 from deltacli.core.documents import dumps
-from deltacli.core.errors import fill_hint, quoted_table
-from deltacli.core.machine import exhausted_by, is_exhaustion
+from deltacli.core.errors import fill_hint, quote_table
+from deltacli.core.memory import build_memory_error, is_out_of_memory
+from deltacli.core.texts import cut_middle
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import without_middle
 from deltacli.storage.secrets import without_secrets
 
 _BY_ENGINE = {"instead": "an engine copies the rows: CREATE TABLE … AS SELECT"}
@@ -77,14 +77,14 @@ def without_avro(area: str) -> str:
 def _instead_of(arguments: Sequence[str], table: str | None) -> Mapping[str, str]:
     """Return what does the work of a command line on a Paimon table; none for commands that work on both formats."""
     found = INSTEAD.get(" ".join(path_of(arguments)), {})
-    name = None if table is None else quoted_table(table)
+    name = None if table is None else quote_table(table)
     return found if name is None else {key: value.replace("TABLE", name) for key, value in found.items()}
 
 
 def report_error(error: errors.DeltacliError, arguments: Sequence[str], table: str | None) -> JsonObject:
     """Write an error on stderr, as text or a JSON object, and return it. `table` is as the user wrote it."""
-    error.said_first, error.reason = map(without_middle, (error.said_first, error.reason))
-    error.facts = {name: without_middle(value) for name, value in error.facts.items()}
+    error.preamble, error.reason = map(cut_middle, (error.preamble, error.reason))
+    error.facts = {name: cut_middle(value) for name, value in error.facts.items()}
     table = _subject(error, arguments, table)
     _note_conversion(error, arguments, table)
     if error.code == "usage.config":
@@ -121,13 +121,13 @@ def report_error(error: errors.DeltacliError, arguments: Sequence[str], table: s
     if wants_json(arguments):
         write_json_message(dumps(document))
     else:
-        message = error.without_outcome if "--dry-run" in arguments else error.message
+        message = error.message_without_outcome if "--dry-run" in arguments else error.message
         if hint and hint == error.facts.get("fix"):
             del error.facts["fix"]
         width = max((len(name) for name in error.facts), default=0)
         is_of_words = error.exit_code == errors.UsageError.exit_code and error.code not in _OF_TABLES
         is_named = not table or is_of_words or message.startswith((f"{table} ", f"{table}: "))
-        subject = "" if is_named or not table else f"{without_middle(table)}: "
+        subject = "" if is_named or not table else f"{cut_middle(table)}: "
         write_message(escape_control(f"error: {subject}{message}"))
         for name, value in error.facts.items():
             write_message(escape_control(f"  {name:<{width}}  {value}"))
@@ -158,7 +158,7 @@ _OF_TABLES = frozenset({errors.PaimonTable.code, "usage.missing-extra"})
 
 def _whole(name: str, value: str, arguments: Sequence[str], table: str | None) -> str:
     """Return the value of a fact: a command with its table, and the options of a way out as the command to paste."""
-    if errors.TABLE in value:
+    if errors.TABLE_PLACEHOLDER in value:
         return fill_hint(value, table)
     if errors.is_command(value):
         return spell_tables_as_typed(value, arguments)
@@ -169,8 +169,8 @@ def _whole(name: str, value: str, arguments: Sequence[str], table: str | None) -
 
 def unexpected(error: Exception) -> errors.DeltacliError:
     """Return the error of one of several tables for an exception that is not a DeltacliError."""
-    if is_exhaustion(error):
-        return exhausted_by(error)
+    if is_out_of_memory(error):
+        return build_memory_error(error)
     if isinstance(error, OSError):
         facts = {"file": str(error.filename)} if error.filename else {}
         return errors.StorageFailed((error.strerror or str(error)).lower(), facts=facts)
@@ -213,7 +213,7 @@ def document_of(
         "details": dict(details) | ({} if cause_exit is None else {"causeExit": cause_exit}),
         "facts": {re.sub(r"[ -]+(\w)", lambda found: found[1].upper(), name): value for name, value in details.items()},
         "hint": hint,
-        "command": line if errors.is_command(line) and errors.is_whole(line, invocation.arguments) else None,
+        "command": line if errors.is_command(line) and errors.is_complete_command(line, invocation.arguments) else None,
     }
 
 
@@ -287,13 +287,13 @@ def _hint(error: errors.DeltacliError, arguments: Sequence[str], table: str | No
     if not error.hint:
         return _of_code(error, arguments, table)
     if (
-        isinstance(error.hint, errors.Adding) and arguments and arguments[0] != "fleet"
+        isinstance(error.hint, errors.ParameterHint) and arguments and arguments[0] != "fleet"
     ):  # whose tables have other options
         if len(error.hint.parameters) > 1:
             return repeat_command_with_flags(arguments, error.hint.parameters)
         option, _, value = error.hint.parameters[0].partition(" ")
         return repeat_command_with(arguments, option, value or None, is_repeatable=option in _REPEATABLE)
-    hint, version = fill_hint(error.hint, table), errors.option_of(error.hint, "version")
+    hint, version = fill_hint(error.hint, table), errors.get_command_option(error.hint, "version")
     if isinstance(error, errors.VersionAbsent) and error.wanted_ms is not None and version is not None:
         return _of_version(str(version), error.wanted_ms, arguments) or add_context_options(hint, arguments)
     asked = error.hint if isinstance(error.hint, errors.Command) else None
@@ -303,9 +303,14 @@ def _hint(error: errors.DeltacliError, arguments: Sequence[str], table: str | No
     if table and asked is not None and asked.operation == "snapshot" and error.code.startswith(("commit.", "log.")):
         hint = _of_damage(hint, version, arguments, table)
         if error.code.startswith("commit."):
-            error.facts["to repair it"] = f"deltacli repair {quoted_table(table)} --dry-run"
-    if isinstance(error, errors.PermissionRefused) and error.place and table and _is_below(error.place, table):
-        hint = f"deltacli doctor access {quoted_table(table)}"
+            error.facts["to repair it"] = f"deltacli repair {quote_table(table)} --dry-run"
+    if (
+        isinstance(error, errors.PermissionRefused)
+        and error.denied_path
+        and table
+        and _is_below(error.denied_path, table)
+    ):
+        hint = f"deltacli doctor access {quote_table(table)}"
     if table is not None and errors.is_shared(table):  # of which a lower level does not ask for files
         hint = hint.replace("--level storage", "--level footers")
     is_misnamed = error.code in (errors.PaimonTable.code, "usage.table-format")
@@ -320,7 +325,7 @@ def _note_conversion(error: errors.DeltacliError, arguments: Sequence[str], tabl
     if not table or isinstance(error, errors.PaimonTable) or path_of(arguments) not in (("repair",), ("undelete",)):
         return
     if os.path.isdir(table) and not os.path.exists(os.path.join(table, "_delta_log")):
-        error.facts["without a copy of the log"] = f"deltacli convert {quoted_table(table)} --dry-run"
+        error.facts["without a copy of the log"] = f"deltacli convert {quote_table(table)} --dry-run"
 
 
 def _of_external(error: errors.DeltacliError, prefix: str, arguments: Sequence[str], table: str | None) -> str:
@@ -329,7 +334,7 @@ def _of_external(error: errors.DeltacliError, prefix: str, arguments: Sequence[s
     if table is None or not re.match(r"/(?:bin|boot|etc|lib|proc|sbin|sys|usr)(?:/|\Z)", prefix):
         return allowed
     error.facts["if you trust the table"] = allowed
-    return f"deltacli validate {quoted_table(table)}"
+    return f"deltacli validate {quote_table(table)}"
 
 
 def _of_code(error: errors.DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:
@@ -339,28 +344,28 @@ def _of_code(error: errors.DeltacliError, arguments: Sequence[str], table: str |
     if error.code in _EXPLAINED:
         return f"deltacli help {_EXPLAINED[error.code]}"
     if isinstance(error, errors.NotATable) and path_of(arguments) == ("repair",) and table and os.path.isdir(table):
-        return f"deltacli undelete {quoted_table(table)} --from COPY --dry-run"  # which brings the log back
+        return f"deltacli undelete {quote_table(table)} --from COPY --dry-run"  # which brings the log back
     if _is_left_out(error, arguments, table):
         return repeat_command_with_flags(arguments, ["TABLE"])
     if isinstance(error, errors.NotATable) and table and os.path.exists(table):
-        return f"ls {quoted_table(table if os.path.isdir(table) else os.path.dirname(table) or '.')}"
+        return f"ls {quote_table(table if os.path.isdir(table) else os.path.dirname(table) or '.')}"
     path, area = path_of(arguments), error.code.partition(".")[0]
     if error.code == "recover.source-is-table":
         copied = repeat_command_with(remove_option(arguments, "--from"), "--from", "COPY")
         return copied if {"--dry-run", "--yes"} & {*arguments} else f"{copied} --dry-run"
-    if error.code == "recover.source-missing" and error.written is not None:
-        return _near_path(arguments, error.written)
+    if error.code == "recover.source-missing" and error.wrong_word is not None:
+        return _near_path(arguments, error.wrong_word)
     if error.code in _OF_PROFILES and path != ("share", "profile", "check") and (profile := _profile_in(arguments)):
-        return f"deltacli share profile check {quoted_table(profile)}"
+        return f"deltacli share profile check {quote_table(profile)}"
     if error.exit_code == errors.UsageError.exit_code:
         return None if isinstance(error, errors.PaimonTable) or not path else f"deltacli {' '.join(path)} --help"
     if table is None or path[:1] in (("validate",), ("schema",)) or area not in (*_OF_LOG, *_OF_DATA):
         return None
     if area == "checkpoint" and not _changes(arguments):  # no older start was found
-        return add_context_options(f"deltacli reach {quoted_table(table)}", arguments)
+        return add_context_options(f"deltacli reach {quote_table(table)}", arguments)
 
     options = " --level data" if area in _OF_DATA else without_avro(area)
-    return add_context_options(f"deltacli validate {quoted_table(table)}{options}", arguments)
+    return add_context_options(f"deltacli validate {quote_table(table)}{options}", arguments)
 
 
 def _of_damage(hint: str, version: object, arguments: Sequence[str], table: str) -> str:
@@ -369,7 +374,7 @@ def _of_damage(hint: str, version: object, arguments: Sequence[str], table: str)
 
     path = " ".join(path_of(arguments))
     if path not in commands_with("--version") or _changes(arguments):
-        return f"deltacli validate {quoted_table(table)}"
+        return f"deltacli validate {quote_table(table)}"
     if path == "snapshot":
         return hint
     typed = remove_option(remove_option(arguments, "--timestamp"), "--version")
@@ -394,9 +399,9 @@ def _table_near(error: errors.NotATable, table: str) -> str | None:
 
 def _with_meant(error: errors.DeltacliError, arguments: Sequence[str]) -> str | None:
     """Return the command line with the name that an error suggests; None where it has the other one not once."""
-    if (near := error.near) is None or error.written is None:
+    if (near := error.suggestion) is None or error.wrong_word is None:
         return None
-    part = re.compile(rf"(?<![^,=:]){re.escape(error.written)}(?![^,=:])")
+    part = re.compile(rf"(?<![^,=:]){re.escape(error.wrong_word)}(?![^,=:])")
     places = [(place, word) for place, word in enumerate(arguments) if part.search(word)]
     if len(places) != 1 or len(part.findall(places[0][1])) != 1:
         return None
@@ -449,7 +454,7 @@ def _with_ends(error: errors.DeltacliError, arguments: Sequence[str]) -> str | N
     An end that the hint has and the user did not give is added: without `--to` the command would be the refused one.
     The other options of the user stay.
     """
-    first, last = (errors.option_of(error.hint, f"{end}_version") for end in ("from", "to"))
+    first, last = (errors.get_command_option(error.hint, f"{end}_version") for end in ("from", "to"))
     if first is None or path_of(arguments) != ("changes",):
         return None
     ends = {"--from": str(first)}
@@ -471,8 +476,8 @@ def _of_shares(arguments: Sequence[str]) -> str | None:
     named = _profile_in(arguments)
     local = next((word for word in arguments[2:] if os.path.isdir(word)), None)
     if named is None and local is not None and arguments[1] in _OF_LOCAL_TABLES:
-        return f"deltacli {_OF_LOCAL_TABLES[arguments[1]].format(quoted_table(local))}"
-    return named and f"deltacli share ls {quoted_table(named)}"
+        return f"deltacli {_OF_LOCAL_TABLES[arguments[1]].format(quote_table(local))}"
+    return named and f"deltacli share ls {quote_table(named)}"
 
 
 def _profile_in(arguments: Sequence[str]) -> str | None:
@@ -485,7 +490,7 @@ def _of_nearest_version(error: errors.VersionAbsent, arguments: Sequence[str], t
     range; the versions to choose from for a restore, which to the newest one changes nothing.
     """
     if path_of(arguments) == ("restore",) and table:
-        return add_context_options(f"deltacli history {quoted_table(table)}", arguments)
+        return add_context_options(f"deltacli history {quote_table(table)}", arguments)
     words = [re.sub(rf"(?:(?<==)|(?<=:)|\A){error.wanted}\Z", str(error.nearest), word) for word in arguments]
     if error.nearest is None or sum(map(str.__ne__, words, arguments)) != 1:
         return None
@@ -513,7 +518,7 @@ def _near_path(arguments: Sequence[str], table: str) -> str | None:
         return _with_table(arguments, table, near)
     while above == table.rstrip("/") or not os.path.isdir(above):
         above = os.path.dirname(above) or ("/" if table.startswith("/") else ".")
-    return f"ls {quoted_table(above)}"
+    return f"ls {quote_table(above)}"
 
 
 def _with_table(arguments: Sequence[str], table: str, meant: str) -> str:

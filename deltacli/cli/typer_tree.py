@@ -205,10 +205,10 @@ def _make_group(name: str, text: str, epilog: str) -> typer.Typer:
 
 def _exits(name: str, codes: Sequence[int]) -> str:
     """Return the exit codes of a command, one per line, for the end of its help."""
-    meanings = dict(EXIT_CODES)
+    meanings = {number: code.meaning for number, code in EXIT_CODES.items()}
     for code, of_commands in EXITS.items():
         if name in of_commands:
-            general = EXIT_CODES[code].partition(":")[0].partition(",")[0]
+            general = EXIT_CODES[code].meaning.partition(":")[0].partition(",")[0]
             meanings[code] = f"{general}: {of_commands[name]}"
     own = (code for code in codes if code != EXIT_FINDINGS or name in FINDINGS)
     return "\b\nExit codes:\n" + "\n".join(f"  {code:<3} {meanings[code]}" for code in own)

@@ -23,9 +23,9 @@ from deltacli.cli.terminal.suggested_commands import (
     repeat_command_with,
     repeat_command_without_cluster,
 )
-from deltacli.core.errors import PLACEHOLDERS, UsageError, nearest_name, quoted
+from deltacli.core.errors import PLACEHOLDERS, UsageError, nearest_name, quote_word
+from deltacli.core.texts import cut_middle
 from deltacli.core.typing import Click
-from deltacli.core.units import without_middle
 from deltacli.storage import open_storage
 
 # -- names that commands, options and formats have in other programs ---------------------------------------------------
@@ -152,7 +152,7 @@ def report_usage(error: Exception, arguments: Sequence[str]) -> None:
     """Write an error of the command-line parser in the form of all other errors."""
     message = str(getattr(error, "format_message", lambda: str(error))()).rstrip(".")
     message = message[:1].lower() + message[1:] if message[1:2].islower() else message
-    message = without_middle(_in_our_words(message))
+    message = cut_middle(_in_our_words(message))
     meant = _meant(error, message, arguments)
     if meant is not None and meant.instead:
         message = meant.instead
@@ -179,7 +179,7 @@ def value_missing(option: Click, name: str, following: str | None) -> UsageError
         facts["expected"] = ", ".join(choices)
         return UsageError(message, facts=facts)
     if following not in (None, "--") and option.value_type is str:
-        facts["for such a value"] = f"{max(option.opts, key=len)}={quoted(following)}"
+        facts["for such a value"] = f"{max(option.opts, key=len)}={quote_word(following)}"
     words, place = invocation.arguments, re.split(r"[^A-Z]", option.metavar or "")[0]
     place = {"DIR": "DIRECTORY"}.get(place, place if place in PLACEHOLDERS else "VALUE")
     pairs = pairwise([*words, None])
@@ -306,7 +306,7 @@ def _value_for(message: str, arguments: Sequence[str]) -> Meant | None:
             return Meant(None, repeat_command_with(arguments, option, given[1:]))
         tables = [word for word in arguments[len(path_of(arguments)) :] if not word.startswith("-") and word != given]
         is_version = option in ("--version", "VERSION") and len(tables) == 1
-        return Meant(None, f"deltacli history {quoted(tables[0])}") if is_version else None
+        return Meant(None, f"deltacli history {quote_word(tables[0])}") if is_version else None
     known = re.findall(r"'([^']+)'", choices)
     other = OF_OTHER_FORMATS.get(given.lower(), "") if option == "--format" else ""
     near = other if other in known else nearest_name(given, known, ignores_case=True, alike=_ALIKE)
@@ -383,7 +383,7 @@ def _command_for(group: str, word: str, rest: Sequence[str]) -> Meant | None:
     if not group and word == "version":
         return Meant("--version", "deltacli --version")
     if not group and word == "compact":
-        hint = f"deltacli optimize {quoted(rest[0])} --dry-run" if len(rest) == 1 else "deltacli optimize --help"
+        hint = f"deltacli optimize {quote_word(rest[0])} --dry-run" if len(rest) == 1 else "deltacli optimize --help"
         return Meant("'optimize' or 'log compact'", hint)
     if (group, word) == ("log", "ls"):
         return Meant("'history'", repeat_command(["history", *rest]))

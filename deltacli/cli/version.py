@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from deltacli.core.documents import SCHEMA_VERSION, dumps
-from deltacli.core.installation import extras
+from deltacli.core.installation import find_extras
 from deltacli.core.release import COMMIT, VERSION
 from deltacli.core.typing import JsonObject
 from deltacli.storage import usable_schemes
@@ -27,7 +27,7 @@ def _version_document() -> JsonObject:
         "version": VERSION,
         "commit": COMMIT or commit_of(clone / ".git"),
         "python": platform.python_version(),
-        "extras": extras(),
+        "extras": find_extras(),
         "stores": usable_schemes(),
     }
 

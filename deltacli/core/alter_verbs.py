@@ -1,4 +1,4 @@
-"""The changes of `alter`, and the options of single ones, for tables of both formats."""
+"""The verbs of `alter`, such as `add` and `rename`, and the options that some of them have, for both table formats."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from deltacli.core.request_fields import OF_DELTA, OF_PAIMON, option
 
 
 class Verb(StrEnum):
-    """What to change."""
+    """The change that `alter` makes, as it is written behind the table."""
 
     ADD = "add"
     TYPE = "type"
@@ -31,14 +31,27 @@ class Verb(StrEnum):
     MAPPING = "mapping"
 
 
-def left_out(form: str, words: Sequence[str]) -> list[str]:
-    """Return the words of a form, such as `COLUMN TYPE`, that follow the given ones, unless they have choices."""
+def find_missing_words(form: str, words: Sequence[str]) -> list[str]:
+    """Return the words of a form that were not given.
+
+    Args:
+        form: What follows a verb, such as `COLUMN TYPE`.
+        words: The words that were given.
+
+    Returns:
+        The missing words. None of them if one has choices, as in `first|last`: there is no single form to show.
+    """
     missing = [word.removesuffix("...") for word in form.split()[len(words) :]]
-    return missing if all(re.fullmatch("[A-Z]+(=[A-Z]+)?", word) for word in missing) else []
+    if all(_PLACEHOLDER.fullmatch(word) for word in missing):
+        return missing
+    return []
 
 
 VERBS_OF_DELTA = frozenset({Verb.NAME, Verb.CONSTRAINT, Verb.CLUSTER, Verb.MAPPING})
-"""Those that Paimon tables lack."""
+"""Verbs for Delta tables only."""
+
+_PLACEHOLDER = re.compile("[A-Z]+(=[A-Z]+)?")
+"""A word that stands for any value, such as COLUMN or KEY=VALUE."""
 
 
 @dataclass(frozen=True, slots=True)

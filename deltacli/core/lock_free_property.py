@@ -1,4 +1,4 @@
-"""`cached_property` without a lock. That of Python 3.11 takes one, which all instances of a class share."""
+"""A `cached_property` without a lock. That of Python 3.11 has one, which all instances of a class share."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ else:
     class cached_property:  # noqa: N801 (the name of the standard library's, which it replaces)
         """Computes an attribute on its first use and stores it in the instance.
 
-        `functools.cached_property` of Python 3.11 holds one lock per class while it computes. Two tables would wait
-        for each other while the store of one of them answers. Here, threads that need the attribute at the same time
-        compute it once each, and all of them get the value that was stored first.
+        The property of the standard library holds one lock per class in Python 3.11 while it computes. Two tables would
+        wait for each other while the store of one of them answers. Here, threads that need the attribute at the same
+        time compute it once each, and all of them get the value that was stored first.
         """
 
         def __init__(self, compute: Callable[[Any], Any]) -> None:

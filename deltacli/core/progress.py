@@ -1,15 +1,21 @@
-"""Progress of long-running work, independent of the listener: steps with a name, a unit and, if known, a total.
+"""Progress of long-running work, independent of who listens.
 
-Silent by default. Reported per piece or per batch, never per row.
+Work reports steps with a name, a unit and, if known, a total: `reading the log`, 12 of 40 commits. It does so per piece
+or per batch, never per row. A listener implements `Progress`, and more of the protocols below if it can show more:
+
+    Progress            steps that count                    one bar per step
+    WeighingProgress    steps whose parts have weights      half of the bar is half of the time
+    PlanningProgress    the steps of a whole operation      one bar over all steps
+
+`weighed_step` and `start_plan` accept every listener. `SILENT` is the default.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import Protocol, TypeVar, runtime_checkable
-
-from deltacli.core.units import format_duration, format_size
 
 Item = TypeVar("Item")
 
@@ -22,217 +28,199 @@ class Step(Protocol):
 
 
 class Progress(Protocol):
-    """The listener. Steps may be nested; a step ends with its `with`, also after an error."""
+    """A listener. Steps may be nested; a step ends with its `with` block, also after an error."""
 
     def step(self, what: str, *, unit: str, total: int | None = None) -> AbstractContextManager[Step]:
-        """Start a step: `reading the log`, in `commits`, of `total` if known. A step of 0 need not be shown."""
+        """Start a step.
+
+        Args:
+            what: The name of the step, such as `reading the log`.
+            unit: What is counted, such as `commits`.
+            total: How many units there are, if that is known. A step of 0 units need not be shown.
+        """
 
 
 class WeighedStep(Step, Protocol):
     """A step whose parts take time in proportion to their weight: bytes, rows."""
 
     def advance(self, amount: int = 1, *, weight: int = 0) -> None:
-        """Add to the amount done."""
+        """Add to the amount done, and to the weight done."""
 
 
 @runtime_checkable
 class WeighingProgress(Progress, Protocol):
-    """A progress that also receives the weights of parts, so that half of the bar is half of the time."""
+    """A listener that also receives the weights of parts, so that half of the bar is half of the time."""
 
     def weighed_step(self, what: str, *, unit: str, total: int, weight: int) -> AbstractContextManager[WeighedStep]:
-        """Start a step of `total` parts that weigh so much together."""
+        """Start a step of `total` parts that have this weight together."""
 
 
-class Plan(Protocol):
-    """The steps of a whole operation, by name, in the order in which they end: one bar over all of them."""
+class ProgressPlan(Protocol):
+    """The steps of a whole operation by name, in the order in which they end."""
 
     def expect(self, what: str, units: float) -> None:
-        """Set how many units (of the weight, if there is one) all steps of a name are expected to have together. A plan
-        without such steps ignores it.
+        """Set how many units all steps of a name are expected to have together.
+
+        If the steps have weights, units are those of the weight. A plan without such steps ignores the call.
         """
 
 
 @runtime_checkable
 class PlanningProgress(Progress, Protocol):
-    """A progress that shows the steps of a plan as one bar, whose half is half of the time."""
+    """A listener that shows the steps of a plan as one bar, whose half is half of the time."""
 
-    def plan(self, what: str, costs: Mapping[str, float]) -> AbstractContextManager[Plan]:
-        """Start an operation: names of steps -> seconds per unit, as measured elsewhere; this run corrects them."""
+    def plan(self, what: str, costs: Mapping[str, float]) -> AbstractContextManager[ProgressPlan]:
+        """Start an operation.
 
-
-class _Unplanned:
-    """A plan without a listener."""
-
-    def expect(self, what: str, units: float) -> None:
-        pass
+        Args:
+            what: The name of the operation.
+            costs: Names of steps -> seconds per unit. They were measured elsewhere; this run corrects them.
+        """
 
 
-def planned(progress: Progress, what: str, costs: Mapping[str, float]) -> AbstractContextManager[Plan]:
-    """Start an operation whose steps are known beforehand. A progress without plans shows each for itself."""
-    return progress.plan(what, costs) if isinstance(progress, PlanningProgress) else nullcontext(_Unplanned())
+class _SilentProgress:
+    """A listener that ignores everything. It is its own step."""
 
-
-class _Unweighed:
-    """A step of a progress that only counts."""
-
-    def __init__(self, step: Step) -> None:
-        self._step = step
-
-    def advance(self, amount: int = 1, *, weight: int = 0) -> None:  # noqa: ARG002  (what this one is spared)
-        if amount:
-            self._step.advance(amount)
-
-
-@contextmanager
-def weighed(progress: Progress, what: str, *, unit: str, total: int, weight: int) -> Iterator[WeighedStep]:
-    """Start a step whose parts have different weights. A progress without weights counts them."""
-    if isinstance(progress, WeighingProgress):
-        with progress.weighed_step(what, unit=unit, total=total, weight=weight) as step:
-            yield step
-    else:
-        with progress.step(what, unit=unit, total=total) as counted:
-            yield _Unweighed(counted)
-
-
-class _Silent:
     def __repr__(self) -> str:
         return "SILENT"
 
-    def step(self, what: str, *, unit: str, total: int | None = None) -> _Silent:  # noqa: ARG002  (the port's names)
+    def step(self, what: str, *, unit: str, total: int | None = None) -> _SilentProgress:  # noqa: ARG002 (protocol)
         return self
 
     def advance(self, amount: int = 1) -> None:
         pass
 
-    def __enter__(self) -> _Silent:
+    def __enter__(self) -> _SilentProgress:
         return self
 
     def __exit__(self, *_: object) -> None:
         pass
 
 
-SILENT: Progress = _Silent()
+SILENT: Progress = _SilentProgress()
 
 
-def reported(
+class _IgnoredPlan:
+    """The plan for a listener that shows each step for itself."""
+
+    def expect(self, what: str, units: float) -> None:
+        pass
+
+
+class _CountedStep:
+    """A step with weights, for a listener that only counts."""
+
+    def __init__(self, step: Step) -> None:
+        self._step = step
+
+    def advance(self, amount: int = 1, *, weight: int = 0) -> None:  # noqa: ARG002 (the listener does not receive it)
+        if amount:
+            self._step.advance(amount)
+
+
+def start_plan(progress: Progress, what: str, costs: Mapping[str, float]) -> AbstractContextManager[ProgressPlan]:
+    """Start an operation whose steps are known beforehand. A listener without plans shows each step for itself."""
+    if isinstance(progress, PlanningProgress):
+        return progress.plan(what, costs)
+    return nullcontext(_IgnoredPlan())
+
+
+@contextmanager
+def weighed_step(progress: Progress, what: str, *, unit: str, total: int, weight: int) -> Iterator[WeighedStep]:
+    """Start a step whose parts have different weights. A listener without weights counts the parts."""
+    if isinstance(progress, WeighingProgress):
+        with progress.weighed_step(what, unit=unit, total=total, weight=weight) as step:
+            yield step
+    else:
+        with progress.step(what, unit=unit, total=total) as counted_step:
+            yield _CountedStep(counted_step)
+
+
+def report_items(
     items: Iterator[Item], progress: Progress, what: str, *, unit: str, total: int | None = None, every: int = 1
 ) -> Iterator[Item]:
-    """Pass items on as one step, reporting every `every` items; the same iterator if there is no listener."""
+    """Pass items on as one step.
+
+    Args:
+        items: The items. Without a listener, this iterator itself is returned: large commits have millions of items.
+        progress: The listener.
+        what: The name of the step.
+        unit: What is counted.
+        total: How many items there are, if that is known.
+        every: How many items are reported at once.
+    """
     if progress is SILENT:
         return items
+
+    start_step = partial(progress.step, what, unit=unit, total=total)
     if shows_nothing(progress):
-        with progress.step(what, unit=unit, total=total):
+        # The step is announced, and over. A generator around each item would cost time for nobody.
+        with start_step():
             return items
-    return _report(items, progress, what, unit, total, every)
+    return _advance_by_count(items, start_step, every)
 
 
-def shows_nothing(progress: Progress) -> bool:
-    """Return whether a listener only wants to know which steps there are, not how they advance."""
-    return getattr(progress, "shows_nothing", False)
-
-
-def _report(
-    items: Iterator[Item], progress: Progress, what: str, unit: str, total: int | None, every: int
-) -> Iterator[Item]:
-    untold = 0
-    with progress.step(what, unit=unit, total=total) as step:
-        try:
-            for item in items:
-                yield item
-                untold += 1
-                if untold == every:
-                    step.advance(untold)
-                    untold = 0
-        finally:
-            step.advance(untold)
-
-
-def reported_weighed(
+def report_weighed_items(
     items: Iterator[Item],
     progress: Progress,
     what: str,
     *,
     unit: str,
-    weights: list[int],
+    weights: Sequence[int],
     weight_of: Callable[[Item], int],
 ) -> Iterator[Item]:
-    """Pass items on as one step whose parts have different weights; the same iterator if there is no listener."""
+    """Pass items on as one step whose parts have different weights.
+
+    Args:
+        items: The items. Without a listener, this iterator itself is returned.
+        progress: The listener.
+        what: The name of the step.
+        unit: What is counted.
+        weights: The weights of all items, in any order.
+        weight_of: Returns the weight of an item.
+    """
     if progress is SILENT:
         return items
+
+    start_step = partial(weighed_step, progress, what, unit=unit, total=len(weights), weight=sum(weights))
     if shows_nothing(progress):
-        with weighed(progress, what, unit=unit, total=len(weights), weight=sum(weights)):
+        with start_step():
             return items
-    return _report_weighed(items, progress, what, unit, weights, weight_of)
+    return _advance_by_weight(items, start_step, weight_of)
 
 
-def _report_weighed(
-    items: Iterator[Item],
-    progress: Progress,
-    what: str,
-    unit: str,
-    weights: list[int],
+def shows_nothing(progress: Progress) -> bool:
+    """Return True for a listener that only wants to know which steps there are, not how they advance."""
+    return getattr(progress, "shows_nothing", False)
+
+
+def _advance_by_count(
+    items: Iterable[Item], start_step: Callable[[], AbstractContextManager[Step]], every: int
+) -> Iterator[Item]:
+    """Yield the items within a step that begins with the first one. Report every `every` items.
+
+    The items since the last report are reported at the end, also after an error.
+    """
+    unreported = 0
+    with start_step() as step:
+        try:
+            for item in items:
+                yield item
+                unreported += 1
+                if unreported == every:
+                    step.advance(unreported)
+                    unreported = 0
+        finally:
+            step.advance(unreported)
+
+
+def _advance_by_weight(
+    items: Iterable[Item],
+    start_step: Callable[[], AbstractContextManager[WeighedStep]],
     weight_of: Callable[[Item], int],
 ) -> Iterator[Item]:
-    with weighed(progress, what, unit=unit, total=len(weights), weight=sum(weights)) as step:
+    """Yield the items within a step that begins with the first one, and report the weight of each."""
+    with start_step() as step:
         for item in items:
             yield item
             step.advance(weight=weight_of(item))
-
-
-# -- steps that take long in this process ------------------------------------------------------------------------------
-
-LONG_SECONDS = 1_800.0
-"""From this estimate on, the engine is named: a cluster needs about a minute for its start and its first jobs."""
-
-_HOURS_FROM = 7_200
-"""Estimates are given in hours from so many seconds on, below in minutes."""
-
-
-UNIT_COSTS: Mapping[tuple[str, str], tuple[float, float]] = {
-    ("reading footers", "files"): (8e-5, 2.5e-3),
-    ("reading rows", "bytes"): (2e-9, 1e-8),
-    ("rewriting files", "bytes"): (1e-8, 1.5e-8),
-    ("deleting", "files"): (5e-6, 6e-5),
-    ("counting files", "rows"): (4e-7, 4e-7),
-    ("reading the checkpoint", "rows"): (9e-7, 9e-7),
-    ("writing file actions", "rows"): (2e-6, 2e-6),
-    ("writing the checkpoint", "rows"): (2e-6, 2e-6),
-}
-"""Name of a step and its unit -> seconds per unit of its total, or per byte of its weight, on a disk and in a
-remote store. The figures are those of docs/performance.md, with two cores; those of a remote store assume 40 ms per
-request, 16 requests at once, and 100 MB per second. Other steps are not estimated: they are short, or have no known
-total.
-"""
-
-
-class LongJobs:
-    """A progress that passes everything on, and calls `suggest` once with what takes long and how long."""
-
-    def __init__(self, inner: Progress, suggest: Callable[[str], None], *, is_far: bool) -> None:
-        self._inner, self._suggest, self._is_far = inner, suggest, is_far
-        self._is_done = False
-        self.shows_nothing = inner is SILENT
-
-    def step(self, what: str, *, unit: str, total: int | None = None) -> AbstractContextManager[Step]:
-        self._look(what, f"{total or 0:,} {unit}", unit, total or 0)
-        return self._inner.step(what, unit=unit, total=total)
-
-    def weighed_step(self, what: str, *, unit: str, total: int, weight: int) -> AbstractContextManager[WeighedStep]:
-        """Start a step of the listener, with weights where it receives them."""
-        self._look(what, f"{total:,} {unit}", unit, total)
-        self._look(what, f"{total:,} {unit} ({format_size(weight)})", "bytes", weight)
-        return weighed(self._inner, what, unit=unit, total=total, weight=weight)
-
-    def plan(self, what: str, costs: Mapping[str, float]) -> AbstractContextManager[Plan]:
-        return planned(self._inner, what, costs)
-
-    def _look(self, what: str, amount: str, unit: str, total: int) -> None:
-        cost = UNIT_COSTS.get((what, unit))
-        if cost is None or self._is_done:
-            return
-        seconds = total * cost[self._is_far]
-        if seconds >= LONG_SECONDS:
-            self._is_done = True
-            unit_s = 60 if seconds < _HOURS_FROM else 3_600
-            time = format_duration(round(seconds / unit_s) * unit_s * 1_000)
-            self._suggest(f"{what}: {amount} take about {time} in this process")

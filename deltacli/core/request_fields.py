@@ -191,4 +191,4 @@ def require_known_word(value: object, name: str, words: Iterable[str]) -> None:
     if value not in known:
         near, expected = nearest_name(str(value), known), ", ".join(known)
         wrong = UsageError(f"{name} is {value!r}, expected {expected}", facts={"expected": expected})
-        raise wrong.asking(str(value), near)
+        raise wrong.suggest(str(value), near)

@@ -1,4 +1,4 @@
-"""Names for values whose libraries have no types."""
+"""Names for values whose libraries have no types. They are all `Any`, and say what a value is."""
 
 from __future__ import annotations
 

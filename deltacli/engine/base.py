@@ -15,7 +15,8 @@ from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
-from deltacli.core.machine import POLL_SECONDS, is_collecting, threads_within_limit
+from deltacli.core.garbage_collection import POLL_SECONDS, is_collecting_garbage
+from deltacli.core.memory import count_worker_threads
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -138,7 +139,7 @@ class EmbeddedEngine:
     may_repeat = False
 
     def __init__(self, threads: int | None = None) -> None:
-        self.threads = threads or threads_within_limit()
+        self.threads = threads or count_worker_threads()
 
     def run(
         self, work: Callable[[Piece], Result], pieces: Iterable[Piece], *, at_once: int | None = None
@@ -369,7 +370,7 @@ class ReadAhead(Generic[Item]):
     def close(self) -> None:
         """Stop the thread and wait for its end, except as a finalizer. It may be waiting for room in the queue."""
         self._stopped.set()
-        if is_collecting():
+        if is_collecting_garbage():
             return
         from queue import Empty
 

@@ -16,8 +16,9 @@ import orjson
 from deltacli.core.documents import dumps
 from deltacli.core.errors import EXIT_FINDINGS, EXIT_OK, PartlyDone, Unreadable, command, parameter
 from deltacli.core.lock_free_property import cached_property
+from deltacli.core.times import format_duration, format_timestamp
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import format_duration, format_limit, format_size, format_timestamp, plural
+from deltacli.core.units import format_size, format_size_limit, plural
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 from deltacli.fleet.policy_file.model import OF_TABLE, AlertPolicy, CopyPolicy, FleetFile, StepPolicy, parameters_of
 from deltacli.fleet.running.journal import NOT_DONE, JournalFiles, Record, RunRecord, Summary, read_summary
@@ -130,7 +131,7 @@ def _small_files(limit: float, least: int, numbers: Numbers, table: str) -> Judg
     if files < least:
         return _too_few("small-files", limit, files, least)
     share = small / files
-    below = f"below {format_limit(SMALL_FILE_BYTES)} (limit {limit:.0%})"
+    below = f"below {format_size_limit(SMALL_FILE_BYTES)} (limit {limit:.0%})"
     message = f"{small:,} of {plural(files, 'data file')} ({share:.0%}) are {below}"
     brief = f"{100 * share:.0f} % small files (limit {100 * limit:.0f} %)"
     return _judged("small-files", share, limit, message, command("optimize", table=table, dry_run=True), brief)
@@ -298,7 +299,8 @@ def _brief(step: StepStatus) -> str:
         return f"{step.kind} lacks consent = true in the policy"
     said = step.kind if step.state == "findings" else f"{step.kind} {step.state}"
     lost = sorted(LOSING & _rules_of(step)) if step.is_unreadable else []  # else the message has them
-    return ", ".join([f"{said}: {step.message.partition('; to accept: ')[0]}", *lost])
+    problem = step.message.partition("; to accept: ")[0]  # layout: the page of a fleet has no room for the advice
+    return ", ".join([f"{said}: {problem}", *lost])
 
 
 def _rules_of(step: StepStatus) -> set[str]:

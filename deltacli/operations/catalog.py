@@ -28,8 +28,10 @@ from deltacli.catalogs.unity.addresses import is_address
 from deltacli.changing.basis import Act, Basis
 from deltacli.changing.plan import Whole
 from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refused, Unreadable, UsageError, command
+from deltacli.core.ranges import format_ranges
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
-from deltacli.core.units import format_ranges, plural, short_repr
+from deltacli.core.units import plural
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, commit_name, make_log_file, parse_log_path
 from deltacli.delta.protocol.features import OPEN_BY_NAME, READER_FEATURES_VERSION
 from deltacli.operations.forgotten_commits import (
@@ -514,7 +516,7 @@ class Publish:
                     is_there = require_publishable(managed.inner, commit, is_first=not items)
                 except Refused as fault:
                     refusal = Refused(
-                        fault.reason, said_first=NOTHING_CHANGED, code=fault.code, facts=fault.facts, hint=fault.hint
+                        fault.reason, preamble=NOTHING_CHANGED, code=fault.code, facts=fault.facts, hint=fault.hint
                     )
             age_ms = max(now_ms - commit.timestamp_ms, 0)
             items.append(ToPublish(version, staged_path(commit), commit.size_bytes, age_ms, is_there))

@@ -24,8 +24,9 @@ from deltacli.changing.commit import Committed
 from deltacli.changing.file_owners import FileOwners, PutNotes, external_directories, find_file_owners, put_notes
 from deltacli.changing.plan import Amount, Shortfall
 from deltacli.core import errors
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
-from deltacli.core.units import plural, short_repr
+from deltacli.core.units import plural
 from deltacli.delta.data_files import unique_id_column, vector_file
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, Slot, encoded_files

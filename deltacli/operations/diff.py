@@ -24,8 +24,9 @@ from deltacli.core.errors import DeltacliError, LogIncomplete, Unreadable, Usage
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import Step
 from deltacli.core.request_fields import Kind, option
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
-from deltacli.core.units import format_timestamp, short_repr
 from deltacli.delta.paths.keys import PathKeys
 from deltacli.delta.schema.to_arrow import arrow_schema, unread_type
 from deltacli.delta.schema.type_changes import is_allowed_change
@@ -429,7 +430,7 @@ def _named(name: str, *schemas: StructType) -> str:
             near = nearest_name(name, names)
             facts = {} if near else {"columns": ", ".join(names)}
             what = f"{parameter('diff.key', name)}: a version has no such column"
-            raise UsageError(what, code="usage.column", facts=facts).meaning(name, near)
+            raise UsageError(what, code="usage.column", facts=facts).suggest_as_fact(name, near)
         found = schema.fields[places[0]].name
     return found
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.core.errors import (
-    TABLE,
+    TABLE_PLACEHOLDER,
     DeltacliError,
     LogIncomplete,
     ProtocolUnsupported,
@@ -20,11 +20,11 @@ from deltacli.core.errors import (
     command,
     nearest_name,
     parameter,
-    quoted_table,
+    quote_table,
 )
 from deltacli.core.request_fields import OF_DELTA, Kind, option
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import short_repr
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import FileCounts
 from deltacli.delta.log.segment import LogListing
@@ -153,7 +153,7 @@ def _no_facts(name: str, known: Sequence[str]) -> UsageError:
         return UsageError(f"no facts about {name}", code="usage.client", facts=facts, hint=command("explain"))
     near = nearest_name(name.lower(), [*known, *_OTHER_NAMES], alike=_MISSPELLED)
     meant = None if near is None else _OTHER_NAMES.get(near, near)
-    return UsageError(f"no facts about {name!r}", code="usage.client", facts=facts).asking(name, meant)
+    return UsageError(f"no facts about {name!r}", code="usage.client", facts=facts).suggest(name, meant)
 
 
 def _is_other_product(name: str) -> bool:
@@ -174,7 +174,7 @@ def _change(text: str) -> Supposed:
         parts = re.fullmatch(r"(\w+)[=:](.+)", text)
         near = None if parts is None else nearest_name(parts[1], list(ChangeKind))
         if parts is not None and near is not None and (near != ChangeKind.WIDEN or ":" in parts[2]):
-            unknown.meaning(text, f"{near}={parts[2]}")
+            unknown.suggest_as_fact(text, f"{near}={parts[2]}")
         raise unknown
     return Supposed(ChangeKind(kind), column, data_type)
 
@@ -392,7 +392,7 @@ def _widened(ground: _Ground, change: Supposed, version: int) -> _Ground:
     pairs = [(change.name, change.data_type)]
     plan = plan_widening(ground.config, metadata, pairs, commit_version=version + 1, enable=True, upgrade_protocol=True)
     if plan.all_refusals:
-        raise refusal_error(plan.all_refusals, said_first="")  # nothing is ever changed
+        raise refusal_error(plan.all_refusals, preamble="")  # nothing is ever changed
     if plan.is_noop:
         return ground
     features = {*plan.added_features} or {one for one in ground.config.features if one.startswith("typeWidening")}
@@ -567,7 +567,7 @@ def _way_out(snapshot: Snapshot, feature: str, traits: list[str], counts: FileCo
     except DeltacliError as fault:
         if fault.code == "features.required":  # it can be dropped after the other one
             return WayOut(feature, None, (), 0, 0, f"{fault.message}, which has to be dropped first")
-        return WayOut(feature, None, anew, counts.count, counts.size_bytes, fault.without_outcome)
+        return WayOut(feature, None, anew, counts.count, counts.size_bytes, fault.message_without_outcome)
     files, size = _rewritten(snapshot, feature, counts)
     return WayOut(feature, _named(snapshot, command("features drop", feature)), tuple(plan.steps), files, size)
 
@@ -589,7 +589,7 @@ def _rewritten(snapshot: Snapshot, feature: str, counts: FileCounts) -> tuple[in
 
 def _named(snapshot: Snapshot, advice: str) -> str:
     """Return a command with the name of the table."""
-    return advice.replace(TABLE, quoted_table(snapshot.table.name or snapshot.table.uri))
+    return advice.replace(TABLE_PLACEHOLDER, quote_table(snapshot.table.name or snapshot.table.uri))
 
 
 def _not_removable(feature: str) -> str:

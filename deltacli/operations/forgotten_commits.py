@@ -127,7 +127,7 @@ def refuse_proposal(version: int, why: str) -> Refused:
     """Return the refusal to propose a forgotten commit again."""
     return Refused(
         f"version {version} cannot be proposed again: {why}",
-        said_first=NOTHING_CHANGED,
+        preamble=NOTHING_CHANGED,
         code=DIVERGED,
         facts={"version": str(version)},
         hint=command("catalog status"),

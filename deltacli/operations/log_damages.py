@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from deltacli.core.errors import command
-from deltacli.core.units import plural, some_of
+from deltacli.core.texts import summarize_names
+from deltacli.core.units import plural
 from deltacli.delta.protocol.clients import Blocker, Client, ClientAccess, numbers
 from deltacli.operations.validate.findings import OWN_RULES, ValidateRequest
 from deltacli.operations.validate.validate import validate_table
@@ -78,8 +79,8 @@ class LogDamages(NamedTuple):
             return ""
         rules = list(dict.fromkeys(damage.rule.id for damage in self.damages))
         return (
-            f"the log has errors of {plural(len(rules), 'rule')} ({some_of(rules, _MOST_NAMED)}); what clients do with "
-            f"some of them may be unknown, see {command('validate', table=table)}"
+            f"the log has errors of {plural(len(rules), 'rule')} ({summarize_names(rules, _MOST_NAMED)}); what clients "
+            f"do with some of them may be unknown, see {command('validate', table=table)}"
         )
 
 

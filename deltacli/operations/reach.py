@@ -22,14 +22,16 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import grouped
+from deltacli.arrow.batches import aggregate_rows
 from deltacli.changing.plan import Amount
 from deltacli.core import errors
 from deltacli.core.lock_free_property import cached_property
-from deltacli.core.progress import reported
+from deltacli.core.progress import report_items
+from deltacli.core.ranges import find_ranges
 from deltacli.core.request_fields import Kind, option
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray, ArrowTable, JsonObject, RecordBatch
-from deltacli.core.units import format_timestamp, ranges_of, short_repr
 from deltacli.delta.log.expiry import commit_expires_at_ms
 from deltacli.delta.log.file_actions import narrow_batches, reconcile_commit
 from deltacli.delta.log.segment import LogFile, LogListing, file_times
@@ -204,7 +206,7 @@ def _commits(table: TableHandle, listing: LogListing) -> Iterator[ReadCommit]:
             return ReadCommit(file.version, fault=f"commit {file.version} is missing")
 
     found = table.engine.run(read, files, at_once=table.storage.capabilities.parallel_reads)
-    return iter(reported(found, table.progress, "reading the log", unit="commits", total=len(files)))
+    return iter(report_items(found, table.progress, "reading the log", unit="commits", total=len(files)))
 
 
 def _read(table: TableHandle, file: LogFile) -> ReadCommit:
@@ -388,7 +390,7 @@ def _spans(events: ArrowTable, steps: Sequence[ReplayedVersion], retention_ms: i
 
 def _until(rows: ArrowTable, adds: ArrowTable, live: ArrowTable, name: str, retention_ms: int) -> ArrowArray:
     """Return when the files of a column may be deleted: the retention after the last removal of those not live."""
-    removed = grouped(pc.filter(rows, pc.is_valid(rows["removed_ms"])), [name], [("removed_ms", "max")])
+    removed = aggregate_rows(pc.filter(rows, pc.is_valid(rows["removed_ms"])), [name], [("removed_ms", "max")])
     gone = pc.take(whole(removed["removed_ms_max"]), pc.index_in(whole(adds[name]), value_set=whole(removed[name])))
     stays = pc.or_(pc.is_in(whole(adds[name]), value_set=whole(live[name])), pc.equal(whole(adds[name]), ""))
     until = pc.fill_null(pc.add(gone, retention_ms), NEVER)
@@ -413,7 +415,9 @@ def _earliest(spans: ArrowTable, versions: int) -> list[int]:
     from heapq import heappop, heappush
 
     ending = spans.filter(pc.less(spans["until_ms"], NEVER))
-    pairs = sorted(grouped(ending, ["place", "last"], [("until_ms", "min")]).to_pylist(), key=itemgetter("place"))
+    pairs = sorted(
+        aggregate_rows(ending, ["place", "last"], [("until_ms", "min")]).to_pylist(), key=itemgetter("place")
+    )
     heap: list[tuple[int, int]] = []
     found, taken = [], 0
     for version in range(versions):
@@ -503,7 +507,7 @@ class Cleanup(NamedTuple):
             "fileRetentionMs": self.file_retention_ms,
             "logExpire": None if self.log is None else self.log.as_json(),
             "vacuum": None if self.files is None else self.files.as_json(),
-            "lostVersions": [list(pair) for pair in ranges_of(self.lost)],
+            "lostVersions": [list(pair) for pair in find_ranges(self.lost)],
             "notes": list(self.notes),
         }
 

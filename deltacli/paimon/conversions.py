@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from deltacli.core.errors import in_backticks, sql_name
+from deltacli.core.errors import format_sql_name, quote_identifier
 from deltacli.core.typing import ArrowType, Json
 from deltacli.paimon.schema import BadJson, Schema, read_object
 from deltacli.paimon.types import (
@@ -258,7 +258,7 @@ def _atomic_of(kind: ArrowType, path: str, report: Report) -> AtomicType:
 
 
 def _below(path: str, name: str) -> str:
-    return f"{path}.{sql_name(name)}" if path else sql_name(name)
+    return f"{path}.{format_sql_name(name)}" if path else format_sql_name(name)
 
 
 # -- a schema as a CREATE TABLE statement of Flink SQL, Paimon's own dialect -------------------------------------------
@@ -269,7 +269,7 @@ _NOT_STATED = "Flink SQL cannot state it"
 
 def create_table(schema: Schema, name: str) -> str:
     """Return the statement, with a comment for each part of the schema that it cannot state."""
-    lines = [f"CREATE TABLE {in_backticks(name)} ("]
+    lines = [f"CREATE TABLE {quote_identifier(name)} ("]
     items = [_column(field) for field in schema.fields]
     if schema.primary_keys:
         items.append(f"PRIMARY KEY ({_names(schema.primary_keys)}) NOT ENFORCED")
@@ -287,7 +287,7 @@ def create_table(schema: Schema, name: str) -> str:
 
 def _column(field: DataField) -> str:
     comment = f" COMMENT {_text(field.description)}" if field.description else ""
-    return f"{in_backticks(field.name)} {_flink(field.type)}{comment}"
+    return f"{quote_identifier(field.name)} {_flink(field.type)}{comment}"
 
 
 def _flink(data_type: DataType) -> str:
@@ -296,7 +296,7 @@ def _flink(data_type: DataType) -> str:
 
 def _nested(field: DataField) -> str:
     comment = f" {_text(field.description)}" if field.description else ""
-    return f"{in_backticks(field.name)} {_flink(field.type)}{comment}"
+    return f"{quote_identifier(field.name)} {_flink(field.type)}{comment}"
 
 
 def left_out(schema: Schema) -> Iterator[ConversionLoss]:
@@ -325,7 +325,7 @@ def _remark(text: str) -> str:
 
 
 def _names(names: Sequence[str]) -> str:
-    return ", ".join(map(in_backticks, names))
+    return ", ".join(map(quote_identifier, names))
 
 
 def _text(text: str) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
-from deltacli.core.errors import sql_name
+from deltacli.core.errors import format_sql_name
 from deltacli.paimon.engines import read_min_paimon
 from deltacli.paimon.schema import Schema, is_true
 from deltacli.paimon.schema_changes import Change, ChangeKind, Loss, judge_cast
@@ -147,5 +147,5 @@ def _is_concerned(options: Mapping[str, str], min_paimon: int | None) -> bool:
 def _message(column: str, missed: str, files: str) -> str:
     return (
         f"because of {DATA_EVOLUTION}, queries of Paimon before {FIXED_IN_VERSION}.0 with a condition on "
-        f"{sql_name(column)} miss {missed} {files}, or fail"
+        f"{format_sql_name(column)} miss {missed} {files}, or fail"
     )

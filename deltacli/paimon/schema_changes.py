@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from deltacli.core.errors import sql_name
+from deltacli.core.errors import format_sql_name
 from deltacli.core.typing import Json
 from deltacli.paimon.option_columns import OptionComparison
 from deltacli.paimon.schema import (
@@ -335,7 +335,7 @@ class Change:
 
 def dotted(path: Path) -> str:
     """Return a path as it is written on the command line: dotted, names in backticks where necessary."""
-    return ".".join(map(sql_name, path))
+    return ".".join(map(format_sql_name, path))
 
 
 def changes_between(before: Schema, after: Schema, *, has_snapshots: bool = True) -> tuple[Change, ...]:
@@ -566,7 +566,7 @@ def _default(change: Change, name: str) -> str:
 
 
 def _order(change: Change, name: str) -> str:
-    return f"order {f'{name}: ' if name else ''}{', '.join(map(sql_name, change.after))}"
+    return f"order {f'{name}: ' if name else ''}{', '.join(map(format_sql_name, change.after))}"
 
 
 def _keys(word: str) -> Callable[[Change, str], str]:
@@ -587,7 +587,7 @@ def _option(change: Change, _: str) -> str:
 _SENTENCES: Mapping[ChangeKind, Callable[[Change, str], str]] = {
     ChangeKind.ADD_COLUMN: lambda change, name: f"add {name} {_type(change.after)}",
     ChangeKind.DROP_COLUMN: lambda change, name: f"drop {name} {_type(change.before)}",
-    ChangeKind.RENAME_COLUMN: lambda change, name: f"rename {name} to {sql_name(change.after)}",
+    ChangeKind.RENAME_COLUMN: lambda change, name: f"rename {name} to {format_sql_name(change.after)}",
     ChangeKind.TYPE: lambda change, name: f"type {name} {_type(change.before)} -> {_type(change.after)}",
     ChangeKind.NULLABILITY: lambda change, name: f"{'nullable' if change.after else 'not null'} {name}",
     ChangeKind.COMMENT: lambda change, name: _added(f"comment {name}", change.after),

@@ -248,7 +248,7 @@ def _faults_of_avro() -> tuple[type[Exception], ...]:
 def _arrow_table(data: bytes, columns: Sequence[str]) -> ArrowTable:
     import pyarrow
 
-    from deltacli.arrow.batches import ParquetReader
+    from deltacli.arrow.parquet import ParquetReader
 
     if data.startswith(_ORC):
         import pyarrow.orc

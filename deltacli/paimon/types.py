@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
-from deltacli.core.errors import sql_name
+from deltacli.core.errors import format_sql_name
 from deltacli.core.typing import Json
 from deltacli.paimon.numbers import parse_whole_number
 
@@ -166,7 +166,9 @@ def type_text(data_type: DataType) -> str:
     """Return a type as in SQL: `ARRAY<INT NOT NULL>`, `ROW<a INT, b STRING> NOT NULL`."""
     return spelled(
         data_type,
-        lambda row: f"ROW<{', '.join(f'{sql_name(field.name)} {type_text(field.type)}' for field in row.fields)}>",
+        lambda row: (
+            f"ROW<{', '.join(f'{format_sql_name(field.name)} {type_text(field.type)}' for field in row.fields)}>"
+        ),
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.core.errors import Worded, command
+from deltacli.core.errors import LazyText, command
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
 from deltacli.delta.data_files import EMPTY_VECTOR_DIRECTORY
@@ -448,7 +448,7 @@ SAME_FILE_TWO_SPELLINGS = COLLISION_AREA.error(
     "One file is named by two spellings of its path.",
     spec="Action Reconciliation",
     broken="engines that compare paths as text see two files: its rows count twice, or it is not removed",
-    repair=Worded(
+    repair=LazyText(
         "where one spelling is absolute, commit a remove of the one that is wrong; else, if deltacli reads the right "
         "rows, let all engines begin with them: {}",
         partial(command, "checkpoint", force=True),

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pyarrow.compute as pc
 
-from deltacli.core.errors import Worded, command
+from deltacli.core.errors import LazyText, command
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TYPE_WIDENING_ENABLED
 from deltacli.delta.protocol.features import NTZ_FEATURES
@@ -126,7 +126,7 @@ BOTH_FEATURES = AREA.info(
     "The table lists both the stable type widening feature and its preview.",
     spec="Delta-Spark: TypeWideningTableFeature",
     broken="nothing; readers must support both names",
-    repair=Worded("drop one of the names: {}", partial(command, "features drop", "typeWidening-preview")),
+    repair=LazyText("drop one of the names: {}", partial(command, "features drop", "typeWidening-preview")),
     loss=LOST_BY_DROPPING,
     example='"readerFeatures":["typeWidening","typeWidening-preview"]',
 )

@@ -151,7 +151,9 @@ class MergedRows:
 def searchable(fault: DeltacliError) -> RuntimeError:
     """Return an error whose text begins with the code in brackets, because Spark shows it within a traceback."""
     facts = "".join(f"; {name}: {value}" for name, value in fault.facts.items())
-    hint = fault.hint if fault.hint and "{" not in fault.hint else None
+    hint = fault.hint
+    if hint is not None and "{" in hint:
+        hint = None  # a command whose table is not filled in cannot be pasted
     if "did you mean" in fault.facts:
         hint = None  # a call of another function than the data source
     if isinstance(fault, PathExternal) and fault.prefix is not None:

@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from deltacli.core.errors import Refused, in_backticks
+from deltacli.core.errors import Refused, quote_identifier
 from deltacli.core.typing import ArrowField, ArrowScalar, ArrowType, SparkColumn, SparkSchema, SparkType
 from deltacli.delta.predicate import conditions
 from deltacli.delta.predicate.columns import Column
@@ -568,7 +568,7 @@ def _combined(
 def _column(column: Column) -> Any:
     from pyspark.sql import functions as fn
 
-    found = fn.col(in_backticks(column.path[0]))
+    found = fn.col(quote_identifier(column.path[0]))
     for name in column.path[1:]:
         found = found.getField(name)
     return found

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from deltacli.core.errors import UsageError, nearest_name
-from deltacli.core.units import epoch_ms, parse_size
+from deltacli.core.times import to_epoch_ms
+from deltacli.core.units import parse_size
 
 LATEST = "latest"
 OptionReader = Callable[[str, str], Any]  # Any: the value of the field
@@ -100,7 +101,7 @@ def moment(name: str, value: str) -> int:
         found = found.replace(tzinfo=UTC)
     if found.utcoffset() is None:
         raise bad_option(name, value, f"a time with its zone: {text}Z")
-    return epoch_ms(found, begins=name == "startingTimestamp")
+    return to_epoch_ms(found, begins=name == "startingTimestamp")
 
 
 def prefixes(name: str, value: str) -> tuple[str, ...]:
@@ -168,7 +169,7 @@ def given_options(
                 f"{where if is_of_the_other else 'the data source'} has no option {name}",
                 code="usage.stream-option",
                 facts={} if near else {"options": ", ".join((*known, *also))},
-            ).meaning(name, near)
+            ).suggest_as_fact(name, near)
         found[by_name[name.lower()]] = str(value)
     return found
 

@@ -23,7 +23,8 @@ from typing import Any, Protocol, Self
 import pyarrow as pa
 
 from deltacli.core.errors import DeltacliError, FileMissing, Refused, Unreadable, UsageError, VersionAbsent
-from deltacli.core.units import format_ranges, format_timestamp
+from deltacli.core.ranges import format_ranges
+from deltacli.core.times import format_timestamp
 from deltacli.delta.data_files import unique_id
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import action_schemas, file_key, whole_actions

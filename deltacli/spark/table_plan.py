@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from deltacli.api.table import Table, open_table
-from deltacli.core.errors import UsageError, in_backticks
+from deltacli.core.errors import UsageError, quote_identifier
 from deltacli.core.typing import SparkFrame, SparkSchema
 from deltacli.core.units import format_size, plural
 from deltacli.delta.schema.type_changes import changed_fields, require_readable_rows
@@ -281,7 +281,7 @@ class TablePlan:
 def _column(name: str) -> Any:
     from pyspark.sql import functions as fn
 
-    return fn.col(in_backticks(name))
+    return fn.col(quote_identifier(name))
 
 
 def read_schema(shape: parquet_schema.Shape, types: Mapping[str, DataType]) -> SparkSchema:
@@ -335,9 +335,9 @@ def with_metadata(frame: SparkFrame, columns: Sequence[StructField]) -> SparkFra
 
     return frame.select(
         *(
-            fn.col(in_backticks(field.name)).alias(field.name, metadata=field.metadata)
+            fn.col(quote_identifier(field.name)).alias(field.name, metadata=field.metadata)
             if field.metadata
-            else in_backticks(field.name)
+            else quote_identifier(field.name)
             for field in schema
         )
     )
@@ -355,8 +355,8 @@ def table_column(part: parquet_schema.Part, data_type: DataType) -> Any:  # Any:
     if isinstance(part.node, parquet_schema.Missing):
         return fn.lit(None).cast(parquet_schema.spark_type(data_type, described=True)).alias(part.name)
     if part.name == part.stored_name and is_as_wanted(part, data_type):
-        return in_backticks(part.name)  # a column of Spark takes 20 calls of Java
-    found = _value(fn.col(in_backticks(part.stored_name)), part.node, data_type)
+        return quote_identifier(part.name)  # a column of Spark takes 20 calls of Java
+    found = _value(fn.col(quote_identifier(part.stored_name)), part.node, data_type)
     described = parquet_schema.spark_type(data_type, described=True)
     if parquet_schema.has_missing(part.node) and described != parquet_schema.spark_type(data_type):
         found = found.cast(described)

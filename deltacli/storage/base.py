@@ -31,8 +31,8 @@ from deltacli.core.errors import (
     StorageFailed,
     UsageError,
     parameter,
-    require_path,
 )
+from deltacli.core.texts import require_path
 from deltacli.core.typing import BinaryFile
 from deltacli.storage.outcomes import Creation, Deletion, Unknown
 
@@ -461,15 +461,15 @@ def reason_of(fault: OSError) -> str:
 
 def disk_fault(fault: OSError, name: str, place: str, what: str) -> StorageFailed:
     """Return the error of a file at `place`, called `name`, that could not be `what`, such as "written"."""
-    reason, said_first = reason_of(fault), f"{name} cannot be {what}: "
+    reason, preamble = reason_of(fault), f"{name} cannot be {what}: "
     if fault.errno in _DENIED:
         where = _visible(place if what == "read" else os.path.dirname(place))
-        denied = PermissionRefused(reason, said_first=said_first, hint=f"ls -ld {shlex.quote(where)}")
-        denied.place = where
+        denied = PermissionRefused(reason, preamble=preamble, hint=f"ls -ld {shlex.quote(where)}")
+        denied.denied_path = where
         return denied
     if fault.errno in _NO_SPACE:
-        return NoSpace(reason, said_first=said_first, hint=f"df -h {shlex.quote(_visible(os.path.dirname(place)))}")
-    return StorageFailed(reason, said_first=said_first)
+        return NoSpace(reason, preamble=preamble, hint=f"df -h {shlex.quote(_visible(os.path.dirname(place)))}")
+    return StorageFailed(reason, preamble=preamble)
 
 
 def stat_created(storage: ReadStorage, path: str, outcome: Creation) -> FileStat:

@@ -71,11 +71,11 @@ def _judge(fault: BaseException, place: str, said: StoreFault) -> errors.Storage
     if isinstance(fault, FileNotFoundError):
         return errors.FileMissing(f"{place} does not exist")
     if isinstance(fault, PermissionError):
-        return errors.PermissionRefused("the store refuses access", said_first=f"{place} cannot be read: ", facts=facts)
+        return errors.PermissionRefused("the store refuses access", preamble=f"{place} cannot be read: ", facts=facts)
     if _lacks_credentials(fault):
-        return errors.CredentialsMissing("no usable credentials", said_first=f"{place} cannot be read: ", facts=facts)
+        return errors.CredentialsMissing("no usable credentials", preamble=f"{place} cannot be read: ", facts=facts)
     if any(type(error).__name__ in _AUTHENTICATION_NAMES for error in _behind(fault)):
-        return errors.PermissionRefused("the store refuses access", said_first=f"{place} cannot be read: ", facts=facts)
+        return errors.PermissionRefused("the store refuses access", preamble=f"{place} cannot be read: ", facts=facts)
     if is_unreachable(fault):
         return unreachable(place, facts)
     return errors.StorageFailed(f"{place} cannot be read", facts=facts)
@@ -85,7 +85,7 @@ def unreachable(place: str, facts: Mapping[str, str]) -> errors.StorageFailed:
     """Return the error for a store whose host is not found or does not accept connections."""
     return errors.StorageFailed(
         "the endpoint is unreachable",
-        said_first=f"{place} cannot be read: ",
+        preamble=f"{place} cannot be read: ",
         code="storage.unreachable",
         facts=facts,
         hint="check the name of the store, the network and the proxy settings",

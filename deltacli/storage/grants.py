@@ -241,5 +241,5 @@ class HeldGrant:
         self._grant, self._life, self._taken = grant._replace(options=dict(grant.options)), life, now
 
     def _fault(self, what: str, code: str) -> StorageFailed:
-        said_first = f"{self._location.uri} cannot be read: "
-        return StorageFailed(what, said_first=said_first, code=code, facts={"credentials": SOURCE}, hint=ASK_PROVIDER)
+        preamble = f"{self._location.uri} cannot be read: "
+        return StorageFailed(what, preamble=preamble, code=code, facts={"credentials": SOURCE}, hint=ASK_PROVIDER)

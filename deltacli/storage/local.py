@@ -16,9 +16,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote, unquote, unquote_to_bytes
 
-import pyarrow as pa
-
 from deltacli.core import errors
+from deltacli.core.texts import require_path
 from deltacli.storage.base import (
     NOTHING,
     Allowed,
@@ -180,6 +179,8 @@ class LocalStorage:
             raise _translate(fault, place) from fault
 
     def open(self, path: str) -> Any:
+        import pyarrow as pa  # here, because commands that read logs only, as `history`, need no pyarrow: 100 ms
+
         place = self._at(path)
         try:
             descriptor, real = self._open(path)
@@ -488,7 +489,7 @@ def _open(place: str, flags: int = 0) -> int:
         return descriptor
     os.close(descriptor)
     raise errors.StorageFailed(
-        "it is not a regular file", said_first=f"{place} cannot be read: ", hint=f"ls -ld {shlex.quote(place)}"
+        "it is not a regular file", preamble=f"{place} cannot be read: ", hint=f"ls -ld {shlex.quote(place)}"
     )
 
 
@@ -769,7 +770,7 @@ def open_storage(
     """
     if not uri:
         raise errors.UsageError("the table is an empty string", code="usage.table")
-    errors.require_path(uri, "the path")
+    require_path(uri, "the path")
     if uri.lower().startswith(_MAY_BE_OF_A_STORE):
         from deltacli.storage.other_addresses import require_store_address
 

@@ -27,7 +27,7 @@ from typing import Any, BinaryIO, Self
 from uuid import uuid4
 
 from deltacli.core import tempfiles
-from deltacli.core.errors import StorageFailed, quoted_table
+from deltacli.core.errors import StorageFailed, quote_table
 from deltacli.storage.base import disk_fault, is_no_file, no_atomic_create, running_kernel
 from deltacli.storage.hadoop_checksums import remove_checksum, remove_orphaned_checksum, remove_unfit_checksum
 from deltacli.storage.outcomes import Created, Creation, Existed, Unknown
@@ -627,5 +627,5 @@ def unwritable(output: str, fault: OSError) -> StorageFailed:
     error.code = "output.unwritable"
     above = os.path.dirname(output)
     if fault.errno == errno.ENOENT and above and not os.path.lexists(above):
-        error.hint = f"mkdir -p {quoted_table(above)}"
+        error.hint = f"mkdir -p {quote_table(above)}"
     return error

@@ -108,7 +108,7 @@ def _join(scheme: str, bucket: str, path: str) -> str | None:
 
 def _refusal(reason: str, written: str, address: str | None) -> UsageError:
     error = UsageError(reason, code="usage.scheme")
-    return error.meaning(written, address) if address is not None else error
+    return error.suggest_as_fact(written, address) if address is not None else error
 
 
 def _access_point_refusal(account: str, name: str, path: str, region: str | None) -> UsageError:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import grouped
+from deltacli.arrow.batches import aggregate_rows
 from deltacli.core.errors import Refusal, Refused, command
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
@@ -30,9 +30,9 @@ from deltacli.delta.paths.engine_readings import (
     SpelledAction,
     read_as_engines,
 )
-from deltacli.delta.paths.spelling import key_bytes, key_text, may_have_spellings, name_files
+from deltacli.delta.paths.spelling import key_bytes, key_text, name_files
+from deltacli.table.checkpoint_paths import CheckpointPaths, examine_checkpoint_paths
 from deltacli.table.file_history import FileReferences, NamedFiles, read_references
-from deltacli.table.rebuild import rebuild
 from deltacli.table.replay import read_contents
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import stream_lines
@@ -48,16 +48,24 @@ _FACTOR = 0x9E3779B1
 """Odd, so that two equal fingerprints do not cancel each other."""
 
 
-def find_ambiguous_files(snapshot: Snapshot) -> Sequence[AmbiguousFile]:
+def find_ambiguous_files(
+    snapshot: Snapshot, checkpoint_paths: CheckpointPaths | None = None
+) -> Sequence[AmbiguousFile]:
     """Return the files about which the paths of a version's log leave a doubt.
+
+    Args:
+        snapshot: The version.
+        checkpoint_paths: What `examine_checkpoint_paths` has returned for the version, if it was called already.
 
     Raises:
         CommitCorrupt: If a commit was replaced by a damaged one since the version was read.
         StorageFailed: If the log cannot be read.
     """
     uris = (snapshot.table.storage.uri, *snapshot.table.storage.aliases)
-    start = _rebuild_start(snapshot)
-    if not any(may_have_spellings(paths) for paths, _ in _paths_of(start)) and not _have_odd_paths(snapshot):
+    if checkpoint_paths is None:
+        checkpoint_paths = examine_checkpoint_paths(snapshot)
+    start = checkpoint_paths.start
+    if not checkpoint_paths.may_have_spellings and not _have_odd_paths(snapshot):
         return ()
 
     search = _SpellingSearch(uris)
@@ -231,8 +239,8 @@ class _SpellingSearch:
         if not len(names):
             return nothing
 
-        pairs = grouped(pa.table({"name": names, "text": texts}), ["name", "text"], [])
-        per_name = grouped(pairs, ["name"], [("text", "count")])
+        pairs = aggregate_rows(pa.table({"name": names, "text": texts}), ["name", "text"], [])
+        per_name = aggregate_rows(pairs, ["name"], [("text", "count")])
         has_several = pc.greater(per_name["text_count"], 1)
         plain = pa.concat_arrays([nothing, *self._plain])
         is_contested = pc.or_(has_several, pc.is_in(per_name["name"], value_set=plain))
@@ -247,14 +255,6 @@ def _fingerprint_names(names: ArrowArray) -> ArrowArray:
     """
     beginnings = pc.binary_slice(names, 0, -PRINTED_BYTES)
     return pc.bit_wise_xor(pc.multiply(fingerprints(beginnings), _FACTOR), fingerprints(names))
-
-
-def _rebuild_start(snapshot: Snapshot) -> Snapshot | None:
-    """Return the version of the checkpoint that a version was rebuilt from; None without a checkpoint."""
-    checkpoint = snapshot.segment.checkpoint
-    if checkpoint is None:
-        return None
-    return rebuild(snapshot.table, snapshot.log, checkpoint.version, unusable=snapshot.unusable)
 
 
 def _paths_of(start: Snapshot | None) -> Iterator[tuple[ArrowArray, ArrowArray]]:

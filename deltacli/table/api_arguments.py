@@ -16,7 +16,9 @@ from reprlib import Repr
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from deltacli.core import errors
-from deltacli.core.units import epoch_ms, require_number
+from deltacli.core.texts import require_bytes_or_text
+from deltacli.core.times import to_epoch_ms
+from deltacli.core.units import require_number
 from deltacli.storage.secrets import without_secrets
 
 Arguments = ParamSpec("Arguments")
@@ -104,7 +106,7 @@ class VersionEnds:
 
 def moment_ms(value: object, name: str, *, begins: bool = False) -> int:
     """Return epoch milliseconds of a datetime that has a time zone, or of a date, which is midnight UTC; `begins`: as
-    in `epoch_ms`.
+    in `to_epoch_ms`.
 
     Raises UsageError, also for a datetime without a time zone.
     """
@@ -115,7 +117,7 @@ def moment_ms(value: object, name: str, *, begins: bool = False) -> int:
                 code="usage.timestamp",
                 facts={"expected": "a datetime with a time zone, as in datetime.now(timezone.utc)"},
             )
-        return epoch_ms(value, begins=begins)
+        return to_epoch_ms(value, begins=begins)
     if isinstance(value, date):
         return moment_ms(datetime(value.year, value.month, value.day, tzinfo=UTC), name)
     raise wrong_kind(value, name, "a datetime with a time zone, or a date", code="usage.timestamp")
@@ -157,7 +159,7 @@ def named(method: Callable[Concatenate[Self, Arguments], Result]) -> Callable[Co
 
 def _as_plan(hint: errors.Command, handle: type) -> str:
     """Return a hint with `dry_run=True`, where it calls a method of the handle that has it."""
-    method = getattr(handle, errors.method_of(hint.operation), None)
+    method = getattr(handle, errors.method_name(hint.operation), None)
     has_plan = method is not None and any(name == "dry_run" for name, _, _ in _parameters(method))
     return hint.with_options(dry_run=True) if has_plan and "dry_run" not in hint.options else hint
 
@@ -174,7 +176,7 @@ def _name_meant(
         return
     if fault.code == "table.path-missing" and not fault.hint and not os.path.exists(handle.name):
         if near := errors.nearest_directory(handle.name):
-            fault.hint = errors.spelling().command(method, near, arguments, options)
+            fault.hint = errors.get_spelling().command(method, near, arguments, options)
         return
     meant = _meant(fault, {**dict(enumerate(arguments)), **options})
     if meant is None:
@@ -184,7 +186,7 @@ def _name_meant(
     if method == "scan":  # of a version
         method, version = "read", getattr(handle, "version", None)
         given |= {} if version == getattr(handle, "newest_version", None) else {"version": version}
-    fault.hint = errors.spelling().command(method, handle.name, words, given) or fault.hint
+    fault.hint = errors.get_spelling().command(method, handle.name, words, given) or fault.hint
 
 
 def _meant(fault: errors.DeltacliError, given: Mapping[Key, object]) -> dict[Key, object] | None:
@@ -196,7 +198,7 @@ def _meant(fault: errors.DeltacliError, given: Mapping[Key, object]) -> dict[Key
     elif fault.code == "usage.where":
         wrong, near = fault.facts.get("where"), fault.facts.get("meant")
     else:
-        wrong, near = fault.written, fault.near
+        wrong, near = fault.wrong_word, fault.suggestion
 
     def as_meant(value: object) -> object:
         if isinstance(value, list):
@@ -266,10 +268,10 @@ def name_table(fault: errors.DeltacliError, name: str | None) -> None:
         return
     fault.table = fault.table or name
     if fault.hint is not None:
-        fault.hint = errors.spelling().fill(fault.hint, fault.table)
+        fault.hint = errors.get_spelling().fill(fault.hint, fault.table)
     for key, value in fault.facts.items():
-        if errors.TABLE in value:  # a command
-            fault.facts[key] = errors.spelling().fill(value, fault.table)
+        if errors.TABLE_PLACEHOLDER in value:  # a command
+            fault.facts[key] = errors.get_spelling().fill(value, fault.table)
 
 
 class _Kind(NamedTuple):
@@ -413,7 +415,7 @@ def _require(value: object, name: str, annotation: object) -> None:
     if isinstance(value, int | float):
         require_number(value, name)
     elif isinstance(value, str):
-        errors.require_bytes_or_text(value, name)
+        require_bytes_or_text(value, name)
     if kind.of_elements is None:
         return
     if isinstance(value, Mapping):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.core.errors import UsageError, in_backticks
+from deltacli.core.errors import UsageError, quote_identifier
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import SILENT
 from deltacli.core.typing import ArrowArray, RecordBatch
@@ -68,7 +68,7 @@ class Demand(NamedTuple):
         """What must be true of each row, as SQL; None where only rows can answer."""
         if not isinstance(self.owner, str):
             return None if self.owner.kind is StoredKind.GENERATION else self.owner.text
-        return f"{'.'.join(map(in_backticks, self.fields))} IS NOT NULL" if self.fields else None
+        return f"{'.'.join(map(quote_identifier, self.fields))} IS NOT NULL" if self.fields else None
 
 
 def new_demands(now: TableConfiguration, target: TableConfiguration) -> list[Demand]:

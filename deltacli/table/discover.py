@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from deltacli.core.errors import DeltacliError, NotATable, StorageFailed, command
 from deltacli.core.progress import SILENT, Progress, Step
-from deltacli.core.units import some_of
+from deltacli.core.texts import summarize_names
 from deltacli.delta.log.segment import BACKUP_LIST, LOG_DIRECTORY
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, Storage
 from deltacli.table.find_log import is_paimon_directory, nothing_at, table_directories
@@ -64,7 +64,7 @@ def note_backups(note: Callable[[str], None], names: Sequence[str]) -> None:
     """Note the backups of logs that a search skipped."""
     if names:
         are = "is a backup of a log" if len(names) == 1 else "are backups of logs"
-        note(f"note: {some_of(names, 3)} {are} and skipped ({BACKUP_LIST})")
+        note(f"note: {summarize_names(names, 3)} {are} and skipped ({BACKUP_LIST})")
 
 
 class _Search:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import grouped
+from deltacli.arrow.batches import aggregate_rows
 from deltacli.core.errors import CommitCorrupt, command
 from deltacli.core.typing import ArrowArray, Json
 from deltacli.delta.data_files import fault_of, unique_id
@@ -240,7 +240,7 @@ class FileHistory:
         parts = [rows.whole() for rows in (self._adds, self._vectors)]
         adds = pa.table({name: _whole([getattr(part, name) for part in parts]) for name in ("files", "versions")})
         adds = pc.filter(adds, pc.is_in(adds.column("files"), value_set=files))
-        firsts = grouped(adds, ["files"], [("versions", "min")])
+        firsts = aggregate_rows(adds, ["files"], [("versions", "min")])
         places = pc.index_in(files, value_set=firsts.column("files").combine_chunks())
         return pc.take(firsts.column("versions_min").combine_chunks(), places)
 

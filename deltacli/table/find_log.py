@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from deltacli.core import errors
 from deltacli.core.machine import MACHINE
-from deltacli.core.progress import SILENT, Progress, reported
+from deltacli.core.progress import SILENT, Progress, report_items
 from deltacli.delta.log import segment
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, is_taken
 
@@ -113,7 +113,7 @@ def require_delta(storage: ReadStorage) -> None:
             "this directory is both a Delta table and a Paimon table",
             code="table.format-ambiguous",
             facts={"found": f"{segment.LOG_DIRECTORY}/ and schema/{name}"},
-            hint=errors.adding(errors.parameter("open_table.table_format", "delta")),
+            hint=errors.suggest_parameters(errors.parameter("open_table.table_format", "delta")),
         )
 
 
@@ -151,7 +151,7 @@ def list_log_files(
     files = []
     try:
         entries = storage.list_from(_log_directory(at), start)
-        for stat in reported(entries, progress, "listing the log", unit="files", every=_FILES_A_REPORT):
+        for stat in report_items(entries, progress, "listing the log", unit="files", every=_FILES_A_REPORT):
             if stat.name >= segment.AFTER_VERSIONED_NAMES:
                 break
             files.append(segment.make_log_file(stat.name, stat.size_bytes, stat.modified_ms))
@@ -289,7 +289,7 @@ def _paimon_table(storage: ReadStorage) -> errors.PaimonTable:
     return errors.PaimonTable(
         "this is a Paimon table, and this command works on Delta tables only",
         facts={"path": storage.uri},
-        hint=errors.command_of_paimon("snapshot"),
+        hint=errors.paimon_command("snapshot"),
     )
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import grouped
+from deltacli.arrow.batches import aggregate_rows
 from deltacli.core import errors
 from deltacli.core.progress import Progress
 from deltacli.core.typing import ArrowArray, ArrowTable, RecordBatch
@@ -371,7 +371,7 @@ def _bucketed(keys: ArrowArray) -> tuple[ArrowArray, list[ArrowArray]]:
     pairs = pa.FixedSizeListArray.from_arrays(flat, width)
     words = {f"word{place}": pc.list_element(pairs, place) for place in range(width)}
     buckets = pc.cast(pc.shift_right(words["word0"], pa.scalar(_SHIFT, pa.uint64())), pa.uint16())
-    sums = grouped(pa.table({"bucket": buckets, **words}), ["bucket"], [(name, "sum") for name in words])
+    sums = aggregate_rows(pa.table({"bucket": buckets, **words}), ["bucket"], [(name, "sum") for name in words])
     places = pc.index_in(pa.array(range(_BUCKETS), pa.uint16()), value_set=sums["bucket"].combine_chunks())
     nothing = pa.scalar(0, pa.uint64())
     every = [pc.fill_null(pc.take(sums[f"{name}_sum"].combine_chunks(), places), nothing) for name in words]
@@ -421,7 +421,7 @@ def _other_log(snapshot: Snapshot) -> errors.Refused:
     changed = [file.name for file in read if file not in there]
     return errors.Refused(
         f"version {snapshot.version} has other files than when it was read, because its log was rewritten",
-        said_first=errors.NOTHING_CHANGED,
+        preamble=errors.NOTHING_CHANGED,
         code="plan.other-past",
         facts={"changed": changed[0] if changed else f"files of version {snapshot.version}"},
         hint=errors.command("history", limit=10),

@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from deltacli.core.errors import DeltacliError, FileMissing, PermissionRefused, StorageFailed, UsageError
-from deltacli.core.units import some_of
+from deltacli.core.texts import summarize_names
 from deltacli.delta.paths.spelling import root_of
 from deltacli.storage import Existed, Failed, LocalStorage, PathKind, ReadStorage, Storage, Unknown, is_inside
 from deltacli.storage.base import require_writable
@@ -118,7 +118,7 @@ def _output_run(
         except BaseException as fault:
             left = run.withdraw()
             if left and isinstance(fault, DeltacliError):
-                fault.facts["left behind"] = some_of(left, _NAMED)
+                fault.facts["left behind"] = summarize_names(left, _NAMED)
             raise
     except DeltacliError as fault:
         name_table(fault, table.name)
@@ -330,5 +330,5 @@ def _not_empty(uri: str, found: Sequence[str]) -> UsageError:
     return UsageError(
         f"the output directory {without_secrets(uri)} is not empty",
         code="usage.output",
-        facts={"found": some_of(found, _NAMED), "expected": "a directory that is empty or does not exist"},
+        facts={"found": summarize_names(found, _NAMED), "expected": "a directory that is empty or does not exist"},
     )

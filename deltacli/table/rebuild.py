@@ -14,8 +14,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.core import errors
-from deltacli.core.progress import reported
-from deltacli.core.units import format_timestamp, named_ranges
+from deltacli.core.progress import report_items
+from deltacli.core.ranges import name_ranges
+from deltacli.core.times import format_timestamp
 from deltacli.delta.log.disputed_readings import (
     REPEATED_IN_CHECKPOINT,
     TWO_METADATA,
@@ -238,7 +239,7 @@ def _pieces_of(table: TableHandle, sidecars: Sequence[str]) -> Iterator[Checkpoi
 
     reads = table.storage.capabilities.parallel_reads  # a footer is small: on a remote store the time is latency
     planned = table.engine.spread(plan_checkpoint_pieces, sidecars, table.stores, at_once=reads if reads > 1 else None)
-    for found in reported(planned, table.progress, "opening sidecars", unit="files", total=len(sidecars)):
+    for found in report_items(planned, table.progress, "opening sidecars", unit="files", total=len(sidecars)):
         yield from found
 
 
@@ -247,7 +248,7 @@ def _nothing_says(segment: LogSegment, action: str, code: str) -> errors.Unreada
         f"version {segment.version} has no {action} action",
         code=code,
         facts={
-            "replayed": named_ranges("commit", (commit.version for commit in segment.commits))
+            "replayed": name_ranges("commit", (commit.version for commit in segment.commits))
             if segment.commits
             else "no commit"
         },

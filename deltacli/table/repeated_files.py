@@ -26,25 +26,31 @@ import pyarrow.compute as pc
 
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.data_files import unique_id_column
+from deltacli.delta.encoding.many_values import hash_column, repeated
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.disputed_readings import REPEATED_IN_CHECKPOINT
 from deltacli.delta.log.file_actions import FileBatch, Survivors, file_key, key_column, narrow_batches
 from deltacli.work.rows.files_once import differing_adds
 
 if TYPE_CHECKING:
+    from deltacli.table.checkpoint_paths import CheckpointPaths
     from deltacli.table.version import Snapshot
 
 
-def settle_repeated_files(snapshot: Snapshot) -> Snapshot:
+def settle_repeated_files(snapshot: Snapshot, checkpoint_paths: CheckpointPaths | None = None) -> Snapshot:
     """Return a version in which each live file of its checkpoint is once, and which notes it if that was not so.
 
     The paths of the checkpoint are read once more, which is why not every reader asks for this.
+
+    Args:
+        snapshot: The version.
+        checkpoint_paths: What `examine_checkpoint_paths` has returned for the version, if it was called already.
 
     Raises:
         Unreadable: `checkpoint.duplicate-key`, for a file that the checkpoint has with different partition values.
         CheckpointUnreadable: If the checkpoint cannot be read.
     """
-    keys = _find_repeated_keys(snapshot)
+    keys = _find_repeated_keys(snapshot, checkpoint_paths)
     if not keys:
         return snapshot
     adds = _read_newest_adds(snapshot, keys)
@@ -56,9 +62,8 @@ def settle_repeated_files(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, _tail=tail, _inline=inline, _narrow_inline=narrow, _problems=problems)
 
 
-def _find_repeated_keys(snapshot: Snapshot) -> set[bytes]:
+def _find_repeated_keys(snapshot: Snapshot, checkpoint_paths: CheckpointPaths | None) -> set[bytes]:
     """Return the keys of the live files that the row groups of the checkpoint have more than once."""
-    from deltacli.delta.encoding.many_values import hash_column, repeated
 
     def read_keys(adds: RecordBatch) -> ArrowArray:
         return key_column(adds.column("path"), adds.column("dv_id"))
@@ -66,15 +71,18 @@ def _find_repeated_keys(snapshot: Snapshot) -> set[bytes]:
     actions = snapshot.file_actions
     if not actions.pieces:
         return set()
-    hashes = [hash_column(keys) for keys in actions.map_narrow_adds(read_keys)]
-    suspects = repeated(pa.concat_arrays([pa.array([], pa.int64()), *hashes]))
+    if checkpoint_paths is None:
+        hashes = [hash_column(keys) for keys in actions.map_narrow_adds(read_keys, with_records=False)]
+        suspects = repeated(pa.concat_arrays([pa.array([], pa.int64()), *hashes]))
+    else:
+        suspects = checkpoint_paths.repeated_hashes
     if not len(suspects):
         return set()
 
     # Different keys may have the same hash.
     seen = set[bytes]()
     found = set[bytes]()
-    for keys in actions.map_narrow_adds(read_keys):
+    for keys in actions.map_narrow_adds(read_keys, with_records=False):
         for key in pc.filter(keys, pc.is_in(hash_column(keys), value_set=suspects)).to_pylist():
             (found if key in seen else seen).add(key)
     return found

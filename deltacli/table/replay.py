@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.errors import CommitCorrupt, FileMissing, Refused, command
-from deltacli.core.progress import SILENT, Progress, reported, reported_weighed
+from deltacli.core.progress import SILENT, Progress, report_items, report_weighed_items
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.log.actions import Action, read_actions, stream_actions
 from deltacli.delta.log.disputed_readings import (
@@ -314,7 +314,7 @@ def read_contents(
     at_once = min(storage.capabilities.parallel_reads, max(1, _BYTES_READ_AHEAD // max(1, largest)))
     contents = engine.run(read, reversed(commits), at_once=at_once)
     sizes = [file.size_bytes for file in commits]
-    return reported_weighed(
+    return report_weighed_items(
         contents, progress, "reading the log", unit="commits", weights=sizes, weight_of=lambda one: one[0].size_bytes
     )
 
@@ -494,7 +494,7 @@ def small_actions(table: TableHandle, files: list[LogFile]) -> Iterator[tuple[in
             return file.version, None
 
     found = table.engine.run(read, files, at_once=table.storage.capabilities.parallel_reads)
-    return iter(reported(found, table.progress, "reading the log", unit="commits", total=len(files)))
+    return iter(report_items(found, table.progress, "reading the log", unit="commits", total=len(files)))
 
 
 def _read(table: TableHandle, file: LogFile) -> list[tuple[str, Action]]:

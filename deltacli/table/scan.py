@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import first_rows
+from deltacli.arrow.batches import limit_rows
 from deltacli.core.errors import DataUnreadable, DoubleQuoted, Refused, Unreadable, UsageError, command
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.request_fields import Kind, option
+from deltacli.core.texts import summarize_names
 from deltacli.core.typing import ArrowArray
-from deltacli.core.units import some_of
 from deltacli.delta.log.disputed_readings import REPEATED_IN_CHECKPOINT
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.row_ids import ENABLED, FEATURE, MATERIALIZED_NAMES
@@ -381,7 +381,7 @@ class Scan(ArrowRows):
     def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
         table = self._snapshot.table
         batches = stream_files(table.engine, self._files, self._wanted, self.data_files(), progress=table.progress)
-        return named_items(first_rows(batches, self._limit), table.name)
+        return named_items(limit_rows(batches, self._limit), table.name)
 
     def __repr__(self) -> str:
         return f"Scan({without_secrets(self._snapshot.table.uri)!r}, version={self.version})"
@@ -557,7 +557,7 @@ def _find_column(schema: StructType, index: NameIndex, name: str) -> StructField
         code="usage.column",
         facts={} if near else {"columns": _names(schema)},
         hint=command("snapshot", schema=True),
-    ).meaning(name, near and near.column.name)
+    ).suggest_as_fact(name, near and near.column.name)
 
 
 def _first_repeated(names: Iterable[str]) -> str | None:
@@ -565,4 +565,4 @@ def _first_repeated(names: Iterable[str]) -> str | None:
 
 
 def _names(schema: StructType) -> str:
-    return some_of([column.name for column in schema.fields], 20)
+    return summarize_names([column.name for column in schema.fields], 20)

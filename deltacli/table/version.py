@@ -405,15 +405,29 @@ class FileActions(NamedTuple):
         yield from self.tail_batches()
         yield from self.narrow_pieces(self.pieces, with_records=False)
 
-    def map_narrow_adds(self, work: Callable[[pyarrow.RecordBatch], Result]) -> Iterator[Result]:
-        """Yield the result of `work` for each narrow batch of live files of the checkpoint, in the same order each
-        time. It must be thread-safe, as in `map_actions`.
+    def map_narrow_adds(
+        self, work: Callable[[pyarrow.RecordBatch], Result], *, with_records: bool = True
+    ) -> Iterator[Result]:
+        """Yield the result of `work` for each narrow batch of live files of the checkpoint.
+
+        Args:
+            work: Receives a batch with paths and ids of deletion vectors. It must be thread-safe, as in `map_actions`.
+            with_records: False leaves out the numbers of rows, for which the statistics have to be read: most of the
+                bytes of a checkpoint.
+
+        Yields:
+            The results, in the same order each time.
         """
         from deltacli.work.checkpoints.reading import read_narrow
 
         def read(piece: CheckpointPiece) -> Iterator[pyarrow.RecordBatch]:
             for batch in read_narrow(
-                self.table.stores, piece, touched=self.touched, with_paths=True, with_removes=False
+                self.table.stores,
+                piece,
+                touched=self.touched,
+                with_paths=True,
+                with_records=with_records,
+                with_removes=False,
             ):
                 if batch.adds is not None:
                     yield batch.adds

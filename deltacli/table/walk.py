@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from deltacli.core import errors
 from deltacli.core.lock_free_property import cached_property
+from deltacli.core.texts import add_article
 from deltacli.core.typing import ArrowArray
-from deltacli.core.units import with_article
 from deltacli.delta.listing import HiddenNames, find_table_roots, kind_of_directories, partition_names
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import LOG_DIRECTORY
@@ -238,7 +238,7 @@ class TableWalk:
             if kind is not None:
                 raise errors.UsageError(
                     f"{errors.parameter('vacuum.prefix')} {self.directory}: "
-                    f"{above} is {with_article(kind)} table of its own"
+                    f"{above} is {add_article(kind)} table of its own"
                 )
 
     def _is_link(self, path: str) -> bool:

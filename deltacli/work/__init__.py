@@ -1,4 +1,7 @@
-"""Units of work: functions that read a part of a table and return Arrow data or a small value.
+"""Tasks: functions that read or write one part of a table and return Arrow data or a small value.
 
-Each takes a small description, and is safe to repeat.
+A task can run in a thread or on an executor of a cluster, more than once. Its pieces and results
+are small values that can be pickled; stores and shared values come from the `TaskContext` of
+`task.py`, where you should start. A file that a task writes has `context.attempt` in its name,
+because two attempts may overlap.
 """

@@ -352,7 +352,7 @@ def _measured(files: TableFiles, path: str) -> FileFault | None:
 
 def reading_fault(path: str, unreadable: DataUnreadable, part: str = "pages") -> FileFault:
     """Return the fault of a file that has a footer but whose rows cannot be read. The rules add the file name."""
-    message = unreadable.message.removeprefix(f"{path}: ")
+    message = unreadable.message.removeprefix(f"{path}: ")  # layout: rules begin with the name of the file
     if message.startswith(f"{path} cannot be read"):
         message = f"its {part} cannot be read"
     reason = unreadable.facts.get("reason")

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.errors import DataUnreadable, PathExternal, StorageFailed
-from deltacli.core.machine import stop_if_exhausted
+from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.encoding.value_text import json_column, moment_texts
 from deltacli.delta.footers.columns import FileSchema, read_schema
@@ -183,7 +183,7 @@ def statistics_of_footers(
     try:
         schema = read_schema(key)
     except (pa.ArrowException, OSError, ValueError) as fault:
-        stop_if_exhausted(fault)
+        raise_if_out_of_memory(fault)
         return [FileStatistics(code="data.not-parquet", reason="its schema cannot be read")] * len(footers)
     if (broken := broken_rule_of(wanted.config, schema, footers[0].rows)) is not None:
         return [FileStatistics(code=broken.rule.id, reason=broken.message)] * len(footers)

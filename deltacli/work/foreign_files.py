@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import ParquetReader
+from deltacli.arrow.parquet import ParquetReader
 from deltacli.core.documents import dumps
 from deltacli.core.errors import DataUnreadable
 from deltacli.delta.footers.parse import FooterReader

@@ -28,11 +28,11 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import BUFFER_BYTES, ParquetReader
+from deltacli.arrow.parquet import BUFFER_BYTES, ParquetReader
 from deltacli.core.errors import FileMissing, Unreadable
-from deltacli.core.machine import stop_if_exhausted
+from deltacli.core.memory import raise_if_out_of_memory
+from deltacli.core.texts import summarize_names
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
-from deltacli.core.units import some_of
 from deltacli.delta.encoding.value_text import parse_moment
 from deltacli.delta.paths.spelling import IS_ABSOLUTE, decode_column, spellings_of_root
 from deltacli.storage import PathKind, ReadStorage, Storage
@@ -263,7 +263,7 @@ def _columns_at_fault(place: str, reason: str, names: Sequence[str]) -> Unreadab
         f"{place} cannot be used as an inventory: {reason}",
         code=CODE,
         facts={
-            "columns": some_of(names, 20)[:400] or "none",
+            "columns": summarize_names(names, 20)[:400] or "none",
             "needed": "path, size and time; as S3 Inventory: Bucket, Key, Size, LastModifiedDate",
         },
     )
@@ -286,7 +286,7 @@ def inventory_faults(place: str) -> Iterator[None]:
     except FileMissing as fault:
         raise Unreadable(f"no inventory found at {place}", code=CODE, facts={"file": place}) from fault
     except (pa.ArrowException, OSError, KeyError, ValueError, OverflowError, MemoryError) as fault:
-        stop_if_exhausted(fault)
+        raise_if_out_of_memory(fault)
         reason = " ".join(str(fault).split())[:200]
         raise Unreadable(
             f"{place} cannot be read as an inventory", code=CODE, facts={"file": place, "reason": reason}

@@ -15,7 +15,7 @@ from itertools import chain, count
 
 import pyarrow as pa
 
-from deltacli.arrow.batches import first_rows
+from deltacli.arrow.batches import limit_rows
 from deltacli.core.errors import FileMissing, StorageFailed
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.storage import Created, Draft, Existed, Failed, ReadStorage, Storage, Unknown
@@ -82,7 +82,7 @@ def write_batches(
     Raises StorageFailed, Unreadable for values that are not of their type, and what the batches raise.
     """
     storage = context.stores.other(target.uri)
-    remaining = (batch for batch in first_rows(batches, limit) if batch.num_rows)
+    remaining = (batch for batch in limit_rows(batches, limit) if batch.num_rows)
     written: list[OutputFile] = []
     batch = next(remaining, None)
     while batch is not None or (is_needed and not written):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Self
 
 import pyarrow as pa
 
-from deltacli.arrow.batches import open_writer
+from deltacli.arrow.parquet import open_writer
 from deltacli.core.errors import Refused, UsageError, command, parameter
 from deltacli.core.typing import RecordBatch
 from deltacli.delta.footers.chunk_bounds import remove_bounds

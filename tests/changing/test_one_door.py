@@ -1,175 +1,27 @@
-"""What writes to a table gets its store from a gate, and few modules decide about a change besides its own. The places
-that do so otherwise are counted and named here.
-"""
+"""A table is changed in one way: stores that can write are handed out by `changing`, or used by an operation."""
 
 from __future__ import annotations
 
 import ast
-import re
-from collections import defaultdict
-from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
-import pytest
-
 import deltacli
+from tools.check_rooms import parse_package
 
 ROOT = Path(deltacli.__file__).parent
-BESIDE_GATES = {
-    "operations/clone.py": 1,
-    "operations/checkpoint": 3,
-    "operations/paimon": 2,
-    "operations/recover": 4,
-    "operations/repair": 1,
-    "operations/restore": 1,
-    "operations/vacuum": 2,
-}
-CONSENT, STALENESS, FAILURE, EXIT = "consent", "staleness", "partial failure", "exit code"
-DECIDES = {
-    CONSENT: {
-        "changing/change.py": "what a consent is, also to a plan made again; without one, the command was agreed to",
-        "cli/running/changing.py": "how it is asked: the question, its answer and --yes",
-    },
-    STALENESS: {
-        "changing/basis.py": "what a plan was made from, and whether the table still is that",
-        "changing/commit.py": "the version before each attempt",
-        "changing/change.py": "before the first act and each file of the log, and where a change asks its gate",
-        "operations/change/append.py": "a log that may have been cleaned past the plan of a query",
-        "operations/vacuum/rechecking.py": "before each batch, with newer commits and protected tables",
-    },
-    FAILURE: {
-        "catalogs/publishing.py": "copies that the catalog was not told of, or that others should have followed",
-        "changing/change.py": "an error after the first act, and what an outcome says was left undone",
-        "cli/running/changing.py": "what is shown of it, and what the same command continues",
-    },
-    EXIT: {
-        "cli/running/changing.py": "1 for findings: a change that is due by --check, and what a command calls one",
-        "cli/running/many.py": "that of several tables",
-        "cli/errors.py": "how an error and its cause are told",
-        "core/errors.py": "that of each error, and of its cause",
-    },
-}
-"""What modules decide about changes. A new command is in none of these lists: its plan has the objections, its outcome
-what was left undone (`shortfall`), its wording what is a finding; the gate and the runner decide.
-"""
-MODULES = 10
-_NAMES = {
-    CONSENT: {"standing", "for_plan", "Standing", "ForPlan", "_ask"},
-    STALENESS: {
-        *("require_same", "require_past", "require_listed", "require_clock", "look_again", "require_unchanged"),
-        "require_still_newest",
-    },
-}
-_CHECKS = set[str]().union(*_NAMES.values())
-_EXITS = {"cause_exit", "first_exit_code"}
+WRITERS = ("deltacli.changing", "deltacli.operations", "deltacli.table.handle")
+"""The packages that may ask a table for a store that can write, and the module that has it."""
 
 
-@cache
-def _modules() -> dict[str, str]:
-    return {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in ROOT.rglob("*.py")}
+def test_only_changes_and_operations_ask_a_table_for_a_store_that_can_write() -> None:
+    trees = parse_package(ROOT.parent, "deltacli")
+
+    askers = {name for name, tree in trees.items() for node in ast.walk(tree) if is_request_for_writing(node)}
+
+    assert any(name.startswith("deltacli.changing") for name in askers)
+    assert [] == sorted(name for name in askers if not name.startswith(WRITERS))
 
 
-def test_few_places_besides_the_gate_write_to_a_table() -> None:
-    found: dict[str, int] = {}
-    for name, text in _modules().items():
-        if name.startswith("changing/") or name == "table/handle.py":
-            continue
-        if count := len(re.findall(r"(?<!require_)writable\(\)", text)):
-            room = "/".join(name.split("/")[: 2 if name.startswith("operations/") else 1])
-            found[room] = found.get(room, 0) + count
-
-    assert found == BESIDE_GATES
-
-
-@pytest.mark.halved
-def test_only_named_modules_decide_about_consent_staleness_partial_failure_and_exit_codes() -> None:
-    found: dict[str, set[str]] = defaultdict(set)
-    words = re.compile("|".join({"PartlyDone", "run_change", *_EXITS}.union(*_NAMES.values())))
-    for name, text in _modules().items():
-        for what in _decided(ast.parse(text)) if words.search(text) else ():  # parsing all takes seconds
-            found[what].add(name)
-
-    assert {what: sorted(names) for what, names in DECIDES.items()} == {what: sorted(found[what]) for what in DECIDES}
-    assert MODULES == len(set[str]().union(*DECIDES.values()))
-
-
-@pytest.mark.parametrize(
-    ("what", "text"),
-    [
-        (CONSENT, "from deltacli.changing.change import standing"),
-        (CONSENT, "from deltacli.cli.running.changing import _ask"),
-        (STALENESS, "from deltacli.changing.basis import require_clock"),
-        (STALENESS, "from deltacli.changing import basis\nbasis.require_same(plan.basis, listing)"),
-        (STALENESS, "def look_again(basis):\n    return None"),
-        (FAILURE, "raise PartlyDone('2 files are left')"),
-        (FAILURE, "raise errors.PartlyDone.after(fault, 'so far')"),
-        (FAILURE, "raise left(refusals, PartlyDone)"),
-        (FAILURE, "class LeftUndone(PartlyDone): pass"),
-        (FAILURE, "try:\n    run()\nexcept (OutcomeUnknown, PartlyDone):\n    raise"),
-        (EXIT, "def x():\n    done = run_change(run)\n    if done.left:\n        raise Exit(1)"),
-        (EXIT, "error.cause_exit = 4"),
-        (EXIT, "Exit(many.first_exit_code(codes))"),
-    ],
-)
-def test_a_module_that_decides_is_seen(what: str, text: str) -> None:
-    assert [what] == sorted(set(_decided(ast.parse(text))))
-
-
-def test_a_module_that_only_names_what_is_decided_elsewhere_is_not_seen() -> None:
-    declared = """
-from deltacli.changing.change import Gate, carry_out, require_complete
-from deltacli.cli.running.changing import Wording, confirmed, run_change
-from deltacli.core.errors import PartlyDone
-
-def told(fault: Refused | PartlyDone) -> None:
-    run_change(run, table, change, wording, mode)
-    return isinstance(fault, PartlyDone) and fault.exit_code == PartlyDone.exit_code
-"""
-
-    assert [] == list(_decided(ast.parse(declared)))
-
-
-def _decided(module: ast.Module) -> Iterator[str]:
-    """What a module decides, or has others decide: by the names that it defines, imports, calls or reads."""
-    known = {id(part) for node in ast.walk(module) for part in _only_named(node)}
-    for node in module.body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            yield from (what for what in (CONSENT, STALENESS) if node.name in _NAMES[what])
-    for part in ast.walk(module):
-        match part:
-            case ast.ImportFrom(str() as room, names) if room.startswith(
-                ("deltacli.changing", "deltacli.cli.running.changing")
-            ):
-                used = {one.name for one in names}
-                yield from (what for what in (CONSENT, STALENESS) if used & _NAMES[what])
-            case ast.Attribute(ast.Name("basis" | "change" | "changing"), attr) if attr in _CHECKS:
-                yield from (what for what in (CONSENT, STALENESS) if attr in _NAMES[what])
-            case ast.Name("PartlyDone") | ast.Attribute(ast.Name(), "PartlyDone") if id(part) not in known:
-                yield FAILURE
-            case ast.Attribute(attr=name) | ast.AnnAssign(ast.Name(name)) | ast.FunctionDef(name) if name in _EXITS:
-                yield EXIT
-            case ast.FunctionDef() if _chooses_exit(part):
-                yield EXIT
-
-
-def _only_named(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield what says PartlyDone without making one: types, questions, and its own exit code."""
-    match node:
-        case ast.arg(annotation=ast.AST() as kind) | ast.AnnAssign(annotation=kind):
-            yield from ast.walk(kind)
-        case ast.FunctionDef(returns=ast.AST() as kind):
-            yield from ast.walk(kind)
-        case ast.Call(ast.Name("isinstance"), [_, kind]):
-            yield from ast.walk(kind)
-        case ast.Attribute(value, "exit_code"):
-            yield value
-
-
-def _chooses_exit(function: ast.FunctionDef) -> bool:
-    """Whether a function looks at what `run_change` returned, and raises Exit."""
-    parts = [*ast.walk(function)]
-    return any(
-        isinstance(one, ast.Assign) and isinstance(one.value, ast.Call) and ast.unparse(one.value.func) == "run_change"
-        for one in parts
-    ) and any(isinstance(one, ast.Raise) and one.exc and ast.unparse(one.exc).startswith("Exit(") for one in parts)
+def is_request_for_writing(node: ast.AST) -> bool:
+    """Return True for a call of `TableHandle.writable`."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "writable"

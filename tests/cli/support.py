@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import Any
 
-from deltacli.core.errors import TABLE
+from deltacli.core.errors import TABLE_PLACEHOLDER
 from tests.support.forked_commands import Order, exit_code, program_text, send
 from tests.support.waiting import in_time
 
@@ -56,7 +56,7 @@ def deltacli(*arguments: str | Path, cwd: Path | None = None, **environment: str
     """
     settings = _inherited() | {"PYTHONPATH": str(ROOT), **environment}
     result = _ran([str(argument) for argument in arguments], cwd, settings)
-    assert TABLE not in result.out + result.err, f"a hint without the name of its table: {result.err}"
+    assert TABLE_PLACEHOLDER not in result.out + result.err, f"a hint without the name of its table: {result.err}"
     return result
 
 

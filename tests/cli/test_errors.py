@@ -25,7 +25,7 @@ from deltacli.core.errors import (
     Refused,
     StorageFailed,
     Unreadable,
-    adding,
+    suggest_parameters,
 )
 from deltacli.storage import LocalStorage
 from tests.cli.support import ROOT, Result, deltacli, make_sample
@@ -934,7 +934,7 @@ def test_a_refused_profile_and_a_missing_source_are_answered_with_what_to_look_a
     Path("backup").mkdir()
     refused = StorageFailed("", code="share.access")
     missing = Unreadable("there is no directory bakup", code="recover.source-missing")
-    missing.written = "bakup"
+    missing.wrong_word = "bakup"
 
     assert "deltacli share profile check acme.share" == _hint(refused, ["share", "ls", "acme.share#sales"], None)
     assert "deltacli undelete t --from backup" == _hint(missing, ["undelete", "t", "--from", "bakup"], "t")
@@ -942,7 +942,7 @@ def test_a_refused_profile_and_a_missing_source_are_answered_with_what_to_look_a
 
 def test_a_hint_keeps_the_other_values_of_a_repeatable_option() -> None:
     given = ["snapshot", "s3://b/t", "--storage-option", "endpoint_url=http://127.0.0.1:1"]
-    fault = StorageFailed("", hint=adding("--storage-option region=eu-west-1"))
+    fault = StorageFailed("", hint=suggest_parameters("--storage-option region=eu-west-1"))
 
     assert f"deltacli {' '.join(given)} --storage-option region=eu-west-1" == _hint(fault, given, "s3://b/t")
 

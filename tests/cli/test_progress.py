@@ -21,7 +21,7 @@ from deltacli.cli.terminal.progress import BarPainter, JsonPainter, LiveProgress
 from deltacli.cli.terminal.stderr import get_live_line, set_live_line
 from deltacli.cli.terminal.steps import Eta, StepSnapshot, StepState
 from deltacli.core.machine import fixed_clock
-from deltacli.core.progress import SILENT, reported, reported_weighed, weighed
+from deltacli.core.progress import SILENT, report_items, report_weighed_items, weighed_step
 from tests.cli.support import ROOT, deltacli
 from tests.support.waiting import join
 
@@ -140,7 +140,7 @@ def test_half_of_the_bar_is_half_of_the_weight() -> None:
     progress = line_on(paper, clock)
     pieces = [("large", 900), ("small", 100)]
 
-    told = reported_weighed(
+    told = report_weighed_items(
         iter(pieces), progress, "copying", unit="files", weights=[900, 100], weight_of=lambda piece: piece[1]
     )
     for _ in range(2):  # the first one is over when the second is asked for
@@ -154,7 +154,7 @@ def test_half_of_the_bar_is_half_of_the_weight() -> None:
 def test_progress_that_only_counts_gets_no_weights() -> None:
     listener = Listener()
 
-    with weighed(listener, "copying", unit="files", total=2, weight=1_000) as step:
+    with weighed_step(listener, "copying", unit="files", total=2, weight=1_000) as step:
         step.advance(weight=900)
         step.advance(0, weight=50)
 
@@ -309,7 +309,7 @@ def test_json_lines_are_written_first_last_and_twice_per_second(capsys: pytest.C
 def test_disabled_progress_creates_no_generator() -> None:
     items = iter(range(3))
 
-    assert items is reported(items, SILENT, "reading", unit="rows")
+    assert items is report_items(items, SILENT, "reading", unit="rows")
 
 
 class Listener:

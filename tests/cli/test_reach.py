@@ -14,7 +14,7 @@ import pytest
 from deltacli import open_table
 from deltacli.cli.terminal.characters import count_cells
 from deltacli.core.errors import DeltacliError
-from deltacli.core.units import DAY_MS
+from deltacli.core.times import DAY_MS
 from deltacli.operations.reach import Part
 from tests.cli.support import Result, deltacli
 from tests.docs.test_schemas import faults, line_faults

@@ -16,7 +16,7 @@ from deltacli.cli.terminal.suggested_commands import (
     repeat_command_without_flag,
     repeat_command_without_limit,
 )
-from deltacli.core.errors import fill_hint, quoted
+from deltacli.core.errors import fill_hint, quote_word
 from deltacli.core.machine import fixed_clock
 from tests.cli.support import deltacli
 
@@ -36,10 +36,10 @@ ODD = [
 
 @pytest.mark.parametrize("word", ODD)
 def test_a_shell_reads_a_quoted_word_back(word: str) -> None:
-    read = subprocess.run(["bash", "-c", f"printf %s {quoted(word)}"], capture_output=True, check=True).stdout
+    read = subprocess.run(["bash", "-c", f"printf %s {quote_word(word)}"], capture_output=True, check=True).stdout
 
     assert word.encode("utf-8", "surrogateescape") == read
-    assert quoted(word).isprintable()
+    assert quote_word(word).isprintable()
 
 
 @pytest.mark.parametrize(

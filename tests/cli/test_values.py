@@ -19,7 +19,8 @@ from deltacli.cli.render.data.rows import (
     text_column,
     timestamp_texts,
 )
-from deltacli.core.units import format_size, format_timestamp
+from deltacli.core.times import format_timestamp
+from deltacli.core.units import format_size
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, date_text, moment_text, parse_date, parse_moment
 
 LEAST, MOST = -(2**63), 2**63 - 1

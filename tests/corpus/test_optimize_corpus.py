@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.core.errors import DeltacliError, Refused, StorageFailed, UsageError, in_backticks
+from deltacli.core.errors import DeltacliError, Refused, StorageFailed, UsageError, quote_identifier
 from deltacli.delta.clustering.order_columns import order_columns
 from tests.corpus.test_checkpoints import TABLES, UNWRITABLE
 from tests.corpus.test_widen_corpus import HUGE
@@ -57,7 +57,7 @@ def order_of(table: Table) -> dict[str, Any]:
     found = []
     for field in snapshot.config.schema.fields if snapshot.config.schema else ():
         with suppress(UsageError):
-            found += [order_columns(snapshot.config, [in_backticks(field.name)])[0].text]
+            found += [order_columns(snapshot.config, [quote_identifier(field.name)])[0].text]
     return {"zorder": found[:2]}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.core.errors import DeltacliError, Refused, in_backticks
+from deltacli.core.errors import DeltacliError, Refused, quote_identifier
 from tests.corpus.test_checkpoints import TABLES
 from tests.corpus.test_optimize_corpus import BY_ID, CHOSEN, NAMES, NOW_MS, rows_of
 from tests.support.corpus_checkpoints import copy_log, open_copy
@@ -29,7 +29,9 @@ def opened(table: Table) -> list[int]:
     for field in snapshot.config.schema.fields if snapshot.config.schema else ():
         for condition in ("IS NULL", "IS NOT NULL", "= 3", "> 3", "< 'b'"):
             try:
-                counts.append(len(list(snapshot.scan(where=f"{in_backticks(field.name)} {condition}").data_files())))
+                counts.append(
+                    len(list(snapshot.scan(where=f"{quote_identifier(field.name)} {condition}").data_files()))
+                )
             except DeltacliError:
                 counts.append(-1)
     return counts

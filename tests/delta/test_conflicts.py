@@ -148,7 +148,7 @@ def test_the_documentation_has_this_matrix() -> None:
     rows = [[name, *(words[verdict] for verdict in winner.verdicts)] for name, winner in MATRIX.items()]
     lines = [f"| {' | '.join(row)} |" for row in (["winner has", *REQUESTS], *rows)]
 
-    documented = (ROOT / "docs" / "internals.md").read_text("utf-8").splitlines()
+    documented = (ROOT / "docs" / "guarantees.md").read_text("utf-8").splitlines()
 
     start = documented.index(lines[0])
     assert lines == [lines[0], *documented[start + 2 : start + 1 + len(lines)]]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from deltacli.core.units import count_with_verb, with_article
+from deltacli.core.texts import add_article
+from deltacli.core.units import count_with_verb
 
 
 @pytest.mark.parametrize(
@@ -24,9 +25,9 @@ def test_a_verb_agrees_with_its_count(count: int, verb: str, words: str) -> None
 
 @pytest.mark.parametrize("noun", ["Iceberg", "int", "array", "add", "integer", "Iceberg table"])
 def test_a_vowel_has_the_longer_article(noun: str) -> None:
-    assert f"an {noun}" == with_article(noun)
+    assert f"an {noun}" == add_article(noun)
 
 
 @pytest.mark.parametrize("noun", ["Delta", "Hudi", "Paimon", "uuid", "long", "struct", "3", "é", ""])
 def test_other_nouns_have_the_shorter_one(noun: str) -> None:
-    assert f"a {noun}" == with_article(noun)
+    assert f"a {noun}" == add_article(noun)

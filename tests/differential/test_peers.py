@@ -13,7 +13,7 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.core.errors import DeltacliError
 from deltacli.core.machine import fixed_clock
-from deltacli.core.units import format_ranges
+from deltacli.core.ranges import format_ranges
 from deltacli.storage import open_storage
 from tests.differential.known import DIFFERENCES
 from tests.support import corpus

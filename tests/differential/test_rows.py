@@ -11,7 +11,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.core.errors import DeltacliError
-from deltacli.core.units import format_ranges
+from deltacli.core.ranges import format_ranges
 from tests.differential.known import (
     CATALOG,
     DANGLING_HINT,

@@ -16,6 +16,7 @@ ROOT = Path(deltacli.__file__).parent
 OF_OTHERS = frozenset(
     (
         *("RowGroupMetaData.column", "availableNow", "concurrent.futures.CancelledError", "delta.columnMapping.mode"),
+        "functools.cached_property",
         *("clusterId", "nohup", "protocol_rfcs", "pushFilters", "refreshByPath", "spark.read.format"),
         *("spark.readStream.format", "spark.sql.ansi.enabled", "spark.sql.python.filterPushdown.enabled"),
         *("straße", "strasse", "verison", "xs.element"),

@@ -20,9 +20,11 @@ from deltacli.core.errors import UsageError
 from deltacli.fleet.policy_file.init_and_check import fleet_file_schema, starting_policy
 from deltacli.fleet.policy_file.model import GROUP_KEYS, POLICY_KEYS, SECTION_KEYS, TOP_KEYS, WEBHOOK_KEYS
 from deltacli.fleet.policy_file.reading import read_fleet_file
-from deltacli.sharing.configuration.shares_yaml import TOP_KEYS as SHARES_KEYS
-from deltacli.sharing.configuration.shares_yaml import Keys, read_configuration
-from deltacli.sharing.configuration.starting import StartedTable, shares_schema, starting_configuration
+from deltacli.sharing.configuration.file_schema import shares_schema
+from deltacli.sharing.configuration.keys import TOP_KEYS as SHARES_KEYS
+from deltacli.sharing.configuration.keys import Keys
+from deltacli.sharing.configuration.shares_yaml import read_configuration
+from deltacli.sharing.configuration.starting import StartedTable, starting_configuration
 from tests.cli.support import ROOT, deltacli, make_sample
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "tasks").glob("*.md"))]

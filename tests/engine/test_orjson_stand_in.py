@@ -71,7 +71,7 @@ allowed = {{"pyarrow", "deltacli", "numpy", "pandas"}}
 class OnlyPyarrow:
     def find_spec(self, name, path=None, target=None):
         top = name.partition(".")[0]
-        if top not in allowed and top not in sys.stdlib_module_names and not top.startswith("__"):
+        if top not in allowed and top not in sys.stdlib_module_names and not top.startswith(("__", "_sysconfigdata")):
             raise ImportError(f"{{name}} is imported", name=name)
 sys.meta_path.insert(0, OnlyPyarrow())
 import deltacli.engine.spark.worker, deltacli.work

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from deltacli.api.table import open_table
-from deltacli.core.units import DAY_MS
+from deltacli.core.times import DAY_MS
 from tests.support import damage
 from tests.support.builder import EPOCH_MS, TableBuilder
 

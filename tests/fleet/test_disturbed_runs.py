@@ -15,7 +15,7 @@ from deltacli.cli.app import run
 from deltacli.cli.terminal.signals import Interrupted
 from deltacli.core.errors import StorageFailed
 from deltacli.core.pools import ThreadPool
-from deltacli.core.units import DAY_MS, format_timestamp
+from deltacli.core.times import DAY_MS, format_timestamp
 from deltacli.storage import open_storage
 from tests.fleet.lake import DAMAGED, HEALTHY, NOW_MS, data_files, live_digest, tree_of, write_lake
 from tests.fleet.sessions import session_of, session_on

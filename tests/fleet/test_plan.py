@@ -11,7 +11,7 @@ import pytest
 
 from deltacli.cli.app import run
 from deltacli.core.errors import PermissionRefused, UsageError
-from deltacli.core.units import DAY_MS
+from deltacli.core.times import DAY_MS
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.fleet.planning.discovery import FoundTable, exclusion
 from deltacli.fleet.planning.due import FleetPlan, LastRun, plan_fleet

@@ -14,7 +14,7 @@ from jsonschema import Draft7Validator
 from deltacli.cli.app import run
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Kind
-from deltacli.core.units import DAY_MS
+from deltacli.core.times import DAY_MS
 from deltacli.fleet.policy_file.init_and_check import check_fleet_file, fleet_file_schema
 from deltacli.fleet.policy_file.model import STEP_KEYS, CheckpointPolicy, VacuumPolicy
 from deltacli.fleet.policy_file.reading import key_lines, read_fleet_file, require_fleet_file

@@ -14,7 +14,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from deltacli.cli.app import run
-from deltacli.core.units import DAY_MS
+from deltacli.core.times import DAY_MS
 from deltacli.fleet.policy_file.model import VacuumPolicy
 from deltacli.fleet.running.journal import JournalWriter
 from deltacli.fleet.status import StepStatus, advice_for

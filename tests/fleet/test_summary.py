@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.core.units import DAY_MS
+from deltacli.core.times import DAY_MS
 from deltacli.fleet.planning.due import LastRun
 from deltacli.fleet.policy_file.reading import require_fleet_file
 from deltacli.fleet.running.journal import (

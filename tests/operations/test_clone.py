@@ -18,7 +18,7 @@ from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refused, UsageError, VersionAbsent
 from deltacli.core.machine import fixed_clock
-from deltacli.core.units import format_timestamp
+from deltacli.core.times import format_timestamp
 from deltacli.delta.paths.spelling import encoded_root
 from deltacli.operations.vacuum.clones import NOTES, CloneNote, address_of
 from deltacli.storage import LocalStorage, Storage, open_storage

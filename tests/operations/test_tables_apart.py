@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable
 from functools import cache, partial
 from itertools import count
-from pathlib import Path
 from threading import Event, Thread
 
 import pytest
 
-import deltacli
 from deltacli.api.table import Table
 from deltacli.storage import Storage
 from tests.support.effort import InTurn
@@ -110,24 +107,3 @@ def test_a_table_whose_store_does_not_answer_delays_no_other_table(name: str, in
                 store.go_on.set()
             for thread in threads:
                 join(thread)
-
-
-def test_no_module_uses_the_cached_property_that_holds_a_lock() -> None:
-    package = Path(deltacli.__file__).parent
-    modules = list(package.rglob("*.py"))
-
-    users = [
-        str(module.relative_to(package))
-        for module in modules
-        if b"cached_property" in module.read_bytes()
-        for node in ast.walk(ast.parse(module.read_bytes()))
-        if (isinstance(node, ast.Attribute) and "functools.cached_property" == ast.unparse(node))
-        or (
-            isinstance(node, ast.ImportFrom)
-            and node.module == "functools"
-            and "cached_property" in {name.name for name in node.names}
-        )
-    ]
-
-    assert len(modules) > 400
-    assert ["core/lock_free_property.py"] == users

@@ -13,7 +13,7 @@ import deltacli
 from deltacli.changing.change import Consent, Plan, carry_out, for_plan, standing
 from deltacli.cli.app import run
 from deltacli.cli.errors import INSTEAD
-from deltacli.core.errors import Refused, Spelling, UsageError, VersionAbsent, spelled
+from deltacli.core.errors import Refused, Spelling, UsageError, VersionAbsent, use_spelling
 from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
 from deltacli.paimon.conversions import parse_sql_type
 from deltacli.paimon.evolution.evolve import EvolutionSettings, evolve
@@ -591,9 +591,9 @@ def test_commands_for_delta_tables_name_what_does_their_work(root: Path, tmp_pat
 
 
 def test_python_hints_at_the_function_that_opens_paimon_tables(root: Path) -> None:
-    with spelled(Spelling()), pytest.raises(UsageError) as raised:
+    with use_spelling(Spelling()), pytest.raises(UsageError) as raised:
         deltacli.open_table(root).history()
-    with spelled(Spelling()), pytest.raises(VersionAbsent) as absent:
+    with use_spelling(Spelling()), pytest.raises(VersionAbsent) as absent:
         deltacli.open_paimon(root).snapshot(tag="x")
 
     assert f"open_paimon({str(root)!r}).history()" == absent.value.hint

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deltacli.arrow.batches import read_footer_bytes
+from deltacli.arrow.parquet import read_footer_bytes
 from deltacli.delta.predicate import Predicate, parse_predicate
 from deltacli.delta.predicate.prune import prune_files
 from deltacli.delta.predicate.row_groups import PredicateLeaf, kept_row_groups

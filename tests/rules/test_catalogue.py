@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from importlib import import_module
-from pathlib import Path
+from pkgutil import walk_packages
 
+from deltacli import rules
 from deltacli.rules.checkpoints import contents as checkpoint_contents
-from deltacli.rules.framework.base import CATALOGUE, Level, Rule, Severity
+from deltacli.rules.framework.base import CATALOGUE, Area, Level, Rule, Severity
 from deltacli.rules.log import commit_lines
 from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
 from tests.rules.corruptions import DAMAGES, load_all
@@ -95,16 +96,23 @@ def test_modules_name_the_views_of_their_checks() -> None:
             assert views.split() == sorted({check.view.__name__ for check in checks}), name
 
 
-def test_every_module_of_rules_is_in_the_catalogue() -> None:
-    for catalogue in (CATALOGUE, PAIMON_CATALOGUE):
-        root = Path(import_module(catalogue.package).__file__ or "").parent
-        found = {
-            ".".join(path.relative_to(root).with_suffix("").parts)
-            for path in root.rglob("*.py")
-            if (catalogue is PAIMON_CATALOGUE or path.parent.name != "paimon")
-            and re.search(r"^\w*AREA = Area\(", path.read_text(), re.MULTILINE)
-        }
-        assert set(catalogue.modules) == found
+def test_every_area_of_rules_is_in_a_catalogue() -> None:
+    modules = [import_module(found.name) for found in walk_packages(rules.__path__, "deltacli.rules.")]
+    known = {
+        id(area)
+        for catalogue in (CATALOGUE, PAIMON_CATALOGUE)
+        for name in catalogue.modules
+        for area in catalogue.areas_of(name)
+    }
+
+    unknown = {
+        f"{area.name} in {module.__name__}"
+        for module in modules
+        for area in vars(module).values()
+        if isinstance(area, Area) and id(area) not in known
+    }
+
+    assert set() == unknown
 
 
 def test_every_rule_has_a_damage() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.core.units import DAY_MS, OLDEST_MS, WRITER_SKEW_MS
+from deltacli.core.times import DAY_MS, EARLIEST_PLAUSIBLE_MS, WRITER_SKEW_MS
 from deltacli.delta.protocol.feature_use import Use, property_uses
 from deltacli.delta.schema.types import ArrayType, PrimitiveType, parse_schema
 from deltacli.delta.sql.stored import unknown_column
@@ -213,8 +213,8 @@ def test_only_files_beyond_a_threshold_are_reported(tmp_path: Path) -> None:
     table.touch(f"_delta_log/{3:020d}.json", table.time_of(2) + 1)  # older than its commitInfo says: that one counts
     told, made = table.time_of(3), table.add(1)["modificationTime"]
     for name, time in (
-        ("old", OLDEST_MS),
-        ("too-old", OLDEST_MS - 1),
+        ("old", EARLIEST_PLAUSIBLE_MS),
+        ("too-old", EARLIEST_PLAUSIBLE_MS - 1),
         ("young", told + DAY_MS),
         ("too-young", told + DAY_MS + 1),
     ):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.core.units import OLDEST_MS, WRITER_SKEW_MS
+from deltacli.core.times import EARLIEST_PLAUSIBLE_MS, WRITER_SKEW_MS
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.rules.framework.base import Finding
 from deltacli.storage import open_storage
@@ -298,7 +298,7 @@ def file_made_at_the_first_millisecond() -> TableBuilder:
 
 @told("action.bad-modification-time", message=f"{ADDED} has modificationTime 1970-01-02T03:46:39.999Z")
 def file_made_too_long_ago_in_seconds_too() -> TableBuilder:
-    return made_at(OLDEST_MS // 1000 - 1)
+    return made_at(EARLIEST_PLAUSIBLE_MS // 1000 - 1)
 
 
 @told(
@@ -308,7 +308,7 @@ def file_made_too_long_ago_in_seconds_too() -> TableBuilder:
     ),
 )
 def file_made_at_the_oldest_time_in_seconds() -> TableBuilder:
-    return made_at(OLDEST_MS // 1000)
+    return made_at(EARLIEST_PLAUSIBLE_MS // 1000)
 
 
 def tagged(value: object) -> TableBuilder:
@@ -327,11 +327,11 @@ def tag_with_a_number() -> TableBuilder:
     return tagged(3)
 
 
-@told("action.deletion-timestamp-odd", expected=f"at least {OLDEST_MS}")
+@told("action.deletion-timestamp-odd", expected=f"at least {EARLIEST_PLAUSIBLE_MS}")
 def file_removed_before_the_oldest_time_at_which_it_was_made() -> TableBuilder:
     table = TableBuilder().derive(checkpoint=False)
-    table.add(1)["modificationTime"] = OLDEST_MS
-    table.action(2, "remove")["deletionTimestamp"] = OLDEST_MS - WRITER_SKEW_MS - 1
+    table.add(1)["modificationTime"] = EARLIEST_PLAUSIBLE_MS
+    table.action(2, "remove")["deletionTimestamp"] = EARLIEST_PLAUSIBLE_MS - WRITER_SKEW_MS - 1
     return table
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deltacli import open_table
-from deltacli.core.units import format_timestamp
+from deltacli.core.times import format_timestamp
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation
 from deltacli.rules.actions import single_actions

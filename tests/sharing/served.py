@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from deltacli.sharing.configuration.shares_yaml import Configuration, Limits, Settings
+from deltacli.sharing.configuration.settings import Configuration, Limits, Settings
 from deltacli.sharing.model import Catalog, Share, SharedSchema, SharedTable
 from deltacli.sharing.server.application import Application
 from deltacli.sharing.server.guard import RequestGuard, ServingState

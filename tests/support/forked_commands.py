@@ -262,7 +262,7 @@ def _prepare() -> socket.socket:
     """Import what commands on local tables need, as the command line does, and compile its patterns. Clouds are left to
     the forks. Return the channel of a process that has not imported rich, and what draws on terminals with it.
     """
-    from deltacli.core.machine import choose_allocator
+    from deltacli.core.memory import choose_allocator
     from deltacli.core.optional_packages import leave_out_optional_packages
 
     leave_out_optional_packages()

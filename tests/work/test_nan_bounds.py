@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.arrow.batches import read_footer_bytes
+from deltacli.arrow.parquet import read_footer_bytes
 from deltacli.delta.footers.chunk_bounds import find_numeric_bounds, remove_bounds
 from deltacli.work.parquet_writing import ParquetStream
 from tests.support.effort import examples

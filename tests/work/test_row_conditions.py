@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltacli.arrow.batches import ParquetReader
+from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.log.state import TableConfiguration, read_metadata
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
 from deltacli.rules.expressions.row_values import Violations

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from deltacli.catalogs.base import TableName
 from deltacli.core.errors import UsageError, command, nearest_name, parameter
-from deltacli.core.machine import is_loopback
+from deltacli.core.hosts import is_loopback
 from deltacli.core.units import plural
 from deltacli.storage.secrets import remember_secrets
 
@@ -166,7 +166,7 @@ def _of_keys(given: Mapping[str, str], where: str) -> CatalogProfile:
         raise UsageError(f"{where} is not a table of keys, such as endpoint and token", code=CODE)
     for key, value in given.items():
         if key not in KEYS:
-            raise UsageError(f"{where} has an unknown key: {key}", code=CODE, facts={"known": ", ".join(KEYS)}).asking(
+            raise UsageError(f"{where} has an unknown key: {key}", code=CODE, facts={"known": ", ".join(KEYS)}).suggest(
                 key, nearest_name(key, KEYS)
             )
         if not isinstance(value, str):

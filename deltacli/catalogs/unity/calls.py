@@ -20,7 +20,8 @@ import orjson
 
 from deltacli.catalogs.unity.addresses import DATABRICKS_HOST, ENDPOINT, CatalogProfile, is_header_text
 from deltacli.core import errors
-from deltacli.core.machine import Clock, is_loopback, system_clock
+from deltacli.core.hosts import is_loopback
+from deltacli.core.machine import Clock, system_clock
 from deltacli.core.typing import Json, JsonObject
 from deltacli.storage.objects import http
 from deltacli.storage.retry import PASSING_STATUS, Call, Retry, asked_by, bound_seconds, tried

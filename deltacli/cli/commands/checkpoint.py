@@ -9,7 +9,7 @@ from deltacli.cli.options import declared
 from deltacli.cli.output.results import SingleResult
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import EXPLAINED, Run
-from deltacli.core.errors import EXIT_FINDINGS, UsageError, quoted_table
+from deltacli.core.errors import EXIT_FINDINGS, UsageError, quote_table
 from deltacli.core.request_fields import Option
 from deltacli.operations.checkpoint.checkpoint import (
     Checkpoint,
@@ -82,7 +82,7 @@ def checkpoint(
                 run.part.state_outcome(sum(len(one.checkpoint.files) for one in outcomes), None)
             run.write(verifications(opened.uri, outcomes))
             if any(one.verdict in (CheckpointVerdict.DIFFERS, CheckpointVerdict.UNREADABLE) for one in outcomes):
-                run.say_next(f"deltacli validate {quoted_table(table)}", also_in_pipe=True)
+                run.say_next(f"deltacli validate {quote_table(table)}", also_in_pipe=True)
                 raise Exit(EXIT_FINDINGS)
             return
         chosen = {**given, "version": declared.chosen_version(opened, version, timestamp)}
@@ -122,7 +122,7 @@ def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, d
         )
 
     def following(made: CheckpointResult) -> str:
-        return f"deltacli checkpoint {quoted_table(table)} --verify --version {made.version}"
+        return f"deltacli checkpoint {quote_table(table)} --verify --version {made.version}"
 
     wording: Wording[CheckpointPlan, CheckpointResult] = Wording(
         question=None,

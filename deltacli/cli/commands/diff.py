@@ -20,10 +20,11 @@ from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.characters import count_cells
 from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_with_flags
 from deltacli.core.documents import dumps, envelope
-from deltacli.core.errors import EXIT_FINDINGS, PaimonTable, UsageError, command, quoted_table
+from deltacli.core.errors import EXIT_FINDINGS, PaimonTable, UsageError, command, quote_table
 from deltacli.core.request_fields import Option
+from deltacli.core.times import format_moment
 from deltacli.core.typing import Json
-from deltacli.core.units import format_count, format_moment, format_size, plural
+from deltacli.core.units import format_count, format_size, plural
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.operations.diff import Changed, DiffRequest, RowDiff, TableDiff, diff_tables
 from deltacli.operations.schemas.described import shown
@@ -291,7 +292,7 @@ def _next(found: TableDiff, table: str, *, is_of_two: bool) -> str | None:
     if is_of_two:
         return None if found.rows else repeat_command_with_flags(invocation.arguments, ["--rows", "--key", "COLUMN"])
     first, last = sorted((found.before.version, found.after.version))
-    return f"deltacli changes {quoted_table(table)} --from {first + 1} --to {last}"
+    return f"deltacli changes {quote_table(table)} --from {first + 1} --to {last}"
 
 
 def _chosen(

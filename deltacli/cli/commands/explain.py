@@ -19,7 +19,7 @@ from deltacli.cli.running.table_formats import Handle, ask
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.suggested_commands import spell_tables_as_typed
 from deltacli.core.documents import envelope
-from deltacli.core.errors import is_shared, quoted, quoted_table
+from deltacli.core.errors import is_shared, quote_table, quote_word
 from deltacli.core.units import format_size, plural
 from deltacli.delta.protocol.clients import OPENED_IN_TWO_WAYS, OTHERS, VERSIONS, Blocker, invalid_versions
 from deltacli.operations.explain import ChangeKind, Explained, ExplainRequest, Explanation, WayOut
@@ -222,7 +222,7 @@ def explain(run: Run, table: TableHereArgument = HERE, *, request: ExplainReques
         if found.gap is not None:
             raise found.gap
         if run.is_on_screen and found.paimon_traits is None and not is_shared(table):
-            run.say_next(_next(found, quoted_table(table)))
+            run.say_next(_next(found, quote_table(table)))
 
     ask(run, table, show)
 
@@ -234,5 +234,5 @@ def _next(found: Explanation, name: str) -> str:
         return f"deltacli features {name}"
     kind, subject, data_type = found.supposed[0]
     if kind is ChangeKind.WIDEN:
-        return f"deltacli widen-type {name} {quoted(subject)} {quoted(data_type)} --dry-run"
-    return f"deltacli features {name} {kind} {quoted(subject)} --dry-run"
+        return f"deltacli widen-type {name} {quote_word(subject)} {quote_word(data_type)} --dry-run"
+    return f"deltacli features {name} {kind} {quote_word(subject)} --dry-run"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.options.declared import Asked, DryRunOption, TablesArgument, YesOption, is_several
 from deltacli.cli.running.run import Run
-from deltacli.core.errors import command, fill_hint, quoted_table
+from deltacli.core.errors import command, fill_hint, quote_table
 from deltacli.core.request_fields import option
 from deltacli.core.units import format_size, plural
 from deltacli.operations.optimize.request import OptimizeRequest
@@ -85,7 +85,7 @@ def _optimize(run: Run, table: str, request: OptimizeRequest, mode: Mode) -> Non
     from deltacli.cli.running.changing import Wording, run_change
     from deltacli.operations.optimize.execute import Optimize
 
-    name = quoted_table(table)
+    name = quote_table(table)
     wording: Wording[OptimizePlan, OptimizeOutcome] = Wording(
         question=_question,
         planned=lambda plan, _: optimize_result(plan, None),

@@ -27,10 +27,11 @@ from deltacli.cli.running.run import Run, note_catalog
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with_flags
 from deltacli.core.documents import envelope
-from deltacli.core.errors import UsageError, is_shared, nearest_name, parameter, quoted_table
+from deltacli.core.errors import UsageError, is_shared, nearest_name, parameter, quote_table
+from deltacli.core.ranges import format_ranges
 from deltacli.core.request_fields import Option
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import format_ranges, plural
+from deltacli.core.units import plural
 from deltacli.delta.log.actions import parse_commit_metadata
 from deltacli.operations.streams.protection import ProtectionRequest
 
@@ -305,14 +306,14 @@ def _show_properties(run: Run, spelling: str, table: Table, keys: Sequence[str] 
         run.note("note: other properties are unknown: the sharing server answers in the parquet format")
     is_sound = all(one.is_valid and one.is_known is not False for one in found)
     if is_told or not is_sound:
-        run.say_next(f"deltacli {'features' if is_sound else 'validate'} {quoted_table(spelling)}")
+        run.say_next(f"deltacli {'features' if is_sound else 'validate'} {quote_table(spelling)}")
 
 
 def _not_told(what: str, spelling: str) -> UsageError:
     return UsageError(
         f"the sharing server answers in the parquet format, which does not have {what} of the table",
         code="share.read-only",
-        hint=f"deltacli snapshot {quoted_table(spelling)}",
+        hint=f"deltacli snapshot {quote_table(spelling)}",
     )
 
 
@@ -359,7 +360,7 @@ def _chosen(run: Run, properties: Sequence[ShownProperty], keys: Sequence[str]) 
             continue
         if key not in known and (near := nearest_name(key, known | set(found), ignores_case=True)):
             words = [near if word == key else word for word in invocation.arguments]
-            raise UsageError(f"{key} is not set", hint=repeat_command(words)).asking(key, near)
+            raise UsageError(f"{key} is not set", hint=repeat_command(words)).suggest(key, near)
         _, default = MEANINGS.get(key, (None, None))
         run.note(f"note: {key} is not set" + (f"; its default is {default}" if default else ""))
     return [found[key] for key in dict.fromkeys(keys) if key in found]
@@ -411,7 +412,7 @@ def _without_value(items: Sequence[str]) -> UsageError:
 
 def _wording(spelling: str, question: Callable[[Settings], str]) -> Wording[Settings, Settings]:
     """Return how a change of settings is told; `spelling` is the table as the user wrote it."""
-    history = f"deltacli history {quoted_table(spelling)} --limit 1"
+    history = f"deltacli history {quote_table(spelling)} --limit 1"
     return Wording(
         question=question,
         planned=lambda planned, _: change_result(planned, is_done=False),
@@ -511,7 +512,7 @@ def _show_features(run: Run, spelling: str, opened: Table) -> None:
     run.write(features_result(opened.uri, snapshot.version, snapshot.protocol, list_features(snapshot)))
     note_catalog(run, snapshot)
     if not is_shared(spelling):
-        run.say_next(f"deltacli explain {quoted_table(spelling)}")
+        run.say_next(f"deltacli explain {quote_table(spelling)}")
 
 
 def _add(
@@ -555,6 +556,6 @@ def _drop(
         question=question,
         planned=lambda planned, _: drop_result(planned),
         done=drop_result,
-        following=lambda _: f"deltacli history {quoted_table(spelling)} --limit 10",
+        following=lambda _: f"deltacli history {quote_table(spelling)} --limit 10",
     )
     run_change(run, table, change, wording, mode)

@@ -13,7 +13,9 @@ from deltacli.cli.output.results import Document, SingleResult
 from deltacli.cli.output.sections import Section, format_file_totals
 from deltacli.cli.running.run import Run, note_staged
 from deltacli.core import units
-from deltacli.core.errors import PathExternal, is_shared, quoted_table
+from deltacli.core.errors import PathExternal, is_shared, quote_table
+from deltacli.core.ranges import format_ranges, format_spans
+from deltacli.core.times import DAY_MS, duration_argument, format_duration, format_moment
 from deltacli.operations.reach import Cleanup, Part, Reached, ReachRange, ReachRequest, TableReach, find_reach
 
 # -- how far back a table can be read ----------------------------------------------------------------------------------
@@ -44,21 +46,21 @@ class _Incomplete(SingleResult):
 
 def _sections(found: TableReach) -> Iterator[Section]:
     yield Section("table", [found.table.uri])
-    yield Section("now", [f"{units.format_moment(found.now_ms)} UTC"])
+    yield Section("now", [f"{format_moment(found.now_ms)} UTC"])
     readable = found.readable
     count = f"{units.format_count(len(readable))} of {units.plural(found.newest_version + 1, 'version')}"
     yield Section("readable", [count if not readable else f"{count}, from version {readable[0]}"])
     for _, group in groupby(found.ranges, lambda one: (_day(one.reached, found.now_ms), _other_facts(one.reached))):
         ranges = list(group)
         first, last = ranges[0].first, ranges[-1].last
-        name = f"version{'' if first == last else 's'} {units.format_spans([(first, last)])}"
+        name = f"version{'' if first == last else 's'} {format_spans([(first, last)])}"
         yield Section(name, [_describe(ranges, found.now_ms)])
     if not found.is_complete:
         yield Section("incomplete", [_incomplete(found)])
     if found.next is not None:
         yield Section("next cleanup", list(_cleanup(found.next)))
     if found.retention is not None:
-        name = units.format_duration(found.retention.log_retention_ms)
+        name = format_duration(found.retention.log_retention_ms)
         yield Section(f"with {name}", list(_cleanup(found.retention)))
 
 
@@ -66,7 +68,7 @@ def _day(one: Reached, now_ms: int) -> int | None:
     """Return the day until which a version can be read; 0 for a past one, and None without a known end."""
     if one.until_ms is None:
         return None
-    return 0 if one.until_ms <= now_ms else one.until_ms // units.DAY_MS
+    return 0 if one.until_ms <= now_ms else one.until_ms // DAY_MS
 
 
 def _other_facts(one: Reached) -> str:
@@ -114,7 +116,7 @@ def _readable(times: Sequence[int], by: str, now_ms: int) -> str:
         return "readable"
     if max(times) <= now_ms:
         return f"readable until the next {by}"
-    first, last = units.format_moment(min(times)), units.format_moment(max(times))
+    first, last = format_moment(min(times)), format_moment(max(times))
     span = first if first == last else f"{first} to {last.rpartition(' ')[2]}"
     return f"readable until {span} UTC ({by})"
 
@@ -131,12 +133,12 @@ def _cleanup(found: Cleanup) -> Iterator[str]:
     yield f"log expire: {_amount(found.log, found.log_retention_ms)}"
     yield f"vacuum: {_amount(found.files, found.file_retention_ms)}"
     if found.lost:
-        yield f"then no longer readable: {units.format_ranges(found.lost)}"
+        yield f"then no longer readable: {format_ranges(found.lost)}"
     yield from found.notes
 
 
 def _amount(amount: Amount | None, retention_ms: int) -> str:
-    kept = f"(keeps {units.format_duration(retention_ms)})"
+    kept = f"(keeps {format_duration(retention_ms)})"
     if amount is None:
         return f"unknown {kept}"
     if not amount.files:
@@ -179,7 +181,7 @@ def reach(
 
         note_streams(run, opened, checkpoints)
     if run.is_on_screen and not is_shared(table):
-        run.say_next(_next(found, request, quoted_table(table)))
+        run.say_next(_next(found, request, quote_table(table)))
 
 
 def _next(found: TableReach, request: ReachRequest, name: str) -> str:
@@ -189,9 +191,9 @@ def _next(found: TableReach, request: ReachRequest, name: str) -> str:
             found.table.files().locate(found.outside[0])
         except PathExternal as refused:
             if refused.prefix is not None:
-                return f"deltacli reach {name} --allow-external {quoted_table(refused.prefix)}"
+                return f"deltacli reach {name} --allow-external {quote_table(refused.prefix)}"
     if found.newest_version not in found.readable:
         return f"deltacli validate {name} --level storage"
     if request.retention_ms is not None:
-        return f"deltacli vacuum {name} --retention {units.duration(request.retention_ms)} --dry-run"
+        return f"deltacli vacuum {name} --retention {duration_argument(request.retention_ms)} --dry-run"
     return f"deltacli vacuum {name} --dry-run" if found.next and found.next.lost else f"deltacli history {name}"

@@ -12,7 +12,7 @@ from deltacli.cli.output.results import Result
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.suggested_commands import repeat_command_with, repeat_command_with_flags
-from deltacli.core.errors import Refusal, Refused, UsageError, quoted, quoted_table
+from deltacli.core.errors import Refusal, Refused, UsageError, quote_table, quote_word
 from deltacli.core.request_fields import option
 from deltacli.core.units import format_size, plural
 from deltacli.operations.repair.plan import (
@@ -127,7 +127,7 @@ class RepairCommand(NamedTuple):
             return found if isinstance(found, RepairPlan) else found.plan
 
         def following(outcome: RepairOutcome) -> str | None:
-            level = f"deltacli validate {quoted_table(self.name)} --level {request.level}"
+            level = f"deltacli validate {quote_table(self.name)} --level {request.level}"
             return None if outcome.plan.errors else level
 
         wording = Wording(
@@ -150,7 +150,7 @@ class RepairCommand(NamedTuple):
     def _before(self, plan: RepairPlan) -> str | None:
         """Return the command that executes a saved plan, or names a source where errors are left for lack of one."""
         if self.how.save_plan is not None:
-            apply = f"deltacli repair {quoted_table(self.name)} --apply {quoted(self.how.save_plan)} --yes"
+            apply = f"deltacli repair {quote_table(self.name)} --apply {quote_word(self.how.save_plan)} --yes"
             return apply if plan.planned else None
         return (
             repeat_command_with(invocation.arguments, "--from", "COPY") if plan.is_noop and plan.lacks_source else None
@@ -181,8 +181,8 @@ class RepairCommand(NamedTuple):
         from deltacli.cli.render.validate.repair import below_table
 
         if kept is not None:
-            place = quoted_table(below_table(kept, self.table.uri, self.name))
-            self.run.note(f"note: to {what}: deltacli repair {quoted_table(self.name)} --undo {place}")
+            place = quote_table(below_table(kept, self.table.uri, self.name))
+            self.run.note(f"note: to {what}: deltacli repair {quote_table(self.name)} --undo {place}")
 
 
 def _question(plan: RepairPlan) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from deltacli.changing.plan import Amount
 from deltacli.cli.options import declared
 from deltacli.cli.running.run import Run
-from deltacli.core.errors import UsageError, quoted_table
+from deltacli.core.errors import UsageError, quote_table
 from deltacli.core.request_fields import option
 from deltacli.core.units import format_size, plural
 from deltacli.operations.restore.restore import Restore, RestoreOutcome, RestorePlan, RestoreRequest
@@ -59,7 +59,7 @@ def restore(
         raise UsageError(
             "the version to restore is missing: --version N or --timestamp T",
             code="usage.version",
-            hint=f"deltacli history {quoted_table(table)}",
+            hint=f"deltacli history {quote_table(table)}",
         )
     values = {**asked.values, "version": how.version, "timestamp_ms": at_ms}
     request = declared.Asked(RestoreRequest, values).request()
@@ -67,7 +67,7 @@ def restore(
     from deltacli.cli.running.changing import Mode, Wording, run_change
 
     def following(outcome: RestoreOutcome) -> str | None:
-        return None if outcome.committed_version is None else f"deltacli history {quoted_table(table)} --limit 3"
+        return None if outcome.committed_version is None else f"deltacli history {quote_table(table)} --limit 3"
 
     mode = Mode(how.dry_run, how.yes, how.check)
     opened = run.open_table(table, writes=not mode.only_plans)

@@ -22,7 +22,7 @@ from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.characters import encode_utf8, escape_control
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.documents import envelope
-from deltacli.core.errors import EXIT_FINDINGS, NotATable, UsageError, quoted_table
+from deltacli.core.errors import EXIT_FINDINGS, NotATable, UsageError, quote_table
 from deltacli.core.request_fields import OF_DELTA, OF_PAIMON, Option
 from deltacli.core.units import plural
 from deltacli.operations.schemas.described import (
@@ -140,7 +140,7 @@ def schema_show(run: Run, table: declared.TableArgument, *, point: SchemaPoint) 
       deltacli schema show ./paimon_tbl --branch dev --schema-id 3
     """
     run.write(point.open(run, table, lambda opened: opened.schema(**vars(point))))
-    run.say_next(f"deltacli schema convert {quoted_table(table)} --to ddl")
+    run.say_next(f"deltacli schema convert {quote_table(table)} --to ddl")
 
 
 Other = Annotated[str | None, declared.argument("Table to compare with.  [default: TABLE]", "[OTHER]")]

@@ -13,7 +13,7 @@ from deltacli.cli.output.formats import PARQUET, RowFormat
 from deltacli.cli.running.run import Run, note_findings, require_file, settle_limit, write_directory
 from deltacli.cli.running.table_formats import Handle, ask, require_one_point
 from deltacli.cli.terminal.suggested_commands import repeat_command_with_flags, repeat_command_without_limit
-from deltacli.core.errors import UsageError, quoted_table
+from deltacli.core.errors import UsageError, quote_table
 from deltacli.core.request_fields import OF_DELTA, option
 
 if TYPE_CHECKING:
@@ -89,12 +89,12 @@ def snapshot(run: Run, table: declared.TableHereArgument = HERE, *, wanted: Snap
         if wanted.columns is not None or wanted.limit is not None:
             raise UsageError(
                 "--columns and --limit require --files or --tombstones",
-                hint=f"deltacli snapshot {quoted_table(table)} --files",
+                hint=f"deltacli snapshot {quote_table(table)} --files",
             )
         result, following = opened.state(**vars(wanted))
         run.write(result)
         if following is not None:
-            run.say_next(following.format(table=quoted_table(table)))
+            run.say_next(following.format(table=quote_table(table)))
 
     ask(run, table, show)
 
@@ -102,7 +102,7 @@ def snapshot(run: Run, table: declared.TableHereArgument = HERE, *, wanted: Snap
 def _require_one_view(run: Run, table: str, wanted: SnapshotOptions) -> None:
     if wanted.mapping and not wanted.schema:
         raise UsageError(
-            "--mapping requires --schema", hint=f"deltacli snapshot {quoted_table(table)} --schema --mapping"
+            "--mapping requires --schema", hint=f"deltacli snapshot {quote_table(table)} --schema --mapping"
         )
     if sum([wanted.schema, wanted.lists_files, wanted.counts or wanted.digest]) > 1:
         raise UsageError("--schema, --files or --tombstones, and --counts or --digest exclude each other")

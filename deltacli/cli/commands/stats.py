@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from deltacli.changing.plan import Amount
 from deltacli.cli.options.declared import Asked, DryRunOption, TablesArgument, YesOption, is_several
 from deltacli.cli.running.run import Run
-from deltacli.core.errors import quoted_table
+from deltacli.core.errors import quote_table
 from deltacli.core.request_fields import option
 from deltacli.core.units import plural
 from deltacli.operations.change.stats import ComputeStats, StatsOutcome, StatsPlan, StatsRequest
@@ -87,7 +87,7 @@ def _stats(run: Run, table: str, request: StatsRequest, mode: Mode) -> None:
         ),
         planned=lambda plan, _: stats_result(plan, None),
         done=lambda outcome: stats_result(outcome.plan, outcome),
-        following=lambda outcome: f"deltacli history {quoted_table(table)} --limit 3" if outcome.versions else None,
+        following=lambda outcome: f"deltacli history {quote_table(table)} --limit 3" if outcome.versions else None,
         deed=deed,
         achieved=achieved,
     )

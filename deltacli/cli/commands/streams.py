@@ -13,7 +13,8 @@ from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.errors import EXIT_FINDINGS, NotATable, PaimonTable, command
 from deltacli.core.request_fields import Option
-from deltacli.core.units import DAY_MS, UNITS_MS, format_count, format_duration, format_moment, format_size, plural
+from deltacli.core.times import DAY_MS, UNITS_MS, format_duration, format_moment
+from deltacli.core.units import format_count, format_size, plural
 from deltacli.operations.streams.checkpoints import Verdict
 from deltacli.operations.streams.streams import (
     COLUMNS,

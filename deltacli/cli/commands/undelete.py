@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import grouped
+from deltacli.arrow.batches import aggregate_rows
 from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption
 from deltacli.cli.output.grids import BatchGrid, EncodedItems, Grid, WriteItems, encode_line
 from deltacli.cli.output.results import Document, Result
@@ -21,9 +21,10 @@ from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.documents import envelope
-from deltacli.core.errors import quoted_table
+from deltacli.core.errors import quote_table
+from deltacli.core.ranges import format_ranges
 from deltacli.core.typing import Json, JsonObject, RecordBatch
-from deltacli.core.units import format_ranges, format_size, plural
+from deltacli.core.units import format_size, plural
 from deltacli.operations.recover.plan import MISSING, PLANNED, RESTORED, STILL_MISSING, UndeletePlan, UndeleteRequest
 from deltacli.operations.recover.sources import Journal
 from deltacli.operations.recover.verify import other_size
@@ -147,7 +148,7 @@ def _before(plan: UndeletePlan) -> str:
 def _by_kind(plan: UndeletePlan, state: str) -> dict[tuple[str, str], tuple[int, int]]:
     """Return (kind, source) -> (files, bytes) of the files in a state."""
     items = plan.items.filter(pc.equal(plan.items["state"], state))
-    counted = grouped(items, ["kind", "source"], [("path", "count"), ("sizeBytes", "sum")]).to_pylist()
+    counted = aggregate_rows(items, ["kind", "source"], [("path", "count"), ("sizeBytes", "sum")]).to_pylist()
     return {(one["kind"], one["source"] or ""): (one["path_count"], one["sizeBytes_sum"] or 0) for one in counted}
 
 
@@ -277,8 +278,8 @@ def undelete(
 
     def following(result: UndeleteResult) -> str:
         if result.plan.is_of_the_past:
-            return f"deltacli restore {quoted_table(table)} --version {result.plan.version} --dry-run"
-        return f"deltacli validate {quoted_table(table)} --level storage"
+            return f"deltacli restore {quote_table(table)} --version {result.plan.version} --dry-run"
+        return f"deltacli validate {quote_table(table)} --level storage"
 
     wording = Wording(
         question=_question,
@@ -291,7 +292,7 @@ def undelete(
     plan = run_change(run, opened, Undelete(request), wording, Mode(dry_run, yes))
     # older versions may lack files
     if isinstance(plan, UndeletePlan) and plan.is_noop and not plan.missing.files and not plan.is_of_the_past:
-        run.say_next(f"deltacli reach {quoted_table(table)}")
+        run.say_next(f"deltacli reach {quote_table(table)}")
 
 
 def _question(plan: UndeletePlan) -> str:

@@ -39,7 +39,8 @@ from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_comm
 from deltacli.core.errors import EXIT_FINDINGS, DeltacliError, StorageFailed, UsageError, is_shared
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.request_fields import option, shared
-from deltacli.core.units import plural, some_of
+from deltacli.core.texts import summarize_names
+from deltacli.core.units import plural
 from deltacli.delta.log.segment import LOG_DIRECTORY, Place
 from deltacli.operations.validate.findings import (
     DEFAULT_MOST,
@@ -245,7 +246,7 @@ class Checker:
 
     def _note_lacks(self) -> None:
         for names in self._lacks.values():
-            self._run.note(f"note: not checked for lack of the package: {some_of(names, _NAMED_LACKS)}")
+            self._run.note(f"note: not checked for lack of the package: {summarize_names(names, _NAMED_LACKS)}")
 
     def _check(self, target: Target, tell: Callable[[Finding], None] | None) -> None:
         from deltacli.cli.render.validate.report import CheckedTable
@@ -492,13 +493,13 @@ def _choose_rules(run: Run, request: ValidateRequest, levels: Sequence[str]) -> 
     try:
         require_known(run, "validate", list(known), request.select, request.ignore)
     except UsageError as fault:
-        meant = known.get(fault.near or "")
+        meant = known.get(fault.suggestion or "")
         if meant is not None and meant.level not in levels:
             words = [
                 meant.id if word in request.select and word not in known else word for word in invocation.arguments
             ]
             fault.reason += f" It is checked at --level {meant.level}"
-            fault.near, fault.hint = None, repeat_command_with(words, "--level", meant.level)  # which has it
+            fault.suggestion, fault.hint = None, repeat_command_with(words, "--level", meant.level)  # which has it
         raise
 
     def chosen(names: Sequence[str]) -> list[Rule]:

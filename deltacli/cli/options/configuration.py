@@ -9,9 +9,9 @@ from typing import Any
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.suggested_commands import remove_option_value, repeat_command, repeat_command_with
-from deltacli.core.errors import UsageError, nearest_name, quoted
+from deltacli.core.errors import UsageError, nearest_name, quote_word
+from deltacli.core.times import parse_duration
 from deltacli.core.typing import Toml
-from deltacli.core.units import parse_duration
 from deltacli.storage.secrets import holds_secret, is_secret_name
 
 _KEYS = frozenset(
@@ -164,7 +164,7 @@ def _unknown_profile(path: str, profile: str, known: Iterable[str]) -> UsageErro
     if near is not None:
         is_given = any(word.partition("=")[0] == "--profile-name" for word in invocation.arguments)
         hint = repeat_command_with(invocation.arguments, "--profile-name", near)
-        hint = hint if is_given else f"env {Variable.PROFILE}={quoted(near)} {repeat_command(invocation.arguments)}"
+        hint = hint if is_given else f"env {Variable.PROFILE}={quote_word(near)} {repeat_command(invocation.arguments)}"
     return UsageError(
         f"the configuration {path} has no profile {profile!r}" + ("" if near is None else f"; did you mean {near!r}?"),
         code="usage.config",

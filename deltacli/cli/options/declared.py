@@ -14,16 +14,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_args, ge
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
-from deltacli.core.errors import UsageError, adding, command
+from deltacli.core.errors import UsageError, command, suggest_parameters
+from deltacli.core.ranges import parse_versions
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, OF_PAIMON, Kind, Option, spellings_of
-from deltacli.core.units import DAY_MS, SHARE_CODE, epoch_ms, parse_duration, parse_names, parse_share, parse_versions
+from deltacli.core.texts import parse_names
+from deltacli.core.times import DAY_MS, parse_duration, to_epoch_ms
+from deltacli.core.units import FRACTION_CODE, parse_percentage
 from deltacli.storage import open_storage
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from deltacli.core.machine import Clock
-    from deltacli.sharing.configuration.shares_yaml import Configuration
+    from deltacli.sharing.configuration.settings import Configuration
     from deltacli.table.api_arguments import VersionTime
     from deltacli.table.handle import TableHandle
 
@@ -199,7 +202,7 @@ def parse_lifetime(text: str, now_ms: int) -> int | None:
         raise UsageError(
             f"--expires {text} is not a lifetime",
             facts={"expected": "90d, 12h, or never"},
-            hint=adding("--expires 90d"),
+            hint=suggest_parameters("--expires 90d"),
         )
     return now_ms + lifetime_ms
 
@@ -208,7 +211,7 @@ def parse_lifetime(text: str, now_ms: int) -> int | None:
 
 
 def parse_moment(option: str, text: str, arguments: Sequence[str], *, begins: bool = False) -> int:
-    """Return the value of an option as epoch milliseconds; `begins`: as in `epoch_ms`.
+    """Return the value of an option as epoch milliseconds; `begins`: as in `to_epoch_ms`.
 
     Raises UsageError, which names the option; for a text that is almost a time, the hint is the same command line with
     the corrected value.
@@ -278,7 +281,7 @@ def parse_timestamp(text: str, *, begins: bool = False) -> int:
         raise _no_timestamp(f"{text!r} is not a timestamp{_why_impossible(text)}")
     if found["time"] and not found["offset"]:
         raise _no_timestamp(f"{text!r} has no offset from UTC")
-    return epoch_ms(moment, begins=begins)
+    return to_epoch_ms(moment, begins=begins)
 
 
 def corrected_timestamp(text: str) -> str | None:
@@ -612,16 +615,16 @@ def _unquoted(name: str) -> str:
 
 def _read_share(text: str, option: str) -> float:
     is_sample = option == "--sample"  # of which 0 % would check nothing
-    code, expected = ("usage.sample", "more than 0%, up to 100%") if is_sample else (SHARE_CODE, "0% to 100%")
+    code, expected = ("usage.sample", "more than 0%, up to 100%") if is_sample else (FRACTION_CODE, "0% to 100%")
     try:
-        share = parse_share(text)
+        share = parse_percentage(text)
         if is_sample and not share:
             raise ValueError(f"{text!r} is not a share such as 5%")
         return share
     except ValueError as fault:
         wrong = UsageError(f"{option} {fault}", code=code, facts={"expected": expected})
         if re.fullmatch(r"[1-9][0-9]?|100", text):
-            wrong.meaning(text, f"{text}%")
+            wrong.suggest_as_fact(text, f"{text}%")
         raise wrong from fault
 
 

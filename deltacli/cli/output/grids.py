@@ -136,10 +136,10 @@ class BatchGrid(NamedTuple):
 
 def make_batch_grid(names: Sequence[str], batches: Iterable[pyarrow.RecordBatch], *, null: str = "") -> BatchGrid:
     """Return batches with columns of these names as a grid; formats for people write null values as `null`."""
-    from deltacli.arrow.batches import pieces  # pyarrow is imported for rows in columns only
+    from deltacli.arrow.batches import split_batches  # pyarrow is imported for rows in columns only
 
     def encode_blocks(encoder: RowEncoder) -> Iterator[EncodedItems]:
-        for piece in pieces(batches):
+        for piece in split_batches(batches):
             yield encoder.encode_columns(piece.columns, piece.num_rows, null)
 
     return BatchGrid(names, encode_blocks)

@@ -10,7 +10,7 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.output.alignment import GAP, pad_text
 from deltacli.cli.terminal.capabilities import Style
 from deltacli.cli.terminal.characters import count_cells, encode_utf8, escape_control
-from deltacli.core.units import without_middle
+from deltacli.core.texts import cut_middle
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -72,7 +72,7 @@ class Sheet:
 
     def text(self, value: str, style: Style = Style.PLAIN, **_: object) -> str:  # noqa: ARG002  (no colour)
         """Return a text with control characters as escapes."""
-        return escape_control(without_middle(value))
+        return escape_control(cut_middle(value))
 
     def joined(self, parts: Iterable[Any], **_: object) -> str:  # Any: a text, or one with a style
         """Return one text made of parts, without their styles."""

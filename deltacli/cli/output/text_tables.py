@@ -16,7 +16,7 @@ from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.characters import count_cells, encode_utf8, escape_control, shorten
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.cli.terminal.wrapping import wrap_command
-from deltacli.core.units import without_middle
+from deltacli.core.texts import cut_middle
 
 
 def make_surface(sink: BinaryIO, terminal: Terminal) -> Surface:
@@ -53,7 +53,7 @@ def write_sections(sink: BinaryIO, terminal: Terminal, sections: Sequence[Sectio
 
 def _name_tables(line: str) -> str:
     """Return a line that is not megabytes long, with the names of tables in catalogs."""
-    return without_middle(invocation.with_catalog_names(line))
+    return cut_middle(invocation.with_catalog_names(line))
 
 
 def write_complete_table(

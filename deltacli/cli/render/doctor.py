@@ -11,8 +11,10 @@ from deltacli.cli.output.sections import Section, format_file_totals
 from deltacli.cli.output.text_tables import write_sections
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.documents import SCHEMA_VERSION
+from deltacli.core.texts import summarize_names
+from deltacli.core.times import format_moment
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import format_count, format_limit, format_moment, format_size, plural, some_of
+from deltacli.core.units import format_count, format_size, format_size_limit, plural
 from deltacli.operations.doctor.advice import Advice, Severity, StoreFinding, dollars, growth, numbers, saves
 
 if TYPE_CHECKING:
@@ -231,7 +233,7 @@ def _files(found: JsonObject) -> str:
     if found["count"]:
         said += f"; median {format_size(found['medianBytes'])}"
     if found["smallFiles"]:
-        limit = format_limit(found["smallBelowBytes"])
+        limit = format_size_limit(found["smallBelowBytes"])
         merged = "which optimize merges" if found["countAfter"] < found["count"] else "none of which optimize can merge"
         said += f"; {format_count(found['smallFiles'])} below {limit}, {merged}"
     return said
@@ -255,7 +257,7 @@ def _statistics(found: JsonObject) -> str:
     useful = found["usefulColumns"] - len(empty)
     said = f"{useful} of {plural(found['indexedColumns'], 'indexed column')} can leave files out"
     if empty:
-        said += f"; without bounds in any file: {some_of(empty, _NAMED)}"
+        said += f"; without bounds in any file: {summarize_names(empty, _NAMED)}"
     if found["filesWithout"]:
         said += f"; {plural(found['filesWithout'], 'file')} without statistics"
     return said

@@ -32,9 +32,9 @@ from deltacli.cli.terminal.suggested_commands import (
     repeat_command_with_flags,
     repeat_command_without_limit,
 )
-from deltacli.core import units
+from deltacli.core import ranges, times, units
 from deltacli.core.documents import envelope
-from deltacli.core.errors import UsageError, is_shared, nearest_name, quoted_table
+from deltacli.core.errors import UsageError, is_shared, nearest_name, quote_table
 from deltacli.delta.log.operation_metrics import ReportedChanges, read_reported_changes
 from deltacli.delta.log.segment import TimestampSource
 from deltacli.operations.read.history import History, HistoryItem
@@ -97,7 +97,7 @@ class HistoryResult(Result):
 
     def notes(self, table: str, *, on_screen: bool) -> Iterator[str]:
         """Yield what is missing or omitted, and the next command."""
-        found, name = self.found, quoted_table(table)
+        found, name = self.found, quote_table(table)
         if self.no_room:
             yield self.no_room
         if found.asked and found.oldest and min(found.asked) < found.oldest:
@@ -130,7 +130,7 @@ _CHANGES_ROWS = frozenset({"DELETE", "UPDATE", "MERGE"})
 
 def _next_command(found: History, table: str) -> str:
     """Return the command that shows the newest version: which rows it changed, or what it has now."""
-    name, version = quoted_table(table), found.newest_readable
+    name, version = quote_table(table), found.newest_readable
     if version is None:
         return f"deltacli validate {name}"
     if not found.items:
@@ -166,7 +166,7 @@ def shown_commits(read: Callable[[], History], columns: str | None, clock: Clock
             f"no commit shown has the {'key' if len(absent) == 1 else 'keys'} {', '.join(absent)} in its commitInfo",
             code="usage.column",
             facts={"columns": ", ".join(known)},
-        ).asking(absent[0], near)
+        ).suggest(absent[0], near)
     return HistoryResult(found, chosen if columns else available, bool(columns))
 
 
@@ -185,7 +185,7 @@ def _copied_at_once(items: Sequence[HistoryItem]) -> list[tuple[int, int]]:
         written = [at for item in same if type(at := (item.commit_info or {}).get("timestamp")) is int]
         if len(same) >= _COPIED and written and max(written) - min(written) >= _COPIED * 1_000:
             found += [item.version for item in same]
-    return units.ranges_of(found)
+    return ranges.find_ranges(found)
 
 
 def _lines(found: History) -> Iterator[HistoryLine]:
@@ -231,7 +231,7 @@ def _is_absent(key: str, found: History) -> bool:
 
 def _versions(spans: Sequence[tuple[int, int]]) -> str:
     """Return versions as the subject of a sentence: `versions 2-4, 7`."""
-    text = units.format_spans(spans)
+    text = ranges.format_spans(spans)
     return f"version {text}" if text.isdigit() else f"versions {text}"
 
 
@@ -298,13 +298,13 @@ def commits_per_day(canvas: Canvas, times_ms: Sequence[int]) -> Text:
     """Return one line: how many commits each day had, several days to a mark where there are many."""
     from deltacli.cli.render.terminal.tables import make_sparkline
 
-    first, last = min(times_ms) // units.DAY_MS, max(times_ms) // units.DAY_MS
-    span = " to ".join(units.format_moment(day * units.DAY_MS)[:10] for day in (first, last))
+    first, last = min(times_ms) // times.DAY_MS, max(times_ms) // times.DAY_MS
+    span = " to ".join(times.format_moment(day * times.DAY_MS)[:10] for day in (first, last))
     room = max(min(canvas.width - len(f"commits per 1,000 days    {span}"), _SPARKS), 10)
     days = -(-(last - first + 1) // room)
     counts = [0] * ((last - first) // days + 1)
     for time_ms in times_ms:
-        counts[(time_ms // units.DAY_MS - first) // days] += 1
+        counts[(time_ms // times.DAY_MS - first) // days] += 1
     most = f", at most {units.format_count(max(counts))}" if canvas.width >= _NARROW else ""
     return canvas.joined(
         [
@@ -346,7 +346,7 @@ def _drawn_columns(
 
 
 def _format_minute(line: HistoryLine) -> str:
-    return units.format_moment(line.time.timestamp_ms)[:16] if line.time else ""
+    return times.format_moment(line.time.timestamp_ms)[:16] if line.time else ""
 
 
 def _change_columns(

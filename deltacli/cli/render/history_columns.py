@@ -20,8 +20,9 @@ from deltacli.cli.render.operation_words import (
 from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.errors import nearest_name
 from deltacli.core.lock_free_property import cached_property
+from deltacli.core.times import format_age, format_moment, format_timestamp
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import format_age, format_count, format_moment, format_size, format_timestamp
+from deltacli.core.units import format_count, format_size
 from deltacli.delta.log.operation_metrics import ReportedChanges, read_reported_changes
 from deltacli.delta.log.segment import CommitTime
 from deltacli.operations.read.history import ActionCounts, HistoryItem

@@ -13,17 +13,10 @@ from deltacli.cli.output.surface import Labelled, Surface
 from deltacli.cli.render.plans import PlanRow, make_plan_table, make_refusal_rows, make_section_rows, make_version_strip
 from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.documents import dumps, envelope
+from deltacli.core.ranges import find_ranges, format_ranges, format_spans
+from deltacli.core.times import format_duration, format_moment
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import (
-    format_count,
-    format_duration,
-    format_moment,
-    format_ranges,
-    format_size,
-    format_spans,
-    plural,
-    ranges_of,
-)
+from deltacli.core.units import format_count, format_size, plural
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -274,7 +267,7 @@ def _expired_table(canvas: Surface, plan: ExpiryPlan, outcome: ExpiryOutcome | N
 def _strip(canvas: Surface, plan: ExpiryPlan) -> list[Labelled]:
     if not plan.lost_versions or not canvas.is_screen:
         return []
-    first, lost = plan.lost_versions[0], ranges_of(plan.lost_versions)
+    first, lost = plan.lost_versions[0], find_ranges(plan.lost_versions)
     return [("", make_version_strip(canvas, first, plan.newest_version, lost, label_cells=16))]
 
 

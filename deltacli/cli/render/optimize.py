@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from deltacli.cli.output.results import SingleResult
 from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
 from deltacli.cli.terminal.capabilities import Style
-from deltacli.core.units import format_count, format_duration, format_moment, format_size, plural
+from deltacli.core.times import format_duration, format_moment
+from deltacli.core.units import format_count, format_size, plural
 from deltacli.delta.log.state import deleted_file_retention_ms
 
 if TYPE_CHECKING:

@@ -19,20 +19,12 @@ from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.characters import encode_utf8, escape_control
 from deltacli.cli.terminal.suggested_commands import repeat_command_without_limit
 from deltacli.core.documents import envelope
-from deltacli.core.errors import Unreadable, quoted_table, sql_name
+from deltacli.core.errors import Unreadable, format_sql_name, quote_table
+from deltacli.core.ranges import format_ranges, format_spans
+from deltacli.core.texts import summarize_names
+from deltacli.core.times import format_age, format_duration, format_moment, format_timestamp
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import (
-    format_age,
-    format_count,
-    format_duration,
-    format_moment,
-    format_ranges,
-    format_size,
-    format_spans,
-    format_timestamp,
-    plural,
-    some_of,
-)
+from deltacli.core.units import format_count, format_size, plural
 from deltacli.operations.paimon.alter import AlterOutcome
 from deltacli.operations.paimon.facts import Event, PaimonHistory, PaimonSnapshot, SchemaVersion, SnapshotVersion
 from deltacli.operations.paimon.table_files import Usage
@@ -116,7 +108,7 @@ class PaimonHistoryResult(Result):
 
     def notes(self, table: str, *, on_screen: bool) -> Iterator[str]:
         """Yield which files cannot be read, which are stray or omitted, and the next command."""
-        found, name = self.found, quoted_table(table)
+        found, name = self.found, quote_table(table)
         for schema_id in found.denied[:_NAMED]:
             yield f"note: schema {schema_id}: no permission to read the file, so its changes are unknown"
         for broken in found.broken[:_NAMED]:
@@ -397,7 +389,7 @@ def _has_row(data_type: DataType) -> bool:
 
 
 def _field_text(field: DataField, key: str | None) -> str:
-    text = f"{sql_name(field.name)}: {simple_text(field.type)}  [id {field.id}]"
+    text = f"{format_sql_name(field.name)}: {simple_text(field.type)}  [id {field.id}]"
     text += f"  ({key})" if key else ""
     text += f"  default {field.default_value}" if field.default_value is not None else ""
     return text + (f"  -- {field.description}" if field.description else "")
@@ -437,7 +429,7 @@ def _snapshot_sections(found: PaimonSnapshot) -> Iterator[Section]:
 
 def _keys(label: str, names: Sequence[str], schema: Schema) -> list[Section]:
     known = {field.name for field in schema.fields}
-    shown = [sql_name(name) + ("" if name in known else " (no such column)") for name in names]
+    shown = [format_sql_name(name) + ("" if name in known else " (no such column)") for name in names]
     return [Section(label, [", ".join(shown)])] if names else []
 
 
@@ -570,7 +562,7 @@ def schema_vacuum_wording(name: str, *, lists: bool) -> Wording[SchemaVacuumPlan
         ),
         lambda plan, is_dry: _SchemaVacuumShown(plan, None, is_dry, lists),
         lambda result: _SchemaVacuumShown(*result, dry_run=False, has_requested_rows=lists),
-        lambda _: f"deltacli history {quoted_table(name)}",
+        lambda _: f"deltacli history {quote_table(name)}",
         deletes_by_age=True,
         deed=lambda plan: ("delete", plan.amount),
         achieved=_deleted_schemas,
@@ -657,7 +649,7 @@ def _refusal(outcome: AlterOutcome) -> Iterator[str]:
 
 def wording_of_schema(name: str, command: str) -> Wording[AlterOutcome, AlterOutcome]:
     """Return how a change of a Paimon schema is told; `command` was given: `alter` or `widen-type`."""
-    history = f"deltacli history {quoted_table(name)} --limit 5"
+    history = f"deltacli history {quote_table(name)} --limit 5"
     return Wording(
         question=lambda plan: f"change the schema of {plan.table}: {_in_words(plan.changes)}",
         planned=lambda plan, is_dry: _result(plan, command, is_dry=is_dry),
@@ -669,4 +661,4 @@ def wording_of_schema(name: str, command: str) -> Wording[AlterOutcome, AlterOut
 
 def _in_words(changes: Sequence[Change]) -> str:
     said = [sentence(change) for change in changes if change.kind is not ChangeKind.HIGHEST_FIELD_ID]
-    return some_of(said, 5, "; ")
+    return summarize_names(said, 5, "; ")

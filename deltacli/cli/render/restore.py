@@ -13,8 +13,9 @@ from deltacli.cli.output.sections import Section, format_file_totals, make_refus
 from deltacli.cli.output.surface import Surface
 from deltacli.cli.render.plans import make_refusal_rows, make_section_rows
 from deltacli.cli.terminal.capabilities import Style
+from deltacli.core.times import format_moment
 from deltacli.core.typing import RecordBatch
-from deltacli.core.units import format_count, format_moment, format_size, plural
+from deltacli.core.units import format_count, format_size, plural
 from deltacli.operations.restore.difference import COLUMNS
 from deltacli.operations.restore.restore import RestoreOutcome, RestorePlan, changed_file_batches
 

@@ -15,8 +15,9 @@ from deltacli.cli.output.sections import Section, format_file_totals
 from deltacli.cli.output.text_tables import write_sections
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.documents import SCHEMA_VERSION
+from deltacli.core.times import format_age, format_moment, format_timestamp
 from deltacli.core.typing import Json
-from deltacli.core.units import format_age, format_moment, format_size, format_timestamp, plural
+from deltacli.core.units import format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.cli.render.terminal.console import Canvas

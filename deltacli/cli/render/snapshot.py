@@ -11,9 +11,10 @@ from deltacli.cli.output.results import Document, Result
 from deltacli.cli.output.sections import Section, format_file_totals
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.documents import envelope
-from deltacli.core.errors import is_shared, quoted_table
+from deltacli.core.errors import is_shared, quote_table
+from deltacli.core.times import format_age, format_moment
 from deltacli.core.typing import Json
-from deltacli.core.units import format_age, format_count, format_limit, format_moment, format_size, plural
+from deltacli.core.units import format_count, format_size, format_size_limit, plural
 from deltacli.delta.log.state import DEFAULT_CHECKPOINT_INTERVAL, parse_integer
 from deltacli.operations.read.snapshot import SnapshotSummary, knows_protocol
 from deltacli.storage.base import StoreOfVersions
@@ -305,7 +306,7 @@ def _layout_parts(canvas: Canvas, layout: FileLayout, name: str | None) -> Itera
     if (remark := _small_files(layout, total)) is not None:
         yield canvas.text(remark if name is None else f"{remark}; to merge them:", Style.WARNING)
         if name is not None:
-            yield canvas.text(f"deltacli optimize {quoted_table(name)} --dry-run")
+            yield canvas.text(f"deltacli optimize {quote_table(name)} --dry-run")
     if layout.partition_bytes:
         count = len(layout.partition_bytes)
         title = "partition" if count <= _PARTITIONS else f"largest of {plural(count, 'partition')}"
@@ -323,8 +324,8 @@ def _histogram(canvas: Canvas, classes: Sequence[tuple[int, int | None, int]]) -
 
 def _class_name(lower: int, upper: int | None) -> str:
     if upper is None:
-        return f"{format_limit(lower)} or more"
-    return f"{format_limit(lower)} to {format_limit(upper)}" if lower else f"below {format_limit(upper)}"
+        return f"{format_size_limit(lower)} or more"
+    return f"{format_size_limit(lower)} to {format_size_limit(upper)}" if lower else f"below {format_size_limit(upper)}"
 
 
 def _partitions(canvas: Canvas, layout: FileLayout) -> Iterator[Sequence[str | Text]]:
@@ -348,7 +349,7 @@ def _small_files(layout: FileLayout, total: int) -> str | None:
     small = layout.small_files
     if small < _MANY_SMALL_FILES or 2 * small <= total or small <= 2 * len(layout.partition_bytes):
         return None
-    limit = format_limit(SMALL_FILE_BYTES)
+    limit = format_size_limit(SMALL_FILE_BYTES)
     mean = format_size(layout.small_bytes // small)
     share = 100 * small // total
     counted = f"{format_count(small)} of {plural(total, 'file')} ({share} %)"

@@ -20,16 +20,10 @@ from deltacli.cli.output.text_tables import make_surface, write_text_table
 from deltacli.cli.render.plans import PlanRow, make_plan_table, make_refusal_rows, make_section_rows, make_version_strip
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.documents import dumps, envelope
+from deltacli.core.ranges import format_spans
+from deltacli.core.times import format_age, format_duration, format_moment, format_timestamp
 from deltacli.core.typing import Json
-from deltacli.core.units import (
-    format_age,
-    format_duration,
-    format_moment,
-    format_size,
-    format_spans,
-    format_timestamp,
-    plural,
-)
+from deltacli.core.units import format_size, plural
 from deltacli.operations.vacuum.plan import Ages, Mode, Reason, VacuumOutcome, VacuumPlan
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_comm
 from deltacli.cli.terminal.waiting import read_line
 from deltacli.core.errors import CONTINUE, EXIT_FINDINGS, NOTHING_CHANGED, PartlyDone, Refused
 from deltacli.core.machine import system_clock
-from deltacli.core.units import format_timestamp
+from deltacli.core.times import format_timestamp
 
 if TYPE_CHECKING:
     from deltacli.changing.plan import Amount
@@ -60,7 +60,7 @@ def confirmed(
         show_plan()
         raise Refused(
             f"confirmation is required to {what}",
-            said_first=NOTHING_CHANGED,
+            preamble=NOTHING_CHANGED,
             code="consent.missing",
             facts=dict(facts),
             hint=repeat_command_with(invocation.arguments, "--yes"),
@@ -92,7 +92,7 @@ def require_now_is_not_ahead(run: Run, plan: str = "--dry-run") -> None:
     if now_is_ahead(run):
         raise Refused(
             f"--now {format_timestamp(now_ms)} is later than the clock, so recent files would count as old",
-            said_first=NOTHING_CHANGED,
+            preamble=NOTHING_CHANGED,
             code="clock.ahead",
             facts={"clock": format_timestamp(true_ms)},
             hint=f"omit --now, or show the plan with {plan}",

@@ -11,7 +11,7 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.output.destination import open_destination, require_file_outside_tables
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with
-from deltacli.core.errors import QUOTED, UsageError, is_shared, nearest_name, quoted, quoted_table
+from deltacli.core.errors import QUOTED_SUGGESTION, UsageError, is_shared, nearest_name, quote_table, quote_word
 from deltacli.core.request_fields import Option
 from deltacli.core.units import plural
 
@@ -51,8 +51,8 @@ def require_known(run: Run, command: str, known: Collection[str], select: Sequen
                     code="usage.rule",
                     facts={} if nearest else {"error codes": "deltacli help CODE"},
                     hint=f"deltacli help {pattern}" if is_code else f"deltacli {command} --list-rules",
-                ).asking(pattern, nearest, QUOTED)
-            run.note(f"note: --ignore {quoted(pattern)} matches no rule of this version")
+                ).suggest(pattern, nearest, QUOTED_SUGGESTION)
+            run.note(f"note: --ignore {quote_word(pattern)} matches no rule of this version")
 
 
 def list_rules(run: Run, rules: Sequence[Rule], table_format: str) -> None:
@@ -77,7 +77,7 @@ def next_command(report: ValidationReport, without: Container[str] = ()) -> str 
     if not pairs:
         return None
     if all(found.severity is Severity.INFO for _, found in pairs):  # remarks are no reason to change a table
-        return f"deltacli history {quoted_table(pairs[0][0].name)}"
+        return f"deltacli history {quote_table(pairs[0][0].name)}"
     at_stake = min(worst_first(*pair) for pair in pairs)
     worst = [(table, found) for table, found in pairs if worst_first(table, found) == at_stake]
     commands = (repair_to_try(found.rule, table.name, table.validation.condition) for table, found in worst)
@@ -104,11 +104,11 @@ def repairs_without_loss(report: ValidationReport, shown: str | None) -> list[st
         if levels and table.validation.is_readable and not is_shared(table.name):
             deepest = next((one for one in (Level.DATA, Level.FOOTERS) if one in levels), None)
             level = f" --level {deepest.value}" if deepest else ""
-            commands[table.name] = f"deltacli repair {quoted_table(table.name)}{level} --dry-run"
+            commands[table.name] = f"deltacli repair {quote_table(table.name)}{level} --dry-run"
     if len(commands) > _MOST_REPAIRS:
         return [f"deltacli repair TABLE --dry-run   # {len(commands):,} tables can be repaired without loss"]
     repaired = shown is not None and shown.startswith("deltacli repair ")
-    covered = {name for name in commands if repaired and f" {quoted_table(name)} " in f"{shown} "}
+    covered = {name for name in commands if repaired and f" {quote_table(name)} " in f"{shown} "}
     return [line for name, line in commands.items() if name not in covered]
 
 
@@ -124,7 +124,7 @@ def _plan_of_repair(table: str, rule: Rule) -> str | None:
         return None
     is_deeper = rule.level.name.lower() in (LevelChoice.FOOTERS, LevelChoice.DATA)
     level = f" --level {rule.level.name.lower()}" if is_deeper else ""
-    return f"deltacli repair {quoted_table(table)}{level} --dry-run"
+    return f"deltacli repair {quote_table(table)}{level} --dry-run"
 
 
 class SinkFailedError(BaseException):
@@ -254,7 +254,7 @@ def _near(name: str, arguments: Sequence[str]) -> str:
     except OSError:
         directory, near = "", None
     if near is None:
-        return f"ls {quoted_table(directory or '.')}"
+        return f"ls {quote_table(directory or '.')}"
     meant = os.path.join(directory, near)
     return repeat_command(
         [word.replace(name, meant) if word in (name, f"--baseline={name}") else word for word in arguments]

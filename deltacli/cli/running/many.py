@@ -36,8 +36,9 @@ from deltacli.cli.terminal.stderr import clean_message
 from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_with_flags
 from deltacli.core.documents import SCHEMA_VERSION, dumps, loads
 from deltacli.core.errors import DeltacliError, PaimonTable, UsageError, is_shared
-from deltacli.core.machine import raise_open_files
-from deltacli.core.units import format_size, plural, some_of
+from deltacli.core.open_files import raise_open_file_limit
+from deltacli.core.texts import summarize_names
+from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.discover import find_tables, identity, is_pattern, note_backups
@@ -271,7 +272,7 @@ def run_many(
     given = {**of_one, "--output": None if run.output == "-" else run.output}
     for option, value in given.items():
         if value is not None and value is not False:
-            raise UsageError(f"{option} works on one table", facts={"tables": some_of(names, _NAMED)})
+            raise UsageError(f"{option} works on one table", facts={"tables": summarize_names(names, _NAMED)})
     parts = _parts(run, names)
     _require_open_files(len(parts))
     shows_details = lists_files or run.verbosity > 0
@@ -306,7 +307,7 @@ def run_many(
 def _require_open_files(tables: int) -> None:
     """Raise UsageError where the plans, each of which holds the directory of its table, are too many to be open."""
     needed = tables + _OTHER_FILES
-    if (limit := raise_open_files(needed)) < needed:
+    if (limit := raise_open_file_limit(needed)) < needed:
         raise UsageError(
             f"{plural(tables, 'table')} at once need {needed:,} open files, and this process may open {limit:,}",
             facts={"to allow them": f"ulimit -n {needed}", "for many tables": "deltacli fleet init"},
@@ -433,7 +434,7 @@ def _plan(run: Run, parts: Sequence[Part], use: Use) -> None:
         if part.exit_code == UsageError.exit_code and part.error is not None and part.error["code"] not in _OF_FORMAT:
             raise Exit(part.exit_code)
     for reason, names in left_out.items():
-        which = f"{names[0]} is" if len(names) == 1 else f"{some_of(names, _NAMED)} are"
+        which = f"{names[0]} is" if len(names) == 1 else f"{summarize_names(names, _NAMED)} are"
         run.note(f"note: {which} left out: {reason}")
 
 
@@ -500,6 +501,6 @@ def _question(asking: Sequence[tuple[Part, AnyPending]]) -> str:
     deeds = [pending.deed for _, pending in asking]
     total = sum((amount for _, amount in deeds), NO_FILES)
     numbers = [f"{part.name} {amount.files:,}" for (part, _), (_, amount) in zip(asking, deeds, strict=True)]
-    each = some_of(numbers, _NAMED)  # each has a row above the question
+    each = summarize_names(numbers, _NAMED)  # each has a row above the question
     count = f"{plural(total.files, 'file')} ({format_size(total.size_bytes)})"
     return f"{deeds[0][0]} {count} of {plural(len(asking), 'table')}{asking[0][1].wording.kept}: {each}"

@@ -35,10 +35,13 @@ from deltacli.cli.terminal.suggested_commands import (
     spell_tables_as_typed,
 )
 from deltacli.core.documents import dumps
-from deltacli.core.errors import DeltacliError, PaimonTable, Refused, UsageError, quoted_table
+from deltacli.core.errors import DeltacliError, PaimonTable, Refused, UsageError, quote_table
+from deltacli.core.long_steps import LongStepAdvisor
 from deltacli.core.machine import Clock
-from deltacli.core.progress import SILENT, LongJobs, Progress
-from deltacli.core.units import format_size, format_timestamp, plural, some_of, without_middle
+from deltacli.core.progress import SILENT, Progress
+from deltacli.core.texts import cut_middle, summarize_names
+from deltacli.core.times import format_timestamp
+from deltacli.core.units import format_size, plural
 from deltacli.delta.log.disputed_readings import DECISIONS, KEY_IN_OTHER_CASE
 from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage
 from deltacli.storage.base import (
@@ -246,7 +249,7 @@ class Run:
         if self.log_is_json:
             write_json_message(dumps({"type": "note", "message": text.removeprefix(_NOTE)}))
             return
-        text = escape_control(without_middle(spell_tables_as_typed(text, invocation.arguments)))
+        text = escape_control(cut_middle(spell_tables_as_typed(text, invocation.arguments)))
         if self.colours_notes and text.startswith(_NEXT):
             write_message(text, lambda shown: self.terminal._replace(colour=True).paint(shown, Style.NEXT))
         else:
@@ -297,7 +300,7 @@ class Run:
         """Return the progress of an operation on a store; it names the cluster engine where this process takes long."""
         if self.quiet or not self.can_use_cluster or self.engine.may_repeat:
             return self.progress
-        return LongJobs(self.progress, self._suggest_cluster, is_far=storage.capabilities.parallel_reads > 1)
+        return LongStepAdvisor(self.progress, self._suggest_cluster, is_far=storage.capabilities.parallel_reads > 1)
 
     def _suggest_cluster(self, why: str) -> None:
         self.note(f"note: {why}; on a Spark cluster: {repeat_command_with(invocation.arguments, '--engine', 'spark')}")
@@ -395,9 +398,9 @@ def _only_reading(name: str, words: Sequence[str], uri: str, *, writes: bool) ->
     """
     from deltacli.cli.help_page import commands_with
 
-    hint = f"deltacli {'share schema' if name.startswith('schema ') else 'snapshot'} {quoted_table(uri)}"
+    hint = f"deltacli {'share schema' if name.startswith('schema ') else 'snapshot'} {quote_table(uri)}"
     if name in ("copy", "clone") and uri in words[1:2]:
-        hint = f"deltacli share pull {quoted_table(uri)} --to DIRECTORY --as delta"
+        hint = f"deltacli share pull {quote_table(uri)} --to DIRECTORY --as delta"
         return UsageError(f"{name} does not read shared tables", code="share.read-only", hint=hint)
     if name in ("repair", "undelete") and (("--from", uri) in pairwise(words) or f"--from={uri}" in words):
         name, hint = f"{name} --from", f"deltacli {name} --help"
@@ -755,7 +758,7 @@ def note_what_is_missing(run: Run, written: Written, limit: int) -> None:
     if written.left_out or written.cuts_values:
         again = repeat_command_with(invocation.arguments, "--format", "ndjson")
         if written.left_out:
-            shown = some_of(list(written.left_out), _NAMED)
+            shown = summarize_names(list(written.left_out), _NAMED)
             cut = ", and values are cut" if written.cuts_values else ""
             run.note(f"no room for {shown}{cut}; select columns with --columns, or show all: {again}")
         else:

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from deltacli import __version__
 from deltacli.cli.invocation import invocation
 from deltacli.cli.output.destination import require_file_outside_tables
-from deltacli.core.errors import UsageError, quoted_table
-from deltacli.core.units import format_timestamp, plural, some_of
+from deltacli.core.errors import UsageError, quote_table
+from deltacli.core.texts import summarize_names
+from deltacli.core.times import format_timestamp
+from deltacli.core.units import plural
 from deltacli.operations.validate.trend import Entry, last_like, read_trend
 from deltacli.storage.local_write import unwritable
 
@@ -66,7 +68,7 @@ def comparison(before: Entry, now: Entry) -> str:
 def _named(what: str, rules: Sequence[str]) -> list[str]:
     if not rules:
         return []
-    return [f"{what}: {some_of(rules, _NAMED)}"]
+    return [f"{what}: {summarize_names(rules, _NAMED)}"]
 
 
 def _read(name: str) -> bytes:
@@ -82,7 +84,7 @@ def _read(name: str) -> bytes:
         if not os.path.isdir(parent):
             message, hint = (
                 f"--trend {name}: directory {parent} not found",
-                f"mkdir -p {quoted_table(os.path.dirname(name))}",
+                f"mkdir -p {quote_table(os.path.dirname(name))}",
             )
             raise UsageError(message, code="usage.history", hint=hint) from None
         target, data = parent, b""

@@ -15,7 +15,7 @@ from deltacli.cli.output.results import Result, SingleResult
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.suggested_commands import suggest_own_retention
-from deltacli.core.errors import PaimonTable, PartlyDone, Refused, quoted, quoted_table
+from deltacli.core.errors import PaimonTable, PartlyDone, Refused, quote_table, quote_word
 from deltacli.core.request_fields import OF_DELTA, OF_PAIMON, Kind, option
 from deltacli.core.units import format_size, plural
 from deltacli.operations.vacuum.full_plan import VacuumChange
@@ -172,7 +172,7 @@ class VacuumCommand(NamedTuple):
             _keep_retention(refusal, "if no reader is older")
             raise refusal
         if self.run.format.is_for_people and not plan.is_noop:
-            following = f"deltacli vacuum {quoted_table(self.name)} --apply {quoted(path)} --yes"
+            following = f"deltacli vacuum {quote_table(self.name)} --apply {quote_word(path)} --yes"
             self.run.say_next(following, also_in_pipe=True)
 
     def apply(self, path: str) -> None:
@@ -202,7 +202,7 @@ class VacuumCommand(NamedTuple):
 
     def _run(self, change: Change[VacuumPlan, VacuumResult], following: Callable[[], bool] = lambda: True) -> None:
         """Carry out a vacuum in the mode of the options."""
-        name = quoted_table(self.name)
+        name = quote_table(self.name)
         plans: list[VacuumPlan] = []
 
         def planned(plan: VacuumPlan, is_dry: bool) -> Result:
@@ -211,7 +211,7 @@ class VacuumCommand(NamedTuple):
 
         def done(result: VacuumResult) -> Result:
             if result.outcome is not None and result.outcome.quarantine is not None:
-                source = quoted(self.request.quarantine or result.plan.quarantine or "")
+                source = quote_word(self.request.quarantine or result.plan.quarantine or "")
                 # files come back to a table of a catalog by a commit only
                 way_back = "restore" if managed_store(result.plan.basis.table.storage) is not None else "undelete"
                 self.run.note(

@@ -13,7 +13,7 @@ from deltacli.cli.terminal.capabilities import terminal_width
 from deltacli.cli.terminal.characters import escape_control_in_json
 from deltacli.cli.terminal.wrapping import first_words_of_commands, wrap_message
 from deltacli.core.documents import dumps
-from deltacli.core.errors import quoted
+from deltacli.core.errors import quote_word
 from deltacli.storage.secrets import without_secrets
 
 _STDERR = 2
@@ -101,7 +101,7 @@ def clean_message(text: str) -> str:
     if not invocation.directories or "deltacli " not in text:
         return text
 
-    options = "".join(f"{AT} {quoted(directory)} " for directory in invocation.directories)
+    options = "".join(f"{AT} {quote_word(directory)} " for directory in invocation.directories)
     if text.startswith("{"):
         options = dumps(options).decode()[1:-1]  # within a text of a JSON object
     command = rf"(?<![\w./-])deltacli (?=(?:{first_words_of_commands()})(?![\w-]))"

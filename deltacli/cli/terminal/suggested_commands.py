@@ -14,7 +14,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from deltacli.cli.terminal.typed_secrets import mask_typed_secrets
-from deltacli.core.errors import CommandLine, Refused, is_command, quoted, quoted_table
+from deltacli.core.errors import CommandLine, Refused, is_command, quote_table, quote_word
 
 _REMARK = "   #"
 """What separates a suggested command from a remark on it."""
@@ -40,7 +40,7 @@ CLUSTER_OPTIONS = ("--engine", "--master", "--remote", "--spark-conf")
 
 def repeat_command(arguments: Sequence[str]) -> CommandLine:
     """Return the current command line, without its secrets."""
-    return CommandLine(" ".join(["deltacli", *map(quoted, mask_typed_secrets(arguments))]))
+    return CommandLine(" ".join(["deltacli", *map(quote_word, mask_typed_secrets(arguments))]))
 
 
 def repeat_command_with(
@@ -126,7 +126,7 @@ def spell_tables_as_typed(text: str, arguments: Sequence[str]) -> str:
 
     def spell(match: re.Match[str]) -> str:
         uri = match[0]
-        return quoted_table(typed[uri]) if uri in typed else uri
+        return quote_table(typed[uri]) if uri in typed else uri
 
     return re.sub(r"file://[^\s'\"]+", spell, text)
 
@@ -208,7 +208,7 @@ def _add_policy_file(suggestion: _Suggestion, words: Sequence[str], arguments: S
         policy_files = [
             word for previous, word in pairwise(arguments) if word.endswith(".toml") and previous != "--config"
         ]
-        additions += map(quoted, policy_files[:1])
+        additions += map(quote_word, policy_files[:1])
     if words[2] in ("run", "status") and "--state" not in words:
         additions += _find_typed_option(arguments, "--state")
     return suggestion.join(*additions)
@@ -218,9 +218,9 @@ def _add_opening_options(suggestion: _Suggestion, arguments: Sequence[str]) -> C
     """Return a command with the options for opening tables of the current command line, except secrets."""
     line = suggestion.line
     for option, value in _find_opening_options(arguments):
-        is_missing = f"{option} {quoted(value)}" not in line and f"{option}=" not in line
+        is_missing = f"{option} {quote_word(value)}" not in line and f"{option}=" not in line
         if is_missing:
-            line += f" {option} {quoted(value)}"
+            line += f" {option} {quote_word(value)}"
     return CommandLine(line + suggestion.remark)
 
 
@@ -244,9 +244,9 @@ def _find_typed_option(arguments: Sequence[str], *spellings: str) -> list[str]:
     name = spellings[0]
     for word, following in pairwise([*arguments, ""]):
         if word in spellings:
-            return [name, quoted(following)]
+            return [name, quote_word(following)]
         if word.startswith(f"{name}="):
-            return [name, quoted(word.partition("=")[2])]
+            return [name, quote_word(word.partition("=")[2])]
     return []
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from deltacli.cli.command_tree import COMMANDS
 from deltacli.cli.terminal.characters import count_cells
-from deltacli.core.units import with_units
+from deltacli.core.units import keep_units_together
 
 UNIT_BLANK = "\U0010fffd"
 """A private character, one cell wide. Stands for the blank between a number and its unit while a text is wrapped."""
@@ -32,7 +32,7 @@ _MAX_CELLS_BEFORE_COMMAND = 30
 
 def join_units(text: str) -> str:
     """Return a text in which a number and its unit are one word, until `split_units`."""
-    return with_units(text, UNIT_BLANK)
+    return keep_units_together(text, UNIT_BLANK)
 
 
 def split_units(text: str) -> str:

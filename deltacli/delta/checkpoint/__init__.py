@@ -1,1 +1,5 @@
-"""Checkpoints: layouts, contents, row groups and pages. Spec: Checkpoints; V2 Spec."""
+"""Checkpoints: the names of their files, what belongs into which part, and their contents in columns.
+
+Start with `layout.py`. Files are read and written by `deltacli.work.checkpoints`. Spec:
+Checkpoints; V2 Spec.
+"""

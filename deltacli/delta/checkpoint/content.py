@@ -17,7 +17,8 @@ from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import ArrowType
 from deltacli.delta.footers.thrift import read_null_counts
 from deltacli.delta.log import state
-from deltacli.delta.log.actions import Action, schema_of_action
+from deltacli.delta.log.action_schemas import schema_of_action
+from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import whole_column
 from deltacli.delta.schema.to_arrow import typed
 from deltacli.delta.schema.types import DataType, PrimitiveType

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from deltacli.core.errors import UsageError, in_backticks
+from deltacli.core.errors import UsageError, quote_identifier
 from deltacli.delta.clustering.clustering_columns import ClusteringColumn
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.column_path import CODE, ColumnFinder, PathPart
@@ -27,7 +27,7 @@ class OrderColumn(NamedTuple):
     @property
     def recorded(self) -> str:
         """The name in commitInfo and in tags, as the reference implementation writes it."""
-        return ".".join(in_backticks(name) if "." in name else name for name in self.names)
+        return ".".join(quote_identifier(name) if "." in name else name for name in self.names)
 
 
 def order_columns(
@@ -62,7 +62,7 @@ def order_columns(
 
 def column_text(column: ClusteringColumn) -> str:
     """Return a column as a user writes it."""
-    return ".".join(in_backticks(field.name) for field in column.fields)
+    return ".".join(quote_identifier(field.name) for field in column.fields)
 
 
 def _refused(name: str, reason: str) -> UsageError:

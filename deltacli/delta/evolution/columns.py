@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from deltacli.core.errors import UsageError, command, in_backticks, nearest_name, sql_name
+from deltacli.core.errors import UsageError, command, format_sql_name, nearest_name, quote_identifier
 from deltacli.core.typing import Json
 from deltacli.delta.evolution.draft import (
     Changed,
@@ -342,7 +342,7 @@ def _position(fields: list[dict[str, Any]], position: str, parent: ColumnPlace) 
     if word not in ("before", "after") or not reference:
         unknown = UsageError(f"{position!r} is not a position", facts={"expected": "first, last, before:X or after:X"})
         near = nearest_name(word, ("before", "after") if colon else ("first", "last"))
-        raise unknown.meaning(position, near and f"{near}{colon}{reference}")
+        raise unknown.suggest_as_fact(position, near and f"{near}{colon}{reference}")
     return word, fields[_sibling(fields, reference, parent)]
 
 
@@ -372,13 +372,13 @@ def _sibling(fields: list[dict[str, Any]], reference: str, parent: ColumnPlace) 
         facts={"fields": ", ".join(map(_shown, fields[:40]))},
     )
     if not found and (near := nearest_name(name, [str(field["name"]) for field in fields], ignores_case=True)):
-        absent.meaning(reference, ".".join(map(sql_name, (*above, near))))
+        absent.suggest_as_fact(reference, ".".join(map(format_sql_name, (*above, near))))
     raise absent
 
 
 def _shown(field: dict[str, Any]) -> str:
     name = str(field["name"])
-    return name if name.isidentifier() else in_backticks(name)
+    return name if name.isidentifier() else quote_identifier(name)
 
 
 _PART = re.compile(r"(?:`(?:[^`]|``)*`|[^,`])+")

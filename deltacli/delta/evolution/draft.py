@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, NoReturn
 
-from deltacli.core.errors import Refusal, UsageError, command, in_backticks
+from deltacli.core.errors import Refusal, UsageError, command, quote_identifier
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import Json
 from deltacli.delta.clustering.clustering_columns import find_column
@@ -210,7 +210,7 @@ def physical_path(config: TableConfiguration, place: ColumnPlace) -> ColumnNames
 
 def quoted_path(names: Sequence[str]) -> str:
     """Return a path for the commitInfo, with names in backticks where they are needed."""
-    return ".".join(name if name.isidentifier() else in_backticks(name) for name in names)
+    return ".".join(name if name.isidentifier() else quote_identifier(name) for name in names)
 
 
 # -- what refuses a change of a column ---------------------------------------------------------------------------------

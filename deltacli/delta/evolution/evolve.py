@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from deltacli.core.errors import Refusal, Refused, UsageError, command, parameter
-from deltacli.core.units import some_of
+from deltacli.core.texts import summarize_names
 from deltacli.delta.clustering.clustering_columns import FEATURE, MOST_CLUSTERING_COLUMNS, find_column
 from deltacli.delta.clustering.order_columns import order_columns
 from deltacli.delta.evolution import requests
@@ -182,7 +182,7 @@ def _require_columns(schema: StructType | None, name: str, text: str) -> None:
             hint=command("snapshot", schema=True)
             if meant is None
             else command("alter", "constraint", "add", name, meant),
-        ).asking(unknown, near and near.text)
+        ).suggest(unknown, near and near.text)
 
 
 def drop_constraint(draft: Draft, change: requests.DropConstraint, _: Settings) -> Changed:
@@ -270,7 +270,7 @@ def _of_statistics(before: Draft, after: Draft) -> Iterator[Caution]:
     has = {path for path, _ in indexed_columns(after.config)}
     lost = [".".join(path) for path in had if path not in has and path in known]
     if lost:
-        yield Caution("alter.statistics", f"files written from now on have no statistics of {some_of(lost, 5)}")
+        yield Caution("alter.statistics", f"files written from now on have no statistics of {summarize_names(lost, 5)}")
 
 
 def _of_partitions(before: Draft, after: Draft) -> Iterator[Caution]:

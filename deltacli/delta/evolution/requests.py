@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import NamedTuple, NoReturn, TypeAlias
 
-from deltacli.core.alter_verbs import Details, Verb, left_out
+from deltacli.core.alter_verbs import Details, Verb, find_missing_words
 from deltacli.core.errors import DeltacliError, Refused, UsageError, command, nearest_type, parameter
+from deltacli.core.texts import add_article, parse_names
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import parse_names, with_article
 from deltacli.delta.schema import types
 from deltacli.delta.schema.type_changes import (
     NUMBER_TYPES,
@@ -205,11 +205,11 @@ class _Parser:
             elif word.lower() in _WITH_LENGTH:
                 meant = f"{word.lower()}({_LENGTH})"
                 fault = _unknown(self.text, f"{word} needs a length, such as {meant}, or use string")
-                raise fault.meaning(self.text, re.sub(rf"\b{word}\b\s*(\([^)]*\))?", meant, self.text))
+                raise fault.suggest_as_fact(self.text, re.sub(rf"\b{word}\b\s*(\([^)]*\))?", meant, self.text))
             elif (near := nearest_type(word, _WORDS)) is not None:
                 near += f"({_LENGTH})" if near in _WITH_LENGTH and text == word else ""
                 whole = re.sub(rf"(?<![\w`]){re.escape(word)}(?![\w`:])", near, self.text)
-                raise _unknown(self.text, reason).asking(self.text, whole)
+                raise _unknown(self.text, reason).suggest(self.text, whole)
             self.fail(reason)
         return types.PrimitiveType(name)
 
@@ -467,7 +467,7 @@ def changes_of(verb: Verb, words: Sequence[str], details: Details) -> tuple[Chan
     if details.removes and verb in (Verb.COMMENT, Verb.DEFAULT):
         least, most, form = 1, 1, f"{form.split()[0]} {parameter('alter.drop')}"
     if not least <= len(words) <= (most or len(words)):
-        missing = left_out(form, words) if len(words) < least else []
+        missing = find_missing_words(form, words) if len(words) < least else []
         what = f"the {missing[0].lower()}" if missing else "a word"
         raise UsageError(
             f"{verb}: {f'{what} is missing' if len(words) < least else 'there are too many words'}",
@@ -593,5 +593,5 @@ def _misfit(node: Node, data_type: types.DataType) -> str | None:
     if node.form is Form.CONDITION:
         return None if name in ("boolean", "string") else "it is true or false"
     if node.form is Form.VALUE and node.name in ("date", "timestamp", "timestamp_ntz") and is_number:
-        return f"it is {with_article(node.name)}"
+        return f"it is {add_article(node.name)}"
     return None

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import ParquetReader
+from deltacli.arrow.parquet import ParquetReader
 from deltacli.core.typing import ArrowType
 from deltacli.delta.footers.thrift import BINARY, INTEGERS, STRUCT, CompactReader
 from deltacli.delta.schema.type_changes import to_microseconds

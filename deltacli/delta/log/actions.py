@@ -21,11 +21,10 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
-import pyarrow as pa
 
 from deltacli.core.errors import CommitCorrupt, UsageError, command, parameter
-from deltacli.core.typing import ArrowType, Json
-from deltacli.core.units import has_bytes
+from deltacli.core.texts import is_utf8_encodable
+from deltacli.core.typing import Json
 from deltacli.delta.log.disputed_readings import SEVERAL_ACTIONS, SEVERAL_OBJECTS
 
 
@@ -159,31 +158,6 @@ def respelled_integers(kind: str, action: Mapping[str, Json]) -> list[tuple[str,
     if type(vector) is dict:
         found += [("deletionVector", name) for name in whole["deletionVector"] if type(vector.get(name)) is float]
     return found
-
-
-@lru_cache(maxsize=16)
-def schema_of_action(action: str) -> pa.Schema:
-    """Return the fields of an action as columns. pyarrow is imported only here."""
-    return pa.schema([(name, _arrow_type(field.type)) for name, field in FIELDS[action].items()])
-
-
-def _arrow_type(field_type: FieldType) -> ArrowType:
-    text = pa.string()
-    match field_type:
-        case FieldType.TEXT:
-            return text
-        case FieldType.LONG:
-            return pa.int64()
-        case FieldType.INT:
-            return pa.int32()
-        case FieldType.BOOLEAN:
-            return pa.bool_()
-        case FieldType.TEXTS:
-            return pa.list_(text)
-        case FieldType.TEXT_MAP | FieldType.VALUES | FieldType.OBJECT:
-            return pa.map_(text, text)
-        case FieldType.FORMAT | FieldType.VECTOR:
-            return pa.struct([(name, _arrow_type(part.type)) for name, part in PARTS[field_type].items()])
 
 
 def missing(what: str, source: str) -> CommitCorrupt:
@@ -703,7 +677,7 @@ def require_free(metadata: Mapping[str, str]) -> None:
     for key, value in metadata.items():
         if not isinstance(key, str) or not isinstance(value, str):
             raise _refused(f"{key!r} with the value {value!r}", {"expected": "strings as key and value"})
-        if not key or not has_bytes(key) or not has_bytes(value):
+        if not key or not is_utf8_encodable(key) or not is_utf8_encodable(value):
             raise _refused(
                 f"{key!r} with the value {value!r}", {"expected": "strings in UTF-8, and a key that is not empty"}
             )

@@ -425,12 +425,12 @@ def encoded_files(batches: Batches, slot: Slot) -> Iterator[bytes]:
 
     Raises Refused as `body_lines` does, for a file that comes twice at the end.
     """
-    from deltacli.arrow.batches import pieces
+    from deltacli.arrow.batches import split_batches
 
     ids, once = _RowIds(slot), _OnlyOnce()
     for kind, batch in batches():
         once.take(kind, batch)
-        for piece in pieces([batch]):
+        for piece in split_batches([batch]):
             yield _encoded(kind, ids.in_columns(piece) if kind == "add" else piece)
     ids.require_all()
     once.require(batches)
@@ -554,4 +554,4 @@ def _hashes(names: ArrowArray) -> ArrowArray:
 def _twice(path: str) -> Refused:
     """Return the error for a file that a commit would add or remove twice, or add and remove."""
     message = f"the commit would contain {path} twice, in an order that readers do not know"
-    return Refused(message, said_first=NOTHING_CHANGED, code="action.duplicate-path", facts={"file": path})
+    return Refused(message, preamble=NOTHING_CHANGED, code="action.duplicate-path", facts={"file": path})

@@ -19,11 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.errors import CommitCorrupt, command
+from deltacli.core.times import EARLIEST_PLAUSIBLE_MS
 from deltacli.core.typing import ArrowArray, ArrowField, Json
-from deltacli.core.units import OLDEST_MS
 from deltacli.delta.data_files import fault_of, unique_id, unique_id_column
 from deltacli.delta.encoding.ndjson import parse_ndjson
-from deltacli.delta.log.actions import Action, json_type, missing, schema_of_action, shown, wrong_type
+from deltacli.delta.log.action_schemas import schema_of_action
+from deltacli.delta.log.actions import Action, json_type, missing, shown, wrong_type
 from deltacli.delta.log.disputed_readings import ADDED_AND_REMOVED, ADDED_TWICE
 from deltacli.delta.paths.spelling import canonical, canonical_column, decode_column
 
@@ -316,7 +317,11 @@ def unexpired(timestamps: pa.Array, cutoff_ms: int, *, are_young: bool = False) 
     """
     known = pc.fill_null(timestamps, 0)
     kept = pc.greater(known, cutoff_ms)
-    return pc.or_(kept, pc.less(known, OLDEST_MS)) if are_young and cutoff_ms >= OLDEST_MS else kept
+    return (
+        pc.or_(kept, pc.less(known, EARLIEST_PLAUSIBLE_MS))
+        if are_young and cutoff_ms >= EARLIEST_PLAUSIBLE_MS
+        else kept
+    )
 
 
 def _sum(column: pa.Array) -> int:

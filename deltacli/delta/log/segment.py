@@ -19,8 +19,10 @@ from urllib.parse import quote
 
 from deltacli.core.errors import LogIncomplete, NotATable, VersionAbsent, command
 from deltacli.core.lock_free_property import cached_property
+from deltacli.core.ranges import find_ranges, format_ranges, name_ranges
+from deltacli.core.times import EPOCH, format_timestamp
 from deltacli.core.typing import Json
-from deltacli.core.units import EPOCH, format_ranges, format_timestamp, named_ranges, plural, ranges_of
+from deltacli.core.units import plural
 
 
 class Place(NamedTuple):
@@ -223,7 +225,7 @@ class LogListing:
     @cached_property
     def commit_runs(self) -> list[tuple[int, int]]:
         """Return contiguous runs of commits as (first, last), ascending."""
-        return ranges_of(self.commits)
+        return find_ranges(self.commits)
 
     @cached_property
     def reconstructable(self) -> list[int]:
@@ -387,7 +389,7 @@ def _start_missing(listing: LogListing, wanted: int) -> LogIncomplete:
         "what was before",
         code="log.start-missing",
         facts={
-            "found": named_ranges("commit", listing.commits),
+            "found": name_ranges("commit", listing.commits),
             "needed": f"{commit_name(0)}, or a complete checkpoint at or below version {wanted}",
             **_readable_facts(listing),
         },
@@ -399,7 +401,7 @@ def _gap(listing: LogListing, missing: int, wanted: int) -> LogIncomplete:
     return LogIncomplete(
         f"version {wanted} cannot be rebuilt: commit {missing} is missing",
         facts={
-            "found": named_ranges("commit", listing.commits)
+            "found": name_ranges("commit", listing.commits)
             + (f", checkpoints {format_ranges(c.version for c in listing.checkpoints)}" if listing.checkpoints else ""),
             "needed": commit_name(missing),
             **_readable_facts(listing),

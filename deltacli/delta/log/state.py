@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.core.errors import Unreadable
 from deltacli.core.lock_free_property import cached_property
+from deltacli.core.times import DAY_MS, LONGEST_DURATION_MS, UNITS_MS
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import DAY_MS, LONGEST_MS, UNITS_MS
 from deltacli.delta.log.actions import FIELDS, Action, missing, shown, wrong_type
 from deltacli.delta.protocol.features import READER_FEATURES_VERSION, WRITER_FEATURES_VERSION, Protocol
 from deltacli.delta.schema.types import (
@@ -56,7 +56,7 @@ def deleted_file_retention_ms(configuration: Mapping[str, str | None]) -> int:
     """
     text = configuration.get(DELETED_FILE_RETENTION)
     parsed = parse_interval(text) if text else None
-    return DEFAULT_DELETED_FILE_RETENTION_MS if parsed is None else min(parsed, LONGEST_MS)
+    return DEFAULT_DELETED_FILE_RETENTION_MS if parsed is None else min(parsed, LONGEST_DURATION_MS)
 
 
 def portable_file_retention_ms(configuration: Mapping[str, str | None]) -> int:
@@ -92,7 +92,7 @@ def truncation_retention_ms(configuration: Mapping[str, str | None]) -> int:
     """Return how long a dropped feature keeps versions: by the property if valid, else a day, as in `MEANINGS`."""
     text = configuration.get(TRUNCATION_RETENTION)
     parsed = parse_interval(text) if text else None
-    return DAY_MS if parsed is None else min(parsed, LONGEST_MS)
+    return DAY_MS if parsed is None else min(parsed, LONGEST_DURATION_MS)
 
 
 def retentions_out_of_order(configuration: Mapping[str, str | None]) -> tuple[str, str] | None:

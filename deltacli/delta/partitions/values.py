@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.errors import DataUnreadable, Refused, command
+from deltacli.core.texts import add_article
 from deltacli.core.typing import ArrowArray, ArrowScalar, ArrowType
-from deltacli.core.units import with_article
 from deltacli.delta.encoding import value_text
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.state import TableConfiguration
@@ -275,7 +275,7 @@ def partition_text(value: Any, kind: types.PrimitiveType, column: str) -> str | 
         return None
     text = _text(value, kind)
     if text is None or spelling_of(kind.name, text) is not Spelling.PLAIN:
-        message = f"partition column {column}: {with_article(kind.name)} cannot be written as a partition value"
+        message = f"partition column {column}: {add_article(kind.name)} cannot be written as a partition value"
         raise Refused(message, code="append.partition-value", facts={"column": column, "value": repr(value)[:120]})
     return text
 
@@ -596,7 +596,7 @@ def _unparsable(actions: Any, column: types.StructField | None, texts: Any, row:
     assert column is not None
     kind = getattr(column.data_type, "name", "value")
     return DataUnreadable(
-        f"a value of partition column {column.name} is not {with_article(str(kind))}: {texts[row].as_py()[:80]}",
+        f"a value of partition column {column.name} is not {add_article(str(kind))}: {texts[row].as_py()[:80]}",
         code="partition.unparsable",
         facts={"file": actions.column("path")[row].as_py(), "value": texts[row].as_py()[:200]},
         hint=command("validate", select=["partition.*"]),

@@ -26,8 +26,8 @@ from urllib.parse import quote, unquote, unquote_to_bytes
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltacli.core.texts import is_utf8_encodable
 from deltacli.core.typing import ArrowArray
-from deltacli.core.units import has_bytes
 from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY
 
 _ABSOLUTE = r"^(/|[A-Za-z][A-Za-z0-9+.-]*:/)"
@@ -394,7 +394,7 @@ def _below(key: bytes, roots: tuple[bytes, ...]) -> bytes | None:
 
 def locate_all(paths: Iterable[object], uri: str) -> list[str | None]:
     """Return the same for paths of any type, as text, or None if it is not a path of this table."""
-    texts = [path if isinstance(path, str) and has_bytes(path) else None for path in paths]
+    texts = [path if isinstance(path, str) and is_utf8_encodable(path) else None for path in paths]
     keys: list[bytes | None] = locate(pa.array(texts, pa.string()), uri)[0].to_pylist()
     return [None if key is None else key_text(key) for key in keys]
 

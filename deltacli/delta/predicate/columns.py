@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from deltacli.core.errors import UsageError, command, in_backticks, nearest_path, sql_name
+from deltacli.core.errors import UsageError, command, format_sql_name, nearest_path, quote_identifier
+from deltacli.core.texts import summarize_names
 from deltacli.core.typing import ArrowType
-from deltacli.core.units import some_of
 from deltacli.delta.schema import types
 from deltacli.delta.schema.to_arrow import Judge, typed, unread_type, why_unread
 from deltacli.delta.sql.parser import Form, parse_expression
@@ -43,7 +43,7 @@ def refuse(text: str, position: int, reason: str, *, hint: str | None = None) ->
         meant = f"{text[:position].rstrip()} {_SIGNS[sign]} {text[position + len(sign) :].lstrip()}"
     return UsageError(
         reason,
-        said_first=_UNUSABLE,
+        preamble=_UNUSABLE,
         code=CODE,
         facts={"where": _shown(text), "at": _place(text, position), **_meant(meant), **POSSIBLE},
         hint=hint,
@@ -54,7 +54,7 @@ def refuse_value(text: str, position: int, reason: str, *, meant: str | None = N
     """Return the error for a literal that is not a valid value; `meant` is the predicate that was probably meant."""
     return UsageError(
         reason,
-        said_first=_UNUSABLE,
+        preamble=_UNUSABLE,
         code=CODE,
         facts={"where": _shown(text), "at": _place(text, position), **_meant(meant)},
         hint=None,
@@ -75,7 +75,7 @@ def compared_with_null(text: str) -> str | None:
         is_test = node.form is Form.CONDITION and node.name in _TEST_OF_NULL
         if is_test and {part.form for part in node.parts} == {Form.COLUMN, Form.NULL}:
             (column,) = (part for part in node.parts if part.form is Form.COLUMN)
-            return f"{'.'.join(map(sql_name, column.path))} {_TEST_OF_NULL[node.name]}"
+            return f"{'.'.join(map(format_sql_name, column.path))} {_TEST_OF_NULL[node.name]}"
     return None
 
 
@@ -97,9 +97,9 @@ def refuse_column(
     nested paths. `is_text`: the column before it has texts, with which it may be compared.
     """
     known_names = list(names)
-    quoted = [name if name.isidentifier() else in_backticks(name) for name in known_names]
+    quoted = [name if name.isidentifier() else quote_identifier(name) for name in known_names]
     near = nearest_path([name], [*([one] for one in known_names), *nested])
-    written = None if near is None else ".".join(map(sql_name, near))
+    written = None if near is None else ".".join(map(format_sql_name, near))
     meant = f"; did you mean {written}?" if near is not None else ""
     place = text.find(name, position)
     if near is None and name and is_text and _IS_VALUE.search(text[: max(position, 0)]):  # col = Bern
@@ -107,12 +107,12 @@ def refuse_column(
         meant = f"; a text needs quotes: {written}"
     return UsageError(
         f"{reason}{meant}",
-        said_first=_UNUSABLE,
+        preamble=_UNUSABLE,
         code=CODE,
         facts={
             "where": _shown(text),
             "at": _place(text, position),
-            "columns": some_of(quoted, _SHOWN_NAMES) or "none",
+            "columns": summarize_names(quoted, _SHOWN_NAMES) or "none",
             **_meant(None if written is None else replaced(text, place, name, written)),
         },
         hint=None if written is not None else _hint_of_names(known_names),
@@ -165,7 +165,7 @@ class Column:
 
     @property
     def name(self) -> str:
-        return ".".join(part if part.isidentifier() else in_backticks(part) for part in self.path)
+        return ".".join(part if part.isidentifier() else quote_identifier(part) for part in self.path)
 
     @property
     def type_name(self) -> str:

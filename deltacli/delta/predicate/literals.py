@@ -21,8 +21,8 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltacli.core.texts import add_article, is_utf8_encodable
 from deltacli.core.typing import ArrowArray, ArrowScalar
-from deltacli.core.units import has_bytes, with_article
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment
 from deltacli.delta.partitions.values import Spelling, spelling_of
 from deltacli.delta.predicate.columns import NUMBERS, TIMES, Column, refuse, refuse_value
@@ -60,7 +60,7 @@ class Literal(NamedTuple):
     @property
     def shown(self) -> str:
         what = {Kind.DECIMAL: "a number", Kind.TEXT: "a string", Kind.BINARY: "binary", Kind.OTHER: "NULL"}
-        return what.get(self.kind) or with_article(self.kind.value)
+        return what.get(self.kind) or add_article(self.kind.value)
 
 
 class NoValueError(ValueError):
@@ -106,7 +106,7 @@ def _literal(text: str, node: Node) -> Literal | None:
 
 def require_text(text: str) -> str:
     """A text that has bytes. Raises NoValueError."""
-    if not has_bytes(text):
+    if not is_utf8_encodable(text):
         raise NoValueError("the string holds half a character (a surrogate)")
     return text
 
@@ -127,7 +127,7 @@ def _number(text: str) -> Fraction | float:
     if name in ("float", "double"):
         return _floating(parse_exact_number(bare), name, text)
     if name in WHOLE_BITS and not bare.isdigit():
-        raise NoValueError(f"{text} is not {with_article(name)}")
+        raise NoValueError(f"{text} is not {add_article(name)}")
     return parse_exact_number(bare)
 
 
@@ -275,12 +275,12 @@ def _in_range(inner: Literal, type_name: str, node: Node) -> Literal:
     if type_name in ("float", "double"):
         return Literal(Kind.DECIMAL, _floating(number, type_name, "the number"), node)
     if isinstance(number, float):
-        raise NoValueError(f"{number} is not {with_article(type_name)}")
+        raise NoValueError(f"{number} is not {add_article(type_name)}")
     if type_name in WHOLE_BITS:
         limit = 1 << (WHOLE_BITS[type_name] - 1)
         whole = math.trunc(number)
         if not -limit <= whole < limit:
-            raise NoValueError(f"the number is out of range for {with_article(type_name)}")
+            raise NoValueError(f"the number is out of range for {add_article(type_name)}")
         return Literal(Kind.DECIMAL, Fraction(whole), node)
     precision, scale = decimal_parts(type_name) or (38, 0)
     scaled = math.floor(abs(number) * 10**scale + Fraction(1, 2))

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.core.errors import UsageError, sql_name
+from deltacli.core.errors import UsageError, format_sql_name
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
 from deltacli.delta.log.state import TableConfiguration
@@ -384,7 +384,7 @@ def parse_on_partitions(config: TableConfiguration, where: str) -> tuple[Predica
     if others:
         facts = {"partition columns": ", ".join(columns) or "none: the table is not partitioned"}
         for _, column in list(columns.values())[:1]:
-            facts["example"] = f"{sql_name(column.name)} = {_literal(column)}"
+            facts["example"] = f"{format_sql_name(column.name)} = {_literal(column)}"
         raise UsageError(
             f"the condition uses {others[0]}, which is not a partition column", code="usage.where", facts=facts
         )

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltacli.core.texts import is_utf8_encodable
 from deltacli.core.typing import ArrowArray, ArrowSchema
-from deltacli.core.units import has_bytes
 from deltacli.delta.encoding.ndjson import read_lines
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment
 from deltacli.delta.log.state import TableConfiguration
@@ -361,7 +361,7 @@ def _plain_bound(column: Column, given: Any) -> Any:
         case Kind.DECIMAL:
             number = _plain_decimal(given)
             return number if number is not None and fits_decimal(number, 38, column.scale) else None
-    return given if isinstance(given, str) and has_bytes(given) else None
+    return given if isinstance(given, str) and is_utf8_encodable(given) else None
 
 
 def _plain_decimal(given: Any) -> Decimal | None:

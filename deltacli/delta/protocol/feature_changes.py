@@ -85,7 +85,7 @@ def require_droppable(config: TableConfiguration, name: str) -> Removal:
     if name not in FEATURES:
         what = f"{name} is a property, not a feature" if property_kind(name) else f"there is no feature {name!r}"
         near = nearest_name(name, config.features, ignores_case=True)
-        raise UsageError(what, code="usage.feature", hint=command("features")).asking(name, near)
+        raise UsageError(what, code="usage.feature", hint=command("features")).suggest(name, near)
     if name not in config.features:
         raise Refused(
             f"the table does not support the feature {name}",
@@ -318,7 +318,7 @@ def _require_known(name: str) -> None:
         f"there is no feature {name!r}",
         code="usage.feature",
         facts={"features": ", ".join(sorted(name for name, feature in FEATURES.items() if feature.obstacle is None))},
-    ).asking(name, nearest)
+    ).suggest(name, nearest)
 
 
 def _with_needs(name: str, needed_by: str | None, supported: set[str]) -> Iterator[AddedFeature]:

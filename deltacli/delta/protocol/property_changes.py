@@ -14,7 +14,8 @@ from typing import NamedTuple
 from unicodedata import category
 
 from deltacli.core.errors import Refused, UsageError, command, nearest_name, parameter
-from deltacli.core.units import DURATIONS_MS, UNITS_MS, has_bytes
+from deltacli.core.texts import is_utf8_encodable
+from deltacli.core.times import DURATIONS_MS, UNITS_MS
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.row_ids import ENABLED, FEATURE, SUSPENDED
 from deltacli.delta.log.state import (
@@ -412,7 +413,7 @@ def _require_key(key: str, value: object, *, force: bool) -> None:
             code="properties.unknown-key",
             facts={"to set it anyway": parameter("properties set.force", True)},
             hint=command("properties set", {nearest: value}) if nearest else None,
-        ).asking(key, nearest)
+        ).suggest(key, nearest)
 
 
 def _require_spelling(key: str, meant: Callable[[str], str]) -> None:
@@ -464,7 +465,7 @@ def _require_columns(config: TableConfiguration, key: str, value: str) -> None:
             finder.find(name.strip())
         except UsageError as fault:
             wrong = UsageError(f"{key}: {fault.message}", code="usage.property", facts=fault.facts)
-            raise wrong.asking(fault.written or "", fault.near, "") from fault
+            raise wrong.suggest(fault.wrong_word or "", fault.suggestion, "") from fault
 
 
 def _lacking(before: TableConfiguration, after: TableConfiguration) -> list[tuple[str, str, str]]:
@@ -499,7 +500,7 @@ def _shown(config: TableConfiguration) -> str:
 
 
 def _require_text(text: object) -> None:
-    if not isinstance(text, str) or not has_bytes(text):
+    if not isinstance(text, str) or not is_utf8_encodable(text):
         raise _bad(f"{text!r} is not text", "UTF-8")
 
 

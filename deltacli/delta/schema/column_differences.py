@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from deltacli.core.errors import in_backticks
+from deltacli.core.errors import quote_identifier
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.features import TYPE_WIDENING, TYPE_WIDENING_PREVIEW
 from deltacli.delta.schema.type_changes import canonical_name, is_allowed_change
@@ -114,7 +114,7 @@ def _is_widened(old: DataType, new: DataType) -> bool:
 
 
 def _shown(field: StructField) -> str:
-    return field.name if field.name.isidentifier() else in_backticks(field.name)
+    return field.name if field.name.isidentifier() else quote_identifier(field.name)
 
 
 def exchanged(before: TableConfiguration, after: TableConfiguration) -> tuple[set[ColumnNames], set[ColumnNames]]:

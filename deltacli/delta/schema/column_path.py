@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from deltacli.core.errors import UsageError, command, in_backticks, nearest_path
-from deltacli.core.units import some_of
+from deltacli.core.errors import UsageError, command, nearest_path, quote_identifier
+from deltacli.core.texts import summarize_names
 from deltacli.delta.schema import types
 
 CODE = "usage.column"
@@ -79,7 +79,7 @@ class ColumnPlace(NamedTuple):
 
 def _step_text(step: Step) -> str:
     is_plain = step.name.isidentifier() and step.name.lower() not in _PARTS
-    return step.name if is_plain or step.part is not PathPart.FIELD else in_backticks(step.name)
+    return step.name if is_plain or step.part is not PathPart.FIELD else quote_identifier(step.name)
 
 
 _PARTS = frozenset({PathPart.ELEMENT.value, PathPart.KEY.value, PathPart.VALUE.value})
@@ -239,6 +239,6 @@ def _refused(text: str, message: str, names: Sequence[str], near: str | None = N
     return UsageError(
         message,
         code=CODE,
-        facts={"possible": some_of(names, _SHOWN_NAMES) or "nothing: it has no parts"},
+        facts={"possible": summarize_names(names, _SHOWN_NAMES) or "nothing: it has no parts"},
         hint=command("snapshot", schema=True),
-    ).asking(text, near)
+    ).suggest(text, near)

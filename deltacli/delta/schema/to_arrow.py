@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, TypeAlias
 import pyarrow as pa
 
 from deltacli.core.errors import Refused, Unreadable, command
+from deltacli.core.texts import is_utf8_encodable, summarize_names
 from deltacli.core.typing import ArrowField, ArrowType, Json
-from deltacli.core.units import has_bytes, some_of
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema import types
 
@@ -69,7 +69,7 @@ def arrow_schema(columns: Iterable[types.StructField]) -> pa.Schema:
 def arrow_field(field: types.StructField, path: str = "") -> pa.Field:
     """Return a column or nested field under its logical name, with its nullability."""
     place = f"{path}.{field.name}" if path else field.name
-    if not has_bytes(field.name):
+    if not is_utf8_encodable(field.name):
         message = f"the name of column {place!a} has half a surrogate pair, which is not Unicode"
         raise Refused(message, code="commit.lone-surrogate", hint=command("validate"))
     return pa.field(field.name, arrow_type(field.data_type, place), field.nullable)
@@ -375,16 +375,16 @@ def unsupported(left_out: Sequence[UnreadColumn], others: Sequence[types.StructF
     names = [column.name for column in others]
     facts = {"column": first.name, "type": first.type}
     if left_out[1:]:
-        facts["also"] = some_of(list(map(str, left_out[1:])), _NAMED)
+        facts["also"] = summarize_names(list(map(str, left_out[1:])), _NAMED)
     return Refused(
         f"column {first.name} has type {first.type}, {why_unread(first.type)}",
         code=UNSUPPORTED,
-        facts=facts | ({"columns that are read": some_of(names, _NAMED)} if names else {}),
+        facts=facts | ({"columns that are read": summarize_names(names, _NAMED)} if names else {}),
     )
 
 
 def note_of(left_out: Sequence[UnreadColumn]) -> str:
-    shown = some_of(list(map(str, left_out)), _NAMED)
+    shown = summarize_names(list(map(str, left_out)), _NAMED)
     what = "column {} is left out: its type is" if len(left_out) == 1 else "columns {} are left out: their types are"
     are_undefined = not any(types.is_type_name(column.type) for column in left_out)
     return f"{what.format(shown)} not {'defined by Delta' if are_undefined else 'read by this version of deltacli'}"

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.errors import DataUnreadable, Unreadable, command
+from deltacli.core.texts import add_article
 from deltacli.core.typing import ArrowArray, Json
-from deltacli.core.units import with_article
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.features import TYPE_WIDENING, TYPE_WIDENING_PREVIEW
 from deltacli.delta.schema.to_arrow import require_partitions
@@ -470,7 +470,7 @@ def _checked(wanted: Any, path: str) -> Convert:
             raise
         except pa.ArrowException as fault:
             raise DataUnreadable(
-                f"column {path} holds a value that is not {with_article(str(wanted))}",
+                f"column {path} holds a value that is not {add_article(str(wanted))}",
                 code="data.type-mismatch",
                 facts={"column": path, "in the file": str(values.type)[:200], "reason": str(fault)[:200]},
             ) from fault

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 from deltacli.core.errors import Unreadable, UsageError, command, nearest_type
+from deltacli.core.texts import is_utf8_encodable
 from deltacli.core.typing import Json
-from deltacli.core.units import has_bytes
 from deltacli.delta.schema import type_changes
 from deltacli.delta.schema.column_path import ColumnPlace
 from deltacli.delta.schema.types import PrimitiveType, StructField
@@ -42,7 +42,7 @@ def parse_type(text: str) -> str:
         code=_CODE,
         facts={"possible": POSSIBLE},
         hint=type_changes.hint_for_type(text),
-    ).asking(text, near)
+    ).suggest(text, near)
 
 
 _SQL_NAMES = ("tinyint", "smallint", "int", "bigint", "real", "decimal", "numeric")
@@ -86,7 +86,7 @@ def write_exactly(value: Json) -> str:
     """
     try:
         text = _written(value, json.JSONEncoder(ensure_ascii=False).encode)
-        return text if has_bytes(text) else _written(value, json.JSONEncoder().encode)
+        return text if is_utf8_encodable(text) else _written(value, json.JSONEncoder().encode)
     except RecursionError:
         raise Unreadable("the schema cannot be written: it is nested too deeply", code="schema.bad-json") from None
 

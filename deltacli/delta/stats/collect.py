@@ -25,8 +25,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.lock_free_property import cached_property
+from deltacli.core.texts import is_utf8_encodable
 from deltacli.core.typing import ArrowArray, Json
-from deltacli.core.units import has_bytes
 from deltacli.delta.encoding.value_text import date_text, moment_text
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.file_columns import number_leaves
@@ -191,7 +191,7 @@ class _ClaimedColumn:
 
 
 def _is_text(given: Any) -> bool:
-    return isinstance(given, str) and has_bytes(given)
+    return isinstance(given, str) and is_utf8_encodable(given)
 
 
 def _comparable(end: Any) -> Any:  # Any: an Arrow scalar, and its value in the form of `comparable_type`

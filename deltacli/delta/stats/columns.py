@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltacli.core.texts import is_utf8_encodable
 from deltacli.core.typing import ArrowArray, ArrowSchema, ArrowType, Json
-from deltacli.core.units import has_bytes
 from deltacli.delta.encoding.ndjson import MAX_DEPTH, is_nested_deeply, read_lines
 from deltacli.delta.encoding.value_text import parse_date, parse_moment
 from deltacli.delta.log.state import TableConfiguration
@@ -186,7 +186,7 @@ def read_bound(column: StatColumn, given: Any) -> Any:  # Any: a JSON value in, 
         case StatKind.TEXT:
             if not isinstance(given, str):
                 return WRONG_TYPE
-            return given if has_bytes(given) else None  # half a surrogate pair has no order
+            return given if is_utf8_encodable(given) else None  # half a surrogate pair has no order
         case StatKind.VARIANT:
             return given if isinstance(given, str) and _Z85.match(given) else WRONG_TYPE
         case StatKind.BOOLEAN:

@@ -23,7 +23,7 @@ from threading import Event, Lock, Thread
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from deltacli.core.errors import ClusterFailed, DeltacliError, UsageError, command, parameter
-from deltacli.core.machine import POLL_SECONDS
+from deltacli.core.garbage_collection import POLL_SECONDS
 from deltacli.core.release import VERSION
 from deltacli.core.typing import SparkSession
 from deltacli.engine.base import never

@@ -33,15 +33,15 @@ from deltacli.core.errors import (
     FileMissing,
     Refused,
     UsageError,
+    get_spelling,
     install_command,
     parameter,
-    spelling,
 )
 from deltacli.core.machine import system_clock
 from deltacli.core.optional_packages import allow_optional_packages
 from deltacli.core.progress import SILENT, Progress
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowSchema, RecordBatch, SparkFrame, SparkSession
-from deltacli.core.units import format_timestamp
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.engine.base import GROUP_BYTES, GROUPS, NOTHING_SHARED, EmbeddedEngine, Reading, never
 from deltacli.engine.spark.cluster import (
@@ -80,7 +80,7 @@ def _check_executors(cluster: Cluster, location: Openable, seen_file: SeenFile |
     Raises UsageError for other versions and missing modules, Refused for another table, and ClusterFailed.
     """
     wanted = Fingerprint.of_this_process()
-    payload = pickle.dumps((location, seen_file, spelling()))
+    payload = pickle.dumps((location, seen_file, get_spelling()))
     sent_ms = system_clock()
     try:
         cluster.run(cluster.ship_package)

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.core import errors
 from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import SILENT, Progress
+from deltacli.core.times import format_age, format_duration, format_timestamp
 from deltacli.core.typing import Json
-from deltacli.core.units import format_age, format_duration, format_size, format_timestamp, plural
+from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import Hint, choose_segment, read_listing
 from deltacli.delta.log.state import DEFAULT_LOG_RETENTION_MS, log_cutoff_ms
 from deltacli.fleet.planning.discovery import Discovery, Expander, FoundTable, Opener, discover
@@ -316,7 +317,7 @@ def _scheduled(settings: Any, _: TableFacts, last: LastRun | None, now_ms: int) 
 
 
 def _optimize(settings: model.OptimizePolicy, facts: TableFacts, last: LastRun | None, now_ms: int) -> Due | None:
-    is_closed = settings.window is not None and not settings.window.left_ms(now_ms)
+    is_closed = settings.window is not None and not settings.window.remaining_ms(now_ms)
     return None if is_closed else _scheduled(settings, facts, last, now_ms)
 
 
@@ -470,7 +471,7 @@ def choose_groups(file: model.FleetFile, only: Collection[str]) -> Sequence[mode
                 f"{errors.parameter('fleet plan.only', name)}: {file.path} has no such group",
                 code="fleet.group",
                 facts={"groups": ", ".join(known)},
-            ).asking(name, nearest, errors.QUOTED)
+            ).suggest(name, nearest, errors.QUOTED_SUGGESTION)
     return [group for group in file.groups if not only or group.name in only]
 
 

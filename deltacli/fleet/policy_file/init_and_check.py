@@ -14,8 +14,8 @@ import orjson
 
 from deltacli.core.errors import UsageError, command, parameter
 from deltacli.core.request_fields import Kind
+from deltacli.core.times import DURATIONS_MS
 from deltacli.core.typing import Json
-from deltacli.core.units import DURATIONS_MS
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.fleet.planning.discovery import exclusion, split_pattern
 from deltacli.fleet.policy_file import model

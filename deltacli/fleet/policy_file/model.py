@@ -18,8 +18,8 @@ from urllib.parse import unquote_to_bytes
 
 from deltacli.core.errors import UsageError, parameter
 from deltacli.core.request_fields import Kind, Option, option
+from deltacli.core.times import DAY_MS, UNITS_MS, DailyWindow, format_duration
 from deltacli.core.typing import Json
-from deltacli.core.units import DAY_MS, UNITS_MS, Window, format_duration
 from deltacli.operations.copy.request import CopyRequest
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.vacuum.plan import VacuumRequest
@@ -196,7 +196,7 @@ class OptimizePolicy(OptimizeRequest):
     small_files: float | None = option(
         "Share of data files below half of the target from which files are rewritten.", kind=Kind.SHARE
     )
-    window: Window | None = option("Time of the day, in UTC, in which files are rewritten.", kind=Kind.WINDOW)
+    window: DailyWindow | None = option("Time of the day, in UTC, in which files are rewritten.", kind=Kind.WINDOW)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from deltacli.core.errors import UsageError, command, nearest_name
-from deltacli.core.machine import is_loopback
+from deltacli.core.hosts import is_loopback
 from deltacli.core.request_fields import Kind
+from deltacli.core.times import DailyWindow, format_duration, parse_duration
 from deltacli.core.typing import Toml
-from deltacli.core.units import Window, format_duration, parse_duration, parse_share, parse_size
+from deltacli.core.units import parse_percentage, parse_size
 from deltacli.delta.log.state import DEFAULT_DELETED_FILE_RETENTION_MS, DEFAULT_LOG_RETENTION_MS
 from deltacli.fleet.policy_file import model
 from deltacli.operations.vacuum.plan import DeletionLimit
@@ -212,7 +213,7 @@ def _flag(value: object) -> bool:
 
 def _positive_share(value: object) -> float:
     """Return a share above 0: an alert or a sample of 0 % would mean always, or nothing."""
-    share = parse_share(_text(value))
+    share = parse_percentage(_text(value))
     if not share:
         raise ValueError
     return share
@@ -234,7 +235,7 @@ _READERS: Mapping[Kind, Callable[[Toml], object]] = {
     Kind.SHARE: lambda value: _positive_share(_text(value)),
     Kind.LIMIT: lambda value: DeletionLimit.parse(_text(value)).text,
     Kind.CHOICE: _text,
-    Kind.WINDOW: lambda value: Window.of(_text(value)),
+    Kind.WINDOW: lambda value: DailyWindow.of(_text(value)),
 }
 
 
@@ -263,7 +264,7 @@ def read_fleet_file(path: str | Path) -> model.FleetFile:
         elif isinstance(fault, IsADirectoryError):
             hint = command("fleet init", path)
         said = f"the policy file {path} cannot be read: {reason}"
-        raise UsageError(said, code=FAULT, hint=hint).meaning(str(path), near) from fault
+        raise UsageError(said, code=FAULT, hint=hint).suggest_as_fact(str(path), near) from fault
     if len(data) > _MOST_BYTES:
         raise UsageError(f"the policy file {path} is larger than {_MOST_BYTES >> 20} MiB", code=FAULT)
     return _Reader(Path(path)).read(data)

@@ -27,7 +27,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from deltacli.core.errors import DeltacliError, Refused, UsageError, parameter
-from deltacli.core.machine import is_loopback
+from deltacli.core.hosts import is_loopback
 from deltacli.core.release import VERSION
 from deltacli.fleet.policy_file.model import Webhook
 from deltacli.fleet.status import FleetStatus, State, TableStatus

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from deltacli.core.documents import dumps
-from deltacli.core.errors import UsageError, command, is_command, parameter, quoted_table
+from deltacli.core.errors import UsageError, command, is_command, parameter, quote_table
+from deltacli.core.times import format_moment
 from deltacli.core.typing import Json
-from deltacli.core.units import format_count, format_moment, format_size
+from deltacli.core.units import format_count, format_size
 from deltacli.fleet.policy_file.model import short_name, table_uri
 from deltacli.fleet.reporting.table_page import address, card, find_pages, framed, part, text, words
 from deltacli.fleet.status import Cause, FleetStatus, TableStatus, Weight, find_causes
@@ -187,7 +188,7 @@ def _remedies(cause: Cause, file: str) -> str:
 
 def _short(advice: str, table: str, file: str) -> str:
     """Return a command with the short name of its table, which leads to it from the directory of the policy file."""
-    return advice.replace(quoted_table(table), quoted_table(short_name(table, file)))
+    return advice.replace(quote_table(table), quote_table(short_name(table, file)))
 
 
 def _named(cause: Cause) -> Sequence[str]:

@@ -22,16 +22,9 @@ from urllib.parse import quote
 
 from deltacli.core.errors import command
 from deltacli.core.release import VERSION
+from deltacli.core.times import format_duration, format_moment, format_timestamp
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import (
-    format_count,
-    format_duration,
-    format_moment,
-    format_size,
-    format_timestamp,
-    plural,
-    with_units,
-)
+from deltacli.core.units import format_count, format_size, keep_units_together, plural
 from deltacli.delta.schema.types import simple_name
 from deltacli.fleet.policy_file.model import plain_name
 from deltacli.operations.doctor.advice import ARCHIVED_FILES, LOST_FILES, dollars, growth, numbers, saves
@@ -54,7 +47,7 @@ def text(given: str) -> str:
 
 def words(given: str) -> str:
     """Return a sentence as HTML in which no line ends between a number and its unit."""
-    return text(with_units(given, "\xa0"))
+    return text(keep_units_together(given, "\xa0"))
 
 
 def command_line(given: str) -> str:

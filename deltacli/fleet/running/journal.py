@@ -33,8 +33,8 @@ from zlib import error as compression_error
 from deltacli.core.documents import dumps, loads
 from deltacli.core.errors import DeltacliError, FileMissing, StorageFailed, UsageError
 from deltacli.core.machine import Clock, system_clock
+from deltacli.core.times import DAY_MS, format_timestamp
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import DAY_MS, format_timestamp
 from deltacli.fleet.planning.due import NEVER_MS, LastRun, Past
 from deltacli.fleet.policy_file.model import table_digest
 from deltacli.storage import Storage

@@ -27,8 +27,8 @@ from deltacli.core.machine import Clock
 from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.release import VERSION
+from deltacli.core.times import DAY_MS
 from deltacli.core.typing import Json
-from deltacli.core.units import DAY_MS
 from deltacli.delta.log.segment import commit_name
 from deltacli.engine.base import Engine
 from deltacli.fleet.planning.discovery import Expander, Opener

@@ -18,7 +18,8 @@ from threading import Event, Lock, Semaphore
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.core import errors
-from deltacli.core.machine import Clock, exhausted_by, fixed_clock, is_exhaustion, system_clock
+from deltacli.core.machine import Clock, fixed_clock, system_clock
+from deltacli.core.memory import build_memory_error, is_out_of_memory
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import LOG_DIRECTORY
@@ -71,8 +72,8 @@ class StepOutcome(NamedTuple):
         """Return any exception as an outcome: one that is no error of deltacli is a bug."""
         if isinstance(fault, errors.DeltacliError):
             return cls.of(fault)
-        if is_exhaustion(fault):
-            return cls.of(exhausted_by(fault))
+        if is_out_of_memory(fault):
+            return cls.of(build_memory_error(fault))
         return cls("failed", errors.EXIT_BUG, f"{type(fault).__name__}: {without_secrets(str(fault))}", "bug")
 
 
@@ -187,7 +188,7 @@ def _optimize(table: TableHandle, policy: model.Policy, _: str) -> StepOutcome:
     settings = policy.steps["optimize"]
     assert isinstance(settings, model.OptimizePolicy)
     if settings.window is not None:
-        settings = replace(settings, time_budget_ms=settings.window.left_ms(table.clock()))
+        settings = replace(settings, time_budget_ms=settings.window.remaining_ms(table.clock()))
     change = Optimize(settings)
     plan = changing.plan_change(change, table)
     small, files = plan.small_files, len(plan.live.keys)

@@ -21,8 +21,9 @@ from deltacli.changing.plan import OneCommit, OnTable
 from deltacli.changing.preflight import broken_rules
 from deltacli.core.errors import Refusal, Refused, Unreadable, UsageError, command
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import plural, short_repr
+from deltacli.core.units import plural
 from deltacli.delta.clustering.clustering_columns import DOMAIN, clustering_action, read_clustering_columns
 from deltacli.delta.data_files import unique_id
 from deltacli.delta.evolution import requests

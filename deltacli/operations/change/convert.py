@@ -33,12 +33,12 @@ from deltacli.core.errors import (
     Refused,
     Unreadable,
     UsageError,
-    adding,
     command,
     nearest_type,
     parameter,
+    suggest_parameters,
 )
-from deltacli.core.progress import reported
+from deltacli.core.progress import report_items
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.units import plural
 from deltacli.delta.log.commit_content import CommitRequest, encoded_files
@@ -236,7 +236,7 @@ class ConvertPlan(OneCommit):
             way_out = parameter("convert.exclude", [glob.escape(first.path)])
             if first.expected == TIME_WITH_ZONE:
                 way_out = parameter("convert.time_zone", "ZONE")
-            found.append(Refusal("convert.conflicts", said, adding(way_out)))
+            found.append(Refusal("convert.conflicts", said, suggest_parameters(way_out)))
         if self.unknowable and not self.request.accept_unknowable:
             evidence = self.unknowable[0].evidence
             said = f"this may be a Delta table whose log is lost, and removed rows may come back: {evidence}"
@@ -356,7 +356,7 @@ def parse_partition(text: str) -> tuple[PartitionColumn, ...]:
             said = "is not a partition column with a type" if match is None else f"has an unknown type: {match[2]!r}"
             raise UsageError(
                 f"{part.strip()!r} {said}", code="usage.partition", facts={"expected": "'day date, country string'"}
-            ).asking(part, match and _respelled(part, match[2]))
+            ).suggest(part, match and _respelled(part, match[2]))
         name = match[1][1:-1].replace("``", "`") if match[1].startswith("`") else match[1]
         found.append(PartitionColumn(name, kind.replace(" ", ""), inferred=False))
     return tuple(found)
@@ -526,7 +526,7 @@ class _Converting:
 
         at_once = storage.capabilities.parallel_reads
         reads = engine.run(read, files, at_once=at_once if at_once > 1 else None)
-        found = reported(reads, self._table.progress, "reading footers", unit="files", total=len(files))
+        found = report_items(reads, self._table.progress, "reading footers", unit="files", total=len(files))
         while part := list(islice(found, _AT_ONCE)):
             yield self._batch(part)
             gc.collect(1)  # pyarrow ties each footer to its schema in a circle: 140 MB for 60,000 files

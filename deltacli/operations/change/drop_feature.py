@@ -24,8 +24,11 @@ from deltacli.changing.change import Gate, carry_out
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import OnTable, Unopposed, Whole
 from deltacli.core.errors import Refused, UsageError, command, parameter
+from deltacli.core.ranges import format_ranges
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import format_duration, format_timestamp
 from deltacli.core.typing import Json, RecordBatch
-from deltacli.core.units import format_duration, format_ranges, format_size, format_timestamp, plural, short_repr
+from deltacli.core.units import format_size, plural
 from deltacli.delta.evolution.draft import fields_within, uses_mapping
 from deltacli.delta.log import state
 from deltacli.delta.log.actions import FIELDS, NO_METADATA, Action, require_free

@@ -11,8 +11,9 @@ from deltacli.changing.basis import Act, basis_of
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import OneCommit, OnTableAt
 from deltacli.core.errors import DeltacliError, Refused, command
+from deltacli.core.ranges import format_ranges
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import format_ranges, short_repr
 from deltacli.delta.log.actions import require_free
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.row_ids import ENABLED

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import regrouped
+from deltacli.arrow.batches import rebatch
 from deltacli.changing.change import Gate
 from deltacli.changing.commit import Committed, Dropped
 from deltacli.changing.preflight import ROW_ID_FIELDS, errors_of_row_ids, row_ids_of
@@ -311,7 +311,7 @@ def _grouped(snapshot: Snapshot) -> Iterator[RecordBatch]:
         columns["dataChange"] = pa.repeat(False, rows.num_rows)
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
-    return regrouped(snapshot.file_actions.map_actions("add", again), FILES_PER_COMMIT)
+    return rebatch(snapshot.file_actions.map_actions("add", again), FILES_PER_COMMIT)
 
 
 def _counted(snapshot: Snapshot, adds: RecordBatch, known: Mapping[_File, int]) -> RecordBatch:

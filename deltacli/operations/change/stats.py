@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import regrouped
+from deltacli.arrow.batches import rebatch
 from deltacli.changing.basis import Act, Basis, basis_of
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import OnTable, Shortfall
@@ -325,7 +325,7 @@ class Ready(NamedTuple):
 def computed(plan: StatsPlan, outcome: StatsOutcome) -> Iterator[Ready]:
     """Read the files of a plan; yield those of each commit that get other statistics. `outcome` notes the others."""
     with plan.table.progress.step(f"reading {plan.request.read}", unit="files", total=plan.files) as step:
-        for adds in regrouped(plan.snapshot.file_actions.map_actions("add", plan.chosen), COMMIT_FILES, COMMIT_BYTES):
+        for adds in rebatch(plan.snapshot.file_actions.map_actions("add", plan.chosen), COMMIT_FILES, COMMIT_BYTES):
             yield _computed(plan, adds, outcome)
             step.advance(adds.num_rows)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from deltacli.changing.change import carry_out, plan_change
-from deltacli.core.errors import Refusal, Refused, adding, command, parameter
+from deltacli.core.errors import Refusal, Refused, command, parameter, suggest_parameters
 from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action
 from deltacli.delta.protocol import feature_changes
@@ -195,7 +195,7 @@ def _refuse_for_query(query: GuardedQuery, needed: int, name: str, trace: int, f
         f"versions up to {trace} need the feature {name} and have to be deleted, but query {query.name} needs the log "
         f"from version {needed} on",
         override=override,
-        hint=adding(override, also=" if the query is abandoned"),
+        hint=suggest_parameters(override, also=" if the query is abandoned"),
         facts={
             "wait until": f"the query needs no version below {first_without}",
             "if the query is abandoned": override,

@@ -13,10 +13,10 @@ from deltacli.changing.basis import Act, basis_of
 from deltacli.changing.change import STALE_VIEW, Gate
 from deltacli.changing.commit import Committed, require_possible
 from deltacli.changing.plan import OneCommit, OnTable
-from deltacli.core.errors import NOTHING_CHANGED, Refusal, Refused, UsageError, adding, command
+from deltacli.core.errors import NOTHING_CHANGED, Refusal, Refused, UsageError, command, suggest_parameters
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
-from deltacli.core.units import short_repr
 from deltacli.delta.log.actions import NO_METADATA, require_free
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile
 from deltacli.delta.log.file_actions import FileCounts
@@ -180,7 +180,7 @@ class Widening:
         gate.outcome = replace(gate.plan, committed_version=version)
 
 
-def refusal_error(refusals: Sequence[Refusal], *, said_first: str = NOTHING_CHANGED) -> Refused:
+def refusal_error(refusals: Sequence[Refusal], *, preamble: str = NOTHING_CHANGED) -> Refused:
     """Return the error for refusals: the first one as the message, the others as facts. The hint names the options
     where they are all that is missing.
     """
@@ -191,8 +191,8 @@ def refusal_error(refusals: Sequence[Refusal], *, said_first: str = NOTHING_CHAN
     for number, other in enumerate(others, 2):
         way_out = "" if is_possible or not other.hint else f"; {other.hint}"
         facts[f"reason {number}"] = f"{other.message} [{other.code}]{way_out}"
-    hint = adding(*dict.fromkeys(missing)) if is_possible else ""
-    return Refused.by([first], facts, hint, said_first=said_first)
+    hint = suggest_parameters(*dict.fromkeys(missing)) if is_possible else ""
+    return Refused.by([first], facts, hint, preamble=preamble)
 
 
 def _plan(snapshot: Snapshot, request: WidenRequest, values_of: PartitionValues) -> WideningPlan:

@@ -22,12 +22,13 @@ from deltacli.core.errors import (
     Refused,
     Unreadable,
     UsageError,
-    adding,
     command,
     parameter,
+    suggest_parameters,
 )
 from deltacli.core.request_fields import option, require_known_word
-from deltacli.core.units import plural, short_repr
+from deltacli.core.short_repr import short_repr
+from deltacli.core.units import plural
 from deltacli.delta.checkpoint.content import Columns, live_transactions, stats_type
 from deltacli.delta.checkpoint.layout import (
     READERS_THAT_FAIL,
@@ -55,6 +56,7 @@ from deltacli.table.ambiguous_files import (
     find_reading_refusal,
 )
 from deltacli.table.api_arguments import optional_version
+from deltacli.table.checkpoint_paths import examine_checkpoint_paths
 from deltacli.table.checksum_guard import require_as_in_checksum
 from deltacli.table.find_log import Log, list_log, read_hint_file
 from deltacli.table.handle import TableHandle
@@ -275,11 +277,13 @@ def plan_for_version(
     accepted: Refusal | None = None
     if is_written:
         notes += forms.notes(version, layout, force=request.force)
-        settled = settle_repeated_files(snapshot)
+        # One pass over the paths of the checkpoint answers both questions.
+        checkpoint_paths = examine_checkpoint_paths(snapshot)
+        settled = settle_repeated_files(snapshot, checkpoint_paths)
         if settled is not snapshot:
             notes += (f"the checkpoint that the version is read from has a live file twice [{REPEATED_IN_CHECKPOINT}]",)
         snapshot = settled
-        ambiguous = find_ambiguous_files(snapshot)
+        ambiguous = find_ambiguous_files(snapshot, checkpoint_paths)
         accepted = _find_accepted_refusal(snapshot, ambiguous, force=request.force)
         if accepted is not None:
             notes += (f"{accepted.message} [{accepted.code}]", *_notes_of_dot_segments(ambiguous))
@@ -393,7 +397,7 @@ def _is_form(instance: segment.CheckpointInstance, request: CheckpointRequest, l
 def _require_fitting(request: CheckpointRequest, layout: Layout) -> None:
     if request.parts is not None and layout is not Layout.MULTI_PART:
         wanted = parameter("checkpoint.layout", "multi-part")
-        raise UsageError(f"{parameter('checkpoint.parts')} requires {wanted}", hint=adding(wanted))
+        raise UsageError(f"{parameter('checkpoint.parts')} requires {wanted}", hint=suggest_parameters(wanted))
     if request.parts is not None and request.parts < 2:
         raise UsageError(
             f"{parameter('checkpoint.parts', request.parts)}: a multi-part checkpoint has two parts or more"
@@ -406,7 +410,7 @@ def _require_fitting(request: CheckpointRequest, layout: Layout) -> None:
     if request.v2_top != TopFile.JSON and layout is not Layout.V2:
         raise UsageError(
             f"{parameter('checkpoint.v2_top')} requires {parameter('checkpoint.layout', 'v2')}",
-            hint=adding(parameter("checkpoint.layout", "v2")),
+            hint=suggest_parameters(parameter("checkpoint.layout", "v2")),
         )
     if request.rows_per_file is not None and layout is Layout.CLASSIC:
         raise UsageError(

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from deltacli.changing.basis import Basis
 from deltacli.changing.change import deriving
 from deltacli.core.errors import DeltacliError, FileMissing
-from deltacli.core.progress import Step, reported
+from deltacli.core.progress import Step, report_items
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.checkpoint import layout
 from deltacli.delta.checkpoint.content import (
@@ -299,7 +299,7 @@ class CheckpointWriter:
         with writing.not_proven(path):
             table, groups = self._snapshot.table, writing.count_groups(place)
             digests = table.engine.run(partial(writing.digest_group, place), range(groups))
-            told = reported(digests, table.progress, "verifying the checkpoint", unit="row groups", total=groups)
+            told = report_items(digests, table.progress, "verifying the checkpoint", unit="row groups", total=groups)
             writing.require_content(place, encoded, told)
 
     def _require_checksum(self, actions: Mapping[str, int]) -> None:

@@ -17,10 +17,11 @@ from deltacli.changing.commit import Committed, commit
 from deltacli.changing.file_owners import put_notes
 from deltacli.changing.plan import Amount, Shortfall
 from deltacli.core import errors
-from deltacli.core.machine import raise_open_files
-from deltacli.core.progress import WeighedStep, weighed
+from deltacli.core.open_files import raise_open_file_limit
+from deltacli.core.progress import WeighedStep, weighed_step
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
-from deltacli.core.units import plural, short_repr
+from deltacli.core.units import plural
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.segment import HINT_NAME, LogFile, LogFileKind
 from deltacli.delta.paths.spelling import key_text
@@ -284,7 +285,7 @@ class _Run:
         files, progress = self._plan.files, self._table.progress
         total = {"total": files.num_rows, "weight": self._plan.to_copy.size_bytes}
         is_disk = isinstance(self._data, LocalStorage) and isinstance(self._target, LocalStorage)
-        with weighed(progress, "copying", unit="files", **total) as step:
+        with weighed_step(progress, "copying", unit="files", **total) as step:
             if is_disk:
                 self._copy_groups(step)
             else:
@@ -308,7 +309,7 @@ class _Run:
         assert isinstance(source, LocalStorage)
         assert isinstance(target, LocalStorage)
         at_once = min(self._plan.request.threads or _AT_ONCE, _AT_ONCE)
-        most = raise_open_files(at_once * _GROUP_FILES + _OTHER_DESCRIPTORS)
+        most = raise_open_file_limit(at_once * _GROUP_FILES + _OTHER_DESCRIPTORS)
         groups = _groups(self._files(), max(1, min(_GROUP_FILES, (most - _OTHER_DESCRIPTORS) // at_once)))
         is_many = at_once > 1 and self._plan.files.num_rows >= _FILES_OF_A_PROCESS
 
@@ -386,7 +387,7 @@ class _Run:
             self._write_start()
         commits = {}
         weight = sum(file.size_bytes for file in plan.log)
-        with weighed(progress, "copying the log", unit="files", total=len(plan.log), weight=weight) as step:
+        with weighed_step(progress, "copying the log", unit="files", total=len(plan.log), weight=weight) as step:
             for file in plan.log:
                 self._look()
                 sha256 = self._copy_log_file(file, step)

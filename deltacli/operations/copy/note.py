@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from deltacli.changing.recorded_fields import read_sha256, read_size_bytes, read_time_ms, read_uri, read_version
 from deltacli.core.errors import FileMissing, Unreadable
-from deltacli.core.units import format_timestamp
+from deltacli.core.times import format_timestamp
 from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name
 from deltacli.storage import ReadStorage
 

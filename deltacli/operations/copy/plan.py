@@ -26,8 +26,10 @@ from deltacli.changing.file_owners import (
 from deltacli.changing.plan import Amount
 from deltacli.core import errors
 from deltacli.core.lock_free_property import cached_property
+from deltacli.core.short_repr import short_repr
+from deltacli.core.texts import summarize_names
 from deltacli.core.typing import ArrowArray, ArrowTable, Json
-from deltacli.core.units import plural, short_repr, some_of
+from deltacli.core.units import plural
 from deltacli.delta.data_files import no_vector_ids, unique_id_column
 from deltacli.delta.encoding.many_values import KeyIndex
 from deltacli.delta.log.commit_content import CommitRequest
@@ -244,14 +246,14 @@ def _require_ours(table: TableHandle, target: Storage, request: CopyRequest, the
         return
     if note.is_replica != request.replica:
         what = "a replica" if note.is_replica else "a copy with an id of its own"
-        hint = errors.adding(errors.parameter("copy.replica")) if note.is_replica else None
+        hint = errors.suggest_parameters(errors.parameter("copy.replica")) if note.is_replica else None
         raise _not_a_replica(f"{target.uri} is {what}", facts, hint)
     levels = [level.value for level in CopyLevel]
     if note.failed_level is not None and levels.index(request.level) < levels.index(note.failed_level):
-        way_out = errors.adding(errors.parameter("copy.level", note.failed_level))
+        way_out = errors.suggest_parameters(errors.parameter("copy.level", note.failed_level))
         raise diverged("the last run found that the target differs from the source", target, note, way_out)
     if note.is_complete and not note.is_replica:
-        compare = errors.adding(errors.parameter("copy.check"))
+        compare = errors.suggest_parameters(errors.parameter("copy.check"))
         raise _not_a_replica(
             f"{target.uri} is a finished copy with an id of its own, which is made once", facts, compare
         )
@@ -379,7 +381,7 @@ def _range(listing: LogListing, request: CopyRequest, there: _Target, target: St
             near = (max(first, start), min(last, newest)) if first <= newest and last >= start else (start, newest)
             raise errors.VersionAbsent(
                 f"version {end} cannot be copied: versions {start} to {newest} can be rebuilt",
-                hint=errors.adding(errors.parameter("copy.versions", "{}-{}".format(*near))),
+                hint=errors.suggest_parameters(errors.parameter("copy.versions", "{}-{}".format(*near))),
             )
     return first, last
 
@@ -787,7 +789,7 @@ def _with_files(plan: CopyPlan, table: TableHandle, target: Storage, needed: Nee
 
 
 def _names(paths: ArrowArray) -> str:
-    return some_of([key_text(path) for path in paths.slice(0, _NAMED).to_pylist()], _NAMED) + (
+    return summarize_names([key_text(path) for path in paths.slice(0, _NAMED).to_pylist()], _NAMED) + (
         f" and {len(paths) - _NAMED:,} more" if len(paths) > _NAMED else ""
     )
 
@@ -815,7 +817,7 @@ def _refusals_of_version(snapshot: Snapshot, request: CopyRequest) -> Iterator[e
             require_possible(snapshot, CommitRequest("COPY"), None)
         except errors.Refused as fault:
             yield errors.Refusal(
-                fault.code, str(fault), errors.adding(errors.parameter("copy.replica")), facts=fault.facts
+                fault.code, str(fault), errors.suggest_parameters(errors.parameter("copy.replica")), facts=fault.facts
             )
 
 
@@ -823,7 +825,7 @@ def _refusals_of_paths(paths: _Paths, request: CopyRequest) -> Iterator[errors.R
     if paths.outside and not request.keep_external:
         yield errors.Refusal(
             "copy.external-files",
-            f"the source names files outside of it, which are not copied: {some_of([*paths.outside], _NAMED)}",
+            f"the source names files outside of it, which are not copied: {summarize_names([*paths.outside], _NAMED)}",
             override=errors.parameter("copy.keep_external", True),
         )
     if paths.absolute:
@@ -833,7 +835,7 @@ def _refusals_of_paths(paths: _Paths, request: CopyRequest) -> Iterator[errors.R
         yield errors.Refusal(
             ABSOLUTE,
             "the source names its own files by absolute paths, which would lead from the copy back to the source, and "
-            f"cannot be made relative because {why}: {some_of([*paths.absolute], _NAMED)}",
+            f"cannot be made relative because {why}: {summarize_names([*paths.absolute], _NAMED)}",
         )
 
 

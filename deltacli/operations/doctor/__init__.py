@@ -1,1 +1,5 @@
-"""Diagnosis of the store of a table: who may do what there, and what the store guarantees."""
+"""Diagnosis: advice on a table, what its store guarantees, and who may do what there.
+
+Start with `table.py` for `doctor table`, and with `storage.py` for the probes of `doctor storage`
+and `doctor access`.
+"""

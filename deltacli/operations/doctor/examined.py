@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 
 from deltacli.core.errors import CommitCorrupt, FileMissing, LogIncomplete
 from deltacli.core.lock_free_property import cached_property
-from deltacli.core.progress import reported
+from deltacli.core.progress import report_items
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import DAY_MS, format_timestamp
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import DAY_MS, format_timestamp, short_repr
 from deltacli.delta.encoding.ndjson import parse_ndjson
 from deltacli.delta.log.segment import LogFile, LogListing, file_times
 from deltacli.delta.log.state import (
@@ -163,7 +164,7 @@ def read_timeline(snapshot: Snapshot, listing: LogListing, files: int, size_byte
     times = {version: one.timestamp_ms for version, one in file_times(listing.commits).items()}
     read = partial(_read, table.storage, times, first_stamped_by(snapshot))
     found = table.engine.run(read, chosen, at_once=table.storage.capabilities.parallel_reads)
-    commits = list(reported(found, table.progress, "reading commits", unit="commits", total=len(chosen)))
+    commits = list(report_items(found, table.progress, "reading commits", unit="commits", total=len(chosen)))
     return Timeline(tuple(_with_sizes(commits, snapshot.version, files, size_bytes)), len(versions))
 
 

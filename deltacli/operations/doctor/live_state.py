@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import grouped
+from deltacli.arrow.batches import aggregate_rows
 from deltacli.core.errors import DataUnreadable
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import ArrowArray, ArrowTable, Json, RecordBatch
@@ -150,7 +150,7 @@ class LiveState:
             }
         )
         wanted = [("size", "count"), ("size", "sum"), ("rows", "sum"), ("unknown", "sum"), ("place", "min")]
-        found = grouped(table, ["code"], wanted)
+        found = aggregate_rows(table, ["code"], wanted)
         order = pc.sort_indices(found, [("size_sum", "descending"), ("place_min", "ascending")])
         return pc.take(found, order)
 

@@ -24,9 +24,10 @@ from deltacli.core.errors import (
     parameter,
 )
 from deltacli.core.machine import Clock
-from deltacli.core.progress import SILENT, Progress, reported
+from deltacli.core.progress import SILENT, Progress, report_items
+from deltacli.core.times import CLOCK_SKEW_MS
 from deltacli.core.typing import Json
-from deltacli.core.units import CLOCK_SKEW_MS, plural
+from deltacli.core.units import plural
 from deltacli.operations.doctor import advice as found
 from deltacli.operations.doctor.advice import Severity, StoreFinding, fails
 from deltacli.storage import Failed, PathKind, ReadStorage
@@ -143,7 +144,7 @@ def probe_storage(table: str, subject: Subject, clock: Clock, progress: Progress
     bench = Bench(subject, clock)
     report = StorageReport(table, subject.kind, subject.endpoint, scratch=bench.scratch.prefix)
     try:
-        for probe in reported(iter(PROBES), progress, "probing the store", unit="probes", every=1):
+        for probe in report_items(iter(PROBES), progress, "probing the store", unit="probes", every=1):
             result = _run(probe, bench)
             report.results.append((probe, result))
             if probe.name == "create" and result.outcome is Outcome.FAILED:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from deltacli.changing.commit import require_possible
 from deltacli.core.errors import (
-    TABLE,
+    TABLE_PLACEHOLDER,
     CommitCorrupt,
     DataUnreadable,
     DeltacliError,
@@ -27,8 +27,10 @@ from deltacli.core.errors import (
     UsageError,
     command,
 )
+from deltacli.core.texts import summarize_names
+from deltacli.core.times import DAY_MS, format_duration
 from deltacli.core.typing import ArrowArray, RecordBatch
-from deltacli.core.units import DAY_MS, format_duration, format_size, plural, some_of
+from deltacli.core.units import format_size, plural
 from deltacli.delta.checkpoint.layout import Layout, choose_layout
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
@@ -301,7 +303,7 @@ def _unreferenced(facts: Examined, plan: VacuumPlan) -> Iterator[Advice]:
         now,
         {"files": 0, "bytes": 0, "requests": None},
         saved(facts.prices, files=plan.files, size_bytes=plan.size_bytes),
-        command("vacuum", table=TABLE, **options),
+        command("vacuum", table=TABLE_PLACEHOLDER, **options),
     )
 
 
@@ -511,7 +513,7 @@ def _columns(facts: Examined) -> Iterator[Advice]:
 
 
 def _names(columns: object) -> str:
-    return some_of([one.name for one in columns], 3)  # type: ignore[attr-defined]
+    return summarize_names([one.name for one in columns], 3)  # type: ignore[attr-defined]
 
 
 def _features(facts: Examined) -> Iterator[Advice]:

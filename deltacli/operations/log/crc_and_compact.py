@@ -20,8 +20,9 @@ from deltacli.changing.basis import Act, Basis, basis_of, may_be_replaced_unseen
 from deltacli.changing.change import Gate, put_derived, require_derivable
 from deltacli.changing.plan import Unopposed, Whole
 from deltacli.core import errors
-from deltacli.core.progress import reported_weighed
-from deltacli.core.units import format_spans, gaps_in, named_ranges, short_repr
+from deltacli.core.progress import report_weighed_items
+from deltacli.core.ranges import find_gaps, format_spans, name_ranges
+from deltacli.core.short_repr import short_repr
 from deltacli.delta.log.actions import Action, read_actions, too_deep, wrong_type
 from deltacli.delta.log.disputed_readings import DECISIONS, find_repeated_kinds
 from deltacli.delta.log.file_actions import file_key, reconcile_commit
@@ -517,13 +518,13 @@ def _chosen(snapshot: Snapshot, first: int, last: int) -> list[LogFile]:
     if listing.start_version > first:  # it begins at a checkpoint, after which nothing older is needed to read
         listing = list_log(table.storage, start_version=first, progress=table.progress)
     commits = listing.commits
-    missing = gaps_in(commits, first, last)
+    missing = find_gaps(commits, first, last)
     if missing:
         is_one = len(missing) == 1 and missing[0][0] == missing[0][1]
         raise errors.VersionAbsent(
             f"{'commit' if is_one else 'commits'} {format_spans(missing)} {'is' if is_one else 'are'} missing",
             code="log.gap",
-            facts={"found": named_ranges("commit", commits)},
+            facts={"found": name_ranges("commit", commits)},
             hint=errors.command("history"),
         )
     chosen = [commits[version] for version in range(first, last + 1)]
@@ -562,7 +563,7 @@ def _actions(table: TableHandle, commits: Sequence[LogFile], disputed: set[str])
 
     `disputed` gets the rules of `validate` for damages of the commits that engines read differently.
     """
-    told = reported_weighed(
+    told = report_weighed_items(
         iter(commits),
         table.progress,
         "reading the log",

@@ -21,23 +21,15 @@ from deltacli.core.errors import (
     Refused,
     Unreadable,
     VersionAbsent,
-    adding,
     command,
     parameter,
+    suggest_parameters,
 )
+from deltacli.core.ranges import find_ranges, format_ranges, name_ranges
 from deltacli.core.request_fields import ALLOW_STREAM_LOSS, IGNORE_STREAMS_OLDER, PROTECT_STREAMS, Kind, option, shared
-from deltacli.core.units import (
-    DAY_MS,
-    duration,
-    format_duration,
-    format_ranges,
-    format_size,
-    format_timestamp,
-    named_ranges,
-    plural,
-    ranges_of,
-    short_repr,
-)
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import DAY_MS, duration_argument, format_duration, format_timestamp
+from deltacli.core.units import format_size, plural
 from deltacli.delta.log.file_actions import FileCounts
 from deltacli.delta.log.segment import (
     LOG_DIRECTORY,
@@ -197,7 +189,7 @@ class ExpiryPlan(OnTableAt):
         if not self.refusals:
             return None
         override = self.refusals[0].override
-        return Refused.by(self.refusals[:1], hint=adding(override) if override else None)
+        return Refused.by(self.refusals[:1], hint=suggest_parameters(override) if override else None)
 
     def effects(self) -> Iterator[str]:
         yield f"the log begins at version {self.boundary}"
@@ -230,7 +222,7 @@ class ExpiryPlan(OnTableAt):
             "boundaryVersion": self.boundary,
             "planId": self.plan_id,
             "candidates": {"files": len(self.files), "sizeBytes": self.size_bytes, "byKind": by_reason},
-            "lostVersions": [list(pair) for pair in ranges_of(self.lost_versions)],
+            "lostVersions": [list(pair) for pair in find_ranges(self.lost_versions)],
             "keptVersions": self.kept_versions,
             "refusals": [refusal.as_json("override") for refusal in self.refusals],
             "offeredCheckpoint": self.offered_checkpoint,
@@ -450,7 +442,7 @@ def refusals_of(
     if retention < own_retention and (allowed is None or allowed < own_retention):
         own = format_duration(own_retention)
         message = f"{format_duration(retention)} is less than the table's own retention of {own}"
-        override = parameter("log expire.allow_retention_below_ms", duration(own_retention))
+        override = parameter("log expire.allow_retention_below_ms", duration_argument(own_retention))
         yield Refusal("expire.retention", message, override=override)
     empty = [version for version, file in listing.commits.items() if file.size_bytes == 0]
     if empty:
@@ -684,7 +676,7 @@ def _prove(plan: ExpiryPlan, whole: WholeLog) -> None:
     kept = without(whole, gone)
     lost = set(whole.listing.reconstructable) - set(kept.reconstructable) - set(plan.lost_versions)
     if lost or any(version >= plan.boundary for version in plan.lost_versions):
-        raise _Unproven(f"{named_ranges('version', lost or plan.lost_versions)} would also be lost")
+        raise _Unproven(f"{name_ranges('version', lost or plan.lost_versions)} would also be lost")
     for instance in kept.checkpoints:
         if instance.version == plan.boundary:
             _prove_checkpoint(table, whole.listing, instance)

@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from deltacli.changing.basis import Act, Basis, past_of
 from deltacli.changing.plan import Amount, OnTableAt, Unopposed, Whole
 from deltacli.core import errors
-from deltacli.core.progress import reported, weighed
-from deltacli.core.units import format_ranges, format_timestamp, named_ranges, plural, short_repr
+from deltacli.core.progress import report_items, weighed_step
+from deltacli.core.ranges import format_ranges, name_ranges
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import format_timestamp
+from deltacli.core.units import plural
 from deltacli.delta.log.segment import BACKUP_LIST, HINT_NAME, LOG_DIRECTORY, MAX_HINT_BYTES, LogFile, LogFileKind
 from deltacli.operations.log import log_copy
 from deltacli.storage import Existed, PathKind, ReadStorage, Storage, is_inside
@@ -165,7 +168,7 @@ def plan_backup(table: TableHandle, destination: Storage, *, full: bool = False)
     in_order = sorted(files.values(), key=lambda file: log_copy.copying_order(file.name))
     judge = partial(_judge, storage, backup, hint, full=full)
     judged = list(
-        reported(
+        report_items(
             engine.run(judge, in_order, at_once=log_copy.at_once(storage, (file.size_bytes for file in in_order))),
             progress,
             "comparing with the backup",
@@ -239,7 +242,7 @@ class LogBackup:
             read, plan.copies, at_once=log_copy.at_once(storage, (file.size_bytes for file in plan.copies))
         )
         size_bytes = sum(file.size_bytes for file in plan.copies)
-        with weighed(progress, "copying", unit="files", total=len(plan.copies), weight=size_bytes) as step:
+        with weighed_step(progress, "copying", unit="files", total=len(plan.copies), weight=size_bytes) as step:
             for file, data in zip(plan.copies, contents, strict=True):
                 if data is not None:
                     destination.put(log_copy.log_location(file.name), data, modified_ms=file.modified_ms)
@@ -390,7 +393,7 @@ def _require_no_later_ones(
     new = [f.path.version for f in there if f.path.kind is LogFileKind.COMMIT and f.name not in listed]
     if later and new:
         raise errors.Refused(
-            f"{named_ranges('version', later)} of the backup {'is' if len(later) == 1 else 'are'} above version "
+            f"{name_ranges('version', later)} of the backup {'is' if len(later) == 1 else 'are'} above version "
             f"{newest}, the newest of the log, which has commits that the backup lacks",
             code="backup.diverged",
             facts={

@@ -28,12 +28,15 @@ from deltacli.core.errors import (
     Refused,
     StorageFailed,
     Unreadable,
-    adding,
     command,
     parameter,
+    suggest_parameters,
 )
-from deltacli.core.progress import Progress, reported, weighed
-from deltacli.core.units import format_ranges, format_timestamp, named_ranges, plural, short_repr
+from deltacli.core.progress import Progress, report_items, weighed_step
+from deltacli.core.ranges import format_ranges, name_ranges
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import format_timestamp
+from deltacli.core.units import plural
 from deltacli.delta.log.actions import read_actions
 from deltacli.delta.log.segment import (
     BACKUP_LIST,
@@ -205,7 +208,7 @@ def plan_log_restore(table: TableHandle, source: Storage, *, replace: bool = Fal
     sizes = (file.size_bytes for file in listed.files.values())
     compare = partial(_compare, storage, source, present)
     compared = list(
-        reported(
+        report_items(
             engine.run(compare, listed.files.values(), at_once=at_once(storage, sizes)),
             progress,
             "comparing with the log",
@@ -381,7 +384,7 @@ def _require_one_past(source: ReadStorage, compared: Sequence[_Compared], *, rep
             f"commit {torn[0]} of the log is damaged; the backup has it intact",
             code="restore.damaged",
             facts={"backup": source.uri, "damaged commits": format_ranges(torn)},
-            hint=adding(parameter("log restore.replace", True)),
+            hint=suggest_parameters(parameter("log restore.replace", True)),
         )
 
 
@@ -414,7 +417,7 @@ def _require_proofs(
         reason = "a log that was rolled back or replaced may have diverged from its backup"
     if above:
         raise Refused(
-            f"{named_ranges('version', above)} of the backup {'is' if len(above) == 1 else 'are'} not proven to be of "
+            f"{name_ranges('version', above)} of the backup {'is' if len(above) == 1 else 'are'} not proven to be of "
             f"this table: {why}",
             code="recover.unproven",
             facts={
@@ -566,7 +569,7 @@ class LogRestore:
         read = partial(_read, source)
         sizes = [item.file.size_bytes for item in plan.writes]
         contents = engine.run(read, plan.writes, at_once=at_once(source, sizes))
-        with weighed(progress, "restoring", unit="files", total=len(plan.writes), weight=sum(sizes)) as step:
+        with weighed_step(progress, "restoring", unit="files", total=len(plan.writes), weight=sum(sizes)) as step:
             for item, data in zip(plan.writes, contents, strict=True):
                 try:
                     if _write(plan, storage, item, data, written):
@@ -603,7 +606,7 @@ def _require_not_cleaned(plan: LogRestorePlan, listing: LogListing) -> None:
         if path.kind is LogFileKind.COMMIT and path.version not in listing.commits:
             raise Refused(
                 f"{name} was deleted since this was planned",
-                said_first=NOTHING_CHANGED,
+                preamble=NOTHING_CHANGED,
                 code=TOO_OLD,
                 facts={"why": "the log is being cleaned up, or loses files"},
                 hint=command("log restore", plan.backup, dry_run=True),

@@ -33,9 +33,10 @@ from deltacli.core.errors import (
     Unreadable,
     command,
 )
-from deltacli.core.progress import weighed
+from deltacli.core.progress import weighed_step
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
-from deltacli.core.units import plural, short_repr
+from deltacli.core.units import plural
 from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot, TouchedFiles, WatchedFiles, encoded_files
 from deltacli.delta.paths.spelling import decode
 from deltacli.operations.optimize.plan import (
@@ -224,7 +225,7 @@ class OptimizeOutcome:
 
         if self.versions:
             return Shortfall(code, message, facts, hint)
-        return Refused(message, said_first=NOTHING_CHANGED, code=code, facts=facts, hint=hint)
+        return Refused(message, preamble=NOTHING_CHANGED, code=code, facts=facts, hint=hint)
 
 
 @dataclass(frozen=True)
@@ -312,7 +313,7 @@ class _Run:
             RewriteFiles(), self._pieces(), table.stores, shared=shared, weigh=attrgetter("weight")
         )
         try:
-            with weighed(table.progress, "rewriting files", unit="files", **sizes) as step:
+            with weighed_step(table.progress, "rewriting files", unit="files", **sizes) as step:
                 for result in results:
                     done = self._opened[0][len(self._finished)].bin
                     self._since = self._since if self._finished else table.machine.monotonic()

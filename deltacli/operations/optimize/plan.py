@@ -28,8 +28,9 @@ from deltacli.changing.preflight import errors_of_row_ids, keeps_file_as_it_is, 
 from deltacli.core.errors import FileMissing, Refusal, Refused, command
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.machine import Machine
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import ArrowArray, Json, JsonObject, RecordBatch
-from deltacli.core.units import format_size, plural, short_repr
+from deltacli.core.units import format_size, plural
 from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.delta.data_files import unique_id_column
 from deltacli.delta.log.actions import Action, require_free

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 from deltacli.core.errors import UsageError, command, parameter
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
-from deltacli.core.units import format_limit, parse_size, plural, require_share
+from deltacli.core.units import format_size_limit, parse_size, plural, require_fraction
 from deltacli.delta.log.actions import NO_METADATA
 from deltacli.table.api_arguments import count_number
 
@@ -19,7 +19,7 @@ _LEAST_TARGET = 1024
 COMMIT_BYTES, COMMIT_BINS = 1 << 30, 64
 """A commit has the bins of so many bytes, or so many bins."""
 TARGET_SIZE, DEFAULT_TARGET_BYTES = "delta.targetFileSize", 128 << 20
-_DEFAULT = f"{TARGET_SIZE}, else {format_limit(DEFAULT_TARGET_BYTES).replace(' ', '')}"
+_DEFAULT = f"{TARGET_SIZE}, else {format_size_limit(DEFAULT_TARGET_BYTES).replace(' ', '')}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ class OptimizeRequest:
         _require_plausible(self.target_size)
         if count_number(self.min_files, "min_files") < 2:
             raise UsageError(f"{parameter('optimize.min_files')} {self.min_files} is less than 2")
-        require_share(self.purge_ratio, parameter("optimize.purge_ratio"))
+        require_fraction(self.purge_ratio, parameter("optimize.purge_ratio"))
         if self.time_budget_ms is not None and self.time_budget_ms < 0:
             raise UsageError(f"{parameter('optimize.time_budget_ms')} is negative")
         if isinstance(self.zorder, str):

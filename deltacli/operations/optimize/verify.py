@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.errors import DataUnreadable, StorageFailed, command
+from deltacli.core.ranges import format_ranges
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
-from deltacli.core.units import format_ranges
 from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions

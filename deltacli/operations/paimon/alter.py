@@ -21,8 +21,8 @@ from deltacli.changing.commit import MAX_ASKED, require_text
 from deltacli.changing.plan import OnTableAt, Whole
 from deltacli.core import errors
 from deltacli.core.machine import MACHINE, Machine
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
-from deltacli.core.units import short_repr
 from deltacli.engine.base import Engine
 from deltacli.operations.paimon.new_schemas import require_engine_support, require_valid_schema
 from deltacli.operations.paimon.table_files import (
@@ -184,7 +184,7 @@ def commit_schema(
             ours.append((newest, schema))
     raise errors.ConflictLost(
         "other writers created every version that was tried",
-        said_first=errors.NOTHING_CHANGED,
+        preamble=errors.NOTHING_CHANGED,
         facts={"versions tried": str(max_attempts)},
         hint=errors.command("history", limit=10),
     )
@@ -483,7 +483,7 @@ def _require_same(agreed: AlterOutcome, newest: Newest) -> None:
     if newest.schema.id < before.id or (newest.schema.id == before.id and newest.schema != before):
         raise errors.Refused(
             f"schema {before.id}, on which this was planned, was replaced",
-            said_first=errors.NOTHING_CHANGED,
+            preamble=errors.NOTHING_CHANGED,
             code=OTHER_PAST,
             facts={"newest": f"schema {newest.schema.id}"},
             hint=errors.command("history", limit=5),
@@ -495,7 +495,7 @@ def _as_unchanged(refusal: errors.Refused) -> errors.Refused:
     if type(refusal) is not errors.Refused:
         return refusal
     unchanged = copy(refusal)
-    unchanged.said_first = errors.NOTHING_CHANGED
+    unchanged.preamble = errors.NOTHING_CHANGED
     return unchanged
 
 

@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from deltacli.core.errors import FileMissing, Unreadable, UsageError, VersionAbsent, command, nearest_name
+from deltacli.core.ranges import find_gaps, format_ranges
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import format_ranges, format_timestamp, gaps_in, short_repr
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.clients import access
 from deltacli.engine.base import Engine
@@ -169,7 +171,7 @@ def _named(
             code="paimon.no-such-snapshot",
             facts=({"did you mean": near} if near else {}) | {f"{what}s": ", ".join(known[:_NAMED]) or "none"},
             hint=command("history"),
-        ).meaning(name, near)
+        ).suggest_as_fact(name, near)
     return found
 
 
@@ -354,7 +356,7 @@ def read_paimon_history(
         branches,
         tuple(events[:limit] if limit else events),
         len(events),
-        tuple(gaps_in(listing.ids, listing.ids[0], listing.ids[-1]) if listing.ids else ()),
+        tuple(find_gaps(listing.ids, listing.ids[0], listing.ids[-1]) if listing.ids else ()),
         references.missing_among(listing.ids),
         listing.strays,
         references.broken,

@@ -55,7 +55,7 @@ def require_engine_support(schema: Schema, before: Schema | None, *, min_paimon:
                 f"the new schema needs Paimon 2: {finding.message}",
                 code=VERSION_2_ONLY.id,
                 facts=_facts(finding) | {"for all changes": f"set the option {MIN_PAIMON_OPTION}=2 of the table"},
-                hint=errors.adding(
+                hint=errors.suggest_parameters(
                     errors.parameter(f"{operation}.min_paimon", 2), also=" if no engine is older than Paimon 2"
                 ),
             )

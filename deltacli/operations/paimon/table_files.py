@@ -16,9 +16,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from deltacli.core.errors import FileMissing, NotATable, PermissionRefused, Unreadable
-from deltacli.core.progress import SILENT, Progress, reported
+from deltacli.core.progress import SILENT, Progress, report_items
+from deltacli.core.ranges import find_gaps
+from deltacli.core.texts import summarize_names
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import gaps_in, plural, some_of
+from deltacli.core.units import plural
 from deltacli.engine.base import Engine
 from deltacli.paimon.numbers import parse_whole_number
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, BadJson, Schema, read_object, read_schema
@@ -131,7 +133,7 @@ def read_schemas(
     read = partial(_read_schema, storage, branch)
     schemas = engine.run(read, wanted, at_once=storage.capabilities.parallel_reads)
     total = len(wanted)
-    told = reported(schemas, progress, "reading schemas", unit="files", total=total, every=_FILES_A_REPORT)
+    told = report_items(schemas, progress, "reading schemas", unit="files", total=total, every=_FILES_A_REPORT)
     return dict(zip(wanted, told, strict=True))
 
 
@@ -196,7 +198,7 @@ def _read_files(
     storage: ReadStorage, engine: Engine, files: Sequence[tuple[str, str]], progress: Progress = SILENT
 ) -> list[MetadataFile]:
     found = engine.run(partial(_read_file, storage), files, at_once=storage.capabilities.parallel_reads)
-    told = reported(found, progress, "reading snapshots", unit="files", total=len(files), every=_FILES_A_REPORT)
+    told = report_items(found, progress, "reading snapshots", unit="files", total=len(files), every=_FILES_A_REPORT)
     return [file for file in told if file is not None]
 
 
@@ -470,7 +472,7 @@ def words_of(usage: Usage) -> str:
 
 
 def _listed(numbers: Sequence[int]) -> str:
-    return some_of([*map(str, numbers)], _NAMED)
+    return summarize_names([*map(str, numbers)], _NAMED)
 
 
 def _read_all(
@@ -478,7 +480,7 @@ def _read_all(
 ) -> dict[str, Any]:  # Any: what `parse` returns, or a BrokenFile
     read = partial(_read_one, storage, parse)
     found = engine.run(read, names, at_once=storage.capabilities.parallel_reads)
-    told = reported(found, progress, what, unit="files", total=len(names), every=_FILES_A_REPORT)
+    told = report_items(found, progress, what, unit="files", total=len(names), every=_FILES_A_REPORT)
     return dict(zip(names, told, strict=True))
 
 
@@ -592,7 +594,7 @@ def _missing_snapshots(storage: ReadStorage, branch: str, files: BranchFiles) ->
     newest = max(numbers, default=0)
     with suppress(FileMissing, ValueError, Unreadable):
         newest = max(newest, int(read_limited(storage, f"{directory}/{_NEWEST_HINT}", 64)))
-    gaps = gaps_in(numbers, min(numbers, default=newest), newest) if newest else []
+    gaps = find_gaps(numbers, min(numbers, default=newest), newest) if newest else []
     if gaps:
         yield Missing(branch, "snapshot", [first for first, _ in gaps])
 

@@ -15,9 +15,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.changing.basis import OTHER_PAST, Act, Basis
 from deltacli.changing.plan import NO_FILES, Amount, Failures, OnTableAt, Undone
-from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refusal, Refused, Unreadable, adding, command, parameter
+from deltacli.core.errors import (
+    NOTHING_CHANGED,
+    FileMissing,
+    Refusal,
+    Refused,
+    Unreadable,
+    command,
+    parameter,
+    suggest_parameters,
+)
+from deltacli.core.ranges import format_ranges
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import duration_argument, format_duration, format_timestamp
 from deltacli.core.typing import Json
-from deltacli.core.units import duration, format_duration, format_ranges, format_timestamp, plural, short_repr
+from deltacli.core.units import plural
 from deltacli.operations.paimon import table_files
 from deltacli.paimon.schema import Schema
 from deltacli.paimon.snapshots import MAIN_BRANCH, SCHEMA_DIRECTORY, SCHEMA_PREFIX, branch_root, number_of, schema_path
@@ -115,7 +127,7 @@ class SchemaVacuumPlan(OnTableAt):
         if not self.refusals:
             return None
         first = self.refusals[0]
-        hint = adding(first.override) if first.override else first.hint
+        hint = suggest_parameters(first.override) if first.override else first.hint
         return Refused.by(self.refusals, {"guard": first.code}, hint)
 
     def effects(self) -> Iterator[str]:
@@ -308,7 +320,7 @@ def _refusals(request: SchemaVacuumRequest, users: table_files.SchemaUsers) -> I
             "vacuum.retention",
             f"{format_duration(request.retention_ms)} is less than {own}: a writer that opened the table before a "
             "change of the schema could still commit files of the older one",
-            override=parameter("vacuum.allow_retention_below_ms", duration(DEFAULT_RETENTION_MS)),
+            override=parameter("vacuum.allow_retention_below_ms", duration_argument(DEFAULT_RETENTION_MS)),
         )
     if users.broken:
         shown = "; ".join(f"{file.path}: {file.reason}" for file in users.broken[:_NAMED_FAULTS])
@@ -391,7 +403,7 @@ def _require_same(plan: SchemaVacuumPlan, again: SchemaVacuumPlan) -> None:
         if is_other or (file.id == newest and file.id not in found):
             raise Refused(
                 f"schema {file.id} was replaced after this was planned",
-                said_first=NOTHING_CHANGED,
+                preamble=NOTHING_CHANGED,
                 code=OTHER_PAST,
                 facts={"file": file.path},
                 hint=command("history", limit=10),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
 from deltacli.core.errors import Unreadable, UsageError, command, parameter
-from deltacli.core.progress import Plan, planned
+from deltacli.core.progress import ProgressPlan, start_plan
 from deltacli.delta.log.segment import Place
 from deltacli.operations.paimon import table_files
 from deltacli.operations.validate.findings import Collector, RuleChoice, ValidateRequest
@@ -63,7 +63,7 @@ def validate_paimon_table(
     with table.progress.step("checking branches", unit="branches", total=several) as step:
         for branch in reversed(branches):
             what = f"checking branch {branch}" if several else "checking the table"
-            with planned(table.progress, what, _COSTS) as plan:
+            with start_plan(table.progress, what, _COSTS) as plan:
                 try:
                     newest_of[branch] = _check_branch(
                         table, branch, collector, profile, plan, with_manifests=needs_manifests
@@ -95,7 +95,7 @@ def validate_paimon_table(
 
 
 def _check_branch(
-    table: TableHandle, branch: str, collector: Collector, profile: Profile, plan: Plan, *, with_manifests: bool
+    table: TableHandle, branch: str, collector: Collector, profile: Profile, plan: ProgressPlan, *, with_manifests: bool
 ) -> Schema | None:
     """Check a branch and return its newest schema, None if that cannot be read."""
     storage, engine, progress = table.storage, table.engine, table.progress

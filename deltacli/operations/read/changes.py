@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import first_rows
+from deltacli.arrow.batches import limit_rows
 from deltacli.core import errors
 from deltacli.core.lock_free_property import cached_property
 from deltacli.delta.data_files import unique_id
@@ -282,7 +282,7 @@ class Changes(scan.ArrowRows):
         return (f"{text}; a row that a rewrite copied is a delete and an insert",)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        return named_items(first_rows(self._batches(), self._limit), self._table.name)
+        return named_items(limit_rows(self._batches(), self._limit), self._table.name)
 
     def __repr__(self) -> str:
         span = f"from_version={self.from_version}, to_version={self.to_version}"

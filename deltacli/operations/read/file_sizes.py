@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import grouped
+from deltacli.arrow.batches import aggregate_rows
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 
@@ -72,7 +72,7 @@ def file_sizes(snapshot: Snapshot) -> FileLayout:
         texts += partitions
     if texts:
         sums = [("size_count", "sum"), ("size_sum", "sum")]
-        for one in grouped(pa.concat_tables(texts), ["text"], sums).to_pylist():
+        for one in aggregate_rows(pa.concat_tables(texts), ["text"], sums).to_pylist():
             name = partition_name(names, one["text"])
             file_layout.partition_files[name] += one["size_count_sum"]
             file_layout.partition_bytes[name] += one["size_sum_sum"]
@@ -103,7 +103,7 @@ def _layout_of(adds: pa.RecordBatch, *, is_partitioned: bool) -> tuple[FileLayou
     lengths = pc.min_max(pc.subtract(offsets.slice(1), offsets.slice(0, rows))).as_py()
     is_one_column = not values.null_count and {*lengths.values()} == {1} and len(pc.unique(keys)) == 1
     files = pa.table([items if is_one_column else partition_texts(values), sizes], ["text", "size"])
-    groups = grouped(files, ["text"], [("size", "count"), ("size", "sum")])
+    groups = aggregate_rows(files, ["text"], [("size", "count"), ("size", "sum")])
     if is_one_column:
         texts = pc.binary_join_element_wise(keys[0], pc.fill_null(groups.column("text"), "null"), _VALUE)
         groups = groups.set_column(groups.column_names.index("text"), "text", texts)

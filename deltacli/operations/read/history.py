@@ -14,9 +14,10 @@ from itertools import pairwise
 from typing import Any, TypeAlias, cast
 
 from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, LogIncomplete, ProtocolUnsupported
-from deltacli.core.progress import SILENT, Progress, weighed
+from deltacli.core.progress import SILENT, Progress, weighed_step
+from deltacli.core.ranges import find_ranges
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
-from deltacli.core.units import ranges_of, short_repr
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import CommitTime, LogFile, LogListing, TimestampSource, file_times, time_as_json
 from deltacli.engine.base import Engine
@@ -198,7 +199,7 @@ def _read_commits(
     gaps = tuple((before[1] + 1, after[0] - 1) for before, after in pairwise(listing.commit_runs))
     if taken_name(storage, listing) is not None:
         gaps += ((listing.newest_version + 1,) * 2,)
-    lost = tuple(ranges_of(listing.commits.keys() - set(listing.reconstructable)))
+    lost = tuple(find_ranges(listing.commits.keys() - set(listing.reconstructable)))
     first = min(listing.commits, default=0)
     head = ((0, first - 1),) if lost and first and lost[0][0] == first else ()
     readable = listing.readable_without({item.version for item in items if item.problem is not None})
@@ -248,7 +249,7 @@ def _told(
         return tuple(history_items)
     weights = [file.size_bytes if counts else 1 for file in files]
     items = []
-    with weighed(progress, "reading the history", unit="commits", total=len(files), weight=sum(weights)) as step:
+    with weighed_step(progress, "reading the history", unit="commits", total=len(files), weight=sum(weights)) as step:
         for item, weight in zip(history_items, weights, strict=True):
             items.append(item)
             step.advance(weight=weight)

@@ -11,8 +11,9 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from deltacli.core import errors
-from deltacli.core.progress import SILENT, Progress, reported
-from deltacli.core.units import format_ranges, parse_names
+from deltacli.core.progress import SILENT, Progress, report_items
+from deltacli.core.ranges import format_ranges
+from deltacli.core.texts import parse_names
 from deltacli.delta.log import segment
 from deltacli.delta.log.actions import KNOWN_ACTIONS
 from deltacli.storage import ReadStorage
@@ -43,7 +44,7 @@ def choose_kinds(text: str) -> Kinds:
             raise errors.UsageError(
                 f"{errors.parameter('log cat.actions')}: there is no action {name!r}",
                 facts={"known": ", ".join(sorted(KNOWN_ACTIONS))},
-            ).asking(name, near, errors.QUOTED)
+            ).suggest(name, near, errors.QUOTED_SUGGESTION)
     return Kinds(frozenset(chosen), unknown)
 
 
@@ -93,7 +94,7 @@ def read_raw(
             blocks = checkpoint_blocks(found.storage, found.place, kinds, unjudged)
         case segment.LogFile():
             blocks = commit_blocks(found.storage, found.place, kinds, unjudged)
-    for block in reported(blocks, progress, "reading the actions", unit="blocks"):
+    for block in report_items(blocks, progress, "reading the actions", unit="blocks"):
         write(block)
     is_commit = isinstance(found.place, segment.LogFile)
     is_empty = isinstance(found.place, segment.LogFile) and found.place.size_bytes == 0

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.errors import CheckpointUnreadable, Unreadable
-from deltacli.core.progress import reported
+from deltacli.core.progress import report_items
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.log.segment import time_as_json
 from deltacli.delta.log.state import deleted_file_retention_ms
@@ -205,7 +205,7 @@ def _count_and_digest(snapshot: Snapshot, now_ms: int) -> tuple[FileCounts, Tomb
             files, tombstones = files + found.files, tombstones + found.tombstones
             for part, column in zip(parts, found.lines, strict=True):
                 part.add_sorted(column)
-        hexdigests = reported(
+        hexdigests = report_items(
             (part.hexdigest() for part in parts),
             snapshot.table.progress,
             "sorting and hashing",

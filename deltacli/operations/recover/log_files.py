@@ -540,7 +540,7 @@ def _versions_of(name: str, storage: ReadStorage) -> OpenedSource:
     try:
         return OpenedSource(name, kept=require_versions(storage), has_log=True, is_same=True)
     except errors.Refused as refused:
-        refused.hint = refused.hint or errors.adding(errors.parameter("undelete.sources", "COPY"))
+        refused.hint = refused.hint or errors.suggest_parameters(errors.parameter("undelete.sources", "COPY"))
         return OpenedSource(name, refusal=refused)
 
 

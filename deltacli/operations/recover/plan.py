@@ -13,10 +13,12 @@ import pyarrow.compute as pc
 from deltacli.changing.clone_notes import NOTES
 from deltacli.changing.file_owners import FileOwners
 from deltacli.changing.plan import Amount
-from deltacli.core.errors import Refusal, Refused, UsageError, adding, command, parameter, require_path
+from deltacli.core.errors import Refusal, Refused, UsageError, command, parameter, suggest_parameters
+from deltacli.core.ranges import find_ranges, format_ranges, name_ranges
 from deltacli.core.request_fields import Kind, Option, option, shared
+from deltacli.core.short_repr import short_repr
+from deltacli.core.texts import require_path
 from deltacli.core.typing import ArrowArray, ArrowTable, Json
-from deltacli.core.units import format_ranges, named_ranges, ranges_of, short_repr
 from deltacli.operations.recover.log_files import LogItem, LogPlan
 from deltacli.operations.recover.sources import FoundFiles, Overwritten, Source
 from deltacli.table.api_arguments import optional_version, version_number
@@ -197,7 +199,7 @@ class UndeletePlan:
             "stillMissing": list(self.still_missing()),
             "newestReadableVersion": self.newest_readable,
             "overwritten": [one.as_json() for one in self.overwritten],
-            "changedCommitTimes": [{"first": first, "last": last} for first, last in ranges_of(self.changed_times)],
+            "changedCommitTimes": [{"first": first, "last": last} for first, last in find_ranges(self.changed_times)],
             "logFirst": self.is_log_first,
             "filesOfOtherTables": self.outside,
             "tableExists": not self.is_new,
@@ -261,7 +263,7 @@ def _accepting(versions: Iterable[int]) -> str:
 def _why(word: str, versions: Sequence[int], source: str) -> str:
     verb, adds = ("is", "it adds") if len(versions) == 1 else ("are", "they add")
     return (
-        f"{named_ranges(word, versions)} of {source} {verb} not proven to be of this table: no later commit is in "
+        f"{name_ranges(word, versions)} of {source} {verb} not proven to be of this table: no later commit is in "
         f"both, and the files that {adds} are not in the table"
     )
 
@@ -278,7 +280,7 @@ def _unproven(source: Source, proofs: Proofs, items: Sequence[LogItem]) -> Refus
     return Refusal(
         UNPROVEN,
         _why("version", versions, source.name),
-        adding(_accepting(versions)),
+        suggest_parameters(_accepting(versions)),
         facts={
             "compared": compared,
             "why": "a copy may have diverged, and its commits would remove rows of the table and add others",
@@ -292,7 +294,7 @@ def _lost_above(left: LeftOut) -> Refusal:
     return Refusal(
         UNPROVEN,
         f"{_why('commit', left.versions, left.source)}, which may have lost others: {left.loss}",
-        adding(_accepting(left.versions)),
+        suggest_parameters(_accepting(left.versions)),
         facts={
             "to accept": _accepting(left.versions),
             "to do without": parameter("undelete.version", min(left.versions) - 1),

@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 
 from deltacli.changing.proofs import Accepted, Alone, AsLogged, Begun, Between, FilesAgree, Noted, Proof, SameObject
 from deltacli.core.errors import CommitCorrupt, DeltacliError, FileMissing
+from deltacli.core.ranges import name_ranges
 from deltacli.core.typing import ArrowArray
-from deltacli.core.units import named_ranges, plural
+from deltacli.core.units import plural
 from deltacli.delta.data_files import unique_id_column
 from deltacli.delta.listing import HiddenNames
 from deltacli.delta.log.actions import Action, read_actions
@@ -63,7 +64,7 @@ class LeftOut(NamedTuple):
     def note(self) -> str:
         verb, they = ("is", "it was") if len(self.versions) == 1 else ("are", "they were")
         return (
-            f"{named_ranges('commit', self.versions)} of {self.source} {verb} above version {self.newest}, the newest "
+            f"{name_ranges('commit', self.versions)} of {self.source} {verb} above version {self.newest}, the newest "
             f"of the table, and nothing in the table proves that {they} made there: left out"
         )
 
@@ -433,7 +434,7 @@ def _texts(paths: ArrowArray) -> set[str]:
 def _loss(newest: int, reach: Reach, present: Mapping[str, StoredFile], evidence: _Evidence) -> str | None:
     """Return what indicates that the table lost commits above its newest version, None where nothing does."""
     if reach.version > newest:
-        return f"it lost {named_ranges('commit', range(newest + 1, reach.version + 1))}"
+        return f"it lost {name_ranges('commit', range(newest + 1, reach.version + 1))}"
     beyond = [name for name, file in present.items() if file.path.newest > newest]
     if beyond:
         return f"its log has {min(beyond)}"

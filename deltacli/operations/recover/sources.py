@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.errors import FileMissing, StorageFailed, Unreadable, UsageError, parameter
-from deltacli.core.progress import SILENT, Progress, weighed
+from deltacli.core.progress import SILENT, Progress, weighed_step
 from deltacli.core.typing import ArrowArray, BinaryFile, Json
 from deltacli.core.units import plural
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, parse_log_path
@@ -451,7 +451,7 @@ def open_copy(name: str, storage: Storage, table: ReadStorage) -> CopySource:
     if storage.kind_of("") is not PathKind.DIRECTORY:
         facts = {"looked for": storage.uri}
         missing = Unreadable(f"there is no directory {name}", code="recover.source-missing", facts=facts)
-        missing.written = name
+        missing.wrong_word = name
         raise missing
     return CopySource(name, storage)
 
@@ -564,7 +564,7 @@ def put_found(
         return piece
 
     total = sum(piece.size_bytes for piece in pieces)
-    with weighed(progress, "putting files in place", unit="files", total=len(pieces), weight=total) as step:
+    with weighed_step(progress, "putting files in place", unit="files", total=len(pieces), weight=total) as step:
         for piece in engine.run(put, pieces, at_once=storage.capabilities.parallel_reads):
             step.advance(weight=piece.size_bytes)
 

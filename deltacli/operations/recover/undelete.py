@@ -19,9 +19,10 @@ from deltacli.changing.clone_notes import CloneNote, address_of
 from deltacli.changing.file_owners import external_directories_of, find_file_owners, put_notes
 from deltacli.changing.plan import Amount, Shortfall
 from deltacli.core import errors
-from deltacli.core.progress import weighed
+from deltacli.core.progress import weighed_step
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import ArrowArray, ArrowTable
-from deltacli.core.units import plural, short_repr
+from deltacli.core.units import plural
 from deltacli.delta.log.segment import choose_segment
 from deltacli.delta.log.state import has_in_commit_timestamps
 from deltacli.operations.log.log_copy import StoredFile, digest, find_table_id, list_whole_log, log_location, versioned
@@ -640,7 +641,7 @@ def _require_proofs(table: TableHandle, plan: UndeletePlan) -> None:
             raise errors.Refused(
                 f"the table or {source.name} has changed since the plan was made, and "
                 f"{item.path} is no longer proven to be of this table",
-                said_first=errors.NOTHING_CHANGED,
+                preamble=errors.NOTHING_CHANGED,
                 code=UNPROVEN,
                 hint=errors.command("undelete", sources=list(plan.request.sources), dry_run=True),
             )
@@ -652,7 +653,9 @@ def _put_log(table: TableHandle, plan: UndeletePlan, journal: Journal) -> None:
         return
     require_real_directories(table.storage, [item.file.name for item in log.items])
     total = sum(item.file.size_bytes for item in log.items)
-    with weighed(table.progress, "putting the log in place", unit="files", total=len(log.items), weight=total) as step:
+    with weighed_step(
+        table.progress, "putting the log in place", unit="files", total=len(log.items), weight=total
+    ) as step:
         for item in log.items:
             with in_flight(item.path):
                 _put_log_file(table, plan, item)

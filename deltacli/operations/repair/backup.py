@@ -26,7 +26,9 @@ from deltacli.core.errors import (
     VersionAbsent,
     command,
 )
-from deltacli.core.units import format_ranges, format_timestamp, named_ranges, plural
+from deltacli.core.ranges import format_ranges, name_ranges
+from deltacli.core.times import format_timestamp
+from deltacli.core.units import plural
 from deltacli.delta.log.segment import (
     HINT_NAME,
     LOG_DIRECTORY,
@@ -402,7 +404,7 @@ def _not_as_left(what: str, kept: BackupFile, uri: str) -> Refused:
     """Return the refusal to replace a file of which nothing proves that it is the one of the repair."""
     return Refused(
         what,
-        said_first=NOTHING_CHANGED,
+        preamble=NOTHING_CHANGED,
         code="repair.not-as-left",
         facts={"kept copy": f"{uri.rstrip('/')}/{kept.kept}"},
         hint=command("validate", level="footers"),
@@ -410,11 +412,23 @@ def _not_as_left(what: str, kept: BackupFile, uri: str) -> Refused:
 
 
 def _has_expired(kept: BackupFile, noted: BackupManifest, listing: LogListing, oldest: int) -> bool:
-    """Return True for a commit that was repaired, and has expired since: the log begins later now."""
+    """Return True for a commit that was repaired, and has expired since: the log begins later now.
+
+    A repair that was killed has not noted the files of the log. A commit of its backup that is gone, below every
+    version that can be rebuilt, stays away too: it would come back damaged, and no version needs it.
+
+    Args:
+        kept: A file of the backup.
+        noted: The manifest of the backup.
+        listing: The log as it is now.
+        oldest: The oldest version that can be rebuilt from it.
+    """
     name = kept.path.removeprefix(f"{LOG_DIRECTORY}/")
     path = parse_log_path(name)
-    is_commit = kept.path == log_location(name) and path.kind is LogFileKind.COMMIT
-    return is_commit and name in (noted.log or ()) and path.version not in listing.commits and path.version < oldest
+    if kept.path != log_location(name) or path.kind is not LogFileKind.COMMIT:
+        return False
+    was_there = noted.log is None or name in noted.log
+    return was_there and path.version not in listing.commits and path.version < oldest
 
 
 def _paths_without_hint(plan: UndoPlan) -> list[str]:
@@ -448,7 +462,7 @@ def _put(source: ReadStorage, one: Put, storage: Storage) -> None:
 def _changed(path: str) -> Refused:
     return Refused(
         f"{path} is another file than when the plan was made",
-        said_first=NOTHING_CHANGED,
+        preamble=NOTHING_CHANGED,
         code="repair.plan-stale",
         hint=command("repair", dry_run=True),
     )
@@ -499,7 +513,7 @@ def _require_no_gap(present: int, waiting: Iterable[BackupFile]) -> None:
 def _log_moved_on(what: str) -> Refused:
     return Refused(
         what,
-        said_first=NOTHING_CHANGED,
+        preamble=NOTHING_CHANGED,
         code="repair.log-moved-on",
         facts={"why": "a mixture of two pasts of the log would be a state that never existed"},
         hint=command("history", limit=10),
@@ -554,9 +568,9 @@ def _require_rebuilt(
     lost = sorted(set(kept[0].reconstructable) - set(kept[1].reconstructable))
     if lost:
         raise Refused(
-            f"{named_ranges('version', lost)} could not be rebuilt any more, because "
+            f"{name_ranges('version', lost)} could not be rebuilt any more, because "
             f"{min(doubtful & put)} of the backup is damaged and the log does not have the commits to do without it",
-            said_first=NOTHING_CHANGED,
+            preamble=NOTHING_CHANGED,
             code="repair.undo-loses-versions",
             facts={
                 "compared": f"the versions that the log rebuilds now, {format_ranges(before.reconstructable)}, with "

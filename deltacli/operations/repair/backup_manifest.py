@@ -24,7 +24,7 @@ from deltacli.changing.recorded_fields import (
     read_version,
 )
 from deltacli.core.errors import FileMissing, Refused, Unreadable
-from deltacli.core.units import format_timestamp
+from deltacli.core.times import format_timestamp
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.storage import ReadStorage, is_address_of
 from deltacli.storage.hadoop_checksums import is_checksum_name

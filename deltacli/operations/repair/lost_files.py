@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import ParquetReader
+from deltacli.arrow.parquet import ParquetReader
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import DataUnreadable, DeltacliError, Refused, StorageFailed, command
-from deltacli.core.machine import stop_if_exhausted
+from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.units import plural
 from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt, Slot, encoded_files
@@ -439,7 +439,7 @@ def _salvaged(run: Run, file: DamagedFile) -> int:
     except (pa.ArrowException, OSError) as fault:
         if isinstance(fault, DeltacliError):
             raise
-        stop_if_exhausted(fault)
+        raise_if_out_of_memory(fault)
         return 0
 
 
@@ -453,7 +453,7 @@ def _groups(reader: ParquetReader, deleted: DeletedRows | None) -> Iterator[pyar
             for column in table.columns:
                 column.validate(full=True)
         except (pa.ArrowException, OSError) as fault:
-            stop_if_exhausted(fault)
+            raise_if_out_of_memory(fault)
         else:
             mask = None if deleted is None else deleted.mask(begin, rows)
             yield _rebase(table if mask is None else table.filter(pc.invert(mask)), reader)

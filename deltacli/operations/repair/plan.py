@@ -25,8 +25,9 @@ from deltacli.core.errors import (
     parameter,
 )
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, require_known_word, shared
+from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
-from deltacli.core.units import require_share, short_repr
+from deltacli.core.units import require_fraction
 from deltacli.delta.log.actions import NO_METADATA
 from deltacli.delta.log.segment import Place
 from deltacli.operations.recover.plan import ACCEPT_COMMITS, accepted_versions
@@ -124,7 +125,7 @@ class RepairRequest:
         name = parameter("repair.accept_empty_commits")
         accepted = tuple(version_number(version, name) for version in self.accept_empty_commits)
         object.__setattr__(self, "accept_empty_commits", accepted)
-        require_share(self.max_missing, parameter("repair.max_missing"))
+        require_fraction(self.max_missing, parameter("repair.max_missing"))
 
 
 # -- what a repair would do --------------------------------------------------------------------------------------------
@@ -402,7 +403,7 @@ class SavedPlan:
         if fresh:
             raise Refused(
                 f"the table has changed since the plan was saved; {fresh[0].what} is new",
-                said_first=NOTHING_CHANGED,
+                preamble=NOTHING_CHANGED,
                 code="repair.plan-stale",
                 facts={"new steps": str(len(fresh)), "rule of the first": fresh[0].rule},
                 hint=command("repair", save_plan=...),

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 
 from deltacli.changing.commit import ENGINE_INFO
 from deltacli.core.errors import CommitCorrupt, FileMissing, Refused, StorageFailed, Unreadable
+from deltacli.core.texts import add_article
 from deltacli.core.typing import ArrowArray, JsonObject
-from deltacli.core.units import with_article
 from deltacli.delta.checkpoint.comparison import comparable_adds, compare, keys_of
 from deltacli.delta.log.actions import Action, read_actions
 from deltacli.delta.log.commit_content import Slot, encode_line, encoded_files
@@ -165,7 +165,7 @@ def _require_within(
     for kind, key in reconcile(stream_commit(table.storage, listing.commits[version])):
         kinds = ("add", "remove") if kind in ("add", "remove") else (kind,)
         if not any((each, key) in kept for each in kinds):
-            raise UnknownError(f"it lacks {with_article(kind)} of commit {version}, so it may be incomplete")
+            raise UnknownError(f"it lacks {add_article(kind)} of commit {version}, so it may be incomplete")
 
 
 def transaction_of(app_id: str, version: int, last_updated: int | None) -> Action:

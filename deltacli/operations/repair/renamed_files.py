@@ -16,7 +16,7 @@ from unicodedata import normalize
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.core.errors import DeltacliError, quoted
+from deltacli.core.errors import DeltacliError, quote_word
 from deltacli.delta.data_files import vector_file
 from deltacli.delta.paths.keys import PathKeys, binary_paths
 from deltacli.delta.paths.lookalikes import common_spelling, common_spellings
@@ -94,7 +94,7 @@ class OtherNames(NamedTuple):
 def _arguments(*names: str) -> Sequence[str]:
     """Return names for a shell. Letters that look alike but differ in their composition are written as bytes."""
     if len({normalize("NFC", name) for name in names}) == len(names):
-        return [quoted(name) for name in names]
+        return [quote_word(name) for name in names]
     escaped = (
         "".join(
             chr(byte) if 32 <= byte < 127 and byte not in b"\\'" else f"\\x{byte:02x}"

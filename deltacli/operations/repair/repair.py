@@ -26,7 +26,8 @@ from deltacli.core.errors import (
     command,
     parameter,
 )
-from deltacli.core.units import format_size, plural, short_repr
+from deltacli.core.short_repr import short_repr
+from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, LogListing, Place, parse_log_path
 from deltacli.delta.protocol.features import require_committable
 from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log, versioned
@@ -250,7 +251,7 @@ def _judged(table: TableHandle, request: RepairRequest) -> tuple[Validation | No
             return validation, files
     raise Refused(
         "files of the log are replaced while they are validated",
-        said_first=NOTHING_CHANGED,
+        preamble=NOTHING_CHANGED,
         code=OTHER_PAST,
         facts={"file": f"{LOG_DIRECTORY}/{moved[0]}"},
         hint=command("repair", dry_run=True),

@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import Refusal, command
+from deltacli.core.times import format_duration
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
-from deltacli.core.units import format_duration, plural
+from deltacli.core.units import plural
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.row_ids import DOMAIN as ROW_TRACKING

@@ -25,12 +25,14 @@ from deltacli.core.errors import (
     Refused,
     UsageError,
     command,
+    get_spelling,
     parameter,
-    spelling,
 )
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
-from deltacli.core.units import format_size, format_timestamp, plural, short_repr
+from deltacli.core.units import format_size, plural
 from deltacli.delta.log import state
 from deltacli.delta.log.actions import NO_METADATA, require_free
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesOfPartitions, Slot, encoded_files
@@ -251,7 +253,7 @@ class RestorePlan(OnTable):
 
     def filled(self, refusal: Refusal) -> str:
         """Return the way out of a refusal with the table in its place."""
-        return spelling().fill(refusal.hint or refusal.override or "", self.table.uri)
+        return get_spelling().fill(refusal.hint or refusal.override or "", self.table.uri)
 
 
 def plan_restore(table: TableHandle, request: RestoreRequest, now: Snapshot | None = None) -> RestorePlan:
@@ -694,7 +696,7 @@ class _Attempts:
         if plan.difference.added_amount.files and vacuum_is_running(plan.table, first):
             raise Refused(
                 "a vacuum has begun and not ended, and it may delete files that come back",
-                said_first=NOTHING_CHANGED,
+                preamble=NOTHING_CHANGED,
                 code="restore.vacuum-running",
                 facts={"way out": WAIT_FOR_VACUUM},
                 hint=command("history", limit=10),

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from deltacli.core.errors import in_backticks, sql_name
+from deltacli.core.errors import format_sql_name, quote_identifier
 from deltacli.core.typing import Json
 from deltacli.delta.schema import types as delta
 from deltacli.delta.schema.types import CHAR_VARCHAR_KEY, ID, PHYSICAL_NAME, decimal_parts
@@ -244,7 +244,7 @@ def _delta_name(data_type: AtomicType, path: str, report: Report) -> str:
 
 
 def _below(path: str, name: str) -> str:
-    return f"{path}.{sql_name(name)}" if path else sql_name(name)
+    return f"{path}.{format_sql_name(name)}" if path else format_sql_name(name)
 
 
 def _shown(value: object) -> str:
@@ -272,7 +272,7 @@ def spark_sql(data_type: delta.DataType) -> str:
 
 def _nested(field: delta.StructField) -> str:
     comment = field.metadata.get("comment")
-    text = f"{in_backticks(field.name)}: {spark_sql(field.data_type)}{'' if field.nullable else ' NOT NULL'}"
+    text = f"{quote_identifier(field.name)}: {spark_sql(field.data_type)}{'' if field.nullable else ' NOT NULL'}"
     return text + (f" COMMENT {sql_literal(comment)}" if isinstance(comment, str) else "")
 
 

@@ -14,7 +14,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from deltacli.core.errors import Unreadable, in_backticks
+from deltacli.core.errors import Unreadable, quote_identifier
 from deltacli.core.typing import Json, JsonObject
 from deltacli.delta.schema import types as delta
 from deltacli.delta.schema.types import CHAR_VARCHAR_KEY, StructType, parse_schema
@@ -186,7 +186,7 @@ def _of_json(data: bytes, uri: str) -> DescribedSchema:
 
 
 def _of_arrow(storage: ReadStorage, name: str, uri: str, *, is_parquet: bool) -> DescribedSchema:
-    from deltacli.arrow.batches import ParquetReader
+    from deltacli.arrow.parquet import ParquetReader
 
     losses: list[ConversionLoss] = []
     try:
@@ -367,8 +367,8 @@ def _create_delta_table(source: DescribedSchema) -> str:
     if source.schema.comment:
         ending += f" COMMENT {sql_literal(source.schema.comment)}"
     if source.schema.partition_keys:
-        ending += f" PARTITIONED BY ({', '.join(map(in_backticks, source.schema.partition_keys))})"
-    return "\n".join([f"CREATE TABLE {in_backticks(source.name)} (", ",\n".join(columns), f"{ending};"])
+        ending += f" PARTITIONED BY ({', '.join(map(quote_identifier, source.schema.partition_keys))})"
+    return "\n".join([f"CREATE TABLE {quote_identifier(source.name)} (", ",\n".join(columns), f"{ending};"])
 
 
 def _not_in_spark(source: DescribedSchema) -> Iterator[ConversionLoss]:
@@ -400,7 +400,9 @@ def _not_in_type(data_type: delta.DataType, path: str) -> Iterator[ConversionLos
 def _column(field: delta.StructField) -> str:
     metadata = field.metadata
     fixed = metadata.get(CHAR_VARCHAR_KEY)
-    text = f"{in_backticks(field.name)} {str(fixed).upper() if isinstance(fixed, str) else spark_sql(field.data_type)}"
+    text = (
+        f"{quote_identifier(field.name)} {str(fixed).upper() if isinstance(fixed, str) else spark_sql(field.data_type)}"
+    )
     text += "" if field.nullable else " NOT NULL"
     if (expression := metadata.get(GENERATION_KEY)) is not None:
         text += f" GENERATED ALWAYS AS ({expression})"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from deltacli.core import errors
-from deltacli.core.progress import SILENT, Progress, reported
+from deltacli.core.progress import SILENT, Progress, report_items
 from deltacli.delta import streams
 from deltacli.storage.base import PARALLEL_READS, FileStat, PathKind, ReadStorage, StoreOfPrefix, StoreOfVersions
 from deltacli.table.discover import Opener, identity, is_pattern, join, matching, split_pattern
@@ -260,7 +260,7 @@ def _read_all(
         return place, read_checkpoint(place.name, place.storage, batches)
 
     found = engine.run(read, _listed(places), at_once=at_once)
-    return reported(found, progress, "reading stream checkpoints", unit="directories", total=len(places))
+    return report_items(found, progress, "reading stream checkpoints", unit="directories", total=len(places))
 
 
 def _listed(places: Iterable[_Place]) -> Iterator[tuple[_Place, _Listed | None]]:

@@ -9,10 +9,12 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import grouped
+from deltacli.arrow.batches import aggregate_rows
 from deltacli.core.errors import parameter
+from deltacli.core.ranges import format_ranges
+from deltacli.core.times import DAY_MS, format_moment
 from deltacli.core.typing import ArrowArray, ArrowTable
-from deltacli.core.units import DAY_MS, format_moment, format_ranges, plural
+from deltacli.core.units import plural
 from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.expiry import commit_expires_at_ms
@@ -300,7 +302,7 @@ def _first_removal(history: TableHistory, removes: ArrowTable, files: ArrowTable
     committed = pa.array([history.times.get(version, 0) for version in gone["version"].to_pylist()], pa.int64())
     stated: ArrowArray = pc.fill_null(whole(gone["removed_ms"]), 0)
     times = pa.table({name: whole(gone[name]), "at": pc.max_element_wise(stated, committed)})
-    first: int | None = pc.min(grouped(times, [name], [("at", "max")])["at_max"]).as_py()
+    first: int | None = pc.min(aggregate_rows(times, [name], [("at", "max")])["at_max"]).as_py()
     return first
 
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from deltacli.core.errors import CommitCorrupt, FileMissing, Unreadable
 from deltacli.core.lock_free_property import cached_property
-from deltacli.core.progress import reported
+from deltacli.core.progress import report_items
 from deltacli.core.typing import ArrowArray, ArrowTable, RecordBatch
 from deltacli.delta.data_files import no_vector_ids, unique_id, unique_id_column
 from deltacli.delta.encoding.many_values import KeyIndex
@@ -206,7 +206,7 @@ def read_history(
     parts: list[ArrowTable] = [_event_schema().empty_table()]
     times = {version: time.timestamp_ms for version, time in file_times(listing.commits).items()}
     first_stamped = first_stamped_by(snapshot)
-    for commit, stamp, rows in reported(read, table.progress, "reading the log", unit="commits", total=len(files)):
+    for commit, stamp, rows in report_items(read, table.progress, "reading the log", unit="commits", total=len(files)):
         commits[commit.version] = commit
         parts += rows
         if stamp is not None and first_stamped is not None and commit.version >= first_stamped:

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from deltacli.core.errors import UsageError, parameter
 from deltacli.core.request_fields import ALLOW_STREAM_LOSS, IGNORE_STREAMS_OLDER, PROTECT_STREAMS, shared
+from deltacli.core.times import duration_argument
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import duration, format_size, plural
+from deltacli.core.units import format_size, plural
 
 
 class _Request(Protocol):
@@ -78,7 +79,7 @@ class ProtectionRequest:
         if self.protect_streams:
             options["protect_streams"] = list(self.protect_streams)
         if self.ignore_streams_older_ms is not None:
-            options["ignore_streams_older_ms"] = duration(self.ignore_streams_older_ms)
+            options["ignore_streams_older_ms"] = duration_argument(self.ignore_streams_older_ms)
         if self.allow_stream_loss:
             options["allow_stream_loss"] = list(self.allow_stream_loss)
         return options
@@ -157,7 +158,9 @@ class GuardedStreams(NamedTuple):
                         f"({format_size(one.size_bytes)}) kept, {each} per version"
                     )
                 case QueryState.IGNORED:
-                    older = parameter("vacuum.ignore_streams_older_ms", duration(self.protection.ignore_older_ms or 0))
+                    older = parameter(
+                        "vacuum.ignore_streams_older_ms", duration_argument(self.protection.ignore_older_ms or 0)
+                    )
                     yield f"query {one.name} is behind and is ignored by {older}: nothing is kept for it"
                 case QueryState.LOST:
                     yield f"query {one.name} may be lost, as allowed: nothing is kept for it"

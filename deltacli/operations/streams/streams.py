@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 from deltacli.core.errors import NotATable, PaimonTable, ProtocolUnsupported, Refused, Unreadable, UsageError, parameter
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.request_fields import Kind, option
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowTable, Json, JsonObject
-from deltacli.core.units import format_timestamp, short_repr
 from deltacli.delta.streams import OtherOffset, SourceKind
 from deltacli.engine.base import Engine
 from deltacli.operations.streams.checkpoints import (

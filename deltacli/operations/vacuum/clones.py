@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from deltacli.changing.clone_notes import NOTES, CloneNote, StoredNote, address_of, read_notes
 from deltacli.core.errors import DeltacliError, Refusal, Refused
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import RecordBatch
-from deltacli.core.units import format_timestamp
 from deltacli.delta.paths.spelling import are_absolute
 from deltacli.work.commits.reading import read_provenance
 

@@ -39,8 +39,8 @@ from deltacli.core.errors import (
     parameter,
 )
 from deltacli.core.lock_free_property import cached_property
+from deltacli.core.times import CLOCK_SKEW_MS, format_timestamp
 from deltacli.core.typing import ArrowArray
-from deltacli.core.units import CLOCK_SKEW_MS, format_timestamp
 from deltacli.delta.log.actions import require_free
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow.compute as pc
 
 from deltacli.core.errors import CommitCorrupt, FileMissing, UsageError, command, parameter
+from deltacli.core.texts import add_article
+from deltacli.core.times import format_duration, format_timestamp
 from deltacli.core.typing import ArrowArray
-from deltacli.core.units import format_duration, format_size, format_timestamp, with_article
+from deltacli.core.units import format_size
 from deltacli.delta.data_files import MANIFESTS
 from deltacli.delta.listing import HiddenNames
 from deltacli.delta.log.segment import LOG_DIRECTORY
@@ -232,7 +234,7 @@ def _by_place(table: TableHandle, name: str, names: HiddenNames) -> tuple[str, s
         except FileMissing:
             break
         if kind is not None:
-            return "kept", f"it is in {above}, which is {with_article(kind)} table of its own"
+            return "kept", f"it is in {above}, which is {add_article(kind)} table of its own"
     if names.hides_name(parts[-1]):
         return "kept", "its name is hidden, and vacuum skips hidden files"
     if table.storage.stat_many([name])[0][0] >= 0:

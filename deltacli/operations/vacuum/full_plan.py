@@ -18,8 +18,9 @@ from deltacli.changing.basis import Act
 from deltacli.changing.change import carry_out
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import Refusal, Unreadable, command
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray
-from deltacli.core.units import format_size, format_timestamp, plural
+from deltacli.core.units import format_size, plural
 from deltacli.delta.data_files import MANIFESTS
 from deltacli.delta.listing import HiddenNames
 from deltacli.delta.log.actions import require_free

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import FileMissing, Refusal, Refused, command, parameter
+from deltacli.core.ranges import format_ranges
 from deltacli.core.typing import ArrowArray, ArrowTable
-from deltacli.core.units import format_ranges
 from deltacli.delta.listing import partition_of
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogListing
 from deltacli.operations.vacuum.candidates import is_live_by_links, outside_of

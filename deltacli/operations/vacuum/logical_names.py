@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from deltacli.core.errors import Unreadable
 from deltacli.core.lock_free_property import cached_property
-from deltacli.core.machine import stop_if_exhausted
+from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.typing import ArrowField, ArrowTable
 from deltacli.delta.footers.columns import read_schema
 from deltacli.delta.log.state import TableConfiguration, read_metadata
@@ -135,7 +135,7 @@ class LogicalNameFinder:
         try:
             file_fields = tuple(read_schema(footer_schema).arrow)
         except (pa.ArrowException, OSError, ValueError) as fault:
-            stop_if_exhausted(fault)
+            raise_if_out_of_memory(fault)
             return None
         misnamed = find_misnamed_fields(file_fields, self._config)
         return MisnamedSchema(file_fields, misnamed[0].description) if misnamed else None

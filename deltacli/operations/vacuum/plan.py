@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow.compute as pc
 
 from deltacli.changing.plan import NO_FILES, Amount, Failures, Undone
-from deltacli.core.errors import DeltacliError, Refusal, Refused, UsageError, adding, command, parameter, require_path
+from deltacli.core.errors import DeltacliError, Refusal, Refused, UsageError, command, parameter, suggest_parameters
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.request_fields import (
     ALLOW_STREAM_LOSS,
@@ -24,7 +24,10 @@ from deltacli.core.request_fields import (
     require_known_word,
     shared,
 )
-from deltacli.core.units import format_duration, format_size, format_timestamp, parse_size, plural, short_repr
+from deltacli.core.short_repr import short_repr
+from deltacli.core.texts import require_path
+from deltacli.core.times import format_duration, format_timestamp
+from deltacli.core.units import format_size, parse_size, plural
 from deltacli.delta.log.actions import NO_METADATA
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.log.state import DEFAULT_DELETED_FILE_RETENTION_MS, DELETED_FILE_RETENTION
@@ -375,7 +378,7 @@ class VacuumPlan:
         if not self.refusals:
             return None
         first = self.refusals[0]
-        hint = adding(first.override) if first.override else first.hint
+        hint = suggest_parameters(first.override) if first.override else first.hint
         return Refused.by(self.refusals, first.facts or {"guard": first.code}, hint)
 
     def effects(self) -> Iterator[str]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import grouped
+from deltacli.arrow.batches import aggregate_rows
 from deltacli.changing.basis import (
     CLOCK,
     NEWER,
@@ -34,19 +34,11 @@ from deltacli.changing.basis import (
 from deltacli.changing.change import files_of_manifests
 from deltacli.changing.plan import Amount
 from deltacli.core.errors import Refusal, Refused, StorageFailed, Unreadable, command, parameter
+from deltacli.core.ranges import find_gaps, format_spans
+from deltacli.core.texts import add_article
+from deltacli.core.times import CLOCK_SKEW_MS, DAY_MS, duration_argument, format_duration, format_timestamp
 from deltacli.core.typing import ArrowArray, ArrowTable
-from deltacli.core.units import (
-    CLOCK_SKEW_MS,
-    DAY_MS,
-    duration,
-    format_duration,
-    format_size,
-    format_spans,
-    format_timestamp,
-    gaps_in,
-    plural,
-    with_article,
-)
+from deltacli.core.units import format_size, plural
 from deltacli.delta.listing import HiddenNames
 from deltacli.delta.log.segment import BEYOND_LOG, CheckpointInstance, Hint
 from deltacli.delta.log.state import (
@@ -311,7 +303,7 @@ def retention_refusals(request: VacuumRequest, retention_ms: int, own_ms: int) -
             "vacuum.retention",
             f"{format_duration(retention_ms)} is less than the table's own retention of {own}: longer running readers, "
             "writers and streams would lose files",
-            override=parameter("vacuum.allow_retention_below_ms", duration(own_ms)),
+            override=parameter("vacuum.allow_retention_below_ms", duration_argument(own_ms)),
         )
 
 
@@ -323,7 +315,7 @@ def property_refusals(request: VacuumRequest, properties: Mapping[str, str]) -> 
             "property.bad-interval",
             f"{DELETED_FILE_RETENTION} is {text!r}, which is not an interval, so the retention of removed files is "
             "unknown",
-            override=parameter("vacuum.retention_ms", duration(30 * DAY_MS)),
+            override=parameter("vacuum.retention_ms", duration_argument(30 * DAY_MS)),
             hint=command("properties set", {DELETED_FILE_RETENTION: "interval 30 days"}),
         )
 
@@ -411,7 +403,7 @@ def shared_refusals(tables: Iterable[tuple[str, str]], own: Collection[str]) -> 
     for shared in sorted({kind for directory, kind in tables if not directory and kind.lower() not in own}):
         yield Refusal(
             "vacuum.shared-directory",
-            f"the directory is also {with_article(shared)} table, whose files the log does not name",
+            f"the directory is also {add_article(shared)} table, whose files the log does not name",
         )
 
 
@@ -559,7 +551,7 @@ def retention_contradictions(setting: PlanContext) -> Iterator[Refusal]:
         yield Refusal(
             "checkpoint.metadata-differs",
             f"the commits keep removed files for {wanted}, but the checkpoint for {format_duration(setting.own_ms)}",
-            override=parameter("vacuum.retention_ms", duration(wanted_ms)),
+            override=parameter("vacuum.retention_ms", duration_argument(wanted_ms)),
             hint=command("validate"),
         )
 
@@ -752,14 +744,14 @@ def _lost(setting: PlanContext, candidates: Any, before: int, first: int) -> Ite
     files, ends = pc.filter(removed.hashes, goes), pc.filter(removed.other, goes)
     begins = pc.fill_null(setting.references.history.first_adds(files), before)
     begins = pc.if_else(pc.less(begins, ends), begins, before)
-    spans = grouped(pa.table({"begin": begins, "end": ends}), ["begin", "end"], [])
+    spans = aggregate_rows(pa.table({"begin": begins, "end": ends}), ["begin", "end"], [])
     start = end = before
     for begin, stop in sorted(zip(*(column.to_pylist() for column in spans.columns), strict=True)):
         if begin > end:
-            yield from gaps_in(setting.request.keep_versions, start, end - 1)
+            yield from find_gaps(setting.request.keep_versions, start, end - 1)
             start = begin
         end = max(end, stop)
-    yield from gaps_in(setting.request.keep_versions, start, min(end, first) - 1)
+    yield from find_gaps(setting.request.keep_versions, start, min(end, first) - 1)
 
 
 def newest_among(versions: ArrowArray, mask: ArrowArray) -> int | None:
@@ -792,7 +784,7 @@ def removed_in_gap(setting: PlanContext, files: pyarrow.Array) -> pyarrow.Array:
 def missing_commits(setting: PlanContext) -> str:
     """Return the gaps of the log in words."""
     commits = setting.references.listing.commits
-    gaps = gaps_in(commits, min(commits), max(commits))
+    gaps = find_gaps(commits, min(commits), max(commits))
     is_one = len(gaps) == 1 and gaps[0][0] == gaps[0][1]
     return f"{'commit' if is_one else 'commits'} {format_spans(gaps)}"
 

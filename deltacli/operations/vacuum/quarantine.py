@@ -21,12 +21,14 @@ from deltacli.core.errors import (
     Refusal,
     Refused,
     StorageFailed,
-    adding,
     command,
     parameter,
+    suggest_parameters,
 )
+from deltacli.core.short_repr import short_repr
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import format_timestamp, plural, short_repr
+from deltacli.core.units import plural
 from deltacli.delta.paths.spelling import key_text
 from deltacli.operations.recover.copies import (
     MANIFEST,
@@ -96,7 +98,7 @@ def _require_outside(table: TableHandle, quarantine: Storage, place: Storage) ->
             f"the quarantine {quarantine.uri} is in a table, whose vacuum would delete its files",
             code="vacuum.quarantine-in-table",
             facts={"table": inside},
-            hint=adding(parameter("vacuum.quarantine", "DIRECTORY")),
+            hint=suggest_parameters(parameter("vacuum.quarantine", "DIRECTORY")),
         )
 
 
@@ -139,7 +141,7 @@ class Quarantine:
                 f"{self.uri} has the files of another table with the same id",
                 code="vacuum.quarantine-differs",
                 facts={"table there": address, "this table": self._table.uri},
-                hint=adding(parameter("vacuum.quarantine", "DIRECTORY")),
+                hint=suggest_parameters(parameter("vacuum.quarantine", "DIRECTORY")),
             )
         self._write_manifest(is_complete=False)
         paths = self._plan.candidates.column("path").combine_chunks()

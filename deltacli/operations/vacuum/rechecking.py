@@ -22,9 +22,11 @@ from deltacli.changing.basis import (
     require_past,
     require_same,
 )
-from deltacli.core.errors import Refused, adding, command, parameter
+from deltacli.core.errors import Refused, command, parameter, suggest_parameters
+from deltacli.core.ranges import find_gaps, format_spans
+from deltacli.core.times import format_duration, format_timestamp
 from deltacli.core.typing import ArrowArray
-from deltacli.core.units import format_duration, format_spans, format_timestamp, gaps_in, plural
+from deltacli.core.units import plural
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, LogFileKind, LogListing, make_log_file
 from deltacli.delta.log.state import DELETED_FILE_RETENTION, deleted_file_retention_ms
 from deltacli.delta.paths.keys import PathKeys, binary_paths
@@ -367,7 +369,7 @@ def _is_elsewhere(table: TableHandle, plan: VacuumPlan) -> Refused:
         "the plan was made for a table at another address, of which this one is a copy",
         code=OTHER_PLACE,
         facts={"planned for": plan.table, "this table": table.uri},
-        hint=adding(override),
+        hint=suggest_parameters(override),
     )
     refused.override = override
     return refused
@@ -473,7 +475,7 @@ def _require_log_since(table: TableHandle, plan: VacuumPlan, snapshot: Snapshot,
     version = plan.snapshot_version
     digest = digest_commit(table, listing, version)
     is_known = digest is not None or plan.snapshot_sha256 is None
-    missing = gaps_in(listing.commits, version + 1 if is_known else version, snapshot.version)
+    missing = find_gaps(listing.commits, version + 1 if is_known else version, snapshot.version)
     if missing:
         raise Refused(
             "commits since the plan are no longer in the log, so the files they need are unknown",

@@ -25,13 +25,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import ParquetReader
+from deltacli.arrow.parquet import ParquetReader
 from deltacli.changing.plan import Amount
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.errors import PermissionRefused, Refusal, Refused, Unreadable, UsageError, command
-from deltacli.core.machine import stop_if_exhausted
+from deltacli.core.memory import raise_if_out_of_memory
+from deltacli.core.ranges import find_gaps, find_ranges
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import format_timestamp, gaps_in, plural, ranges_of
+from deltacli.core.units import plural
 from deltacli.delta.encoding.digests import sha256_rows
 from deltacli.operations.vacuum.plan import (
     Kept,
@@ -122,7 +124,7 @@ def read_plan(path: str) -> VacuumPlan:
         return parse_plan(header, pa.table(columns))
     # Decoders raise various errors for damaged bytes; none of them is a bug.
     except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, MemoryError, RecursionError) as fault:
-        stop_if_exhausted(fault)
+        raise_if_out_of_memory(fault)
         reason = " ".join(str(fault).split())[:300]
         raise _unreadable(path, reason or type(fault).__name__) from fault
 
@@ -375,7 +377,7 @@ def _read_reach(reach: Mapping[str, Any]) -> TimeTravelRange:
     first, before = _find(reach, "firstVersion", int), _find(reach, "oldestBefore", int)
     lost = _find(reach, "lostVersions", list)
     if lost is None:  # a plan of an earlier release
-        lost = [] if first is None or before is None else gaps_in(reach.get("keptVersions", ()), before, first - 1)
+        lost = [] if first is None or before is None else find_gaps(reach.get("keptVersions", ()), before, first - 1)
     return TimeTravelRange(
         first_version=first,
         first_ms=_find(reach, "firstMs", int),
@@ -548,7 +550,7 @@ class ProgressRecord:
                 row for rows in tried for row, path in zip(rows, self._paths(rows), strict=True) if path in wanted
             ]
             if len(failed) == count:
-                return ranges_of(failed)
+                return find_ranges(failed)
         return [(rows.start, rows.stop - 1) for rows in tried]
 
     def _paths(self, rows: range) -> list[bytes]:

@@ -12,9 +12,9 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.core.errors import UsageError, Worded, adding, command, parameter
+from deltacli.core.errors import LazyText, UsageError, command, parameter, suggest_parameters
 from deltacli.core.lock_free_property import cached_property
-from deltacli.core.machine import stop_if_exhausted
+from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.request_fields import Kind, Option, option, require_known_word, shared
 from deltacli.core.typing import JsonObject
 from deltacli.delta.log.segment import Place
@@ -110,7 +110,7 @@ class ValidateRequest:
         raise UsageError(
             f"{limit} limits the data files, and {parameter('validate.level', str(self.level))} opens none",
             code="usage.sample",
-            hint=adding(parameter("validate.level", "data")),
+            hint=suggest_parameters(parameter("validate.level", "data")),
         )
 
     @property
@@ -170,7 +170,7 @@ FILE_OUTSIDE = Rule(
     "deltacli",
     Fix(
         broken="deltacli does not open the table, and the content of these files is not checked",
-        advice=Worded(
+        advice=LazyText(
             "if you trust the table, allow their location with {}",
             partial(parameter, "open_table.allow_external", "PREFIX"),
         ),
@@ -306,7 +306,7 @@ class Collector:
             try:
                 findings.extend(self._heard(check, view))
             except Exception as fault:  # noqa: BLE001  (a failing check must not affect the others)
-                stop_if_exhausted(fault)
+                raise_if_out_of_memory(fault)
                 findings.extend(self._crash(check, fault, place))
         return findings
 

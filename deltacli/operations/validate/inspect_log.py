@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from deltacli.core.errors import FileMissing, PathExternal
-from deltacli.core.machine import stop_if_exhausted
-from deltacli.core.progress import Progress, weighed
+from deltacli.core.memory import raise_if_out_of_memory
+from deltacli.core.progress import Progress, weighed_step
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, CheckpointInstance, LogFile, LogFileKind, Place
 from deltacli.delta.log.state import TableConfiguration
@@ -122,7 +122,9 @@ class LogInspector:
             self.files = KnownFiles(is_known=True)
         commits = self._log.listing.commits
         size_bytes = sum(file.size_bytes for file in commits.values())
-        with weighed(self._progress, "checking the log", unit="commits", total=len(commits), weight=size_bytes) as step:
+        with weighed_step(
+            self._progress, "checking the log", unit="commits", total=len(commits), weight=size_bytes
+        ) as step:
             scanned: dict[str, Scan] = {}
             claims: dict[str, bytes | Fault] = {}
             for position, version in enumerate(versions):
@@ -166,7 +168,7 @@ class LogInspector:
             self._reader.require_tolerable(fault)
             self._report_unread(name, version, fault)
         except Exception as fault:  # noqa: BLE001  (one file must not lose the findings of all others)
-            stop_if_exhausted(fault)
+            raise_if_out_of_memory(fault)
             place = Place(f"{LOG_DIRECTORY}/{name}".rstrip("/"), None, version)
             message = f"deltacli failed on {name or 'the log'} with {type(fault).__name__}: {str(fault)[:300]}"
             self._collector.take([CHECK_CRASHED.at(place, message)])
@@ -476,7 +478,7 @@ class LogInspector:
         elif not isinstance(fault, FileMissing | CatalogFault):
             # What a catalog ratified and its store does not give is found where log and catalog are compared.
             place = Place(f"{LOG_DIRECTORY}/{name}", None, version)
-            is_named = f"{name} cannot be read" in fault.message
+            is_named = f"{name} cannot be read" in fault.message  # layout: the name is not repeated
             message = fault.message if is_named else f"{name} cannot be read: {fault.message}"
             self._collector.take([FILE_UNREADABLE.at(place, message)])
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deltacli.core.errors import FileMissing, NotATable, PermissionRefused
 from deltacli.core.pools import ThreadPool
-from deltacli.core.progress import Plan, Progress, planned, reported
+from deltacli.core.progress import Progress, ProgressPlan, report_items, start_plan
 from deltacli.delta.log import segment
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.paths.spelling import decode, key_text
@@ -62,7 +62,7 @@ def list_log_whole(storage: ReadStorage, progress: Progress) -> WholeLog:
             raise NotATable(message, code="table.path-is-file", facts={"path": storage.uri})
     try:
         entries = storage.list_from(segment.LOG_DIRECTORY)
-        counted = reported(entries, progress, "listing the log", unit="files", every=_FILES_A_REPORT)
+        counted = report_items(entries, progress, "listing the log", unit="files", every=_FILES_A_REPORT)
         files = tuple(segment.make_log_file(stat.name, stat.size_bytes, stat.modified_ms) for stat in counted)
         directories = tuple(storage.list_directories(segment.LOG_DIRECTORY))
     except FileMissing:
@@ -110,7 +110,8 @@ def list_table(stores: TableStores, engine: Engine, progress: Progress, walk: Ke
     listing = _list_by_tasks(stores, engine, root) if engine.may_repeat else _ListingHere(stores.storage)
     walked = _walk(root, listing, nested, unlisted)
     files = {
-        file.path: file for file in reported(walked, progress, "listing the table", unit="files", every=_FILES_A_REPORT)
+        file.path: file
+        for file in report_items(walked, progress, "listing the table", unit="files", every=_FILES_A_REPORT)
     }
     return WholeTable(files, tuple(sorted(nested)), tuple(sorted(unlisted)))
 
@@ -312,11 +313,11 @@ _BYTES_A_COMMITTED_FILE, _BYTES_A_ROW, _BYTES_A_DATA_FILE = 400, 40, 1 << 20
 """What a file takes in a commit and in a checkpoint, and what it has, until that is known."""
 
 
-def foreseen(progress: Progress, level: str, *, is_far: bool) -> AbstractContextManager[Plan]:
+def foreseen(progress: Progress, level: str, *, is_far: bool) -> AbstractContextManager[ProgressPlan]:
     """Start the progress of a validation."""
     costs = _NEAR | (_FAR if is_far else {})
     costs = {what: cost for what, cost in costs.items() if level in _ONLY_OF.get(what, (level,))}
-    return planned(progress, "checking the table", costs)
+    return start_plan(progress, "checking the table", costs)
 
 
 class Foresight:
@@ -324,7 +325,7 @@ class Foresight:
     commits add, from the rows of its checkpoints.
     """
 
-    def __init__(self, plan: Plan, log: WholeLog, *, with_rows: bool) -> None:
+    def __init__(self, plan: ProgressPlan, log: WholeLog, *, with_rows: bool) -> None:
         self._plan, self._asks_for_rows, self._with_rows = plan, with_rows, with_rows
         self._config = TableConfiguration()
         commits = log.listing.commits

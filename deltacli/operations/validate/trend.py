@@ -14,8 +14,8 @@ from typing import NamedTuple
 from deltacli.changing.recorded_fields import read_time_ms
 from deltacli.core.documents import dumps
 from deltacli.core.errors import UsageError
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import format_timestamp
 
 KIND = "deltacli.validate-history"
 SCHEMA_VERSION = 1

@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 
 from deltacli.core.errors import ProtocolUnsupported, StorageFailed, Unreadable, parameter
 from deltacli.core.progress import Progress
-from deltacli.core.units import plural, short_repr
+from deltacli.core.short_repr import short_repr
+from deltacli.core.units import plural
 from deltacli.delta.data_files import is_manifest, named_by
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 from deltacli.delta.log.row_ids import FEATURE

@@ -1,1 +1,4 @@
-"""Changing a schema: what is asked for, and the schema that follows."""
+"""Changes of a Paimon schema: what is requested, and the schema that follows.
+
+Start with `evolve.py`, which changes fields as Paimon's Java code does, or refuses to.
+"""

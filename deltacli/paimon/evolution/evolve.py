@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from deltacli.core.errors import DoubleQuoted, Refused, UsageError, command, nearest_path, sql_name
+from deltacli.core.errors import DoubleQuoted, Refused, UsageError, command, format_sql_name, nearest_path
 from deltacli.paimon import types
 from deltacli.paimon.engines import MIN_PAIMON_OPTION, MIN_PAIMON_VALUES
 from deltacli.paimon.evolution import requests
@@ -85,10 +85,10 @@ def field_of(fields: Sequence[types.DataField], path: requests.Path) -> types.Da
     siblings = [(field.name,) for field in fields]
     near = nearest_path(path[-1:], siblings if path[:-1] else [*siblings, *_nested(fields)])
     more = ", …" if len(fields) > _MOST_NAMED else ""
-    facts = {"columns": ", ".join(sql_name(field.name) for field in fields[:_MOST_NAMED]) + more}
+    facts = {"columns": ", ".join(format_sql_name(field.name) for field in fields[:_MOST_NAMED]) + more}
     hint = command("schema show") or None
     absent = UsageError(f"the column {dotted(path)} does not exist", code="usage.column", facts=facts, hint=hint)
-    raise absent.meaning(dotted(path), None if near is None else dotted((*path[:-1], *near)))
+    raise absent.suggest_as_fact(dotted(path), None if near is None else dotted((*path[:-1], *near)))
 
 
 def _nested(fields: Sequence[types.DataField], above: requests.Path = ()) -> Iterator[requests.Path]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from deltacli.core.alter_verbs import Details, Verb, left_out
+from deltacli.core.alter_verbs import Details, Verb, find_missing_words
 from deltacli.core.errors import Refused, UsageError, command, nearest_name, nearest_type, parameter
 from deltacli.core.typing import Json, JsonObject
 from deltacli.paimon.conversions import parse_sql_type
@@ -186,7 +186,7 @@ class _Reader:
             near = nearest_name(action, _ACTIONS, ignores_case=True) if isinstance(action, str) else None
             fault = self._bad("action is missing" if action is None else f"unknown action {action!r}")
             fault.facts = {"expected": ", ".join(_ACTIONS)}
-            raise fault.meaning(str(action), near)
+            raise fault.suggest_as_fact(str(action), near)
         made, readers = _ACTIONS[action]
         unknown = next((key for key in self._value if key != "action" and key not in readers), None)
         if unknown is not None:
@@ -279,7 +279,7 @@ def changes_of(verb: Verb, words: Sequence[str], details: Details) -> tuple[Sche
     if details.removes and verb in (Verb.COMMENT, Verb.DEFAULT):
         least, most, form = 1, 1, f"{form.split()[0]} {parameter('alter.drop')}"
     if not least <= len(words) <= (most or len(words)):
-        missing = left_out(form, words) if len(words) < least else []
+        missing = find_missing_words(form, words) if len(words) < least else []
         what = f"the {missing[0].lower()}" if missing else "a word"
         raise UsageError(
             f"{verb}: {f'{what} is missing' if len(words) < least else 'there are too many words'}",
@@ -311,7 +311,7 @@ def type_of(text: str) -> DataType:
     except BadType as fault:
         near = nearest_type(text, ("STRING", *Root))
         wrong = UsageError(f"{text!r} is not a type of Paimon: {fault}", code="usage.type")
-        raise wrong.asking(text, near) from None
+        raise wrong.suggest(text, near) from None
 
 
 def widening(words: Sequence[str]) -> tuple[SchemaChange, ...]:
@@ -356,7 +356,7 @@ def _move(column: str, text: str) -> Move:
         f"{text!r} is not a position", facts={"expected": "first, last, before:COLUMN or after:COLUMN"}
     )
     near = nearest_name(word.lower(), ("before", "after") if colon else ("first", "last"))
-    raise unknown.meaning(text, near and f"{near}{colon}{reference}")
+    raise unknown.suggest_as_fact(text, near and f"{near}{colon}{reference}")
 
 
 def _top_level(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from deltacli.core.errors import Worded, command
+from deltacli.core.errors import LazyText, command
 from deltacli.core.units import plural
 from deltacli.delta.log.operation_metrics import read_copied_rows
 from deltacli.delta.log.random_prefixes import has_random_prefix
@@ -83,7 +83,7 @@ VIOLATED = AREA.error(
     "A commit removes data from an append-only table.",
     spec="Append-only Tables",
     broken="a writer ignored delta.appendOnly; rows are lost, or readers that expect only new rows fail",
-    repair=Worded("unset delta.appendOnly if the removal is intended, or restore the version before: {}", _RESTORE),
+    repair=LazyText("unset delta.appendOnly if the removal is intended, or restore the version before: {}", _RESTORE),
     loss="the rows of the removed files, after a vacuum",
     example='{"remove":{…,"dataChange":true}} with delta.appendOnly=true',
 )
@@ -93,7 +93,7 @@ DV_DELETE = AREA.error(
     "A commit deletes rows of an append-only table with a deletion vector.",
     spec="Append-only Tables; Deletion Vectors",
     broken="a writer ignored delta.appendOnly; rows are lost",
-    repair=Worded("unset delta.appendOnly if the deletion is intended, or restore the version before: {}", _RESTORE),
+    repair=LazyText("unset delta.appendOnly if the deletion is intended, or restore the version before: {}", _RESTORE),
     loss="the deleted rows, after the files are rewritten",
     example='a new deletionVector for a live file, "dataChange":true, with delta.appendOnly=true',
 )

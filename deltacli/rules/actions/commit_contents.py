@@ -11,7 +11,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from deltacli.core.errors import Worded, command
+from deltacli.core.errors import LazyText, command
 from deltacli.core.units import format_count, format_size, plural
 from deltacli.delta.data_files import VECTOR_FILE
 from deltacli.delta.log.actions import KNOWN_ACTIONS, Action, json_type
@@ -126,7 +126,7 @@ READD_WITHOUT_REMOVE = AREA.error(
     "action.readd-without-remove",
     "A commit adds a live file with a different deletion vector but does not remove it with the old one.",
     broken="the file is in the table twice, with two deletion vectors, so its rows count twice",
-    repair=Worded(
+    repair=LazyText(
         "restore the version before, and let the writer commit again, with a remove of the old vector: {}",
         partial(command, "restore", version=..., table="TABLE"),
     ),
@@ -145,7 +145,7 @@ REMOVE_DV_MISMATCH = AREA.error(
     "action.remove-dv-mismatch",
     "The deletion vector of a remove differs from that of the live file, so the file stays live.",
     broken="the rows that the commit was meant to remove or replace are still in the table",
-    repair=Worded(
+    repair=LazyText(
         "remove the live file where new files of the commit have its rows; else restore the version before, and let "
         "the writer do it again: {}",
         partial(command, "restore", version=..., table="TABLE"),
@@ -310,7 +310,7 @@ INFO_NOT_OBJECT = AREA.error(
     "A commitInfo is not an object. A warning if a checkpoint covers the commit.",
     spec="Commit Provenance Information",
     broken="Spark refuses the version and all later ones; other engines show none of its information",
-    repair=Worded("let readers begin behind the commit: {}", partial(command, "checkpoint")),
+    repair=LazyText("let readers begin behind the commit: {}", partial(command, "checkpoint")),
     example='{"commitInfo":"WRITE"}',
 )
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import grouped
+from deltacli.arrow.batches import aggregate_rows
 from deltacli.core.units import plural
 from deltacli.delta.encoding.many_values import Repeated
 from deltacli.delta.log.file_actions import num_records_column
@@ -173,7 +173,7 @@ def uncounted_files_share_row_ids(view: data_file_views.AllFootersView) -> Itera
     parts, places = view.run_memory.get(OVERLAP.id, ((), {}))
     if not places:
         return
-    live = grouped(pa.concat_tables(parts), ["key", "base_row_id"], [("num_records", "max")])
+    live = aggregate_rows(pa.concat_tables(parts), ["key", "base_row_id"], [("num_records", "max")])
     live = live.rename_columns([name.removesuffix("_max") for name in live.column_names])
     rows, *found = ranges_of_ids(live)
     keys, firsts, counts = (column.to_pylist() for column in (pc.take(live.column("key"), rows), *found))

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import pyarrow.compute as pc
 
-from deltacli.core.units import DAY_MS, OLDEST_MS, WRITER_SKEW_MS, format_count, format_timestamp
+from deltacli.core.times import DAY_MS, EARLIEST_PLAUSIBLE_MS, WRITER_SKEW_MS, format_timestamp
+from deltacli.core.units import format_count
 from deltacli.delta.data_files import VECTOR_FILE
 from deltacli.delta.log.state import TRANSACTION_RETENTION, parse_interval
 from deltacli.rules.actions.commit_contents import name_of
@@ -105,13 +106,13 @@ def fields_of_adds(view: FilesView) -> Iterator[Finding]:
             yield NEGATIVE_SIZE.at(view.place(row), message, seen=size, expected="above 0", severity=Severity.WARNING)
     for row in view.rows(pc.equal(pc.binary_length(view.adds.column("path")), 0)):
         yield PATH_EMPTY.at(view.place(row), "the path of an add is empty", seen='""', expected="the path of a file")
-    for row in view.rows(pc.less(times, OLDEST_MS)):
+    for row in view.rows(pc.less(times, EARLIEST_PLAUSIBLE_MS)):
         time = times[row].as_py()
         if time <= 0:
             message = f"{_path(view, row)} has the invalid modificationTime {time}"
         else:
             message = f"{_path(view, row)} has modificationTime {format_timestamp(time)}"
-            if time * 1000 >= OLDEST_MS:
+            if time * 1000 >= EARLIEST_PLAUSIBLE_MS:
                 message += f"; read as seconds it would be {format_timestamp(time * 1000)}"
         yield BAD_MODIFICATION_TIME.at(view.place(row), message, seen=time, expected="milliseconds since 1970")
     if view.versions is None:  # adds of commits are compared with the time of their commit
@@ -195,9 +196,9 @@ def fields_of_removes(view: CommitView) -> Iterator[Finding]:
                 removed_at, made_at = format_timestamp(time), format_timestamp(made)
                 message = f"{name_of(placed)} was removed at {removed_at}, before its creation at {made_at}"
                 yield DELETION_TIMESTAMP_ODD.at(view.place_of(placed), message, seen=time, expected=f"at least {made}")
-            elif time < OLDEST_MS <= latest:
+            elif time < EARLIEST_PLAUSIBLE_MS <= latest:
                 message = f"{name_of(placed)} was removed at {format_timestamp(time)}, and counts as expired at once"
-                if time * 1000 >= OLDEST_MS:
+                if time * 1000 >= EARLIEST_PLAUSIBLE_MS:
                     message += f"; read as seconds it would be {format_timestamp(time * 1000)}"
                 place = view.place_of(placed)
                 yield DELETION_TIMESTAMP_ODD.at(place, message, seen=time, expected="milliseconds since 1970")
@@ -219,7 +220,7 @@ def _made(file: TouchedFile) -> int | None:
     """Return the creation time of the removed file, if the live add before it has one."""
     times = [time for live in file.live or () if type(time := live.add.get("modificationTime")) is int]
     # Invalid times are reported with the add and are not compared here.
-    return min((time for time in times if time >= OLDEST_MS), default=None)
+    return min((time for time in times if time >= EARLIEST_PLAUSIBLE_MS), default=None)
 
 
 @AREA.check(CommitView, CDC_DATACHANGE_TRUE, NEGATIVE_SIZE, PATH_EMPTY)

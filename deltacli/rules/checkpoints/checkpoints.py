@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from deltacli.core.units import DAY_MS, format_age, format_ranges, format_size, named_ranges, plural, with_article
+from deltacli.core.ranges import format_ranges, name_ranges
+from deltacli.core.texts import add_article
+from deltacli.core.times import DAY_MS, format_age
+from deltacli.core.units import format_size, plural
 from deltacli.delta.checkpoint.layout import (
     ADDS,
     READERS_THAT_FAIL,
@@ -287,7 +290,7 @@ def checkpoints_fit_a_metadata_tree(view: ListingView) -> Iterator[Finding]:
         if any(is_in_force(view, feature, instance.version) for feature in ADAPTIVE_METADATA):
             yield AMT_CLASSIC.at(
                 view.place(instance.files[0].name, instance.version),
-                f"version {instance.version} has {with_article(str(instance.kind))} "
+                f"version {instance.version} has {add_article(str(instance.kind))} "
                 "although the table has a metadata tree",
                 seen=instance.kind,
                 expected="a checkpoint action in a commit, or a standalone checkpoint",
@@ -551,7 +554,7 @@ def checkpoints_can_be_compared(view: ListingView) -> Iterator[Finding]:
                 view.place(instance.files[0].name, version),
                 f"the checkpoint of version {version} cannot be compared with the commits below it because they were "
                 "deleted",
-                seen=named_ranges("commit", commits),
+                seen=name_ranges("commit", commits),
             )
         previous = version
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-from deltacli.core.errors import Worded, command
+from deltacli.core.errors import LazyText, command
 from deltacli.core.typing import ArrowType
 from deltacli.delta.log.actions import FIELDS, PARTS, FieldType
 from deltacli.delta.log.state import STATS_AS_JSON, STATS_AS_STRUCT, TableConfiguration
@@ -32,7 +32,7 @@ ADD_COLUMN_MISSING = AREA.error(
     "The main file of a V2 checkpoint in Parquet has no column `add`, not even one that is null in every row.",
     spec="V2 Spec",
     broken="Delta for Spark cannot open the table (FIELD_NOT_FOUND), although the sidecars have all files",
-    repair=Worded("write the checkpoint again: {}", partial(command, "repair")),
+    repair=LazyText("write the checkpoint again: {}", partial(command, "repair")),
     example="a main file with the columns txn, metaData, protocol, domainMetadata, checkpointMetadata and sidecar",
 )
 

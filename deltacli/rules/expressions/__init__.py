@@ -1,1 +1,4 @@
-"""Rules about the SQL that a table keeps, and about the rows it is evaluated over."""
+"""Rules about the SQL that a table keeps, and about rows that break it.
+
+Most ids begin with `constraint`, `default`, `generated`, `identity`, `invariant` or `notnull`.
+"""

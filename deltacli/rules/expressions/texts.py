@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.core.errors import Worded, command
+from deltacli.core.errors import LazyText, command
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment
 from deltacli.delta.log.actions import shown
@@ -35,7 +35,7 @@ CONSTRAINT_BAD_SQL = AREA.error(
     "A CHECK constraint is not SQL, names a missing column, or is not a condition.",
     spec="CHECK Constraints",
     broken="every write to the table fails",
-    repair=Worded(
+    repair=LazyText(
         "drop the constraint, then add it again: {}", partial(command, "alter", "constraint", "drop", "NAME")
     ),
     example='"delta.constraints.positive":"id >"',
@@ -60,7 +60,7 @@ DEFAULT_BAD_SQL = AREA.warning(
     "The default of a column is not SQL, or refers to a column; that of a variant is not null.",
     spec="Default Columns",
     broken="inserts that leave the column out fail",
-    repair=Worded("set the default again: {}", partial(command, "alter", "default", "COLUMN", "VALUE")),
+    repair=LazyText("set the default again: {}", partial(command, "alter", "default", "COLUMN", "VALUE")),
     example='"CURRENT_DEFAULT":"unknown" where \'unknown\' was meant',
 )
 

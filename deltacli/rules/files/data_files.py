@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.core.errors import Worded, command
+from deltacli.core.errors import LazyText, command
 from deltacli.core.units import count_with_verb, plural
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration
@@ -458,7 +458,7 @@ REMOVABLE = WIDENING_AREA.info(
     "Type changes are recorded, but no data file needs them any more.",
     spec="Type Widening: Writer Requirements for Type Widening",
     broken="nothing: the table requires a feature from its readers that it does not need",
-    repair=Worded("drop the feature: {}", partial(command, "features drop", "typeWidening")),
+    repair=LazyText("drop the feature: {}", partial(command, "features drop", "typeWidening")),
     loss=LOST_BY_DROPPING,
     example="delta.typeChanges of a column whose files were all rewritten since",
 )

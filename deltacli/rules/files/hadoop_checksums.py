@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from deltacli.core.errors import Worded, command
+from deltacli.core.errors import LazyText, command
 from deltacli.core.units import plural
 from deltacli.delta.log.segment import Place
 from deltacli.rules.framework.base import Area, Finding, Level
@@ -17,7 +17,7 @@ HADOOP_CHECKSUM = AREA.error(
     "storage.hadoop-checksum",
     "A checksum file of Hadoop does not fit the file beside it.",
     broken="Hadoop readers on local paths, such as Spark, do not read the file (ChecksumException)",
-    repair=Worded("delete the checksum file: {}", partial(command, "repair")),
+    repair=LazyText("delete the checksum file: {}", partial(command, "repair")),
     loss="nothing if the file was replaced by a tool that leaves such files alone; else the proof that it is damaged",
     example="_delta_log/.00000000000000000003.json.crc, written for other bytes than 00000000000000000003.json has",
 )

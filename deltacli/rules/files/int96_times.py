@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from deltacli.core.errors import Worded, command
+from deltacli.core.errors import LazyText, command
 from deltacli.core.units import plural
 from deltacli.delta.encoding.value_text import moment_text
 from deltacli.delta.stats.nanosecond_range import RANGE, TimesBeyondNanoseconds
@@ -26,7 +26,7 @@ INT96_BEYOND_NANOSECONDS = AREA.warning(
     spec="parquet.thrift, Type",
     broken="deltalake and polars read other times (9999-12-31 as 1816-03-29 and 2262-04-11), chDB refuses the file; "
     "Spark, Delta Kernel for Java and DuckDB read it rightly",
-    repair=Worded(
+    repair=LazyText(
         "rewrite the files: {}; new files of Spark have INT64 if spark.sql.parquet.outputTimestampType is "
         "TIMESTAMP_MICROS",
         partial(command, "optimize", purge=True),

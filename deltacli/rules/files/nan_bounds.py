@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from deltacli.core.errors import Worded, command
+from deltacli.core.errors import LazyText, command
 from deltacli.core.units import plural
 from deltacli.delta.footers.chunk_bounds import BoundsBesideNan
 from deltacli.rules.framework.base import Area, Finding, Level
@@ -22,7 +22,7 @@ NAN_BEYOND_BOUNDS = AREA.warning(
     spec="parquet.thrift, Statistics",
     broken="Spark orders NaN above all numbers and skips row groups by these bounds: conditions such as x > 1 or "
     "x = NaN lose rows, and DELETE, UPDATE and MERGE miss them",
-    repair=Worded("rewrite the files: {}", partial(command, "optimize", purge=True)),
+    repair=LazyText("rewrite the files: {}", partial(command, "optimize", purge=True)),
     example="a column chunk with the values 1.0 and NaN, whose statistics in the footer have max_value 1.0",
 )
 

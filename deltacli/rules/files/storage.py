@@ -11,18 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.core.errors import Refused, Worded, command
+from deltacli.core.errors import LazyText, Refused, command
 from deltacli.core.lock_free_property import cached_property
+from deltacli.core.texts import add_article
+from deltacli.core.times import CLOCK_SKEW_MS, format_moment, format_timestamp
 from deltacli.core.typing import ArrowArray
-from deltacli.core.units import (
-    CLOCK_SKEW_MS,
-    count_with_verb,
-    format_moment,
-    format_size,
-    format_timestamp,
-    plural,
-    with_article,
-)
+from deltacli.core.units import count_with_verb, format_size, plural
 from deltacli.delta.data_files import MANIFESTS, VECTOR_FILE
 from deltacli.delta.listing import find_table_roots
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
@@ -121,7 +115,7 @@ MANIFEST_STALE = AREA.warning(
     "The symlink manifests name other data files than the newest version has.",
     spec="Delta-Spark: GENERATE symlink_format_manifest",
     broken="Athena, Redshift and Presto read the files of an earlier version, and fail once one of them is deleted",
-    repair=Worded("write them again: {}", partial(command, "manifest")),
+    repair=LazyText("write them again: {}", partial(command, "manifest")),
     example="_symlink_format_manifest/p=a/manifest names part-00001.parquet, which was removed",
 )
 UNREACHABLE = AREA.warning(
@@ -235,7 +229,7 @@ class Compared:
             others.pop("", None)  # the table itself is kept readable as Iceberg
         for path, kind in sorted(others.items()):
             if not any(part.startswith(("_", ".")) for part in path.split("/")):
-                return f"{path or 'its directory'} is {'' if path else 'also '}{with_article(kind)} table"
+                return f"{path or 'its directory'} is {'' if path else 'also '}{add_article(kind)} table"
 
         live, absent = view.live_adds.num_rows, len(self.absent_rows)
         if absent > _MISSING_SHARE * live:

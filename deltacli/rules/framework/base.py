@@ -11,7 +11,7 @@ from functools import partial, partialmethod
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
 
-from deltacli.core.errors import Worded, command, is_shared, parameter, spelling
+from deltacli.core.errors import LazyText, command, get_spelling, is_shared, parameter
 from deltacli.core.lock_free_property import cached_property
 from deltacli.delta.log.segment import Place
 from deltacli.rules.framework.engines import Effect, effect_of
@@ -49,7 +49,7 @@ class Fix(NamedTuple):
     """How to repair a fault: what is broken, a possible repair, and what the repair loses."""
 
     broken: str
-    advice: str | Worded
+    advice: str | LazyText
     loss: str = "nothing"
 
     @property
@@ -60,7 +60,7 @@ class Fix(NamedTuple):
         """Return the repair of a table, whose name is filled into the command that it may contain."""
         if is_shared(table):
             return "ask the provider of the share to repair the table"
-        return spelling().fill(str(self.advice), table) if isinstance(self.advice, Worded) else self.advice
+        return get_spelling().fill(str(self.advice), table) if isinstance(self.advice, LazyText) else self.advice
 
     @property
     def loses(self) -> bool:
@@ -90,14 +90,14 @@ LOST_BY_DROPPING = "time travel to the versions before, where the engine truncat
 """What is lost if a feature that nothing uses is dropped."""
 
 
-def from_a_copy(sentence: str, **options: str) -> Worded:
+def from_a_copy(sentence: str, **options: str) -> LazyText:
     """Return a repair by files that a copy, or the store itself, still has."""
-    return Worded(f"{sentence}: {{}}", partial(command, "undelete", **options, sources=["COPY"]))
+    return LazyText(f"{sentence}: {{}}", partial(command, "undelete", **options, sources=["COPY"]))
 
 
-def by_repair(what: str, **options: str) -> Worded:
+def by_repair(what: str, **options: str) -> LazyText:
     """Return a repair that brings `what` back from a copy, or gives up rows, after a dry run that shows which."""
-    return Worded("{}", partial(_with_repair, what, options))
+    return LazyText("{}", partial(_with_repair, what, options))
 
 
 def _with_repair(what: str, options: Mapping[str, str]) -> str:
@@ -112,7 +112,7 @@ class Rule(NamedTuple):
     id: str
     severity: Severity
     level: Level
-    sentence: str | Worded
+    sentence: str | LazyText
     spec: str
     fix: Fix
     example: str
@@ -261,9 +261,9 @@ class Area:
         self,
         severity: Severity,
         rule_id: str,
-        checks: str | Worded,
+        checks: str | LazyText,
         broken: str,
-        repair: str | Worded,
+        repair: str | LazyText,
         loss: str = "nothing",
         *,
         example: str,

@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.errors import CommitCorrupt
+from deltacli.core.ranges import format_ranges
 from deltacli.core.typing import ArrowArray, JsonObject
-from deltacli.core.units import format_ranges, plural
+from deltacli.core.units import plural
 from deltacli.delta.data_files import fault_of, unique_id
 from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from deltacli.core.errors import Worded, command
+from deltacli.core.errors import LazyText, command
 from deltacli.core.typing import Json
 from deltacli.core.units import plural
 from deltacli.delta.log.actions import (
@@ -114,7 +114,7 @@ CRLF_OR_BLANK = AREA.error(
     "commit.crlf-or-blank",
     "A commit has blank lines. An info if a checkpoint covers it, and for lines that end with CR LF, or with CR alone.",
     broken="Delta Kernel for Java refuses a version with a blank line in its commits; other readers ignore such lines",
-    repair=Worded(
+    repair=LazyText(
         "let readers begin behind the commit: {}; ends of lines need no repair", partial(command, "checkpoint")
     ),
     example=r'{"commitInfo":{}}\n\n',
@@ -123,7 +123,7 @@ MISSING_REQUIRED = AREA.error(
     "action.missing-required",
     "An action lacks a required field.",
     broken=_LATER_ADD.broken,
-    repair=Worded(
+    repair=LazyText(
         "if a metaData lacks a field other than schemaString, let readers begin behind the commit: {}; otherwise "
         f"{_LATER_ADD.advice}",
         partial(command, "checkpoint"),
@@ -154,7 +154,7 @@ LONE_SURROGATE = AREA.error(
     "A text of a commit, or of a schema, statistics or a domain in it, has an escape of half a surrogate pair, which "
     "is not Unicode. Most readers refuse the commit.",
     broken="readers that demand Unicode refuse this version and all later ones",
-    repair=Worded(
+    repair=LazyText(
         "replace the text, if it is one of the table (alter, properties), then let readers begin behind the commit: {}",
         partial(command, "checkpoint"),
     ),
@@ -166,7 +166,7 @@ NOT_FINITE = AREA.error(
     "A commit, or a schema in it, has NaN or Infinity as a value, which JSON does not have.",
     broken="Delta Kernel (Java and Rust), deltalake, polars, DuckDB, chDB and daft refuse this version and all later "
     "ones; Spark reads them",
-    repair=Worded(
+    repair=LazyText(
         "let readers begin behind the commit: {}; a value in the schema remains until an engine replaces the schema",
         partial(command, "checkpoint"),
     ),

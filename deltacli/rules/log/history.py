@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from deltacli.core.errors import Worded, command
-from deltacli.core.units import CLOCK_SKEW_MS, format_timestamp, plural
+from deltacli.core.errors import LazyText, command
+from deltacli.core.times import CLOCK_SKEW_MS, format_timestamp
+from deltacli.core.units import plural
 from deltacli.delta.log.segment import MAX_TIME_MS, Place
 from deltacli.delta.log.state import IN_COMMIT_KEYS, IN_COMMIT_TIMESTAMPS, InCommitKeys, parse_integer
 from deltacli.delta.paths.spelling import locate_all
@@ -41,7 +42,7 @@ VACUUM_SHORT_RETENTION = AREA.warning(
     "A vacuum used a retention below the table's, or had the retention check disabled.",
     spec="Delta-Spark: VACUUM START, specifiedRetentionMillis and retentionCheckEnabled",
     broken="running readers and writers may have lost files; time travel reaches less far than it should",
-    repair=Worded(
+    repair=LazyText(
         "past versions cannot be repaired; compare the files with the log ({})",
         partial(command, "validate", table=None, level="storage"),
     ),

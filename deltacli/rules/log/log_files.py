@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from deltacli.core.units import CLOCK_SKEW_MS, DAY_MS, format_ranges, format_timestamp, named_ranges, plural, ranges_of
+from deltacli.core.ranges import find_ranges, format_ranges, name_ranges
+from deltacli.core.times import CLOCK_SKEW_MS, DAY_MS, format_timestamp
+from deltacli.core.units import plural
 from deltacli.delta.log import segment, state
 from deltacli.delta.protocol.features import CATALOG_FEATURES
 from deltacli.rules.framework.base import Area, Finding, Level, Severity, from_a_copy
@@ -223,13 +225,13 @@ def commits_that_a_catalog_ratified(view: ListingView) -> Iterator[Finding]:
         place = view.place(segment.commit_name(version), version)
         # Readers begin at the checkpoint, so a commit that it covers is missing from older versions only.
         severity = Severity.WARNING if version <= base else None
-        yield GAP.at(place, message, seen=named_ranges("commit", present), expected=path, severity=severity)
+        yield GAP.at(place, message, seen=name_ranges("commit", present), expected=path, severity=severity)
 
 
 def gaps_of(listing: segment.LogListing) -> list[Range]:
     """Yield runs of versions between the oldest file and the newest that have no commit and no complete checkpoint."""
     present = {*listing.commits, *(instance.version for instance in listing.checkpoints)}
-    runs = ranges_of(present)
+    runs = find_ranges(present)
     return [(before[1] + 1, after[0] - 1) for before, after in pairwise(runs)]
 
 
@@ -241,7 +243,7 @@ def _gap(view: ListingView, first: int, last: int, *, needed: bool) -> Finding:
         message = f"{missing} missing, so versions from {first} up to the next checkpoint can no longer be rebuilt"
     expected = first if first == last else f"{first}-{last}"
     severity = None if needed else Severity.WARNING
-    seen = named_ranges("commit", view.listing.commits)
+    seen = name_ranges("commit", view.listing.commits)
     place = view.place(segment.commit_name(first), first)
     return GAP.at(place, message, seen=seen, expected=expected, severity=severity)
 
@@ -362,7 +364,7 @@ def staged_commits(view: ListingView) -> Iterator[Finding]:
 
 def _stale_commits(view: ListingView, stale: Sequence[tuple[int, str]], oldest: int) -> Finding:
     """Return one finding for all staged commits that a checkpoint covers; each is a version and a name."""
-    versions = named_ranges("version", sorted({version for version, _ in stale}))
+    versions = name_ranges("version", sorted({version for version, _ in stale}))
     are = "is" if len(stale) == 1 else "are"
     message = f"{plural(len(stale), 'staged commit')} ({versions}) {are} covered by the checkpoint of version {oldest}"
     rule = STAGED_STALE

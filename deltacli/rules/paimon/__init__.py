@@ -1,1 +1,5 @@
-"""The rules of `validate` for Paimon tables, by area."""
+"""The rules of `validate` for Paimon tables, by area.
+
+Start with `catalogue.py`, which lists the modules and has the views: one schema file, two
+neighbours, a whole branch.
+"""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
-from deltacli.core.errors import Worded, command
+from deltacli.core.errors import LazyText, command
 from deltacli.paimon.engines import MIN_PAIMON_OPTION, read_min_paimon
 from deltacli.paimon.file_formats import (
     FILE_FORMAT,
@@ -39,13 +39,13 @@ FORMAT_TYPE = AREA.error(
 )
 VERSION_2_ONLY = AREA.warning(
     "paimon.version-2-only",
-    Worded(
+    LazyText(
         "Paimon 1.x has the types, formats, functions and options of the table; {} states that no engine is older "
         "than 2.",
         partial(str, f"{MIN_PAIMON_OPTION}=2"),
     ),
     "Paimon 1.x refuses to open the table, or fails to write its rows",
-    Worded(
+    LazyText(
         "remove the option or the column; if all engines are Paimon 2: {}",
         partial(command, "alter", "set", f"{MIN_PAIMON_OPTION}=2", table="TABLE"),
     ),

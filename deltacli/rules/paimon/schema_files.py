@@ -12,7 +12,7 @@ from datetime import date
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import partial
 
-from deltacli.core.errors import Unreadable, Worded, command, parameter
+from deltacli.core.errors import LazyText, Unreadable, command, parameter
 from deltacli.paimon.schema import CURRENT_VERSION, FIRST_SYSTEM_ID
 from deltacli.paimon.schema_changes import dotted
 from deltacli.paimon.types import (
@@ -97,7 +97,7 @@ DUPLICATE_KEY = AREA.warning(
 )
 TRAILING_TEXT = AREA.warning(
     "paimon.trailing-text",
-    Worded("Nothing follows the JSON object; an error with {}.", _PYTHON),
+    LazyText("Nothing follows the JSON object; an error with {}.", _PYTHON),
     broken="strict readers fail; Java ignores the text",
     repair="delete the text",
     example="{ } { }",
@@ -111,14 +111,14 @@ OPTION_NOT_STRING = AREA.warning(
 )
 WRONG_JSON_TYPE = AREA.warning(
     "paimon.wrong-json-type",
-    Worded("Numbers are written as JSON numbers without decimals; an error with {} for version and id.", _PYTHON),
+    LazyText("Numbers are written as JSON numbers without decimals; an error with {} for version and id.", _PYTHON),
     broken="pypaimon opens no table with a version in quotes, and writes to none with an id in quotes; Java reads both",
     repair="write the number without quotes and decimals",
     example='"version": "3"',
 )
 NULLABLE_MAP_KEY = AREA.warning(
     "paimon.map-key-nullable",
-    Worded("The key of a MAP is NOT NULL; an error with {}.", partial(parameter, "validate.profile", "cpp")),
+    LazyText("The key of a MAP is NOT NULL; an error with {}.", partial(parameter, "validate.profile", "cpp")),
     spec="Limitations; MAP Key Must Be NOT NULL",
     broken="Paimon C++ refuses the whole schema, because Arrow has no nullable map keys",
     repair="write the key as NOT NULL",
@@ -126,7 +126,7 @@ NULLABLE_MAP_KEY = AREA.warning(
 )
 NULLABILITY = AREA.warning(
     "paimon.nullability-contradiction",
-    Worded("A type string and the key nullable agree; an error with {}.", _PYTHON),
+    LazyText("A type string and the key nullable agree; an error with {}.", _PYTHON),
     spec="DataField",
     broken="Java trusts the string, pypaimon the key",
     repair="delete the key nullable, and write NOT NULL with one blank",
@@ -134,7 +134,7 @@ NULLABILITY = AREA.warning(
 )
 NOT_CANONICAL = AREA.info(
     "paimon.type-not-canonical",
-    Worded("Type strings have the form in which Java writes them; a warning with {}.", _PYTHON),
+    LazyText("Type strings have the form in which Java writes them; a warning with {}.", _PYTHON),
     spec="DataField",
     broken="pypaimon refuses some other forms and misreads others",
     repair="write the type in its usual form",
@@ -273,14 +273,14 @@ DIRECTIVE = FIELD_AREA.error(
     "paimon.comment-directive",
     "No comment begins with a directive to SQL engines: they act on it and do not store it.",
     broken="a table that is created like this one is refused, or gets a BLOB or VECTOR in place of the column",
-    repair=Worded("write another comment: {}", partial(command, "alter", "comment", "COLUMN", "TEXT", table="TABLE")),
+    repair=LazyText("write another comment: {}", partial(command, "alter", "comment", "COLUMN", "TEXT", table="TABLE")),
     example='"description": "__BLOB_FIELD"',
 )
 DEFAULT_VALUE = FIELD_AREA.error(
     "paimon.default-value",
     "Default values can be converted to the type of their field.",
     broken="writers fail on rows without a value",
-    repair=Worded("set another default: {}", partial(command, "alter", "default", "COLUMN", "VALUE", table="TABLE")),
+    repair=LazyText("set another default: {}", partial(command, "alter", "default", "COLUMN", "VALUE", table="TABLE")),
     example='"defaultValue": "five" of an INT',
 )
 NO_COLUMNS = FIELD_AREA.error(

@@ -1,1 +1,1 @@
-"""Rules about partition values and partition directories."""
+"""Rules about partition values, in the log and in the files of a table."""

@@ -1,1 +1,1 @@
-"""Rules about protocols, table features, metadata and table properties."""
+"""Rules about protocols, table features, metadata, table properties, clustering and Iceberg compatibility."""

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.core.errors import Worded, command
+from deltacli.core.errors import LazyText, command
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.clustering.clustering_columns import (
     DOMAIN,
@@ -33,14 +33,14 @@ DOMAIN_MISSING = AREA.warning(
     "clustering.domain-missing",
     "The table supports clustering, but no domain names its clustering columns.",
     broken="engines do not know by which columns to cluster files",
-    repair=Worded("set the clustering columns, or none: {}", partial(command, "alter", "cluster", "COLUMNS")),
+    repair=LazyText("set the clustering columns, or none: {}", partial(command, "alter", "cluster", "COLUMNS")),
     example='{"protocol":{…,"writerFeatures":["clustering","domainMetadata"]}} without a domain delta.clustering',
 )
 BAD_CONFIG = AREA.error(
     "clustering.bad-config",
     "The clustering domain is malformed, or names a column that does not exist in the table under that name.",
     broken="engines refuse to cluster the table or to read its description",
-    repair=Worded("set the clustering columns again: {}", partial(command, "alter", "cluster", "COLUMNS")),
+    repair=LazyText("set the clustering columns again: {}", partial(command, "alter", "cluster", "COLUMNS")),
     example='{"domainMetadata":{"domain":"delta.clustering","configuration":"{\\"clusteringColumns\\":[[\\"gone\\"]]}",…}}',
 )
 PARTITIONED = AREA.error(
@@ -55,7 +55,7 @@ TYPE = AREA.warning(
     "clustering.type",
     "A clustering column has a type for which files keep no minimum and maximum.",
     broken="clustering by the column lets no reader skip a file, and some engines refuse it",
-    repair=Worded("choose other clustering columns: {}", partial(command, "alter", "cluster", "COLUMNS")),
+    repair=LazyText("choose other clustering columns: {}", partial(command, "alter", "cluster", "COLUMNS")),
     example='"clusteringColumns":[["tags"]], and tags is a map',
 )
 VARIANT = AREA.error(

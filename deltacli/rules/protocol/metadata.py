@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 
-from deltacli.core.errors import Worded, command
-from deltacli.core.units import format_timestamp, plural
+from deltacli.core.errors import LazyText, command
+from deltacli.core.times import format_timestamp
+from deltacli.core.units import plural
 from deltacli.delta.log.operations import states_table_replaced
 from deltacli.delta.log.state import Metadata, TableConfiguration
 from deltacli.delta.schema.to_arrow import stray_partitions
@@ -33,7 +34,7 @@ ID_CHANGED = AREA.error(
     "The table id differs from that of the previous metaData action, and the commit does not state that it replaces, "
     "clones or restores the table.",
     broken="another table was written over this one, or an engine created a new id; streams and caches stop",
-    repair=Worded("nothing, if the change was intended; otherwise restore the version before: {}", _RESTORE),
+    repair=LazyText("nothing, if the change was intended; otherwise restore the version before: {}", _RESTORE),
     loss="later commits, if the previous version is restored",
     example='version 0: {"metaData":{"id":"8e1a6ad6-…"}}, version 4: {"metaData":{"id":"0c5d2f44-…"}} by a WRITE',
 )
@@ -97,7 +98,7 @@ PARTITIONING_CHANGED = AREA.warning(
     "The partition columns changed while files with the old partitioning stayed in the table.",
     spec="Consistency Between Table Metadata and Data Files",
     broken="these files have no values for the new columns, so readers fail or return nulls",
-    repair=Worded("replace all files, or restore the version before: {}", _RESTORE),
+    repair=LazyText("replace all files, or restore the version before: {}", _RESTORE),
     loss="later commits, if the previous version is restored",
     example='version 0: "partitionColumns":["p"], version 4: "partitionColumns":["p","q"] and no remove',
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from deltacli.core.units import DAY_MS
+from deltacli.core.times import DAY_MS
 from deltacli.delta.log import state
 from deltacli.delta.log.segment import Place
 from deltacli.delta.protocol import known_properties

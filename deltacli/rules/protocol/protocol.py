@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from deltacli.core.errors import Worded, command
+from deltacli.core.errors import LazyText, command
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, Place, commit_name
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.feature_use import Use, constraint_uses, property_uses, schema_uses
@@ -49,7 +49,7 @@ SUPPORTED_NOT_USED = FEATURE_AREA.info(
     "feature.supported-not-used",
     "The protocol lists a feature that no visible version uses.",
     broken="engines without support for the feature refuse the table unnecessarily",
-    repair=Worded("drop the feature, if it is one that can go: {}", partial(command, "features drop", "NAME")),
+    repair=LazyText("drop the feature, if it is one that can go: {}", partial(command, "features drop", "NAME")),
     loss=LOST_BY_DROPPING,
     example='"writerFeatures":["changeDataFeed"], but delta.enableChangeDataFeed was never true',
 )
@@ -58,7 +58,7 @@ OLD_VACUUM = FEATURE_AREA.info(
     "A VACUUM ran in an engine that is older than the protocol check which the table requires.",
     spec="Vacuum Protocol Check",
     broken="such an engine may have deleted files that are needed by features it does not support",
-    repair=Worded(
+    repair=LazyText(
         "upgrade the engine, and check that no live file is missing: {}",
         partial(command, "validate", table=None, level="storage"),
     ),

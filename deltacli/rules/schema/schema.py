@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from deltacli.core.errors import Worded, command
+from deltacli.core.errors import LazyText, command
 from deltacli.delta.log.segment import Place
 from deltacli.delta.schema.type_changes import canonical_name
 from deltacli.delta.schema.types import (
@@ -241,7 +241,7 @@ NO_COLUMNS = AREA.error(
     "schema.no-columns",
     "The schema of the table has no columns.",
     broken="Spark, deltalake, DuckDB, polars and chDB refuse to read the table",
-    repair=Worded("add a column: {}", partial(command, "alter", "add", "NAME", "TYPE")),
+    repair=LazyText("add a column: {}", partial(command, "alter", "add", "NAME", "TYPE")),
     example='"schemaString":"{\\"type\\":\\"struct\\",\\"fields\\":[]}"',
 )
 MAP_KEY_NULL = AREA.warning(

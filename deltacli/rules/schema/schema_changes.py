@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from deltacli.core.errors import Worded, command
+from deltacli.core.errors import LazyText, command
 from deltacli.delta.log.actions import ROWS_CHECKED
 from deltacli.delta.log.operations import states_files_replaced
 from deltacli.delta.log.segment import Place
@@ -54,7 +54,7 @@ AREA = Area("schema", spec="Delta-Spark: changes of columns")
 
 _ROWS_BREAK_IT = Fix(
     broken="older rows may hold nulls where readers now expect none",
-    advice=Worded("make the column nullable again: {}", partial(command, "alter", "nullable", "COLUMN")),
+    advice=LazyText("make the column nullable again: {}", partial(command, "alter", "nullable", "COLUMN")),
 )
 
 NOT_NULL_TIGHTENED = AREA.error(

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import grouped
+from deltacli.arrow.batches import aggregate_rows
 from deltacli.core.errors import DataUnreadable
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.footers.columns import comparable_type, decode_bounds
@@ -249,7 +249,7 @@ def _per_file(
         return values
     missing = pc.is_null(values) if unless is None else pc.and_not(pc.is_null(values), unless)
     table = pa.table({"file": files, "value": values, "missing": pc.cast(missing, pa.int64())})
-    totals = grouped(table, ["file"], [("value", how), ("missing", "sum")])
+    totals = aggregate_rows(table, ["file"], [("value", how), ("missing", "sum")])
     columns = {name: totals.column(name).combine_chunks() for name in totals.column_names}
     result = columns[f"value_{how}"]
     if all_known:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.core.errors import Worded, command
+from deltacli.core.errors import LazyText, command
 from deltacli.core.typing import ArrowArray, ArrowSchema
 from deltacli.core.units import plural
 from deltacli.delta.schema.to_arrow import iceberg_compat, keeps_partition_columns
@@ -314,7 +314,9 @@ TEXT_TOO_LONG = AREA.warning(
     "A bound of a char(n) or varchar(n) column has more than n characters.",
     spec="Delta-Spark: char and varchar columns",
     broken="Spark fails to write such rows again, in an UPDATE or MERGE",
-    repair=Worded("give the column a type for longer texts: {}", partial(command, "alter", "type", "COLUMN", "string")),
+    repair=LazyText(
+        "give the column a type for longer texts: {}", partial(command, "alter", "type", "COLUMN", "string")
+    ),
     example='"maxValues":{"code":"abcdef"} where code is a varchar(5)',
 )
 TIMESTAMP_PRECISION = AREA.info(

@@ -12,12 +12,12 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from deltacli.core.errors import UsageError
+from deltacli.sharing.protocol.names import LONGEST_NAME
 
 CODE = "share.address"
 FORM = "PROFILE#SHARE.SCHEMA.TABLE"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _REFUSED = re.compile(r"[\x00-\x1f\x7f-\x9f/\\]")
-_LONGEST_NAME = 255
 
 
 class AccessChoice(StrEnum):
@@ -87,7 +87,7 @@ def parse_table_name(text: str) -> TableName:
 
 def require_name(name: str) -> str:
     """Return a name that a share, schema or table can have. Raises UsageError."""
-    if not name or name in (".", "..") or len(name) > _LONGEST_NAME or _REFUSED.search(name):
+    if not name or name in (".", "..") or len(name) > LONGEST_NAME or _REFUSED.search(name):
         raise UsageError(f"{name!r} cannot be a name of a share, schema or table", code=CODE, facts={"expected": FORM})
     return name
 

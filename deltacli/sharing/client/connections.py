@@ -14,8 +14,8 @@ import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 
+from deltacli.core.hosts import is_loopback
 from deltacli.core.lock_free_property import cached_property
-from deltacli.core.machine import is_loopback
 from deltacli.sharing.client.faults import DEFAULTS
 from deltacli.storage.objects.http import proxy_of, timed_heads
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from urllib.parse import SplitResult, quote, urlsplit
 
 from deltacli.core import errors
-from deltacli.core.machine import is_loopback
+from deltacli.core.hosts import is_loopback
 from deltacli.core.typing import Json
 
 if TYPE_CHECKING:

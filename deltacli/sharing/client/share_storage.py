@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import orjson
 import pyarrow as pa
 
-from deltacli.arrow.batches import ParquetReader
+from deltacli.arrow.parquet import ParquetReader
 from deltacli.core.errors import DataUnreadable, DeltacliError, FileMissing, UsageError
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.machine import Clock, system_clock

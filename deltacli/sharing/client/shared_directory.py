@@ -19,10 +19,10 @@ from threading import Lock
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import quote
 
-from deltacli.core.errors import StorageFailed, UsageError, adding, parameter
+from deltacli.core.errors import StorageFailed, UsageError, parameter, suggest_parameters
 from deltacli.core.machine import Clock, system_clock
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import BinaryFile
-from deltacli.core.units import format_timestamp
 from deltacli.sharing.client.addresses import AccessChoice, OpenOptions, ShareAddress
 from deltacli.sharing.client.faults import (
     AccessRefused,
@@ -148,7 +148,7 @@ class AccessMissing(RequestRefused):
 
 
 def _hint(mode: str) -> str:
-    return adding(parameter("open_table.access", mode))
+    return suggest_parameters(parameter("open_table.access", mode))
 
 
 def _stated(access: TableAccess) -> dict[str, str]:

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from deltacli.core.errors import Unreadable
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import SILENT, Progress
-from deltacli.core.units import with_article
+from deltacli.core.texts import add_article
 from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, small_rows, struct_of_actions
 from deltacli.delta.checkpoint.layout import classic_path
 from deltacli.delta.log.actions import Action
@@ -360,7 +360,7 @@ class _Taker:
         """Take one file. Raises AnswerInvalid."""
         file = read_file(line, self.head.form)
         if file.kind != "add":
-            raise invalid_answer(f"the list of files contains {with_article(file.kind)}", {"id": file.file_id})
+            raise invalid_answer(f"the list of files contains {add_article(file.kind)}", {"id": file.file_id})
         if file.version is not None and file.version > self.head.version:
             raise invalid_answer("a file is newer than the version", {"id": file.file_id, "version": file.version})
         if not file.add_urls(self.urls):
@@ -552,7 +552,7 @@ def _take_state(line: ActionLine, head: AnswerHead, commits: _Commits, span: tup
     """Add the protocol or metadata of a later version to its commit."""
     version = line.fields.get("version")
     if type(version) is not int:
-        raise invalid_answer(f"{with_article(line.kind)} in the change data feed has no version")
+        raise invalid_answer(f"{add_article(line.kind)} in the change data feed has no version")
     _require_inside(version, span)
     if line.kind == "protocol":
         later = AnswerHead(version, head.form, False, protocol=line.fields)

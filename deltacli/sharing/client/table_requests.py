@@ -18,8 +18,8 @@ from uuid import uuid4
 import orjson
 
 from deltacli.core.errors import parameter
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import format_timestamp
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
 from deltacli.sharing.client.addresses import TableName
 from deltacli.sharing.client.faults import (

@@ -24,8 +24,9 @@ from urllib.parse import quote_plus, urlencode, urljoin, urlsplit
 import orjson
 
 from deltacli.core.errors import DeltacliError, UsageError, command
+from deltacli.core.hosts import is_loopback
 from deltacli.core.lock_free_property import cached_property
-from deltacli.core.machine import Clock, is_loopback, system_clock
+from deltacli.core.machine import Clock, system_clock
 from deltacli.core.typing import Json, JsonObject
 from deltacli.sharing.client import faults
 from deltacli.sharing.configuration.secrets import CODE, Profile, problems_of, read_profile

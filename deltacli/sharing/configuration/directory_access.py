@@ -12,6 +12,7 @@ from urllib.parse import quote, urlsplit
 
 from deltacli.core.errors import DeltacliError
 from deltacli.sharing.configuration.fields import Fields
+from deltacli.sharing.configuration.keys import DIRECTORY_ACCESS_KEYS
 from deltacli.sharing.model import URL_ONLY, AccessMode, SharedTable
 from deltacli.sharing.protocol import directories
 from deltacli.storage.grants import Location, read_location
@@ -66,15 +67,12 @@ def _require_readable(fields: Fields, key: str, text: str, longest: int, *, may_
         raise fields.fault(key, "has control characters, or others that cannot be seen")
 
 
-DIRECTORY_ACCESS = ("roleArn", "externalId", "stsEndpoint", "kmsDecrypt")
-
-
 def read_delegation(fields: Fields, inherited: values.Delegation) -> values.Delegation:
     """Return `directoryAccess`, with what it lacks taken from above. Raises UsageError."""
     given = fields.fields("directoryAccess")
     if given is None:
         return inherited
-    given.require_known(DIRECTORY_ACCESS)
+    given.require_known(DIRECTORY_ACCESS_KEYS)
     role = given.text("roleArn")
     if role is not None and values.partition_of(role) is None:
         raise given.fault("roleArn", "is not that of a role", expected="arn:aws:iam::123456789012:role/NAME")

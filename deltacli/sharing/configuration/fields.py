@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from deltacli.core.errors import UsageError, command, install_command, nearest_name, quoted
+from deltacli.core.errors import UsageError, command, install_command, nearest_name, quote_word
+from deltacli.sharing.protocol.names import LONGEST_NAME
 
 MOST_BYTES = 16 * 1024 * 1024
 _DEEPEST = 32
@@ -188,7 +189,6 @@ CODE = "share.config"
 USUAL = "shares.yaml"
 """The file that commands read without `--config`."""
 
-_LONGEST = 255
 _FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -227,7 +227,7 @@ class ConfigurationFile:
             data = self.path.read_bytes()
         except (OSError, ValueError) as fault:
             reason = (getattr(fault, "strerror", None) or "invalid path").lower()
-            facts, hint = {}, f"ls -l {quoted(str(self.path))}"
+            facts, hint = {}, f"ls -l {quote_word(str(self.path))}"
             if isinstance(fault, FileNotFoundError) and len(self.files) == 1:
                 facts["instead"] = f"local tables can be served without a configuration: {command('share serve', '.')}"
                 hint = command("share init", ".")
@@ -397,8 +397,8 @@ def fault_in_name(name: str, *, may_have_dots: bool = False) -> str | None:
     """
     if not name:
         return "it is empty"
-    if len(name) > _LONGEST:
-        return f"it has {len(name):,} characters, and at most {_LONGEST} are allowed"
+    if len(name) > LONGEST_NAME:
+        return f"it has {len(name):,} characters, and at most {LONGEST_NAME} are allowed"
     if name in (".", ".."):
         return "URLs cannot contain it"
     for character in name:

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from deltacli.core.documents import dumps
-from deltacli.core.errors import QUOTED, Refused, UsageError, command, nearest_name, parameter, quoted
+from deltacli.core.errors import QUOTED_SUGGESTION, Refused, UsageError, command, nearest_name, parameter, quote_word
 from deltacli.core.lock_free_property import cached_property
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import Json
-from deltacli.core.units import format_timestamp
 from deltacli.sharing.configuration.fields import fault_in_name
 from deltacli.sharing.configuration.secrets import create_token, digest_token, locked, write_private
 from deltacli.sharing.model import Catalog, Grant, Share
@@ -194,7 +194,7 @@ def read_recipients(path: Path) -> Recipients:
     except (OSError, ValueError) as fault:
         reason = (getattr(fault, "strerror", None) or "invalid path").lower()
         raise UsageError(
-            f"the file of recipients {path} cannot be read: {reason}", code=CODE, hint=f"ls -l {quoted(str(path))}"
+            f"the file of recipients {path} cannot be read: {reason}", code=CODE, hint=f"ls -l {quote_word(str(path))}"
         ) from fault
     return parse_recipients(data, str(path))
 
@@ -205,7 +205,7 @@ def parse_recipients(data: bytes, name: str) -> Recipients:
         document = json.loads(data)
     except (ValueError, RecursionError):
         raise UsageError(
-            f"the file of recipients {name} is not JSON", code=CODE, hint=f"python3 -m json.tool {quoted(name)}"
+            f"the file of recipients {name} is not JSON", code=CODE, hint=f"python3 -m json.tool {quote_word(name)}"
         ) from None
     return _Reader(name).read(document)
 
@@ -376,7 +376,7 @@ def find_recipient(recipients: Recipients, name: str) -> Recipient:
         code="share.recipient",
         facts={"recipients": ", ".join(names[:20]) or "none"},
         hint=command("share recipient list") if names else command("share recipient add", name),
-    ).asking(name, nearest, QUOTED)
+    ).suggest(name, nearest, QUOTED_SUGGESTION)
 
 
 def add_recipient(
@@ -481,7 +481,7 @@ def parse_grant(text: str, catalog: Catalog) -> Grant:
             f"{text!r} has more than one meaning",
             code="share.grant",
             facts={"meanings": ", ".join(sorted(map(spelled, readings)))},
-            hint=f"use slashes, such as {quoted(min(map(spelled, readings)))}",
+            hint=f"use slashes, such as {quote_word(min(map(spelled, readings)))}",
         )
     known = [name for share in catalog.shares for name in _names_in(share)]
     nearest = nearest_name(text.replace(".", "/"), known, ignores_case=True)
@@ -490,7 +490,7 @@ def parse_grant(text: str, catalog: Catalog) -> Grant:
         code="share.grant",
         facts={"shares": ", ".join(share.name for share in catalog.shares) or "none"},
         hint=command("share check"),
-    ).asking(text, nearest, QUOTED)
+    ).suggest(text, nearest, QUOTED_SUGGESTION)
 
 
 def parse_old_grant(text: str, recipient: Recipient) -> Grant:

@@ -26,10 +26,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from deltacli.core.documents import dumps
-from deltacli.core.errors import StorageFailed, UsageError, command, quoted
-from deltacli.core.machine import is_loopback
+from deltacli.core.errors import StorageFailed, UsageError, command, quote_word
+from deltacli.core.hosts import is_loopback
+from deltacli.core.times import DAY_MS, EPOCH, format_age, format_timestamp
 from deltacli.core.typing import Json
-from deltacli.core.units import DAY_MS, EPOCH, format_age, format_timestamp
 from deltacli.sharing.model import Problem
 from deltacli.storage.base import writing_faults
 from deltacli.storage.local_write import LockedDraft, sweep
@@ -135,14 +135,14 @@ def _wait_for_lock(descriptor: int, path: Path, pause: Callable[[float], None]) 
             raise StorageFailed(
                 f"{path} was not changed: its lock is not available: {os.strerror(fault.errno or 0).lower()}",
                 code="share.locked",
-                hint=f"df {quoted(str(path))}   # shows the file system, which has to support locks",
+                hint=f"df {quote_word(str(path))}   # shows the file system, which has to support locks",
             ) from fault
         else:
             return
     raise StorageFailed(
         f"{path} was not changed: another command has been changing it for {_PATIENCE_SECONDS:.0f} seconds",
         code="share.locked",
-        hint=f"fuser -v {quoted(f'{path}.lock')}   # shows that command; then repeat this one",
+        hint=f"fuser -v {quote_word(f'{path}.lock')}   # shows that command; then repeat this one",
     )
 
 

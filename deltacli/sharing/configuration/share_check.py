@@ -8,16 +8,17 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from deltacli.core.errors import DeltacliError, command, parameter
-from deltacli.core.machine import is_loopback
+from deltacli.core.hosts import is_loopback
 from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import SILENT, Progress
+from deltacli.core.ranges import format_ranges
 from deltacli.core.typing import Json
-from deltacli.core.units import format_ranges, plural
+from deltacli.core.units import plural
 from deltacli.delta.log.state import CHANGE_FEED
 from deltacli.rules.framework.repairs import recover_command, row_of
 from deltacli.sharing.configuration.recipients import Recipients, TokenState, spelled
 from deltacli.sharing.configuration.secrets import others_may_read
-from deltacli.sharing.configuration.shares_yaml import Configuration, Settings
+from deltacli.sharing.configuration.settings import Configuration, Settings
 from deltacli.sharing.model import AccessMode, Problem, SharedTable
 from deltacli.sharing.protocol.parameters import ReadingNeeds
 from deltacli.sharing.signing.choose import Proxy, choose_access

@@ -1,5 +1,5 @@
 """Sharing without a configuration: the catalog of local directories that the server is tried out with, and the
-configuration that `share init` writes, with its JSON Schema.
+configuration that `share init` writes.
 """
 
 from __future__ import annotations
@@ -9,16 +9,15 @@ import re
 import uuid
 from collections.abc import Iterable, Sequence
 from itertools import chain, count
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 import orjson
 
 from deltacli.core.errors import NotATable, UsageError, command
-from deltacli.core.typing import Json
 from deltacli.sharing.configuration.fields import CODE, USUAL
-from deltacli.sharing.configuration.shares_yaml import TOP_KEYS, Keys, ShareKey
-from deltacli.sharing.model import AccessMode, Catalog, Share, SharedSchema, SharedTable
-from deltacli.sharing.signing.choose import Proxy
+from deltacli.sharing.configuration.keys import FORMAT_VERSION
+from deltacli.sharing.configuration.settings import Settings
+from deltacli.sharing.model import Catalog, Share, SharedSchema, SharedTable
 from deltacli.storage import LocalStorage, PathKind
 
 SHARE, DEFAULT_SCHEMA = "local", "default"
@@ -88,8 +87,8 @@ _FILE = """\
 {schema}# What a Delta Sharing server shares: {serve}
 # A running server applies a change of this file within a second. To open every table before:
 # {check}
-version: 1
-host: localhost   # for other machines the server needs ssl, or a proxy with https
+version: {version}
+host: {host}   # for other machines the server needs ssl, or a proxy with https
 port: 8080
 # publicUrl: https://share.example.com   # the address in profiles, where it is another one
 # To add a recipient: {add}
@@ -146,6 +145,8 @@ def starting_configuration(file: str, tables: Sequence[StartedTable], schema: st
     config = {} if file == USUAL else {"config": file}
     return _FILE.format(
         schema="" if schema is None else f"# yaml-language-server: $schema=./{schema}\n",
+        version=FORMAT_VERSION,
+        host=Settings.host,
         serve=_one_line(command("share serve", config=file)),
         check=_one_line(command("share check", **config)),
         add=_one_line(command("share recipient add", "NAME", grant=tables[0].share, **config)),
@@ -189,55 +190,3 @@ _WORDS = frozenset({"false", "no", "null", "off", "on", "true", "y", "yes", "n"}
 
 def _one_line(text: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in text)
-
-
-# -- the JSON Schema of the file, for editors --------------------------------------------------------------------------
-
-_TEXT = {"type": ["string", "number", "boolean", "null"]}
-_FLAG = {"enum": [True, False, "true", "false", "yes", "no", "on", "off", None]}
-
-
-def shares_schema() -> dict[str, Json]:
-    """Return the JSON Schema of the content of a configuration, in the draft that editors know."""
-    return {
-        "$schema": "http://json-schema.org/draft-07/schema#",
-        "title": "shares.yaml, the configuration of a sharing server",
-        "$comment": "generated from the keys of the file, do not edit",
-        **_mapping(TOP_KEYS),
-    }
-
-
-def _mapping(keys: Keys) -> dict[str, Json]:
-    found = {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {name: {"description": key.meaning, **_value(key)} for name, key in keys.items()},
-    }
-    required = [name for name, key in keys.items() if key.is_required]
-    return found | {"required": required} if required else found
-
-
-def _value(key: ShareKey) -> dict[str, Json]:
-    match key.kind:
-        case "text":
-            return _TEXT
-        case "flag":
-            return _FLAG
-        case "number":
-            least, most = key.limits or (0, 2**53)
-            return {"type": ["integer", "null"], "minimum": least, "maximum": most}
-        case "proxy":
-            return {"enum": [True, False, *map(str, Proxy), None]}
-        case "texts":
-            return {"type": ["string", "array", "null"], "items": {"type": "string"}}
-        case "modes":
-            item = {"enum": [*map(str, AccessMode)]}
-            return {"anyOf": [{"enum": [*map(str, AccessMode), None]}, {"type": "array", "items": item}]}
-        case "options":
-            return {"type": ["object", "null"], "additionalProperties": _TEXT}
-        case "mapping":
-            return {"anyOf": [{"type": "null"}, _mapping(key.of)]}
-        case "list":
-            return {"type": ["array", "null"], "items": _mapping(key.of)}
-        case other:
-            assert_never(other)

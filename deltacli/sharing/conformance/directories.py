@@ -457,7 +457,7 @@ def _compare_rows(table: SharedTableTest, store: ReadStorage, files: Sequence[tu
 
 def _rows(files: Iterable[bytes]) -> Counter[str] | None:
     """Return how often each row occurs in Parquet files; None where there are too many, or one cannot be read."""
-    from deltacli.arrow.batches import ParquetReader
+    from deltacli.arrow.parquet import ParquetReader
 
     found: Counter[str] = Counter()
     try:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.core.errors import parameter, sql_name
+from deltacli.core.errors import format_sql_name, parameter
 from deltacli.core.units import plural
 from deltacli.rules.framework.base import Level, Rule, Severity
 from deltacli.sharing.client.faults import UrlRefused
@@ -334,7 +334,10 @@ def _partition_probes(whole: Lines) -> Iterator[Probe]:
         either: dict[str, object] = {"op": "or", "children": [equal, _json("isNull", name, value_type)]}
         yield Probe(f"{name} = {value} or null", _as_json_hint(either), [*matching, *nulls])
         literal = f"'{value}'".replace("\\", "\\\\") if value_type in ("string", "date") else str(value)
-        for words, needed in ((f"{sql_name(name)} = {literal}", matching), (f"{sql_name(name)} <> {literal}", rest)):
+        for words, needed in (
+            (f"{format_sql_name(name)} = {literal}", matching),
+            (f"{format_sql_name(name)} <> {literal}", rest),
+        ):
             yield Probe(words, {"predicateHints": [words]}, needed)
 
 
@@ -391,7 +394,7 @@ def _number_probes(name: str, value_type: str, bounds: Sequence[_Bounds]) -> Ite
     needed = [one.file for one in bounds if (one.low, one.high) != (inside, inside)]
     negated = _not(_json("equal", name, value_type, inside))
     yield Probe(f"not {name} = {inside}", _as_json_hint(negated), needed, is_certain=False)
-    sql = f"{sql_name(name)} > {value}"
+    sql = f"{format_sql_name(name)} > {value}"
     yield Probe(sql, {"predicateHints": [sql]}, [one.file for one in bounds if one.high > value], is_certain=False)
 
 
@@ -616,7 +619,7 @@ def _check_rows(test: FileTest, wire: Wire) -> None:
 
 def _outside_bounds(data: bytes, file: FileLine) -> Iterator[tuple[str, str]]:
     """Yield each column of whole numbers with bounds, and how its values break them. Reads a few rows at a time."""
-    from deltacli.arrow.batches import ParquetReader
+    from deltacli.arrow.parquet import ParquetReader
 
     reader, stats = ParquetReader(pa.BufferReader(data)), file.stats or {}
     lows, highs = (object_of(stats.get(kind)) for kind in ("minValues", "maxValues"))

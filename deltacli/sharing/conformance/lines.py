@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from deltacli.core.hosts import is_loopback
 from deltacli.core.lock_free_property import cached_property
-from deltacli.core.machine import is_loopback
+from deltacli.core.texts import summarize_names
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import some_of
 from deltacli.rules.framework.base import Level, Rule
 from deltacli.rules.log.commit_lines import faults_of
 from deltacli.sharing.conformance.wire import CAPABILITIES, Rules, Suite, WireAnswer
@@ -301,7 +301,7 @@ def _take_end(suite: Suite, answer: WireAnswer, lines: list[Line], *, expects_en
 
 def names_of(files: Sequence[FileLine]) -> str:
     """Return a few ids for a finding."""
-    return some_of([file.id[:40] for file in files], 3)
+    return summarize_names([file.id[:40] for file in files], 3)
 
 
 # -- the content of lines ----------------------------------------------------------------------------------------------

@@ -20,7 +20,15 @@ from deltacli.sharing.conformance.wire import (
     WireAnswer,
     WireRequest,
 )
-from deltacli.sharing.protocol.directories import read_share_metadata
+from deltacli.sharing.protocol.directories import (
+    LONGEST_COMMENT,
+    LONGEST_DISPLAY_NAME,
+    LONGEST_PROPERTY,
+    LONGEST_PROPERTY_NAME,
+    MOST_PROPERTIES,
+    read_share_metadata,
+)
+from deltacli.sharing.protocol.names import LONGEST_NAME
 
 ANSWERS_AREA = Rules("Answers", Level.API)
 
@@ -153,9 +161,9 @@ ITEM_ELSEWHERE = LISTS_AREA.row("""error share.list-item-elsewhere | The items o
     and that schema. | List Schemas in a Share; List Tables in a Schema; List all Tables in a Share | clients build
     addresses that lead to another table, or nowhere | list what belongs to the requested share and schema only | a
     table of the schema b in the list of the schema a""")
-NAME = LISTS_AREA.row("""warning share.name-invalid | Names have at most 255 characters, no blank, slash or control
-    character, and a dot only in names of shares. | Names | some clients cannot address the table | share it under
-    another name | a table named `my table`""")
+NAME = LISTS_AREA.row(f"""warning share.name-invalid | Names have at most {LONGEST_NAME} characters, no blank, slash or
+    control character, and a dot only in names of shares. | Names | some clients cannot address the table | share it
+    under another name | a table named `my table`""")
 REPEATED_ID = LISTS_AREA.row("""error share.id-repeated | The ids of shares are unique on the server, those of tables
     within their share. | List Shares; List Tables in a Schema (id) | clients that cache by id mix up tables | give each
     share and each table an id of its own | two tables with one id""")
@@ -195,13 +203,13 @@ SHARE_FORM = LISTS_AREA.row("""error share.share-metadata-form | displayName and
     properties a map of strings; the list and the share itself have the same. | List Shares; Get Share (displayName,
     comment, properties) | clients refuse the list, or show another name | send strings, or leave them out |
     "properties": {"team": 7}""")
-SHARE_LIMITS = LISTS_AREA.row("""warning share.share-metadata-limits | displayName has at most 255 characters, comment
-    65,536; there are at most 50 properties, with 255 characters in a key and 1,000 in a value. | List Shares
+SHARE_LIMITS = LISTS_AREA.row(f"""warning share.share-metadata-limits | displayName has at most
+    {LONGEST_DISPLAY_NAME} characters, comment {LONGEST_COMMENT:,}; there are at most {MOST_PROPERTIES} properties, with
+    {LONGEST_PROPERTY_NAME} characters in a key and {LONGEST_PROPERTY:,} in a value. | List Shares
     (displayName, comment, properties) | clients cut them | shorten them | a displayName of 300 characters""")
 
 _MOST_PAGES = 50
 _WHOLE = 500
-_LONGEST_NAME = 255
 
 Item = dict[str, Json]
 
@@ -301,7 +309,7 @@ def check_names(suite: Suite, answer: WireAnswer, listed: Listed) -> None:
     names = [("share", str(item["name"])) for item in listed.shares]
     names += [("schema", name) for _, name in listed.schemas] + [("table", one.name) for one in listed.tables]
     for kind, name in names:
-        bad = len(name) > _LONGEST_NAME or any(char in " /" or ord(char) < 0x20 or ord(char) == 0x7F for char in name)
+        bad = len(name) > LONGEST_NAME or any(char in " /" or ord(char) < 0x20 or ord(char) == 0x7F for char in name)
         is_valid, message = not bad and (kind == "share" or "." not in name), f"the name of the {kind} {name[:80]!r}"
         suite.require(NAME, is_valid, answer, f"{message} is one that clients cannot address", seen=name[:80])
 

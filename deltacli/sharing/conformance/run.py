@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from deltacli.core.errors import StorageFailed, Unreadable, UsageError, command, parameter
-from deltacli.core.machine import Clock, stop_if_exhausted
+from deltacli.core.machine import Clock
+from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.progress import SILENT, Progress
 from deltacli.operations.validate.findings import CHECK_CRASHED, COULD_NOT_BE_READ
 from deltacli.rules.framework.base import Area, Finding, Level, Rule
@@ -288,7 +289,7 @@ class ConformanceRun:
         except TooLargeError as fault:
             suite.skip(str(fault), *rules)
         except Exception as fault:  # noqa: BLE001  (reported: a failing check must not affect the others)
-            stop_if_exhausted(fault)
+            raise_if_out_of_memory(fault)
             message = f"a check failed with {type(fault).__name__}: {fault}"
             suite.require(CHECK_CRASHED, False, nowhere, message)
             suite.skip(message, *rules)

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from deltacli.core.errors import UsageError
+from deltacli.core.texts import is_utf8_encodable
 from deltacli.core.typing import Json
-from deltacli.core.units import has_bytes
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment
 from deltacli.delta.predicate import literals
 from deltacli.delta.predicate.columns import Column, PredicateColumns
@@ -391,7 +391,7 @@ def _boolean(column: Column, value_type: str, order: literals.Order, literal: _O
 
 
 def _text(column: Column, value_type: str, order: literals.Order, literal: _Operand) -> Condition:
-    if value_type != "string" or not isinstance(literal.value, str) or not has_bytes(literal.value):
+    if value_type != "string" or not isinstance(literal.value, str) or not is_utf8_encodable(literal.value):
         raise _Unusable("a string is next to another type, or not text")
     return Compare(column, order, literals.BytesLimit(literal.value, is_text=True))
 

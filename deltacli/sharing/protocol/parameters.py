@@ -33,12 +33,13 @@ from urllib.parse import unquote_to_bytes
 import orjson
 
 from deltacli.core.errors import DeltacliError, FileMissing, NotATable, PathExternal, StorageFailed, VersionAbsent
+from deltacli.core.times import format_timestamp, to_epoch_ms
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import epoch_ms, format_timestamp
 from deltacli.delta.encoding.ndjson import is_nested_deeply
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.feature_use import OF_THE_LOG, used_features
 from deltacli.delta.protocol.features import FEATURES, stable_name
+from deltacli.sharing.protocol.names import LONGEST_NAME
 
 
 class ErrorCode(StrEnum):
@@ -124,7 +125,7 @@ def of_fault(fault: DeltacliError, table: str) -> WireError:
 # -- names and parameters of requests, from URLs and from JSON bodies --------------------------------------------------
 
 MOST_RESULTS = 500
-_LONGEST_NAME = 255
+_LONGEST_KEY = 255
 _REFUSED = re.compile(r"[\x00-\x1f\x7f-\x9f/\\]")
 _INT32, _INT64 = 2**31 - 1, 2**63 - 1
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:?\d\d)")
@@ -136,7 +137,7 @@ def split_path(raw_path: bytes, prefix: str) -> list[str] | None:
     Slashes behind the prefix count as one, as on the reference server: profiles may end their endpoint with one.
 
     Raises WireError for segments that no name can have: empty ones, `.` and `..`, control characters, an encoded slash,
-    bytes that are not UTF-8, more than 255 characters.
+    bytes that are not UTF-8.
     """
     path = raw_path.split(b"?", 1)[0]
     start = prefix.rstrip("/").encode()
@@ -158,8 +159,8 @@ def _decoded(segment: bytes) -> str:
 
 def require_short_name(name: str) -> str:
     """Return a name that is not longer than names can be. Raises WireError."""
-    if len(name) > _LONGEST_NAME:
-        raise invalid_parameter(f"a name has more than {_LONGEST_NAME} characters")
+    if len(name) > LONGEST_NAME:
+        raise invalid_parameter(f"a name has more than {LONGEST_NAME} characters")
     return name
 
 
@@ -300,8 +301,8 @@ def parse_idempotency_key(body: bytes, most_levels: int) -> str | None:
     key = fields.get("idempotencyKey", fields.get("idempotency_key"))
     if key is None:
         return None
-    if not isinstance(key, str) or not 0 < len(key) <= _LONGEST_NAME or not key.isprintable():
-        raise invalid_parameter(f"idempotencyKey is not a string of 1 to {_LONGEST_NAME} printable characters")
+    if not isinstance(key, str) or not 0 < len(key) <= _LONGEST_KEY or not key.isprintable():
+        raise invalid_parameter(f"idempotencyKey is not a string of 1 to {_LONGEST_KEY} printable characters")
     return key
 
 
@@ -326,7 +327,7 @@ def parse_timestamp(text: str, name: str) -> int:
         raise invalid_parameter(f"{name} is not a timestamp (expected: 2022-01-01T00:00:00Z)")
     try:
         moment = datetime.fromisoformat(text.upper())
-        return epoch_ms(moment, begins=name == "startingTimestamp")
+        return to_epoch_ms(moment, begins=name == "startingTimestamp")
     except (ValueError, OverflowError):
         raise invalid_parameter(f"{name} is not a timestamp (expected: 2022-01-01T00:00:00Z)") from None
 

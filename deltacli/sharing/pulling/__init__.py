@@ -1,1 +1,4 @@
-"""Pulling: verified local copies of shared tables that later pulls continue."""
+"""Pulling: verified local copies of shared tables that later pulls continue.
+
+Start with `pull.py`: the difference between the versions first, then all data, then one commit.
+"""

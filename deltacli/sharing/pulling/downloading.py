@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from deltacli.arrow.batches import ParquetReader
+from deltacli.arrow.parquet import ParquetReader
 from deltacli.core.errors import DataUnreadable, DeltacliError
 from deltacli.core.typing import Json, JsonObject
 from deltacli.delta.footers.parse import FooterReader

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from uuid import uuid4
 
 from deltacli.core.errors import DeltacliError
+from deltacli.core.texts import summarize_names
 from deltacli.core.typing import Json
-from deltacli.core.units import some_of
 from deltacli.delta.data_files import unique_id
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import LOG_DIRECTORY
@@ -463,7 +463,7 @@ def read_target(handle: TableHandle, directory: str, now: Snapshot | None = None
             raise
     others = sorted(found - {WORKSPACE, LOG_DIRECTORY})
     if others and unfinished is None:
-        some = some_of(others, _NAMED)
+        some = summarize_names(others, _NAMED)
         raise PullRefused(
             f"{directory} is not empty, and no pull has written to it",
             facts={"found": some, "expected": "a table that was pulled, an empty directory, or none"},

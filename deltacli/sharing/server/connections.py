@@ -31,10 +31,11 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from deltacli.core.machine import raise_open_files
-from deltacli.core.units import format_size, format_timestamp
+from deltacli.core.open_files import raise_open_file_limit
+from deltacli.core.times import format_timestamp
+from deltacli.core.units import format_size
 from deltacli.sharing.configuration.recipients import TokenState
-from deltacli.sharing.configuration.shares_yaml import Limits, Settings
+from deltacli.sharing.configuration.settings import Limits, Settings
 from deltacli.sharing.protocol.parameters import ErrorCode, WireError, malformed
 
 # -- what operators measure --------------------------------------------------------------------------------------------
@@ -242,7 +243,7 @@ class Connections:
         self._settings = settings
         self._metrics = metrics
         self.clock = clock
-        self._descriptors = raise_open_files(_MOST_DESCRIPTORS)
+        self._descriptors = raise_open_file_limit(_MOST_DESCRIPTORS)
         self._open: dict[Counted, str | None] = {}
         self._of_address: dict[str, dict[Counted, None]] = {}
         self._waiting: dict[Counted, None] = {}

@@ -26,10 +26,10 @@ from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any, Protocol
 
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import format_timestamp
 from deltacli.sharing.configuration.secrets import MODE
-from deltacli.sharing.configuration.shares_yaml import Audit
+from deltacli.sharing.configuration.settings import Audit
 from deltacli.sharing.model import Catalog, SharedTable
 from deltacli.sharing.protocol.parameters import invalid_parameter
 from deltacli.sharing.signing.choose import SignedUrls

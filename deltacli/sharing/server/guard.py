@@ -36,7 +36,8 @@ from deltacli.sharing.configuration.recipients import (
     read_recipients,
 )
 from deltacli.sharing.configuration.secrets import digest_token
-from deltacli.sharing.configuration.shares_yaml import Configuration, Limits, read_configuration, remember_secrets_of
+from deltacli.sharing.configuration.settings import Configuration, Limits
+from deltacli.sharing.configuration.shares_yaml import read_configuration, remember_secrets_of
 from deltacli.sharing.model import Catalog, Grant
 from deltacli.sharing.protocol.parameters import WireError
 from deltacli.sharing.server import connections

@@ -29,7 +29,7 @@ from starlette.concurrency import run_in_threadpool
 
 from deltacli.core.errors import DeltacliError, StorageFailed
 from deltacli.sharing.configuration.secrets import locked, write_private
-from deltacli.sharing.configuration.shares_yaml import AsyncQueries
+from deltacli.sharing.configuration.settings import AsyncQueries
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol import parameters as wire
 from deltacli.sharing.protocol.lines import json_line

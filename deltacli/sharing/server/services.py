@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from deltacli.core.errors import UsageError
 from deltacli.core.machine import Clock, system_clock
 from deltacli.core.typing import JsonObject
+from deltacli.sharing.configuration.settings import Configuration, Limits, Settings
 from deltacli.sharing.configuration.share_check import refusals_to_start
-from deltacli.sharing.configuration.shares_yaml import Configuration, Limits, Settings, read_configuration
+from deltacli.sharing.configuration.shares_yaml import read_configuration
 from deltacli.sharing.model import Catalog
 from deltacli.sharing.server.application import Application, Lists
 from deltacli.sharing.server.connections import CONTENT_TYPE, Connections, Metrics

@@ -30,7 +30,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from deltacli.core import errors, tempfiles
 from deltacli.delta.log.file_actions import action_schemas
-from deltacli.sharing.configuration.shares_yaml import Limits, Settings, Tls
+from deltacli.sharing.configuration.settings import Limits, Settings, Tls
 from deltacli.sharing.server.exchange import NAME, log_to_stderr
 
 if TYPE_CHECKING:
@@ -74,12 +74,12 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def _not_bound(host: str, port: int, fault: OSError) -> errors.StorageFailed | errors.UsageError:
-    any_port = errors.adding(errors.parameter("share serve.port", 0), also=" for any free port")
+    any_port = errors.suggest_parameters(errors.parameter("share serve.port", 0), also=" for any free port")
     match fault.errno:
         case errno.EADDRINUSE:
             return errors.UsageError(f"port {port} of {host} is in use", code="share.port-in-use", hint=any_port)
         case errno.EACCES:
-            hint = errors.adding(errors.parameter("share serve.port", 8080))
+            hint = errors.suggest_parameters(errors.parameter("share serve.port", 8080))
             return errors.UsageError(
                 f"port {port} of {host} needs more privileges", code="share.port-denied", hint=hint
             )
@@ -91,7 +91,7 @@ def _not_bound(host: str, port: int, fault: OSError) -> errors.StorageFailed | e
 
 
 def _no_host(host: str) -> errors.UsageError:
-    hint = errors.adding(errors.parameter("share serve.host", "127.0.0.1"))
+    hint = errors.suggest_parameters(errors.parameter("share serve.host", "127.0.0.1"))
     return errors.UsageError(f"{host} is not an address of this machine", code="share.host", hint=hint)
 
 
@@ -214,7 +214,7 @@ def read_certificate(tls: Tls | None) -> Certificate | None:
         raise errors.UsageError(
             "ssl.certificatePasswordFile cannot be read",
             code="share.certificate",
-            hint=f"ls -l {errors.quoted(str(tls.password_file))}",
+            hint=f"ls -l {errors.quote_word(str(tls.password_file))}",
         ) from fault
     try:
         found = Certificate(tls.certificate_file.read_bytes(), tls.key_file.read_bytes(), password)
@@ -305,7 +305,7 @@ def serve_by_workers(following: Callable[[], MakeService], sockets: Sockets, wor
 
 
 def _begin(chosen: errors.Spelling, make: MakeService, sockets: Sockets, log: LogChoice) -> None:
-    with errors.spelled(chosen):
+    with errors.use_spelling(chosen):
         _work(make, sockets, log)
 
 
@@ -358,7 +358,9 @@ class _Workers:
 
     def _start_worker(self, make: MakeService) -> SpawnProcess:
         """Start a process. The command line does not interrupt it: nobody would wait for the end of the process."""
-        process = get_context("spawn").Process(target=_begin, args=(errors.spelling(), make, self.sockets, self.log))
+        process = get_context("spawn").Process(
+            target=_begin, args=(errors.get_spelling(), make, self.sockets, self.log)
+        )
         process.start()
         self.running.append(process)
         self.began[process.sentinel] = self.clock()

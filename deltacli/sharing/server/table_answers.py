@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from deltacli.core.typing import Json
 from deltacli.operations.read.changes import Break
-from deltacli.sharing.configuration.shares_yaml import Settings
+from deltacli.sharing.configuration.settings import Settings
 from deltacli.sharing.hints.file_selection import Hints, select_files
 from deltacli.sharing.model import SharedTable
 from deltacli.sharing.protocol import parameters as wire

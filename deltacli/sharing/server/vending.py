@@ -21,7 +21,7 @@ from deltacli.core.errors import DeltacliError
 from deltacli.core.typing import Json
 from deltacli.delta.log.segment import LogFile
 from deltacli.sharing.configuration.directory_access import roots_of, uri_of
-from deltacli.sharing.configuration.shares_yaml import Settings
+from deltacli.sharing.configuration.settings import Settings
 from deltacli.sharing.model import URL_ONLY, AccessMode, SharedTable
 from deltacli.sharing.protocol.parameters import ErrorCode, WireError, invalid_parameter, unsupported
 from deltacli.sharing.server.connections import Metrics, too_many

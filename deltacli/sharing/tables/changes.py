@@ -21,9 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.errors import CommitCorrupt, LogIncomplete, VersionAbsent
-from deltacli.core.units import format_timestamp
+from deltacli.core.times import format_timestamp
 from deltacli.delta.log import state
-from deltacli.delta.log.actions import Action, schema_of_action
+from deltacli.delta.log.action_schemas import schema_of_action
+from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import whole_actions
 from deltacli.delta.log.operation_metrics import is_merge_without_changes
 from deltacli.delta.log.segment import LogFile

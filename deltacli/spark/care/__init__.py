@@ -1,1 +1,4 @@
-"""Facts of many tables as frames, and the care of a table from a job."""
+"""Facts of many tables as Spark frames, and the care of a table from a job.
+
+Start with `fact_rows.py`, which declares every frame with its columns.
+"""

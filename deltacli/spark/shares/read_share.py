@@ -22,8 +22,8 @@ import pyarrow as pa
 from deltacli.core.errors import FileMissing, UsageError
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.machine import Clock
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import RecordBatch, SparkSchema
-from deltacli.core.units import format_timestamp
 from deltacli.delta.data_files import vector_file
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.schema.to_arrow import read_columns

@@ -103,7 +103,7 @@ def read_address(uri: str) -> Address:
         # In an https URL the container follows the host; in the other schemes it precedes it.
         first, _, below = root.partition("/")
         error = UsageError(f"{uri} names the account in place of the container", code="usage.table")
-        raise error.meaning(uri, f"{scheme}://{first}@{container}/{below}".rstrip("/") if first else None)
+        raise error.suggest_as_fact(uri, f"{scheme}://{first}@{container}/{below}".rstrip("/") if first else None)
     if not _CONTAINER.fullmatch(container) and not is_of_fabric(host):
         raise UsageError(
             f"invalid name of a container: {container!r}" if container else f"{uri} does not name a container",
@@ -407,7 +407,7 @@ class AzureCredentials:
             renewal = _renewal(str(said), attempts, self._options)
             error = CredentialsMissing(
                 "the credentials of Azure have expired" if renewal else "no usable credentials of Azure",
-                said_first=f"{self._place} cannot be read: ",
+                preamble=f"{self._place} cannot be read: ",
                 facts={"library says": str(said).splitlines()[0][:300], **azure_sources(self._options, attempts)},
                 hint=renewal or how_to_log_in_to_azure(),
             )

@@ -1,1 +1,4 @@
-"""Google Cloud Storage, by its JSON API."""
+"""Google Cloud Storage, by its JSON API.
+
+The module `store.py` has the calls that `deltacli.storage.objects` builds the storage interface on.
+"""

@@ -178,7 +178,7 @@ def missing_credentials(fault: BaseException, place: str) -> CredentialsMissing:
     has_expired = any(word in str(said).lower() for word in _EXPIRED)
     error = CredentialsMissing(
         "the credentials of Google Cloud have expired" if has_expired else "no usable credentials of Google Cloud",
-        said_first=f"{place} cannot be read: ",
+        preamble=f"{place} cannot be read: ",
         facts={"library says": text, **chain_of(_metadata_state())},
         hint="gcloud auth application-default login" if has_expired else _how_to_log_in(),
     )

@@ -1,1 +1,6 @@
-"""What stores of objects have in common: HTTP, faults, walks, and the port on top of the calls of one store."""
+"""What object stores have in common: HTTP, errors, listings, and the storage interface on top of a few calls.
+
+Start with `calls.py`, the calls that a cloud has to implement, and `store.py`, which builds the
+interface on them. A creation is sent once and only once: its answer may be lost, and then the
+object is read back.
+"""

@@ -671,9 +671,7 @@ def refused(failed: str, facts: Mapping[str, str], identity: str, expired: str, 
     command shows `who` they are of.
     """
     why = "the credentials have expired" if expired else "access is denied"
-    return PermissionRefused(
-        why, said_first=f"{failed}: ", facts={**facts, "credentials": identity}, hint=expired or who
-    )
+    return PermissionRefused(why, preamble=f"{failed}: ", facts={**facts, "credentials": identity}, hint=expired or who)
 
 
 def _judge(fault: HttpFault, place: str, what: str, dialect: Dialect, endpoint: str, identity: str) -> StorageFailed:
@@ -694,7 +692,7 @@ def _judge(fault: HttpFault, place: str, what: str, dialect: Dialect, endpoint: 
     if fault.fate is Fate.UNEXPECTED:
         return StorageFailed(
             f"the answer is not a valid answer of {dialect.store}",
-            said_first=f"{failed}: ",
+            preamble=f"{failed}: ",
             code="storage.unexpected-answer",
             facts={"seen": fault.said, "expected": f"{dialect.store} instead of a proxy or login page", **facts},
             hint=f"{dialect.check_endpoint}, or {parameter('storage_options.endpoint_url', 'URL')}",
@@ -702,7 +700,7 @@ def _judge(fault: HttpFault, place: str, what: str, dialect: Dialect, endpoint: 
     if fault.reason in ("unreachable", "invalid-request"):
         return StorageFailed(
             "the endpoint is unreachable",
-            said_first=f"{failed}: ",
+            preamble=f"{failed}: ",
             code="storage.unreachable",
             facts=facts,
             hint=f"{dialect.check_endpoint}, or {parameter('storage_options.endpoint_url', 'URL')}",

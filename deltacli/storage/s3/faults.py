@@ -181,7 +181,7 @@ def _judge(
     if isinstance(fault, _NO_CREDENTIALS):
         return CredentialsMissing(
             "the AWS credentials have expired" if expired else "no usable AWS credentials",
-            said_first=f"{failed}: ",
+            preamble=f"{failed}: ",
             facts={"store says": str(said), **s3_sources(options)},
             hint=expired or how_to_log_in_to_aws(),
         )
@@ -203,7 +203,7 @@ def _judge(
         name = region or "REGION"
         return StorageFailed(
             f"the bucket {bucket} is in another region",
-            said_first=f"{failed}: ",
+            preamble=f"{failed}: ",
             code="storage.region",
             facts={**facts, **({"region of the bucket": region} if region else {})},
             hint=f"add {parameter('storage_options.region', name)}"
@@ -212,7 +212,7 @@ def _judge(
     if isinstance(fault, (*_NEVER_SENT, boto.SSLError)):
         return StorageFailed(
             "the endpoint is unreachable",
-            said_first=f"{failed}: ",
+            preamble=f"{failed}: ",
             code="storage.unreachable",
             facts=facts,
             hint=f"check AWS_ENDPOINT_URL and AWS_REGION, or {parameter('storage_options.endpoint_url', 'URL')}"
@@ -243,7 +243,7 @@ def _unexpected(failed: str, seen: str, where: Mapping[str, str]) -> StorageFail
     """Return the error for an answer that S3 does not give."""
     return StorageFailed(
         "the answer is not a valid answer of S3",
-        said_first=f"{failed}: ",
+        preamble=f"{failed}: ",
         code="storage.unexpected-answer",
         facts={"seen": seen, "expected": "S3 instead of a proxy or login page"}
         | {name: text for name, text in where.items() if name == "endpoint"},

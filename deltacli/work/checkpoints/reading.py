@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import BUFFER_BYTES, ParquetReader, read_footer_bytes
+from deltacli.arrow.parquet import BUFFER_BYTES, ParquetReader, read_footer_bytes
 from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, command
-from deltacli.core.machine import stop_if_exhausted
+from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.typing import ArrowArray, BinaryFile, RecordBatch
 from deltacli.delta.checkpoint.content import SMALL_ACTIONS, CheckpointColumns, RowGroup
 from deltacli.delta.data_files import no_vector_ids, unique_id_column, without_empty, without_empty_vectors
@@ -255,7 +255,7 @@ def checkpoint_faults(path: str) -> Iterator[None]:
         rule = "sidecar.missing" if SIDECAR_DIRECTORY in path else "checkpoint.unreadable"
         raise CheckpointUnreadable(f"{path} does not exist", code=rule, facts={"file": path}) from fault
     except (pyarrow.ArrowException, OSError, KeyError, UnicodeDecodeError, OverflowError, MemoryError) as fault:
-        stop_if_exhausted(fault)
+        raise_if_out_of_memory(fault)
         reason = " ".join(str(fault).split())[:200]
         raise CheckpointUnreadable(
             f"{path} cannot be read as a checkpoint", facts={"file": path, "reason": reason}
@@ -318,15 +318,15 @@ class OpenParquet(NamedTuple):
         """
         if not self.is_near:
             return min(most, ROWS_A_BATCH)
-        leaves = self.file.leaves_of(columns)
+        leaves = self.file.find_leaves(columns)
         require_sound(self.file.metadata, group, leaves)
         return rows_a_batch(self.source, self.file.metadata, group, leaves, self.path, most)
 
     def measured_batches(self, group: int, columns: list[str], rows: int) -> Iterator[RecordBatch]:
         """Yield the named columns of a row group, which have been measured, `rows` rows at a time."""
         found, expected = 0, self.file.metadata.row_group(group).num_rows
-        leaves = self.file.leaves_of(columns)
-        int96_paths = self.file.int96_of(leaves)
+        leaves = self.file.find_leaves(columns)
+        int96_paths = self.file.find_int96_paths(leaves)
         # Spark 2 and, in its mode LEGACY, later ones write parsed statistics in the calendar of their data files.
         hybrid = hybrid_column(self.file.metadata.schema, leaves, self.file.metadata.metadata)
         for batch in self.file.read_leaves(rows, group, leaves):

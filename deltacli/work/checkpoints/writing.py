@@ -18,9 +18,10 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import ParquetReader
+from deltacli.arrow.parquet import ParquetReader
 from deltacli.core.errors import DeltacliError, FileMissing, StorageFailed, command
-from deltacli.core.machine import POLL_SECONDS, stop_if_exhausted
+from deltacli.core.garbage_collection import POLL_SECONDS
+from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.pools import TaskTracker
 from deltacli.core.typing import ArrowArray, BinaryFile, JsonObject
 from deltacli.delta.checkpoint.content import (
@@ -306,7 +307,7 @@ def _read_back(source: Any) -> Iterator[None]:
     try:
         yield
     except (pyarrow.ArrowException, OSError) as fault:
-        stop_if_exhausted(fault)
+        raise_if_out_of_memory(fault)
         name = source if isinstance(source, str) else "the file"
         raise StorageFailed(f"{name} cannot be read back: {' '.join(str(fault).split())[:200]}") from fault
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt
-from deltacli.core.machine import stop_if_exhausted
+from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.checkpoint.content import SMALL_ACTIONS
@@ -298,7 +298,7 @@ def _apart(take: Callable[[Rows], None]) -> Callable[[Rows], None]:
         try:
             take(rows)
         except Exception as fault:
-            stop_if_exhausted(fault)
+            raise_if_out_of_memory(fault)
             raise JudgingFailedError(f"{type(fault).__name__}: {fault}") from fault
 
     return taken

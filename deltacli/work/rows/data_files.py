@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from deltacli.arrow.batches import BUFFER_BYTES, ParquetReader
+from deltacli.arrow.parquet import BUFFER_BYTES, ParquetReader
 from deltacli.core.errors import DataUnreadable, FileMissing, Unreadable, command
-from deltacli.core.machine import stop_if_exhausted
+from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.typing import ArrowField, ArrowScalar, ArrowType, BinaryFile
 from deltacli.delta.data_files import fault_of, inline_bytes, unique_id, vector_file
 from deltacli.delta.encoding.roaring import PORTABLE, BitmapFaultError, DeletedRows, parse_bitmap
@@ -319,7 +319,7 @@ def data_faults(file: DataFile) -> Iterator[ReadingPhase]:
             hint=fault.hint or command("validate", level="storage"),
         ) from fault
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError) as fault:
-        stop_if_exhausted(fault)
+        raise_if_out_of_memory(fault)
         reason = " ".join(str(fault).split())[:200]
         level = "footers" if is_about_encryption(reason) else phase.level
         raise DataUnreadable(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import grouped
+from deltacli.arrow.batches import aggregate_rows
 from deltacli.core.errors import DeltacliError
 from deltacli.core.typing import ArrowArray, ArrowScalar, ArrowTable, ArrowType, RecordBatch
 from deltacli.delta.encoding.digests import codes, combined, plain_floats, prints_of
@@ -181,7 +181,7 @@ class CompareRows:
 def _grouped(rows: ArrowTable, others: Sequence[str], total: int) -> dict[str, ArrowArray]:
     """Return the number of rows, and the sums of 64 bits of each column, for each code from 0 on."""
     names = ["whole", *others]
-    sums = grouped(rows, ["code"], [("code", "count"), *((name, "sum") for name in names)])
+    sums = aggregate_rows(rows, ["code"], [("code", "count"), *((name, "sum") for name in names)])
     places = pc.index_in(pa.array(range(total), pa.int32()), value_set=_one(sums["code"]))
     found = {name: _filled(pc.take(_one(sums[f"{name}_sum"]), places), pa.uint64()) for name in names}
     return {**found, "count": _filled(pc.take(_one(sums["code_count"]), places), pa.int64())}
@@ -193,7 +193,7 @@ def _filled(values: ArrowArray, kind: ArrowType) -> ArrowArray:
 
 def _first_places(numbered: ArrowArray, total: int) -> ArrowArray:
     rows = pa.table({"code": numbered, "place": pa.array(range(len(numbered)), pa.int64())})
-    found = grouped(rows, ["code"], [("place", "min")])
+    found = aggregate_rows(rows, ["code"], [("place", "min")])
     places = pc.index_in(pa.array(range(total), pa.int32()), value_set=_one(found["code"]))
     return pc.take(_one(found["place_min"]), places)
 

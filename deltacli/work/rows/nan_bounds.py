@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from deltacli.arrow.batches import read_footer_bytes
+from deltacli.arrow.parquet import read_footer_bytes
 from deltacli.core.errors import DataUnreadable
-from deltacli.core.machine import stop_if_exhausted
+from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.delta.footers.chunk_bounds import BoundsBesideNan, find_numeric_bounds
 from deltacli.delta.footers.thrift import ThriftFaultError
 from deltacli.delta.log.state import TableConfiguration
@@ -95,7 +95,7 @@ def find_bounds_beside_nan(opened: OpenDataFile, leaves: Sequence[FloatLeaf]) ->
             if _has_nan(opened, row_group, number):
                 row_groups[names[number]] += 1
     except (ThriftFaultError, IndexError, pa.ArrowException, OSError) as error:
-        stop_if_exhausted(error)
+        raise_if_out_of_memory(error)
         raise DataUnreadable("the bounds of its row groups cannot be read", code="data.not-parquet") from error
     return [BoundsBesideNan(column, count) for column, count in row_groups.items()]
 

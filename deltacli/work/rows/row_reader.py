@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import ParquetReader, read_footer_bytes
+from deltacli.arrow.parquet import ParquetReader, read_footer_bytes
 from deltacli.core.errors import DataUnreadable, command
-from deltacli.core.machine import stop_if_exhausted
+from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.typing import ArrowArray, ArrowField
 from deltacli.delta.encoding.roaring import DeletedRows
 from deltacli.delta.schema.file_columns import FileColumn, absent, hybrid_column, hybrid_leaf, nulls_of, rebased
@@ -286,7 +286,7 @@ class _Columns:
                     break
                 yield batch
         except (pa.ArrowException, OSError) as fault:
-            stop_if_exhausted(fault)
+            raise_if_out_of_memory(fault)
             raise self._damaged(group, fault, parquet) from fault
         if count != rows:  # Arrow stops where the pages end, without an error
             names = ", ".join(self.schema.names[:5])
@@ -320,7 +320,7 @@ class _Columns:
                 for _ in parquet.read_leaves(ROWS_A_BATCH, group, leaves):
                     pass
             except (pa.ArrowException, OSError) as found:
-                stop_if_exhausted(found)
+                raise_if_out_of_memory(found)
                 at_fault, fault = name, found
                 break
         reason = " ".join(str(fault).split())[:200]

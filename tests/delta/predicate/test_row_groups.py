@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from deltacli.arrow.batches import read_footer_bytes
+from deltacli.arrow.parquet import read_footer_bytes
 from deltacli.delta.footers.thrift import LeafStatistics, read_statistics
 from deltacli.delta.predicate import parse_predicate
 from deltacli.delta.predicate.row_groups import PredicateLeaf, kept_row_groups

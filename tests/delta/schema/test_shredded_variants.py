@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltacli.arrow.batches import ParquetReader
+from deltacli.arrow.parquet import ParquetReader
 from deltacli.core.errors import DataUnreadable
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.types import PrimitiveType, StructField

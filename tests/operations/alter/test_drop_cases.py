@@ -12,7 +12,7 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.core.errors import DeltacliError
 from deltacli.core.machine import fixed_clock, system_clock
-from deltacli.core.units import DAY_MS, UNITS_MS
+from deltacli.core.times import DAY_MS, UNITS_MS
 from deltacli.storage import Storage, open_storage
 from tests.operations.alter.test_drop_feature import LEGACY, built, drop, errors, supported
 from tests.support.actions import add, commit_info, deletion_vector, protocol, remove

@@ -10,7 +10,7 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.core.errors import PartlyDone, Refused, UsageError
 from deltacli.core.machine import fixed_clock, system_clock
-from deltacli.core.units import DAY_MS
+from deltacli.core.times import DAY_MS
 from deltacli.operations.change.drop_feature import find_first_version_left
 from deltacli.operations.streams.checkpoints import Verdict
 from deltacli.storage import LocalStorage, open_storage

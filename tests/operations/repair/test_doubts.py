@@ -185,7 +185,7 @@ def test_what_was_done_is_not_denied_where_no_further_plan_can_be_made(
     plan = plan_repair(open_damaged(root), request(level="log"))
 
     def refuse(*_: object) -> None:
-        raise Refused("the copy has other files", said_first=NOTHING_CHANGED, code="recover.other-table")
+        raise Refused("the copy has other files", preamble=NOTHING_CHANGED, code="recover.other-table")
 
     monkeypatch.setattr(execute, "plan_repair", refuse)
     with pytest.raises(PartlyDone, match=r"^the copy has other files") as fault:

@@ -18,7 +18,7 @@ from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.core.errors import DeltacliError
 from deltacli.core.machine import fixed_clock
-from deltacli.core.units import DAY_MS
+from deltacli.core.times import DAY_MS
 from deltacli.delta.data_files import EMPTY_VECTOR_DIRECTORY, describe_empty_vector, unique_id, vector_file
 from deltacli.delta.log.segment import commit_name
 from deltacli.delta.paths.spelling import canonical

@@ -148,6 +148,24 @@ def restored_commit(root: Path) -> tuple[Branch, str]:
     return table, done.backup_uri
 
 
+def test_a_commit_that_expired_since_a_killed_repair_stays_away(tmp_path: Path) -> None:
+    """A killed repair has not noted the files of the log that it left."""
+    table, kept = restored_commit(tmp_path / "t")
+
+    def forget_the_end(content: dict[str, Any]) -> None:
+        for key in ("logFiles", "left", "past"):
+            content.pop(key, None)
+
+    edit_manifest(kept, forget_the_end)
+    opened(table).checkpoint(version=5)
+    for version in range(5):
+        (table.root / commit(version)).unlink()
+
+    put_back(opened(table), kept)
+
+    assert not (table.root / commit(3)).exists()
+
+
 @pytest.mark.parametrize("made", [repaired, restored_commit])
 @pytest.mark.parametrize(("newest", "said"), [(2, "rolled back"), (5, "another past"), (6, "was committed")])
 def test_what_belongs_to_another_past_is_not_put_back(

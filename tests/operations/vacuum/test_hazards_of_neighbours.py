@@ -11,7 +11,7 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.core.errors import Refused, UsageError
 from deltacli.core.machine import fixed_clock
-from deltacli.core.units import format_timestamp
+from deltacli.core.times import format_timestamp
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.explain import explain_file
 from deltacli.operations.vacuum.plan import Mode, VacuumRequest

@@ -8,7 +8,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.core.machine import fixed_clock
-from deltacli.core.units import DAY_MS
+from deltacli.core.times import DAY_MS
 from deltacli.delta.data_files import vector_file
 from tests.rules.table_builder import NOW_MS
 from tests.support.actions import Action, add, commit_info, deletion_vector, metadata, protocol, remove

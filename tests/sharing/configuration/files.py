@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import dedent
 
-from deltacli.sharing.configuration.shares_yaml import Configuration, read_configuration
+from deltacli.sharing.configuration.settings import Configuration
+from deltacli.sharing.configuration.shares_yaml import read_configuration
 
 REFERENCE = """\
 # The format version of this config file

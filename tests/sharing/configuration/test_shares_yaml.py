@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltacli.core.errors import UsageError
-from deltacli.sharing.configuration.shares_yaml import Audit, Limits, Tls, read_configuration
+from deltacli.sharing.configuration.settings import Audit, Limits, Tls
+from deltacli.sharing.configuration.shares_yaml import read_configuration
 from deltacli.storage import LocalStorage
 from tests.sharing.configuration.files import REFERENCE, read_text, remarks, write_shares
 
@@ -386,7 +387,7 @@ def test_hostile_texts_are_refused(text: str, tmp_path: Path) -> None:
 
 
 def test_aliases_do_not_multiply_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deltacli.sharing.configuration.shares_yaml.MOST_TABLES", 1_000)
+    monkeypatch.setattr("deltacli.sharing.configuration.shared_tables.MOST_TABLES", 1_000)
     tables = "\n".join(f"- {{name: t{number}, location: /x}}" for number in range(20))
     schemas = "\n".join(f"- {{name: c{number}, tables: *t}}" for number in range(20))
     shares = "\n".join(f"- {{name: s{number}, schemas: *c}}" for number in range(20))

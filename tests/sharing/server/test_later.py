@@ -13,7 +13,7 @@ import pytest
 
 from deltacli.sharing.configuration.recipients import Recipient, Recipients, TokenRecord
 from deltacli.sharing.configuration.secrets import digest_token
-from deltacli.sharing.configuration.shares_yaml import AsyncQueries
+from deltacli.sharing.configuration.settings import AsyncQueries
 from deltacli.sharing.model import Grant, SharedTable
 from deltacli.sharing.server.guard import ServingState
 from deltacli.sharing.tables.snapshots import SharedSnapshot

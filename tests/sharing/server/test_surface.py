@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.sharing.configuration.shares_yaml import AsyncQueries
+from deltacli.sharing.configuration.settings import AsyncQueries
 from tests.sharing.served import DELTA, Served, shared
 from tests.support.actions import add, deletion_vector, metadata, protocol
 from tests.support.builder import TableBuilder

@@ -16,8 +16,10 @@ from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.documents import SCHEMA_VERSION, envelope
 from deltacli.core.errors import EXIT_FINDINGS, command
+from deltacli.core.ranges import name_ranges
+from deltacli.core.times import format_age
 from deltacli.core.typing import Json
-from deltacli.core.units import format_age, format_size, named_ranges, plural
+from deltacli.core.units import format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -123,7 +125,7 @@ def _question(plan: PublishPlan, name: str) -> str:
     due = len(plan.items) - len(forgotten)
     parts = [f"publish {plural(due, 'commit')}"] if due else []
     if forgotten:
-        parts.append(f"propose {named_ranges('version', forgotten)} to the catalog again, which has forgotten it")
+        parts.append(f"propose {name_ranges('version', forgotten)} to the catalog again, which has forgotten it")
     return f"{' and '.join(parts)} of {name}"
 
 

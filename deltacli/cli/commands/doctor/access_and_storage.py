@@ -18,7 +18,7 @@ from deltacli.core.errors import (
     Refused,
     command,
     fill_hint,
-    quoted_table,
+    quote_table,
 )
 from deltacli.core.request_fields import Option
 from deltacli.storage.base import StoreWithGrant, no_atomic_create
@@ -68,7 +68,7 @@ def doctor_access(
     if not (yes or is_managed) and any(permit.state == "unknown" for permit in report.permits.values()):
         run.say_next(repeat_command_with(invocation.arguments, "--yes"))
     elif not (report.has_failed or is_managed):
-        run.say_next(f"deltacli doctor storage {quoted_table(table)}")
+        run.say_next(f"deltacli doctor storage {quote_table(table)}")
     elif report.findings:
         run.say_next(f"deltacli help {report.findings[0].code}")
     if report.has_failed:
@@ -115,7 +115,7 @@ def doctor_storage(run: Run, table: TableArgument, dry_run: DryRunOption = False
     if managed_store(opened) is not None:
         raise Refused(
             "doctor storage writes files into the directory of the table, and its catalog permits only commits",
-            said_first=NOTHING_CHANGED,
+            preamble=NOTHING_CHANGED,
             code="catalog.managed",
             hint=command("doctor access", table=table),
         )
@@ -135,7 +135,7 @@ def doctor_storage(run: Run, table: TableArgument, dry_run: DryRunOption = False
     _show(run, report)
     if report.has_failed:
         raise Exit(EXIT_FINDINGS)
-    run.say_next(f"deltacli doctor access {quoted_table(table)}")
+    run.say_next(f"deltacli doctor access {quote_table(table)}")
 
 
 def _with_table(findings: Sequence[StoreFinding], table: str) -> list[StoreFinding]:

@@ -11,7 +11,7 @@ from deltacli.cli.output.sections import Section, format_file_totals, make_refus
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.capabilities import Style
-from deltacli.core.errors import UsageError, quoted_table
+from deltacli.core.errors import UsageError, quote_table
 from deltacli.core.request_fields import Option
 from deltacli.core.units import plural
 
@@ -72,7 +72,7 @@ def clone(
         question=_question,
         planned=lambda plan, _: _result(plan),
         done=_result,
-        following=lambda _: f"deltacli read {quoted_table(dst)} --limit 10 --allow-external {quoted_table(src)}",
+        following=lambda _: f"deltacli read {quote_table(dst)} --limit 10 --allow-external {quote_table(src)}",
         notes=_notes,
         overrides={"clone.source-not-writable": "--unprotected"},
     )
@@ -91,7 +91,7 @@ def _notes(plan: ClonePlan) -> list[str]:
     notes = []
     if plan.note is None:
         notes.append(
-            f"a vacuum of the source keeps the files of the clone only with --protect-from {quoted_table(plan.target)}"
+            f"a vacuum of the source keeps the files of the clone only with --protect-from {quote_table(plan.target)}"
         )
     else:
         notes.append(f"only the vacuum of deltacli reads {NOTES}; other tools may delete files that the clone needs")

@@ -10,7 +10,7 @@ from deltacli.cli.output.results import SingleResult
 from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.capabilities import Style
-from deltacli.core.errors import UsageError, quoted_table
+from deltacli.core.errors import UsageError, quote_table
 from deltacli.core.request_fields import Kind, Option
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import plural
@@ -74,7 +74,7 @@ def convert(
         undelete(run, table, request=UndeleteRequest(sources=sources), dry_run=dry_run, yes=yes)
         return
     opened = run.open_table(table, writes=not dry_run)
-    uri, name = opened.uri, quoted_table(table)
+    uri, name = opened.uri, quote_table(table)
 
     wording: Wording[ConvertPlan, ConvertPlan] = Wording(
         question=lambda plan: (

@@ -11,7 +11,7 @@ from deltacli.cli.output.sections import Section, format_file_totals, make_refus
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.capabilities import Style
-from deltacli.core.errors import EXIT_FINDINGS, quoted_table
+from deltacli.core.errors import EXIT_FINDINGS, quote_table
 from deltacli.core.units import plural
 from deltacli.operations.copy.request import CopyRequest
 
@@ -59,7 +59,7 @@ def copy(
         question=None,
         planned=lambda plan, is_plan: copy_result(CopyResult(plan, dry_run=is_plan)),
         done=copy_result,
-        following=lambda _: f"deltacli validate {quoted_table(dst)} --level storage",
+        following=lambda _: f"deltacli validate {quote_table(dst)} --level storage",
         repeats=True,
     )
     run_change(run, opened, Copy(target, request), wording, Mode(dry_run))

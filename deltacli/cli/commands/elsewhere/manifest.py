@@ -8,7 +8,7 @@ from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption
 from deltacli.cli.output.results import SingleResult
 from deltacli.cli.output.sections import Section, make_refusal_section
 from deltacli.cli.running.run import Run
-from deltacli.core.errors import quoted_table
+from deltacli.core.errors import quote_table
 from deltacli.core.request_fields import Option
 from deltacli.core.units import format_count, plural
 
@@ -55,7 +55,7 @@ def manifest(
         question=lambda plan: f"{_deed(plan)} of {uri}",
         planned=lambda plan, is_plan: _result(uri, plan, plan.as_json(dry_run=is_plan)),
         done=lambda outcome: _result(uri, outcome.plan, outcome.as_json(), outcome),
-        following=lambda _: f"deltacli manifest {quoted_table(table)} --check",
+        following=lambda _: f"deltacli manifest {quote_table(table)} --check",
         repeats=True,
         notes=lambda plan: plan.notes,
     )

@@ -14,7 +14,7 @@ from deltacli.cli.output.destination import is_stdout_free, open_destination, re
 from deltacli.cli.output.formats import FindingFormat
 from deltacli.cli.running.run import Run, note_left_out, settle_limit
 from deltacli.cli.terminal.signals import Interrupted
-from deltacli.core.errors import DeltacliError, UsageError, adding
+from deltacli.core.errors import DeltacliError, UsageError, suggest_parameters
 from deltacli.core.request_fields import option
 from deltacli.core.units import plural
 from deltacli.fleet.policy_file.model import FleetChoice, FleetFile, short_name, table_file_name
@@ -49,7 +49,7 @@ class StatusFiles:
         if self.pages is not None and self.html is None:
             raise UsageError("--pages is for the page of --html", hint="add --html FILE, or omit --pages")
         if self.write_pages and self.pages is None:
-            raise UsageError("--write-pages needs the directory of the pages", hint=adding("--pages DIR"))
+            raise UsageError("--write-pages needs the directory of the pages", hint=suggest_parameters("--pages DIR"))
         if self.serve_metrics is not None and (self.html is not None or self.metrics is not None):
             raise UsageError("--serve-metrics cannot be combined with --html and --metrics, which are written once")
         for output, name in ((self.html, "--html"), (self.metrics, "--metrics"), (self.pages, "--pages")):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption, argument
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
-from deltacli.core.errors import quoted_table
+from deltacli.core.errors import quote_table
 from deltacli.core.request_fields import Option
 from deltacli.core.units import format_size, plural
 
@@ -51,7 +51,7 @@ def log_backup(
         question=None,
         planned=lambda plan, _: backup_result(planned_backup(plan)),
         done=backup_result,
-        following=lambda _: f"deltacli log restore {quoted_table(table)} {quoted_table(dest)} --dry-run",
+        following=lambda _: f"deltacli log restore {quote_table(table)} {quote_table(dest)} --dry-run",
     )
     run_change(run, opened, LogBackup(destination, full), wording, Mode(dry_run))
 
@@ -86,7 +86,7 @@ def log_restore(
     from deltacli.operations.log.log_restore import LogRestore, LogRestored
 
     opened, source = run.open_table(table, writes=not dry_run), run.open_other(src)
-    validate = f"deltacli validate {quoted_table(table)}"
+    validate = f"deltacli validate {quote_table(table)}"
     wording: Wording[LogRestorePlan, LogRestored] = Wording(
         question=_what,
         planned=lambda plan, is_plan: log_restore_result(plan, dry_run=is_plan),

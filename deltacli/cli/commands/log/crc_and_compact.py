@@ -10,7 +10,7 @@ from deltacli.cli.output.sections import Section
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
 from deltacli.core.documents import dumps
-from deltacli.core.errors import quoted_table
+from deltacli.core.errors import quote_table
 from deltacli.core.request_fields import Option
 from deltacli.core.units import format_count, format_size, plural
 
@@ -44,7 +44,7 @@ def log_crc(
 
     opened = run.open_table(table, writes=not dry_run)
     found = ChecksumStatus.DIFFERS, ChecksumStatus.UNREADABLE
-    validate = f"deltacli validate {quoted_table(table)} --select 'crc.*'"
+    validate = f"deltacli validate {quote_table(table)} --select 'crc.*'"
     wording: Wording[ChecksumReport, ChecksumReport] = Wording(
         question=None,
         planned=lambda plan, _: _checksum_result(opened.uri, plan),
@@ -104,7 +104,7 @@ def log_compact(
         question=None,
         planned=lambda plan, _: _compaction_result(opened.uri, plan),
         done=lambda made: _compaction_result(opened.uri, made),
-        following=lambda _: f"deltacli validate {quoted_table(table)}",
+        following=lambda _: f"deltacli validate {quote_table(table)}",
     )
     run_change(run, opened, LogCompaction(first, last), wording, Mode(dry_run))
 

@@ -7,7 +7,7 @@ from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.suggested_commands import suggest_own_retention
-from deltacli.core.errors import PartlyDone, Refused, quoted_table
+from deltacli.core.errors import PartlyDone, Refused, quote_table
 from deltacli.core.units import format_size, plural
 from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan, ExpiryRequest, LogExpiry
 
@@ -48,7 +48,7 @@ def _keep_retention(refused: Refused | PartlyDone) -> None:
 def _wording(run: Run, table: str) -> Wording[ExpiryPlan, ExpiryOutcome]:
     from deltacli.cli.render.log_files import expiry_result
 
-    name = quoted_table(table)
+    name = quote_table(table)
     return Wording(
         question=lambda plan: (
             f"delete {plural(len(plan.files), 'file')} ({format_size(plan.size_bytes)}) of the log of {plan.table}"

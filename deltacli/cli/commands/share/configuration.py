@@ -19,12 +19,12 @@ from deltacli.cli.running.starting_file import (
     write_new,
     write_schema,
 )
-from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, UsageError, quoted
+from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, UsageError, quote_word
 from deltacli.core.request_fields import Option
-from deltacli.core.units import format_duration, parse_duration
+from deltacli.core.times import format_duration, parse_duration
 
 if TYPE_CHECKING:
-    from deltacli.sharing.configuration.shares_yaml import Configuration
+    from deltacli.sharing.configuration.settings import Configuration
     from deltacli.sharing.signing.keys import ServerKeys
 
 EXIT_CODES = {"init": (0, 2, 3, 4, 5, 7, 70), "check": (0, 1, 2, 7, 70), "rotate": (0, 2, 4, 7, 70)}
@@ -52,7 +52,8 @@ def share_init(
       deltacli share init ./lake
       deltacli share init s3://lake/silver -c silver.yaml
     """
-    from deltacli.sharing.configuration.starting import named_tables, shares_schema, starting_configuration
+    from deltacli.sharing.configuration.file_schema import shares_schema
+    from deltacli.sharing.configuration.starting import named_tables, starting_configuration
 
     require_new(config, "--config", force=force, code=_EXISTS)
     found = {directory: find_tables(run, directory) for directory in dict.fromkeys(directories)}
@@ -65,7 +66,7 @@ def share_init(
     result = configuration_result(config, tables, sum(len(one.others) for one in found.values()), failures, schema)
     result.most = settle_limit(run, None)
     run.write(result)
-    run.say_next(f"deltacli share recipient add NAME --grant {quoted(tables[0].share)}", also_in_pipe=True)
+    run.say_next(f"deltacli share recipient add NAME --grant {quote_word(tables[0].share)}", also_in_pipe=True)
     if failures:
         raise Exit(PartlyDone.exit_code)
 
@@ -189,6 +190,6 @@ def _key_file_of(configuration: Configuration) -> Path:
             f"{configuration.path} names no key file, so the server makes a new key at each start",
             code="share.keys",
             facts={"missing": "keyFile: keys.json"},
-            hint=f"deltacli share serve --config {quoted(str(configuration.path))}",
+            hint=f"deltacli share serve --config {quote_word(str(configuration.path))}",
         )
     return file

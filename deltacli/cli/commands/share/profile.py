@@ -8,7 +8,7 @@ from deltacli.cli.invocation import Exit
 from deltacli.cli.options.declared import ProfileArgument, TimestampOption, VersionOption, parse_moment_of
 from deltacli.cli.running.run import Run
 from deltacli.cli.running.shared_tables import SharedTableArgument, SharesArgument, open_shared, open_shares
-from deltacli.core.errors import EXIT_FINDINGS, quoted
+from deltacli.core.errors import EXIT_FINDINGS, quote_word
 
 EXIT_CODES = {"check": (0, 1, 2, 7, 70), "ls": (0, 2, 3, 7, 70), "schema": (0, 2, 3, 7, 70), "show": (0, 1, 2, 7, 70)}
 
@@ -71,7 +71,7 @@ def share_ls(run: Run, shares: SharesArgument) -> None:
     run.write(listing_result(profile, entries))
     table = next((entry for entry in entries if entry.is_readable), None)
     if table is not None:
-        run.say_next(f"deltacli share head {quoted(f'{profile}#{table.full_name}')}")
+        run.say_next(f"deltacli share head {quote_word(f'{profile}#{table.full_name}')}")
 
 
 def share_schema(

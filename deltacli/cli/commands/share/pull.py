@@ -17,7 +17,7 @@ from deltacli.cli.running.run import Run, note_rows, require_all_columns
 from deltacli.cli.running.shared_tables import SharedTableArgument, open_shared, rows_of_shared
 from deltacli.cli.terminal.capabilities import detect_terminal
 from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_without_flag
-from deltacli.core.errors import Refused, StorageFailed, UsageError, quoted
+from deltacli.core.errors import Refused, StorageFailed, UsageError, quote_word
 from deltacli.core.request_fields import Option
 from deltacli.sharing.client.share_storage import ShareStorage
 from deltacli.sharing.protocol.parameters import Point
@@ -175,7 +175,7 @@ def _pull_table(
 
 
 def _next(result: PullResult) -> str:
-    directory = quoted(result.directory)
+    directory = quote_word(result.directory)
     if result.difference.removed:
         return f"deltacli vacuum {directory} --dry-run"
     return (
@@ -200,9 +200,9 @@ def _pull_rows(run: Run, table: str, to: str, request: RowRequest, *, force: boo
     if dry_run:
         run.say_next(repeat_command_without_flag(invocation.arguments, "--dry-run"))
     elif request.form == "parquet":
-        run.say_next(f"duckdb -c {quoted(f'FROM {written.pattern!r} LIMIT 10')}")
+        run.say_next(f"duckdb -c {quote_word(f'FROM {written.pattern!r} LIMIT 10')}")
     else:
-        run.say_next(f"head -n 3 {quoted(to)}")
+        run.say_next(f"head -n 3 {quote_word(to)}")
 
 
 def _write_rows(

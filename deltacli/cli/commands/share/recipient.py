@@ -9,7 +9,7 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options import declared
 from deltacli.cli.running.changing import confirmed
 from deltacli.cli.running.run import Run
-from deltacli.core.errors import quoted
+from deltacli.core.errors import quote_word
 from deltacli.core.units import plural
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def share_recipient_add(
     _apply(run, file, recipient, "add", lambda all_: add_recipient(all_, recipient, grants, now_ms, comment=comment))
     shares = configuration.catalog.shares
     if not grants and shares:  # without one, a token gives access to nothing
-        run.say_next(f"deltacli share recipient grant {quoted(recipient)} {quoted(shares[0].name)}")
+        run.say_next(f"deltacli share recipient grant {quote_word(recipient)} {quote_word(shares[0].name)}")
     else:
         _say_how_to_create_a_token(run, recipient)
 
@@ -183,7 +183,7 @@ def _apply(
 
 
 def _say_how_to_create_a_token(run: Run, recipient: str) -> None:
-    run.say_next(f"deltacli share token create {quoted(recipient)} --profile {quoted(f'{recipient}.share')}")
+    run.say_next(f"deltacli share token create {quote_word(recipient)} --profile {quote_word(f'{recipient}.share')}")
 
 
 def _change(file: Path, change: Change, *, may_create: bool = False) -> Recipients:

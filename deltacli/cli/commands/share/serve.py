@@ -15,14 +15,14 @@ from deltacli.cli.options.declared import SHARES, argument
 from deltacli.cli.output.formats import TableFormat
 from deltacli.cli.running.run import Run, note_staged
 from deltacli.cli.terminal.signals import Interrupted
-from deltacli.core.errors import DeltacliError, UsageError, adding, quoted
+from deltacli.core.errors import DeltacliError, UsageError, quote_word, suggest_parameters
 from deltacli.core.request_fields import Option
 from deltacli.core.units import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from deltacli.sharing.configuration.shares_yaml import Configuration
+    from deltacli.sharing.configuration.settings import Configuration
     from deltacli.sharing.model import Catalog, SharedTable
     from deltacli.sharing.server.services import Overrides
     from deltacli.sharing.server.serving import MakeService, Sockets
@@ -90,9 +90,11 @@ def share_serve(
     require_server()
     for name, number in (("--port", port), ("--admin-port", admin_port)):
         if number is not None and not 0 <= number <= 65_535:
-            raise UsageError(f"{name} {number} is not a port (expected: 0 to 65535)", hint=adding(f"{name} 8080"))
+            raise UsageError(
+                f"{name} {number} is not a port (expected: 0 to 65535)", hint=suggest_parameters(f"{name} 8080")
+            )
     if workers < 1:
-        raise UsageError(f"--workers {workers} is less than 1", hint=adding("--workers 1"))
+        raise UsageError(f"--workers {workers} is less than 1", hint=suggest_parameters("--workers 1"))
     if directories:
         _refuse_with_directories(config, host, admin_port, behind_proxy)
         _try_out(run, directories, port or 0, workers, profile)
@@ -234,4 +236,4 @@ def _client_command(table: SharedTable, endpoint: str, token: str, profile: str 
     if profile is None:
         return f"curl -H 'Authorization: Bearer {token}' {endpoint}/shares/{table.share}/all-tables"
     address = f"{os.path.abspath(profile)}#{table.full_name}"
-    return f"deltacli share head {quoted(address)}"
+    return f"deltacli share head {quote_word(address)}"

@@ -33,7 +33,7 @@ from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, UsageError
 from deltacli.core.request_fields import Kind, option, shared
-from deltacli.core.units import parse_duration
+from deltacli.core.times import parse_duration
 from deltacli.operations.validate.findings import DEFAULT_MOST, IGNORE, SELECT, RuleChoice, require_limit
 from deltacli.rules.framework.base import Finding, Rule, Severity
 

@@ -13,12 +13,13 @@ from deltacli.cli.options import declared
 from deltacli.cli.output.destination import require_file_outside_tables, require_parent_directory
 from deltacli.cli.running.changing import confirmed
 from deltacli.cli.running.run import Run
-from deltacli.core.errors import UsageError, quoted
-from deltacli.core.units import format_duration, parse_duration, plural
+from deltacli.core.errors import UsageError, quote_word
+from deltacli.core.times import format_duration, parse_duration
+from deltacli.core.units import plural
 
 if TYPE_CHECKING:
     from deltacli.sharing.configuration.recipients import CreatedToken, Recipient, Recipients
-    from deltacli.sharing.configuration.shares_yaml import Configuration
+    from deltacli.sharing.configuration.settings import Configuration
 
     Creation = Callable[[Recipients], tuple[Recipients, CreatedToken]]
 
@@ -210,7 +211,7 @@ def _create(
         run.note(
             f"note: the endpoint is {configuration.settings.base_url}; publicUrl in {configuration.path} changes it"
         )
-    run.say_next(f"deltacli share profile check {quoted(profile)}")
+    run.say_next(f"deltacli share profile check {quote_word(profile)}")
 
 
 def _show(run: Run, file: Path, recipients: Sequence[Recipient], action: str, *, dry_run: bool | None = None) -> None:

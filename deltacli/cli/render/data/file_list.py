@@ -37,8 +37,9 @@ from deltacli.cli.render.data.rows import (
 )
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.documents import envelope
+from deltacli.core.times import format_moment, format_timestamp
 from deltacli.core.typing import Json, RecordBatch
-from deltacli.core.units import format_count, format_moment, format_size, format_timestamp, plural
+from deltacli.core.units import format_count, format_size, plural
 from deltacli.delta.encoding.value_text import json_lines
 
 if TYPE_CHECKING:

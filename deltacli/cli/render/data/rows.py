@@ -18,7 +18,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.arrow.batches import pieces
+from deltacli.arrow.batches import split_batches
 from deltacli.cli.output.alignment import GAP, pad_text
 from deltacli.cli.output.columns import Column
 from deltacli.cli.output.grids import EncodedItems, Grid, WriteItems, encode_texts, make_batch_grid
@@ -28,8 +28,9 @@ from deltacli.cli.output.text_tables import is_any_value_cut, write_text_table
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.characters import CONTROL_CHARACTERS, count_cells, encode_utf8, escape_control
 from deltacli.core.documents import envelope
+from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowType, Json, JsonObject
-from deltacli.core.units import SIZE_UNITS, format_count, format_size, format_timestamp, plural
+from deltacli.core.units import SIZE_UNITS, format_count, format_size, plural
 from deltacli.delta.encoding import value_text
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class RowsResult(FramedResult):
         """Write rows in screens of a thousand, each aligned by itself, into a pipe a column at a time."""
         columns = _screen_columns(self._rows)
         if terminal.width is None and not terminal.colour:
-            write_aligned(sink, columns, map(_texts, pieces(self._batches)), keep_empty=True)
+            write_aligned(sink, columns, map(_texts, split_batches(self._batches)), keep_empty=True)
             return
         shown = _write_screens(sink, terminal, columns, self._batches, self.written)
         footer = _footer(shown, self._rows, self.written)
@@ -149,7 +150,7 @@ class RowsResult(FramedResult):
 
 def json_blocks(batches: Iterable[pa.RecordBatch], *, opening: str, closing: str) -> Iterator[EncodedItems]:
     """Yield the rows as JSON, their fields between two texts, a block a piece; they lie end to end."""
-    for piece in pieces(batches):
+    for piece in split_batches(batches):
         fields = list(zip(piece.schema.names, piece.columns, strict=True))
         yield encode_texts(json_objects(fields, piece.num_rows, opening=opening, closing=closing))
 
@@ -201,7 +202,7 @@ def _write_screens(
         written.left_out |= dict.fromkeys(column.name for column in columns if column.name not in shown)
 
     held: list[tuple[str | None, ...]] = []
-    for piece in pieces(batches):
+    for piece in split_batches(batches):
         for start in range(0, piece.num_rows, ROWS_PER_SCREEN):
             part = piece.slice(start, ROWS_PER_SCREEN)
             texts = [text_column(column).to_pylist() for column in part.columns]

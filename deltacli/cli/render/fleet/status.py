@@ -18,9 +18,10 @@ from deltacli.cli.output.text_tables import write_text_table
 from deltacli.cli.render.fleet.check import FleetListing, Items, Screen, fleet_fields, of_row, table_screen
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
 from deltacli.cli.terminal.capabilities import Style, Terminal
-from deltacli.core.errors import DeltacliError, is_command, quoted_table
+from deltacli.core.errors import DeltacliError, is_command, quote_table
+from deltacli.core.times import format_age
 from deltacli.core.typing import Json, JsonObject
-from deltacli.core.units import format_age, format_size, plural
+from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import Place
 from deltacli.fleet.planning.due import ORDER
 from deltacli.fleet.policy_file.model import ALERT_KEYS, STEP_KEYS, short_name
@@ -351,7 +352,7 @@ def _advice(causes: Sequence[Cause], file: str) -> list[str]:
     if os.path.dirname(os.path.abspath(file)) != os.getcwd():
         return without_shorter(advice for _, advice in named)
     return without_shorter(
-        advice.replace(quoted_table(table), quoted_table(short_name(table, file))) for table, advice in named
+        advice.replace(quote_table(table), quote_table(short_name(table, file))) for table, advice in named
     )
 
 

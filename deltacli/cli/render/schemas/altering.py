@@ -15,9 +15,10 @@ from deltacli.cli.terminal.capabilities import Style
 from deltacli.cli.terminal.characters import count_cells
 from deltacli.cli.terminal.suggested_commands import spell_tables_as_typed
 from deltacli.cli.terminal.wrapping import MIN_VALUE_CELLS
-from deltacli.core.errors import quoted_table
+from deltacli.core.errors import quote_table
+from deltacli.core.texts import summarize_names
 from deltacli.core.typing import JsonObject
-from deltacli.core.units import plural, some_of
+from deltacli.core.units import plural
 from deltacli.delta.log.state import read_protocol
 from deltacli.operations.change.widen_type import WideningOutcome
 from deltacli.table.known_clients import clients_after
@@ -38,7 +39,7 @@ def wording_of_alteration(
     name: str, streams: StreamsReport | None = None
 ) -> Wording[AlterationOutcome, AlterationOutcome]:
     """Return how changes of a table are told; `name` is as the user wrote it, `streams` are queries that may stop."""
-    history = f"deltacli history {quoted_table(name)} --limit 5"
+    history = f"deltacli history {quote_table(name)} --limit 5"
 
     def stopped(planned: AlterationOutcome) -> Iterable[str]:
         if streams is None or planned.is_noop:
@@ -63,7 +64,7 @@ def wording_of_alteration(
 
 def _question(planned: AlterationOutcome) -> str:
     due = planned.evolution.due
-    listed = some_of([_asked(effect) for effect in due], 5, "; ")
+    listed = summarize_names([_asked(effect) for effect in due], 5, "; ")
     return f"make {plural(len(due), 'change')} of {planned.table.uri}: {listed}"
 
 
@@ -161,7 +162,7 @@ def wording_of_widening(name: str, streams: StreamsReport | None = None) -> Word
         name: The table as the user wrote it.
         streams: Queries that the change may stop; None if no checkpoint was named.
     """
-    checkpoint = f"deltacli checkpoint {quoted_table(name)}"
+    checkpoint = f"deltacli checkpoint {quote_table(name)}"
 
     def stopped(planned: WideningOutcome) -> Iterable[str]:
         metadata = planned.plan.metadata_after

@@ -26,7 +26,7 @@ from deltacli.cli.terminal.wrapping import (
     join_units,
     split_units,
 )
-from deltacli.core.units import without_middle
+from deltacli.core.texts import cut_middle
 
 _DEFAULT_WIDTH = 100
 _CONSOLE_HEIGHT = 25
@@ -104,7 +104,7 @@ class Canvas:
 
     def plain(self, value: str) -> str:
         """Return the characters that `text` shows. An ordinary text is returned unchanged, a huge one shortened."""
-        safe = escape_for_screen(without_middle(value))
+        safe = escape_for_screen(cut_middle(value))
         if safe.isascii():
             return safe
         if self.is_ascii:

@@ -25,7 +25,8 @@ from deltacli.cli.terminal.capabilities import Style
 from deltacli.cli.terminal.characters import count_cells
 from deltacli.cli.terminal.wrapping import wrap_with_commands
 from deltacli.core.documents import dumps
-from deltacli.core.units import format_count, plural, some_of
+from deltacli.core.texts import summarize_names
+from deltacli.core.units import format_count, plural
 from deltacli.delta.log.segment import Place
 from deltacli.rules.framework.base import Finding, Severity
 
@@ -133,7 +134,7 @@ def _draw_remark(canvas: Canvas, rule: str, tables: Sequence[CheckedTable], quot
     ]
     canvas.draw(Text(""), canvas.hanging(canvas.joined(head), _INDENT))
     canvas.draw(*_block(canvas, first, finding, quotes), _fix(canvas, first, finding))
-    named = some_of([table.name for table in others], _MOST_TABLES)
+    named = summarize_names([table.name for table in others], _MOST_TABLES)
     sentence = f"and {plural(len(others), 'other table')}: {named}"
     canvas.draw(Padding(canvas.hanging(canvas.text(sentence), 2), (0, 0, 0, 2)))
 

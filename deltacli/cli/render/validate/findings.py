@@ -10,8 +10,9 @@ from deltacli.cli.output.text_tables import write_table_with_total
 from deltacli.cli.render.validate.report import CheckedTable, Counts, ValidationReport, place_name
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.characters import encode_utf8, escape_control, escape_for_screen
+from deltacli.core.texts import cut_middle, summarize_names
 from deltacli.core.typing import Json
-from deltacli.core.units import format_count, plural, some_of, without_middle
+from deltacli.core.units import format_count, plural
 from deltacli.operations.validate.findings import COULD_NOT_BE_READ, SelectedRules
 from deltacli.rules.framework import repairs
 from deltacli.rules.framework.base import Finding, Fix, Rule, Severity
@@ -94,7 +95,7 @@ def fix_sentence(fix: Fix, table: str = "TABLE") -> str:
 
 
 def _clean(text: str, terminal: Terminal) -> str:
-    text = without_middle(text)
+    text = cut_middle(text)
     return escape_for_screen(text) if terminal.is_terminal else escape_control(text)
 
 
@@ -211,7 +212,7 @@ class TableVerdict(NamedTuple):
     def sentence(self) -> str:
         """The verdict for people, exact and short."""
         parts = [
-            f"{self._says(risk, rules)} ({some_of(list(rules), _NAMED)})"
+            f"{self._says(risk, rules)} ({summarize_names(list(rules), _NAMED)})"
             for risk, rules in self.risks.items()
             if rules.keys() != {self.unsupported}  # which is said already
         ]

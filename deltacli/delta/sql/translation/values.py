@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from deltacli.core.errors import UsageError
-from deltacli.core.units import has_bytes
+from deltacli.core.texts import is_utf8_encodable
 from deltacli.delta.encoding.value_text import parse_date, parse_moment
 from deltacli.delta.predicate.columns import Column, PredicateColumns
 from deltacli.delta.schema import types
@@ -213,7 +213,7 @@ def double_literal(number: float) -> Value:
 
 def text_literal(text: str) -> Value:
     """Raises NotTranslated for a text that cannot be in a query."""
-    if "\0" in text or not has_bytes(text):
+    if "\0" in text or not is_utf8_encodable(text):
         raise NotTranslated("a string contains a NUL byte or an incomplete character")
     quoted = text.replace("'", "''")
     return Value(f"'{quoted}'", STRING, text=text)

@@ -13,7 +13,7 @@ import pytest
 
 from deltacli.sharing.configuration.recipients import Recipient, Recipients, TokenRecord
 from deltacli.sharing.configuration.secrets import digest_token
-from deltacli.sharing.configuration.shares_yaml import Audit, Limits
+from deltacli.sharing.configuration.settings import Audit, Limits
 from deltacli.sharing.model import AccessMode, Catalog, Grant
 from deltacli.sharing.server.exchange import AuditFile
 from deltacli.sharing.server.guard import ServingState

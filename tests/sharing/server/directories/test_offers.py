@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from deltacli.core.errors import UsageError
+from deltacli.sharing.configuration.settings import Configuration, Settings
 from deltacli.sharing.configuration.share_check import check_configuration
-from deltacli.sharing.configuration.shares_yaml import Configuration, Settings
 from deltacli.sharing.model import AccessMode, Catalog, Share, SharedSchema, SharedTable
 from deltacli.sharing.tables.directory_refusals import refusal_now
 from deltacli.sharing.tables.snapshots import SharedSnapshots

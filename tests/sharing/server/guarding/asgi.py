@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from deltacli.sharing.configuration.recipients import Recipients, add_recipient, add_token
-from deltacli.sharing.configuration.shares_yaml import Configuration, Limits, Settings
+from deltacli.sharing.configuration.settings import Configuration, Limits, Settings
 from deltacli.sharing.model import Catalog, Grant, Share, SharedSchema, SharedTable
 from deltacli.sharing.server.guard import ServingState
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.core.errors import NoSpace, PermissionRefused, StorageFailed
-from deltacli.sharing.configuration.shares_yaml import Audit
+from deltacli.sharing.configuration.settings import Audit
 from deltacli.sharing.server.exchange import AuditFile, NoAudit, open_audit
 from tests.support.waiting import join
 

@@ -11,7 +11,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from deltacli.sharing.configuration.shares_yaml import Limits, Settings
+from deltacli.sharing.configuration.settings import Limits, Settings
 from deltacli.sharing.server.connections import Connections, GuardedProtocol
 
 Message = MutableMapping[str, Any]  # Any: ASGI

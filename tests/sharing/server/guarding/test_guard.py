@@ -21,7 +21,7 @@ from deltacli.sharing.configuration.recipients import (
     revoke_tokens,
     rotate_tokens,
 )
-from deltacli.sharing.configuration.shares_yaml import Audit, Limits
+from deltacli.sharing.configuration.settings import Audit, Limits
 from deltacli.sharing.model import Grant
 from deltacli.sharing.protocol.parameters import WireError
 from deltacli.sharing.server.exchange import AuditFile, note_route

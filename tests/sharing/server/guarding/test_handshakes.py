@@ -14,7 +14,7 @@ import pytest
 import uvloop
 from starlette.types import Receive, Scope, Send
 
-from deltacli.sharing.configuration.shares_yaml import Settings
+from deltacli.sharing.configuration.settings import Settings
 from deltacli.sharing.server.serving import Certificate, _server, _tls_options
 from tests.sharing.server.guarding.test_connections import LIMITS, REQUEST, Port
 from tests.support.certificates import certify

@@ -18,7 +18,8 @@ from deltacli.sharing.configuration.recipients import (
     read_recipients,
     revoke_tokens,
 )
-from deltacli.sharing.configuration.shares_yaml import Configuration, read_configuration
+from deltacli.sharing.configuration.settings import Configuration
+from deltacli.sharing.configuration.shares_yaml import read_configuration
 from deltacli.sharing.server.guard import POLL_SECONDS, Reloaded, Reloader
 from tests.sharing.configuration.files import write_shares
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from deltacli.sharing.configuration.secrets import create_token
+from deltacli.sharing.configuration.settings import Settings, Tls
 from deltacli.sharing.configuration.share_check import refusals_to_start
-from deltacli.sharing.configuration.shares_yaml import Settings, Tls
 from deltacli.sharing.server.connections import Metrics
 from deltacli.sharing.server.exchange import Scrubbing, scrubbed
 from deltacli.sharing.server.services import AdminApplication

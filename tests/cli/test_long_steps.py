@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from deltacli.cli.app import run
-from deltacli.core import progress as progress_module
-from deltacli.core.progress import SILENT, LongJobs, reported, reported_weighed
+from deltacli.core import long_steps
+from deltacli.core.long_steps import LongStepAdvisor
+from deltacli.core.progress import SILENT, report_items, report_weighed_items
 
 
 def said(*, is_far: bool, what: str, **step: Any) -> list[str]:
     notes: list[str] = []
-    progress = LongJobs(SILENT, notes.append, is_far=is_far)
+    progress = LongStepAdvisor(SILENT, notes.append, is_far=is_far)
     begin = progress.weighed_step if "weight" in step else progress.step
     for _ in range(2):
         with begin(what, **step):
@@ -44,11 +45,11 @@ def test_it_is_said_once_from_half_an_hour_on(is_far: bool, step: dict[str, Any]
 
 def test_steps_that_nobody_sees_are_estimated_and_their_items_passed_on_as_they_are() -> None:
     notes: list[str] = []
-    progress = LongJobs(SILENT, notes.append, is_far=True)
+    progress = LongStepAdvisor(SILENT, notes.append, is_far=True)
     items = iter([1])
 
-    same = reported(items, progress, "deleting", unit="files", total=40_000_000)
-    weighed = reported_weighed(items, progress, "rows", unit="files", weights=[1], weight_of=lambda _: 1)
+    same = report_items(items, progress, "deleting", unit="files", total=40_000_000)
+    weighed = report_weighed_items(items, progress, "rows", unit="files", weights=[1], weight_of=lambda _: 1)
 
     assert items is same
     assert items is weighed
@@ -58,8 +59,8 @@ def test_steps_that_nobody_sees_are_estimated_and_their_items_passed_on_as_they_
 @pytest.fixture
 def _slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file takes an hour."""
-    costs = dict.fromkeys(progress_module.UNIT_COSTS, (3600, 3600))
-    monkeypatch.setattr(progress_module, "UNIT_COSTS", costs)
+    costs = dict.fromkeys(long_steps.UNIT_COSTS, long_steps.UnitCost(near=3600, far=3600))
+    monkeypatch.setattr(long_steps, "UNIT_COSTS", costs)
 
 
 @pytest.mark.usefixtures("_slow")

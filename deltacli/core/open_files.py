@@ -1,0 +1,37 @@
+"""The limit on open files of this process."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+
+if sys.platform != "win32":  # Windows has no such limits
+    import resource
+
+
+def raise_open_file_limit(wanted: int) -> int:
+    """Raise the number of files that this process may open, as far as it is allowed to.
+
+    Args:
+        wanted: The number of open files that the caller needs. A higher limit is not lowered.
+
+    Returns:
+        The number of files that the process may open now. It can be below `wanted`.
+    """
+    if sys.platform == "win32":
+        return wanted
+
+    soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft_limit == resource.RLIM_INFINITY:
+        return wanted
+    # Without privileges, a process may raise its soft limit up to the hard limit.
+    if hard_limit != resource.RLIM_INFINITY:
+        wanted = min(hard_limit, wanted)
+    if soft_limit >= wanted:
+        return soft_limit
+
+    # macOS refuses values above OPEN_MAX although the hard limit says "unlimited".
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard_limit))
+        return wanted
+    return soft_limit
