@@ -1,4 +1,4 @@
-"""`python -m deltacli` and the console script. It answers `--version` and `--help` before imports that take time."""
+"""`python -m deltacli` and the console script. It answers `--version` before imports that take time."""
 
 from __future__ import annotations
 
@@ -30,15 +30,6 @@ def main() -> None:
         from deltacli.cli.invocation import mend_standard_streams
 
         mend_standard_streams()
-    from deltacli.cli.invocation import ASK_FOR_HELP, HELP_ALL, help_as_option
-
-    *words, last = help_as_option(sys.argv[1:])
-    if last in ASK_FOR_HELP:
-        from deltacli.cli.help_page import fold, fold_common, fold_short, show_generated_help
-
-        is_bare = not {"help", *ASK_FOR_HELP} & {*sys.argv[1:]}
-        if show_generated_help(words, fold_short if is_bare else fold if last == HELP_ALL else fold_common):
-            _leave(0)
     # Imports and replay create many objects and few cycles: fewer collections save a tenth of the time, and no memory.
     gc.set_threshold(50_000, 20, 100)
     import signal

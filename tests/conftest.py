@@ -114,9 +114,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if any(item.get_closest_marker("hypothesis") for item in session.items):
         import_the_whole_product()
     if "deltacli.cli.app" in sys.modules:
-        from tests.support.built_commands import keep_commands
+        from tests.support.built_commands import build_commands
 
-        keep_commands()
+        build_commands()
     gc.collect()
     gc.freeze()
 

@@ -13,12 +13,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import typer
 
 import deltacli
 from deltacli.api.paimon import Paimon, open_paimon
 from deltacli.api.table import Table
-from deltacli.cli.app import build_app
+from deltacli.cli.command_loading import load_command
 from deltacli.cli.command_tree import path_of
 from deltacli.core.errors import (
     OMITTED_OPTIONS,
@@ -156,10 +155,8 @@ def _calls() -> Iterator[tuple[str, str, set[str]]]:
 def options_of(operation: str) -> set[str]:
     """Return the options of a command; those that all commands have for `open_table`."""
     path = path_of(["snapshot"] if operation == "open_table" else operation.split())
-    found: Any = typer.main.get_command(build_app(path))  # Any: typer's own click
-    for word in path:
-        found = found.commands[word]
-    assert hasattr(found, "params"), operation
+    found: Any = load_command(path)  # Any: options of typer's own click
+    assert found is not None, operation
     return {"--help", *(name for option in found.params for name in (*option.opts, *option.secondary_opts))}
 
 

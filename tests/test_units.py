@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.cli.options.declared import corrected_timestamp, parse_timestamp
+from deltacli.cli.options.moments import corrected_timestamp, parse_timestamp
 from deltacli.core.errors import UsageError
 from deltacli.core.ranges import find_gaps, find_ranges, format_ranges, name_ranges
 from deltacli.core.texts import summarize_names

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from deltacli.cli.command_tree import COMMANDS
+from deltacli.cli.command_table import COMMANDS
 
 ROOT = Path(__file__).parent.parent
 ARROW = "deltacli.arrow"

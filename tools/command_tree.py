@@ -9,12 +9,11 @@ from enum import StrEnum
 from functools import cache
 from typing import Any
 
-import typer
-
-from deltacli.cli.app import build_app
+from deltacli.cli.command_group import CommandGroup, make_root
 from deltacli.cli.command_tree import TAKES_VALUE
-from deltacli.cli.help_page import OptionHeading, section_of
-from deltacli.cli.usage import choices_of
+from deltacli.cli.help_sections import OptionHeading, section_of
+from deltacli.cli.parameter_types import choices_of, is_whole_number
+from deltacli.cli.vendored_click import Context
 
 
 class Kind(StrEnum):
@@ -144,8 +143,7 @@ class Command:
 @cache
 def read_tree() -> Command:
     """Read the command tree. The root and each group have the options that are allowed before a command."""
-    group: Any = typer.main.get_command(build_app())  # Any: typer's own click
-    root = _read_command(group, (), None)
+    root = _read_command(make_root(), (), None)
     own = {spelling for option in root.options for spelling in option.spellings}
     shared = {  # if an option differs between commands, the first definition is used, which all of them share
         option.spellings: option
@@ -168,58 +166,63 @@ def read_commands() -> list[Command]:
 
 
 def _read_command(command: Any, path: tuple[str, ...], parent: Any) -> Command:  # Any: typer's own click
-    context = type(command).context_class(command, info_name=(path or ("deltacli",))[-1], parent=parent)
-    context.help_option_names = command.context_settings.get("help_option_names", ["--help"])
+    context = Context(command, info_name=(path or ("deltacli",))[-1], parent=parent)
     parameters = [parameter for parameter in command.get_params(context) if not getattr(parameter, "hidden", False)]
+    options = [parameter for parameter in parameters if parameter.param_type_name == "option"]
+    arguments = [parameter for parameter in parameters if parameter.param_type_name == "argument"]
     text = re.sub(r"\n?\x08\n?", "\n", command.help or "").strip()
+    children = sorted(command.list_commands(context)) if isinstance(command, CommandGroup) else []
     return Command(
         path=path,
         summary=text.split("\n\n")[0].replace("\n", " "),
         help=text,
         epilog=(command.epilog or "").replace("\b\n", "").strip(),
-        options=tuple(_read_option(found) for found in parameters if found.param_type_name == "option"),
-        arguments=tuple(_read_argument(found) for found in parameters if found.param_type_name == "argument"),
-        children=tuple(
-            _read_command(child, (*path, name), context)
-            for name, child in sorted(getattr(command, "commands", {}).items())
-            if not child.hidden
-        ),
+        options=tuple(_read_option(command, option) for option in options),
+        arguments=tuple(_read_argument(command, argument) for argument in arguments),
+        children=tuple(_read_command(command.get_command(context, name), (*path, name), context) for name in children),
     )
 
 
-def _read_option(parameter: Any) -> Option:  # Any: typer's own click
-    text = (parameter.help or "").strip()
+def _read_option(command: Any, parameter: Any) -> Option:  # Any: typer's own click
+    text = _without_range((parameter.help or "").strip())
     variable = parameter.envvar if isinstance(parameter.envvar, str) else next(iter(parameter.envvar or ()), None)
     return Option(
         # Short spellings first. The help option has its own in a set.
         spellings=tuple(sorted((*parameter.opts, *parameter.secondary_opts), key=lambda name: name.startswith("--"))),
-        value=None if parameter.is_flag or parameter.count else _read_value(parameter, "VALUE"),
+        value=None if parameter.is_flag or parameter.count else _read_value(command, parameter, "VALUE"),
         help=re.sub(r"\s+\[[^]]*\]$", "", text),
         full_help=re.sub(r"\s{2,}", " ", text),
         variable=variable,
         repeatable=bool(parameter.multiple or parameter.count),
         required=bool(parameter.required),
-        is_integer=parameter.value_type is int,
-        default=_read_default(parameter, text),
+        is_integer=is_whole_number(command, parameter),
+        default=_read_default(text),
     )
 
 
-def _read_default(parameter: Any, text: str) -> str | None:  # Any: typer's own click
+def _without_range(text: str) -> str:
+    """Return the help of an option without the range of its numbers, which follows the default or stands alone."""
+    return re.sub(r"\s+\[x>=\d+\]$", "", re.sub(r"; x>=\d+\]$", "]", text))
+
+
+def _read_default(text: str) -> str | None:
     found = re.search(r"\[default: ([^]]*)\]$", text)
-    shown = parameter.default if parameter.show_default and not parameter.is_flag else None
-    return found[1] if found else None if shown is None else str(shown)
+    return found[1] if found else None
 
 
-def _read_argument(parameter: Any) -> Argument:  # Any: typer's own click
+def _read_argument(command: Any, parameter: Any) -> Argument:  # Any: typer's own click
     name = parameter.name.upper().replace("_", "-")
     return Argument(
-        _read_value(parameter, name), (parameter.help or "").strip(), bool(parameter.required), parameter.nargs != 1
+        _read_value(command, parameter, name),
+        (parameter.help or "").strip(),
+        bool(parameter.required),
+        parameter.nargs != 1,
     )
 
 
-def _read_value(parameter: Any, fallback: str) -> Value:  # Any: typer's own click
+def _read_value(command: Any, parameter: Any, fallback: str) -> Value:  # Any: typer's own click
     name = (parameter.metavar or fallback).removesuffix("...")
-    choices = choices_of(parameter)
+    choices = choices_of(command, parameter)
     if parameter.param_type_name == "argument" and _CHOICES.fullmatch(name):
         choices = tuple(name.split("|"))
     return Value(name, Kind.CHOICE if choices else _KINDS.get(name, Kind.TEXT), choices)

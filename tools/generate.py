@@ -9,17 +9,12 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-import typer
-
-from deltacli.cli.app import build_app
-from deltacli.cli.help_page import command_page, group_page
+from deltacli.cli.option_index import read_pages
 from deltacli.core.errors import ShellSpelling, use_spelling
 from deltacli.core.release import VERSION
-from deltacli.core.typing import JsonObject
 from deltacli.spark.care.fact_rows import FACTS, TABLE
 from tools.bash_completion import render_bash
 from tools.command_tree import read_commands, read_tree
@@ -39,25 +34,6 @@ from tools.zsh_completion import render_zsh
 __all__ = ["files", "read_commands"]
 
 ROOT = Path(__file__).resolve().parent.parent
-
-
-def render_help_pages() -> str:
-    """Return the help of all commands and groups as JSON, one page a line."""
-    pages = dict(_help_pages(typer.main.get_command(build_app()), (), None))
-    lines = (f"{json.dumps(' '.join(path))}: {json.dumps(page, ensure_ascii=False)}" for path, page in pages.items())
-    return "{\n" + ",\n".join(lines) + "\n}\n"
-
-
-def _help_pages(
-    command: Any, path: tuple[str, ...], parent: Any
-) -> Iterator[tuple[tuple[str, ...], JsonObject]]:  # Any: typer's own click
-    context = command.context_class(
-        command, info_name=(path or ("deltacli",))[-1], parent=parent, **command.context_settings
-    )
-    below = getattr(command, "commands", {})
-    yield path, (group_page if below else command_page)(command, context)
-    for name in below:
-        yield from _help_pages(below[name], (*path, name), context)
 
 
 def fact_tables() -> dict[str, list[str]]:
@@ -105,14 +81,12 @@ def files() -> dict[str, str]:
     errors = render_errors_page()
     topics = render_help_topics({"scripting.md": scripting, "errors.md": errors})
     completed = with_known_words(root, tuple(json.loads(topics)))
-    help_pages = render_help_pages()
-    whole = render_whole_help(root, json.loads(help_pages), json.loads(topics), environment)
+    whole = render_whole_help(root, read_pages(), json.loads(topics), environment)
     return {
         "completions/deltacli.bash": render_bash(completed),
         "completions/_deltacli": render_zsh(completed),
         "completions/deltacli.fish": render_fish(completed),
         "deltacli/cli/help_all.json": whole,
-        "deltacli/cli/help_pages.json": help_pages,
         "deltacli/cli/help_topics.json": topics,
         "deltacli/cli/line_fields.json": render_line_fields(json.loads(whole)["commands"]),
         "docs/errors.md": errors,

@@ -10,12 +10,11 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from deltacli.cli.command_tree import COMMANDS, EXITS, setting
+from deltacli.cli.exit_codes import read_exit_codes
 from deltacli.cli.help_topics import listed
 from deltacli.core.errors import EXIT_CODES, EXIT_FINDINGS
 from deltacli.core.typing import Json
@@ -23,6 +22,7 @@ from deltacli.delta.protocol.features import CATALOG_FEATURES, FEATURES, OF_UNRE
 from deltacli.delta.protocol.known_properties import CHOICES, MEANINGS, NUMBERS, PATTERNS, known_keys, property_kind
 from deltacli.rules.framework.base import CATALOGUE
 from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
+from tools.command_tree import read_commands
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
@@ -255,13 +255,15 @@ def exit_code_rows() -> list[str]:
 
 def _exit_codes() -> Iterator[tuple[str, Json]]:
     """Yield what each exit code means, and the commands that can give it."""
-    having: dict[int, list[str]] = {}
-    for command, module in COMMANDS.items():
-        for code in setting(import_module(module), "EXIT_CODES", command):
-            having.setdefault(code, []).append(command)
+    meanings = {command.name: read_exit_codes(command.epilog) for command in read_commands()}
     for code, exit_code in EXIT_CODES.items():
-        own = EXITS.get(code, {})
-        commands = "" if code == EXIT_FINDINGS or own.keys() == {*having[code]} else listed(having[code])
+        having = [command for command, codes in meanings.items() if code in codes]
+        own = {
+            command: meanings[command][code].partition(": ")[2]
+            for command in having
+            if meanings[command][code] != exit_code.meaning
+        }
+        commands = "" if code == EXIT_FINDINGS or own.keys() == {*having} else listed(having)
         pairs = [["meaning", exit_code.meaning], ["what to do", exit_code.advice], ["commands", commands]]
         pairs += [[f"deltacli {command}", meaning] for command, meaning in own.items()]
         yield f"{code}", {"title": f"Exit code {code}", "blocks": [_filled(pairs)]}

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from deltacli.cli.command_tree import HEADINGS
-from deltacli.cli.help_page import OptionHeading
+from deltacli.cli.command_table import HEADINGS
+from deltacli.cli.help_sections import OptionHeading
 from deltacli.rules.framework.base import CATALOGUE
 from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
 from tools.command_tree import Command, Option

@@ -6,13 +6,15 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from importlib import import_module
 from typing import Any
 
 from deltacli import __version__
-from deltacli.cli.command_tree import COMMANDS, HEADINGS, below, path_of, setting
-from deltacli.cli.help_page import OptionHeading, names_in
-from deltacli.cli.output.formats import AnyFormat
+from deltacli.cli.command_loading import load_command
+from deltacli.cli.command_table import HEADINGS
+from deltacli.cli.command_tree import below, path_of
+from deltacli.cli.exit_codes import read_exit_codes
+from deltacli.cli.help_page import names_in
+from deltacli.cli.help_sections import OptionHeading
 from deltacli.core.documents import SCHEMA_VERSION
 from deltacli.core.errors import EXIT_CODES
 from deltacli.core.typing import Json
@@ -91,10 +93,9 @@ def _writers_of_tables(commands: Iterable[str]) -> set[str]:
 def _command(command: Command, common: set[str], environment: Collection[str]) -> dict[str, Json]:
     spellings = {name for option in command.options for name in option.spellings}
     heading = next(heading for heading, names in HEADINGS.items() if command.path[0] in names.split())
-    module = import_module(COMMANDS[command.name])
     text, _, examples = command.help.partition("Examples:\n")
     shown, _, details = examples.partition("\n\n")
-    codes = re.findall(r"^ *(\d+) +(.*)", command.epilog, re.MULTILINE)
+    formats: Any = getattr(load_command(command.path), "formats", ())  # Any: an enumeration
     return {
         "name": command.name,
         "heading": heading,
@@ -104,8 +105,8 @@ def _command(command: Command, common: set[str], environment: Collection[str]) -
         "consent": [_MODES.get((command.name, one), one.removeprefix("--")) for one in _CONSENT if one in spellings],
         "arguments": [_argument(one) for one in command.arguments],
         "options": [_option(one, common, environment) for one in command.options if not _is_global(one)],
-        "formats": [*setting(module, "FORMATS", command.name, AnyFormat)],
-        "exitCodes": [{"code": int(code), "meaning": meaning} for code, meaning in codes],
+        "formats": [*formats],
+        "exitCodes": [{"code": code, "meaning": meaning} for code, meaning in read_exit_codes(command.epilog).items()],
     }
 
 

@@ -1,13 +1,13 @@
-"""The Python API for Paimon tables: a table with every operation as a method."""
+"""`open_paimon`, and `Paimon`: a Paimon table with every operation as a method."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from deltacli.api.care import Changes
+from deltacli.api.changeable_table import ChangeableTable
 from deltacli.core.errors import UsageError
 from deltacli.core.machine import Clock, system_clock
 from deltacli.core.progress import SILENT, Progress
@@ -17,15 +17,22 @@ from deltacli.paimon.snapshots import MAIN_BRANCH
 from deltacli.storage import Storage, open_storage
 from deltacli.storage.base import RETRY_BUDGET
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.api_arguments import count_number, name_table, named, text_of, wrong_kind
+from deltacli.table.api_arguments import require_count, require_path_text, wrong_argument
+from deltacli.table.api_errors import api_method, name_table
 
 if TYPE_CHECKING:
+    from deltacli.api.prepared_change import PreparedChange
     from deltacli.operations.explain import Explanation
-    from deltacli.operations.paimon.alter import AlterOutcome, SchemaAlteration
+    from deltacli.operations.paimon.alter import AlterOutcome, AlterRequest
     from deltacli.operations.paimon.facts import PaimonHistory, PaimonSnapshot
-    from deltacli.operations.paimon.vacuum_schemas import SchemaVacuum, SchemaVacuumPlan, SchemaVacuumResult
+    from deltacli.operations.paimon.vacuum_schemas import (
+        SchemaVacuumPlan,
+        SchemaVacuumRequest,
+        SchemaVacuumResult,
+    )
     from deltacli.operations.validate.validate import Validation
     from deltacli.paimon.evolution.requests import SchemaChange
+    from deltacli.rules.framework.base import Finding
 
 
 def open_paimon(
@@ -38,72 +45,111 @@ def open_paimon(
     clock: Clock = system_clock,
     progress: Progress = SILENT,
 ) -> Paimon:
-    """Return the Paimon table at a path or URI, without reading anything yet. The arguments are those of `open_table`.
+    """Return the Paimon table at a path or URI. Nothing is read before a method is called.
 
-    Raises UsageError for an unsupported scheme, and an extra that is not installed.
+    Args:
+        uri: The table. Hints of errors name it as it is given here.
+        branch: The branch that methods read and change.
+        storage_options: Options of the store, such as credentials. None: the environment has them.
+        retry_budget: How long a request to a store is retried. Zero: never.
+        engine: Runs the units of work of operations. None: threads of this process.
+        clock: Returns the time in epoch milliseconds.
+        progress: Receives the progress of operations.
+
+    Raises:
+        UsageError: If a scheme is not supported, or an extra is not installed.
     """
-    from deltacli.api.table import retry_of
+    from deltacli.api.table import retry_policy
 
-    name = text_of(uri)
-    shown = without_secrets(name)
+    name = require_path_text(uri)
+    shown_name = without_secrets(name)
     try:
-        storage = open_storage(name, options=storage_options, retry=retry_of(name, retry_budget))
-    except UsageError as fault:
-        name_table(fault, shown)
+        storage = open_storage(name, options=storage_options, retry=retry_policy(name, retry_budget))
+    except UsageError as error:
+        name_table(error, shown_name)
         raise
-    return Paimon(storage, branch=branch, engine=engine, clock=clock, progress=progress, name=shown)
+    return Paimon(storage, branch=branch, engine=engine, clock=clock, progress=progress, name=shown_name)
 
 
-class Paimon(Changes):
-    """A Paimon table: a handle with every operation as a method, on one of its branches."""
+class Paimon(ChangeableTable):
+    """One branch of a Paimon table, with every operation as a method.
+
+    Methods that change the table act at once and never ask. With `dry_run=True` they change nothing.
+
+    Attributes:
+        is_paimon: True. Hints of errors open the table by `open_paimon`.
+        branch: The branch that methods read and change.
+    """
 
     is_paimon = True
-    """Hints open it as one."""
 
     def __init__(self, storage: Storage, *, branch: str = MAIN_BRANCH, **parts: Any) -> None:  # Any: of a handle
         super().__init__(storage, **parts)
         self.branch = branch
 
     def __repr__(self) -> str:
-        """Return the path and the branch; reads nothing."""
+        """Return the path and the branch. Nothing is read."""
         return f"Paimon({without_secrets(self.storage.uri)!r}, branch={self.branch!r})"
 
-    @named
+    @api_method
     def history(self, *, limit: int = 0, with_manifests: bool = True) -> PaimonHistory:
-        """Return the newest `limit` schemas and snapshots (0: all), newest first. The manifests name the users of
-        schemas; where they are Avro and fastavro is missing, the result has a note and no users. Raises NotATable.
+        """Return schemas and snapshots, newest first.
+
+        Args:
+            limit: The number of them, the newest. 0: all of them.
+            with_manifests: True to read manifests, which name the users of schemas. Where they are Avro and fastavro
+                is missing, the result has a note, and no users.
+
+        Raises:
+            NotATable: If there is no table.
         """
         from deltacli.operations.paimon.facts import read_paimon_history
 
-        most = count_number(limit, "limit")
-        return read_paimon_history(self, self.branch, limit=most, with_manifests=with_manifests)
+        return read_paimon_history(
+            self, self.branch, limit=require_count(limit, "limit"), with_manifests=with_manifests
+        )
 
-    @named
+    @api_method
     def snapshot(
         self, *, schema_id: int | None = None, snapshot_id: int | None = None, tag: str | None = None
     ) -> PaimonSnapshot:
-        """Return the newest schema and snapshot, or those of a point. Raises UsageError for more than one, NotATable,
-        and Unreadable where the point does not exist.
+        """Return the newest schema and snapshot, or those of a point. At most one point is given.
+
+        Args:
+            schema_id: The id of a schema.
+            snapshot_id: The id of a snapshot.
+            tag: The name of a tag.
+
+        Raises:
+            UsageError: If more than one point is given.
+            NotATable: If there is no table.
+            Unreadable: If the point does not exist.
         """
         from deltacli.operations.paimon.facts import Point, read_paimon_snapshot
 
-        if sum(one is not None for one in (schema_id, snapshot_id, tag)) > 1:
+        if [schema_id, snapshot_id, tag].count(None) < 2:
             raise UsageError("schema_id, snapshot_id and tag exclude each other")
         return read_paimon_snapshot(self, Point(self.branch, schema_id, snapshot_id, tag))
 
-    @named
+    @api_method
     def explain(self, *, clients: Sequence[str] = ()) -> Explanation:
-        """Return which clients read the newest snapshot and append to it, and what stops the others since which schema;
-        `clients` are names (`pypaimon`, `pypaimon=2.1.0`; default: all that are known).
+        """Return which clients read the newest snapshot and append to it, and since which schema the others cannot.
 
-        Raises UsageError for unknown clients, NotATable, and Unreadable for the newest schema or snapshot.
+        Args:
+            clients: Names of clients, each with a version or without: `pypaimon`, `pypaimon=2.1.0`. Empty: all that
+                are known.
+
+        Raises:
+            UsageError: If a client is unknown.
+            NotATable: If there is no table.
+            Unreadable: If the newest schema or snapshot cannot be read.
         """
         from deltacli.operations.explain import ExplainRequest
         from deltacli.operations.paimon.facts import explain_paimon
 
         return explain_paimon(self, ExplainRequest(clients=clients), self.branch)
 
-    @named
+    @api_method
     def validate(
         self,
         *,
@@ -112,10 +158,22 @@ class Paimon(Changes):
         profile: str = "java",
         max_findings: int = 0,
         with_manifests: bool = True,
+        on_finding: Callable[[Finding], None] | None = None,
     ) -> Validation:
-        """Check all branches; `profile` is the reader that has to accept the table: java, cpp or python.
+        """Check all branches of the table.
 
-        Raises NotATable, StorageFailed, and UsageError for an unknown rule or profile.
+        Args:
+            select: Globs over the ids of rules. Empty: all rules.
+            ignore: Globs over the ids of rules to skip.
+            profile: The reader that has to accept the table: `java`, `cpp` or `python`.
+            max_findings: The largest number of findings per rule. 0: all of them.
+            with_manifests: True to read manifests, too.
+            on_finding: Receives each finding when it is made, in no particular order.
+
+        Raises:
+            UsageError: If a rule or the profile is unknown.
+            NotATable: If there is no table.
+            StorageFailed: If the store fails.
         """
         from deltacli.operations.paimon.validate import validate_paimon_table
         from deltacli.operations.validate.findings import ValidateRequest
@@ -124,9 +182,11 @@ class Paimon(Changes):
         if profile not in set(Profile):
             raise UsageError(f"unknown profile {profile!r}", facts={"expected": ", ".join(Profile)})
         request = ValidateRequest(select=select, ignore=ignore, max_findings=max_findings)
-        return validate_paimon_table(self, request, profile=Profile(profile), with_manifests=with_manifests)
+        return validate_paimon_table(
+            self, request, profile=Profile(profile), with_manifests=with_manifests, on_finding=on_finding
+        )
 
-    @named
+    @api_method
     def alter(
         self,
         changes: Iterable[SchemaChange | JsonObject],
@@ -136,21 +196,34 @@ class Paimon(Changes):
         min_paimon: int | None = None,
         dry_run: bool = False,
     ) -> AlterOutcome:
-        """Create one version of the schema with all changes, which are SchemaChange values or their JSON objects.
+        """Create one version of the schema with all changes.
 
-        `allow_lossy` accepts changes after which stored values are read back changed; `with_options` removes dropped
-        columns from the options that name them. `min_paimon=2` states that no engine of the table is older than Paimon
-        2, and permits what makes it unreadable for Paimon 1.x; without it the table's option `deltacli.min-paimon`
-        decides. `dry_run` only plans; a refusal is then part of the result. Of the result, `committed` is the id of the
-        new version, None where there was nothing to do.
+        Args:
+            changes: The changes, in their order: SchemaChange values, or their JSON objects.
+            allow_lossy: True to accept changes after which stored values are read back changed.
+            with_options: True to remove dropped columns from the options that name them.
+            min_paimon: The oldest major version of Paimon among the engines of the table. 2 permits what makes the
+                table unreadable for Paimon 1.x. None: the table's option `deltacli.min-paimon` says it.
+            dry_run: True to plan only, and change nothing.
 
-        Raises UsageError for unknown columns, types and changes; Refused, with nothing changed; ConflictLost,
-        StorageFailed, OutcomeUnknown; and what `snapshot` raises.
+        Returns:
+            The outcome, or the plan with its refusal. `committed` is the id of the new version, None where there was
+            nothing to do.
+
+        Raises:
+            UsageError: If columns, types or changes are unknown.
+            Refused: If a guard objects. Nothing is changed.
+            ConflictLost: If another writer was first, and the change would now do something else.
+            StorageFailed: If the store fails.
+            OutcomeUnknown: If nobody knows whether the version was created.
+            DeltacliError: Whatever `snapshot` raises.
         """
-        alteration = self._alteration(changes, allow_lossy, with_options, min_paimon)
-        return self._made(alteration, dry_run=dry_run)
+        from deltacli.api.prepared_change import plan_or_carry_out
 
-    @named
+        request = self._alter_request(changes, allow_lossy, with_options, min_paimon)
+        return plan_or_carry_out(self.prepare_alter(request), dry_run=dry_run)
+
+    @api_method
     def plan_alter(
         self,
         changes: Iterable[SchemaChange | JsonObject],
@@ -159,31 +232,41 @@ class Paimon(Changes):
         with_options: bool = False,
         min_paimon: int | None = None,
     ) -> AlterOutcome:
-        """Return what `alter` with the same parameters would do; a refusal is in the plan. Raises as it does."""
-        return self._plan(self._alteration(changes, allow_lossy, with_options, min_paimon))
+        """Return what `alter` with the same arguments would do; a refusal is in the plan. Raises as it does."""
+        request = self._alter_request(changes, allow_lossy, with_options, min_paimon)
+        return self.prepare_alter(request).plan()
 
-    @named
+    @api_method
     def execute_alter(self, plan: AlterOutcome) -> AlterOutcome:
-        """Create the version of a plan of this table. If another writer was first, it is made again, and created if its
-        changes are the same; else ConflictLost is raised. Raises as `alter` does.
+        """Create the version of a plan of this table.
+
+        If another writer was first, the change is planned again, and made if its changes are the same.
+
+        Raises:
+            ConflictLost: If the new plan has other changes.
+            DeltacliError: Whatever `alter` raises.
         """
+        return self.prepare_alter(plan.request).execute(plan)
+
+    def prepare_alter(self, request: AlterRequest) -> PreparedChange[AlterOutcome, AlterOutcome]:
+        """Return the change of `alter` and `widen_type`, not planned yet."""
         from deltacli.operations.paimon.alter import SchemaAlteration
 
-        return self._execute(SchemaAlteration(plan.request), plan)
+        return self._prepare(SchemaAlteration(request))
 
-    def _alteration(
+    def _alter_request(
         self,
         changes: Iterable[SchemaChange | JsonObject],
         allow_lossy: bool,
         with_options: bool,
         min_paimon: int | None,
-    ) -> SchemaAlteration:
-        from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
+    ) -> AlterRequest:
+        """Return the request of `alter` for the branch of this table."""
+        from deltacli.operations.paimon.alter import AlterRequest
 
-        request = AlterRequest(_as_changes(changes), self.branch, allow_lossy, with_options, min_paimon)
-        return SchemaAlteration(request)
+        return AlterRequest(_parse_changes(changes), self.branch, allow_lossy, with_options, min_paimon)
 
-    @named
+    @api_method
     def widen_type(
         self,
         *changes: tuple[str, str],
@@ -191,13 +274,20 @@ class Paimon(Changes):
         min_paimon: int | None = None,
         dry_run: bool = False,
     ) -> AlterOutcome:
-        """Give columns, as (column, type), wider types in one version of the schema. Raises what `alter` raises."""
+        """Give columns wider types in one version of the schema. Returns and raises what `alter` does.
+
+        Args:
+            changes: Pairs of a column and its new type.
+            allow_lossy: True to accept changes after which stored values are read back changed.
+            min_paimon: The oldest major version of Paimon among the engines of the table, as for `alter`.
+            dry_run: True to plan only, and change nothing.
+        """
         from deltacli.paimon.evolution.requests import widening
 
-        requested = widening([word for change in changes for word in change])
-        return self.alter(requested, allow_lossy=allow_lossy, min_paimon=min_paimon, dry_run=dry_run)
+        words = [word for change in changes for word in change]
+        return self.alter(widening(words), allow_lossy=allow_lossy, min_paimon=min_paimon, dry_run=dry_run)
 
-    @named
+    @api_method
     def vacuum(
         self,
         *,
@@ -208,21 +298,31 @@ class Paimon(Changes):
     ) -> SchemaVacuumResult:
         """Delete, at once, the schema files of the branch that nothing needs; `dry_run=True` returns the plan.
 
-        A schema is deleted that nothing has needed since the retention began. Data files and snapshots are not touched.
+        A schema is deleted if nothing has needed it since the retention began. Data files and snapshots are not
+        touched.
 
-        The defaults are those of `SchemaVacuumRequest`; a shorter `retention_ms` needs `allow_retention_below_ms` with
-        its default. The last `keep_last` schemas are kept. `dry_run` only plans: the outcome is None, and refusals are
-        in the plan.
+        Args:
+            retention_ms: How long a schema is kept after it was needed, in milliseconds. None: the default of
+                `SchemaVacuumRequest`.
+            allow_retention_below_ms: The default retention, to allow a shorter one.
+            keep_last: The number of newest schemas that are kept in any case. None: the default.
+            dry_run: True to plan only, and change nothing.
 
-        Raises Refused, with nothing deleted, where a guard objects (`vacuum.*`, `paimon.*`), among them NoAtomicCreate
-        for a store that is read-only; PartlyDone where files could not be deleted; and what `snapshot` raises.
+        Returns:
+            The plan with its outcome. The outcome is None after a dry run, whose refusals are in the plan.
+
+        Raises:
+            Refused: If a guard objects (`vacuum.*`, `paimon.*`), or the store is read-only. Nothing is deleted.
+            PartlyDone: If files could not be deleted.
+            DeltacliError: Whatever `snapshot` raises.
         """
-        from deltacli.operations.paimon.vacuum_schemas import SchemaVacuumResult
+        from deltacli.operations.paimon.vacuum_schemas import SchemaVacuumRequest, SchemaVacuumResult
 
-        change = self._vacuum(retention_ms, allow_retention_below_ms, keep_last)
-        return SchemaVacuumResult(self._plan(change), None) if dry_run else self._carry_out(change)
+        request = SchemaVacuumRequest.of(self.branch, retention_ms, allow_retention_below_ms, keep_last)
+        change = self.prepare_vacuum(request)
+        return SchemaVacuumResult(change.plan(), None) if dry_run else change.carry_out()
 
-    @named
+    @api_method
     def plan_vacuum(
         self,
         *,
@@ -230,29 +330,38 @@ class Paimon(Changes):
         allow_retention_below_ms: int | None = None,
         keep_last: int | None = None,
     ) -> SchemaVacuumPlan:
-        """Return what `vacuum` with the same parameters would do; refusals are in the plan. Raises as it does."""
-        return self._plan(self._vacuum(retention_ms, allow_retention_below_ms, keep_last))
+        """Return what `vacuum` with the same arguments would do; refusals are in the plan. Raises as it does."""
+        from deltacli.operations.paimon.vacuum_schemas import SchemaVacuumRequest
 
-    @named
+        request = SchemaVacuumRequest.of(self.branch, retention_ms, allow_retention_below_ms, keep_last)
+        return self.prepare_vacuum(request).plan()
+
+    @api_method
     def execute_vacuum(self, plan: SchemaVacuumPlan) -> SchemaVacuumResult:
         """Delete what a plan of this table says, if nothing needs it by now. Raises as `vacuum` does."""
+        return self.prepare_vacuum(plan.request).execute(plan)
+
+    def prepare_vacuum(self, request: SchemaVacuumRequest) -> PreparedChange[SchemaVacuumPlan, SchemaVacuumResult]:
+        """Return the change of `vacuum`, not planned yet."""
         from deltacli.operations.paimon.vacuum_schemas import SchemaVacuum
 
-        return self._execute(SchemaVacuum(plan.request), plan)
-
-    def _vacuum(self, retention_ms: int | None, below_ms: int | None, keep_last: int | None) -> SchemaVacuum:
-        from deltacli.operations.paimon.vacuum_schemas import SchemaVacuum, SchemaVacuumRequest
-
-        return SchemaVacuum(SchemaVacuumRequest.of(self.branch, retention_ms, below_ms, keep_last))
+        return self._prepare(SchemaVacuum(request))
 
 
-def _as_changes(changes: Iterable[SchemaChange | JsonObject]) -> tuple[SchemaChange, ...]:
-    """Return changes, those that are JSON objects as values. Raises UsageError."""
+def _parse_changes(changes: Iterable[SchemaChange | JsonObject]) -> tuple[SchemaChange, ...]:
+    """Return changes as values. Those that are JSON objects are parsed.
+
+    Raises:
+        UsageError: If one is neither, with its number.
+    """
     from deltacli.paimon.evolution.requests import SchemaChange, change_of
 
-    found = []
+    parsed = []
     for number, change in enumerate(changes, 1):
-        if not isinstance(change, Mapping | SchemaChange):
-            raise wrong_kind(change, f"change {number}", "a SchemaChange or its JSON object")
-        found.append(change_of(number, change) if isinstance(change, Mapping) else change)
-    return tuple(found)
+        if isinstance(change, SchemaChange):
+            parsed.append(change)
+        elif isinstance(change, Mapping):
+            parsed.append(change_of(number, change))
+        else:
+            raise wrong_argument(change, f"change {number}", "a SchemaChange or its JSON object")
+    return tuple(parsed)

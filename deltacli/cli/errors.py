@@ -30,6 +30,7 @@ from deltacli.core.documents import dumps
 from deltacli.core.errors import fill_hint, quote_table
 from deltacli.core.memory import build_memory_error, is_out_of_memory
 from deltacli.core.texts import cut_middle
+from deltacli.core.times import UNITS_MS
 from deltacli.core.typing import JsonObject
 from deltacli.storage.secrets import without_secrets
 
@@ -370,21 +371,21 @@ def _of_code(error: errors.DeltacliError, arguments: Sequence[str], table: str |
 
 def _of_damage(hint: str, version: object, arguments: Sequence[str], table: str) -> str:
     """Return the command line with the readable version of a hint; `validate` for a command that has no versions."""
-    from deltacli.cli.help_page import commands_with
+    from deltacli.cli.command_loading import has_option
 
-    path = " ".join(path_of(arguments))
-    if path not in commands_with("--version") or _changes(arguments):
-        return f"deltacli validate {quote_table(table)}"
-    if path == "snapshot":
+    path = path_of(arguments)
+    if not has_option(path, "--version") or _changes(arguments):
+        return f"deltacli validate {shell.quote_table(table)}"
+    if path == ("snapshot",):
         return hint
     typed = remove_option(remove_option(arguments, "--timestamp"), "--version")
     return hint if version is None else repeat_command_with(typed, "--version", str(version))
 
 
 def _changes(arguments: Sequence[str]) -> bool:
-    from deltacli.cli.help_page import commands_with
+    from deltacli.cli.command_loading import has_option
 
-    return " ".join(path_of(arguments)) in commands_with("--dry-run")
+    return has_option(path_of(arguments), "--dry-run")
 
 
 def _table_near(error: errors.NotATable, table: str) -> str | None:
@@ -405,9 +406,14 @@ def _with_meant(error: errors.DeltacliError, arguments: Sequence[str]) -> str | 
     places = [(place, word) for place, word in enumerate(arguments) if part.search(word)]
     if len(places) != 1 or len(part.findall(places[0][1])) != 1:
         return None
+    place, written = places[0]
     words = list(arguments)
-    words[places[0][0]] = part.sub(lambda _: near, places[0][1])
-    return repeat_command(words)
+    words[place] = part.sub(lambda _: near, written)
+    # In `--retention 7 days` the unit is there, as a word of its own.
+    unit = "".join(words[place + 1 : place + 2]).lower().removesuffix("s")
+    if error.wrong_word.isdecimal() and unit in UNITS_MS:
+        words[place : place + 2] = [part.sub(f"{error.wrong_word}{unit[0]}", written)]
+    return shell.again(words)
 
 
 def _of_condition(error: errors.DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:
@@ -425,7 +431,7 @@ def _of_condition(error: errors.DeltacliError, arguments: Sequence[str], table: 
 
 def _of_version(version: str, moment_ms: int, arguments: Sequence[str]) -> str | None:
     """Return the command line with a version in place of a time; None where it does not have that."""
-    from deltacli.cli.options.declared import parse_timestamp
+    from deltacli.cli.options.moments import parse_timestamp
 
     def is_meant(text: str) -> bool:
         try:

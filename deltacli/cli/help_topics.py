@@ -13,8 +13,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from deltacli.cli.command_tree import COMMANDS, GROUPS, TAKES_VALUE
-from deltacli.cli.help_page import fold_common, fold_topic, names_in, options, show_generated_help
+from deltacli.cli.command_table import COMMANDS, GROUPS
+from deltacli.cli.command_tree import TAKES_VALUE
+from deltacli.cli.help_page import names_in
+from deltacli.cli.help_text import fold_common, fold_topic
+from deltacli.cli.option_index import list_options, read_pages
 from deltacli.core.errors import UsageError
 from deltacli.core.typing import Json
 
@@ -62,7 +65,7 @@ def explain_word(words: Sequence[str], run: Callable[[Sequence[str]], int]) -> i
 
 def _command_of_others(name: str) -> tuple[str, list[Any]] | None:
     """Return what helps with the name that a command has in other programs."""
-    from deltacli.cli.usage import MORE_OF_OTHERS, OF_OTHERS
+    from deltacli.cli.other_programs import MORE_OF_OTHERS, OF_OTHERS
 
     if (found := OF_OTHERS.get(name)) is None:
         return None
@@ -102,7 +105,7 @@ def _asked(words: Sequence[str]) -> Iterator[str]:
 
 def _meanings_of(option: str) -> list[list[tuple[str, str]]]:
     commands: dict[tuple[str, str], list[str]] = {}
-    for command, spelled, text in options():
+    for command, spelled, text in list_options():
         if option in names_in(spelled):
             commands.setdefault((spelled, text), []).append(command)
     others = "all others" if len(commands) > 1 else "all"
@@ -176,16 +179,16 @@ _NOT_MEANT = ("exit code", "what to do", "in Spark")
 def _explain_unknown(word: str, name: str, topics: Collection[str], run: Callable[[Sequence[str]], int]) -> int:
     """Explain a word that differs in case only. Raises UsageError for others, with words that are similar."""
     rules = (rule for rules in _rules().values() for rule in rules)
-    spelled = (option for _, spelling, _ in options() for option in names_in(spelling))
+    spelled = (option for _, spelling, _ in list_options() for option in names_in(spelling))
     words = {one.lower(): one for one in (*COMMANDS, *GROUPS, *topics, *rules, *spelled)}
     asked = {word.lower(), name.lower()}
     for one in asked & words.keys() - {word, name}:
         same = words[one]
-        return (
-            0
-            if show_generated_help(same.split(), fold_common)
-            else explain_word(["help", same] if same.startswith("-") else [same], run)
-        )
+        if same in read_pages():
+            sys.stdout.write(fold_common(read_pages()[same]) + "\n")
+            sys.stdout.flush()
+            return 0
+        return explain_word(["help", same] if same.startswith("-") else [same], run)
     alike = [near for one in asked for near in get_close_matches(one, words, _MOST, _ALIKE)]
     having = sorted((one for one in words if any(part in one for part in asked if part[3:])), key=len)
     begun = [one for one in having if one.startswith(tuple(asked))]

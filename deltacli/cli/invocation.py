@@ -34,11 +34,14 @@ class Invocation:
     """The values of `-C`, which are not among the arguments: the run is in that directory."""
     names_in_catalogs: Mapping[str, str] = {}
     """The location of each table that was opened by its name in a catalog -> that name, `uc://…`."""
+    is_bare: bool = False
+    """Whether the program was called without a command and without asking for help."""
     began: float | None = None
     """When the user began to wait, by the monotonic clock."""
 
-    def begin(self, arguments: Sequence[str], directories: Sequence[str] = ()) -> None:
+    def begin(self, arguments: Sequence[str], directories: Sequence[str] = (), *, is_bare: bool = False) -> None:
         """Reset the state of an earlier run."""
+        self.is_bare = is_bare
         self.directories = directories
         self.arguments, self.log_is_json, self.verbosity = arguments, None, 0
         self.has_agreed, self.is_reporting, self.outputs = False, False, ()
@@ -102,11 +105,16 @@ def outside(path: str) -> str:
     return path if is_elsewhere or not invocation.directories else os.path.abspath(path)
 
 
+def is_bare(arguments: Sequence[str]) -> bool:
+    """Return whether a command line names no command, and asks for no help."""
+    return set(arguments) <= {"-q", "-v", "-vv", "--quiet", "--verbose"}
+
+
 def help_as_option(arguments: Sequence[str]) -> list[str]:
     """Return `help WORD` as `WORD --help`, `help WORD --all` as `WORD --help-all`, and no command as `--help`; other
     arguments as they are, with the words of `help --OPTION`, which is about an option, before `--help`.
     """
-    if set(arguments) <= {"-q", "-v", "-vv", "--quiet", "--verbose"}:
+    if is_bare(arguments):
         return ["--help"]
     if arguments[0] != "help":
         return list(arguments)

@@ -105,6 +105,7 @@ def nearest_path(path: Sequence[str], known: Iterable[Sequence[str]]) -> Sequenc
     text = ".".join(path)
     last_name = path[-1].lower()
 
+    # Names of columns with dots in them are joined like the parts of a path. For a suggestion that is good enough.
     namesakes = [key for key, candidate in paths_by_text.items() if candidate[-1].lower() == last_name]
     near = nearest_name(text, paths_by_text, ignores_case=True, alike=_PATH_SIMILARITY)
     near = near or nearest_name(text, namesakes, ignores_case=True, alike=0.0)

@@ -26,7 +26,9 @@ def parse_versions(text: str, option: str) -> tuple[int, ...]:
         if not (_is_version(first_text) and _is_version(last_text) and int(first_text) <= int(last_text)):
             raise UsageError(f"{option} {text}: {part.strip()!r} is not a version", facts={"expected": "5,10-12"})
 
-        first, last = int(first_text), int(last_text)
+        first = int(first_text)
+        last = int(last_text)
+        # Each version of a range becomes an object below: 0-999999999999 must not use up the memory.
         if last - first > _MAX_VERSIONS_IN_RANGE:
             raise UsageError(f"{option} {text}: more than a million versions")
         versions.update(range(first, last + 1))

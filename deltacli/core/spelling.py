@@ -222,6 +222,7 @@ class ShellSpelling(Spelling):
         word_count = 2 if group in _TWO_WORD_GROUPS else 1
 
         line = ["deltacli", *words[:word_count]]
+        # Commands of these groups name their tables by a file or a profile.
         if table is not None and group not in _GROUPS_WITHOUT_TABLE:
             line.append(table if is_template(table) else quote_table(table))
         line += words[word_count:]

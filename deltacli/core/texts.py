@@ -1,4 +1,4 @@
-"""Texts that come from users and from logs: what cannot be stored or passed on, and what is too long to show."""
+"""Check the texts of users, shorten long ones, and put words together for messages."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.core.errors import DeltacliError, LogIncomplete, Unreadable, UsageError, nearest_name, parameter
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import Step
@@ -42,7 +42,8 @@ from deltacli.operations.restore.difference import (
 )
 from deltacli.paimon.schema_changes import Change, ChangeKind
 from deltacli.storage.base import StoreOfVersions
-from deltacli.table.api_arguments import VersionEnds, errors_about, name_table, named_items
+from deltacli.table.api_arguments import VersionEnds
+from deltacli.table.api_errors import errors_about, iterate_naming_table, name_table
 from deltacli.table.find_log import Log, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.live_files import Spelling, narrow_keys
@@ -62,10 +63,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class DiffRequest(VersionEnds):
-    """The two versions to compare, each by its number or by a time at which it was the newest; None: the newest one.
+    """Two versions to compare, each by its number or by a time at which it was the newest.
 
-    `other` is the table of the second version, where that is another one. With `rows`, rows are compared by the columns
-    `key`.
+    Attributes:
+        other: The table of the second version, if it is another one.
+        rows: True to compare the rows, too. It needs `key`.
+        key: Columns that identify a row.
+        temp_dir: Directory for temporary files of compared rows. None: that of the system.
     """
 
     other: TableHandle | None = None
@@ -120,8 +124,8 @@ class Revectored(NamedTuple):
 
     in_before: ArrowArray
     in_after: ArrowArray
-    before: Amount
-    after: Amount
+    before: FileTotals
+    after: FileTotals
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +134,7 @@ class FileDiff:
 
     before: _Side
     after: _Side
-    shared: Amount
+    shared: FileTotals
     spelling: Spelling | None
 
     @cached_property
@@ -138,7 +142,7 @@ class FileDiff:
         return difference_of(self.before.files, self.after.files)
 
     @cached_property
-    def totals(self) -> tuple[Amount, Amount]:
+    def totals(self) -> tuple[FileTotals, FileTotals]:
         """All live files of both versions."""
         before, after = (amount_of(side.files, None) + self.shared for side in (self.before, self.after))
         return before, after
@@ -149,7 +153,7 @@ class FileDiff:
         found = self.found
         with_vectors = (pc.and_(found.removed, found.now.has_vector), pc.and_(found.added, found.target.has_vector))
         if not any(pc.any(one).as_py() for one in with_vectors):
-            none = Amount(0, 0, 0)
+            none = FileTotals(0, 0, 0)
             return Revectored(_nothing(found.removed), _nothing(found.added), none, none)
         old, new = self._path_keys(self.before, found.removed), self._path_keys(self.after, found.added)
         in_before = pc.replace_with_mask(found.removed, found.removed, pc.is_in(old, value_set=new))
@@ -157,11 +161,11 @@ class FileDiff:
         return Revectored(in_before, in_after, amount_of(found.now, in_before), amount_of(found.target, in_after))
 
     @cached_property
-    def added(self) -> Amount:
+    def added(self) -> FileTotals:
         return amount_of(self.found.target, pc.and_not(self.found.added, self.revectored.in_after))
 
     @cached_property
-    def removed(self) -> Amount:
+    def removed(self) -> FileTotals:
         return amount_of(self.found.now, pc.and_not(self.found.removed, self.revectored.in_before))
 
     def changes(self) -> Iterator[tuple[str, RecordBatch]]:
@@ -197,7 +201,7 @@ def compare_files(before: Snapshot, after: Snapshot, spelling: Spelling | None) 
     if spelling is None and (pair := _of_one_checkpoint(before, after)) is not None:
         return _compare_commits(*pair)
     sides = [_Side(batches, _collected(batches(), spelling)) for batches in map(_all_of, (before, after))]
-    return FileDiff(sides[0], sides[1], Amount(0, 0, 0), spelling)
+    return FileDiff(sides[0], sides[1], FileTotals(0, 0, 0), spelling)
 
 
 def _all_of(side: Snapshot) -> Batches:
@@ -243,7 +247,7 @@ def _of_one_checkpoint(before: Snapshot, after: Snapshot) -> tuple[Snapshot, Sna
 def _compare_commits(before: Snapshot, after: Snapshot) -> FileDiff:
     """Return which files differ of two versions that start from one checkpoint."""
     older, newer = sorted((before, after), key=lambda side: side.version)
-    parts: list[Amount] = []
+    parts: list[FileTotals] = []
 
     def split(adds: RecordBatch) -> RecordBatch:
         """Count the files of a batch that are in both versions, and return the others."""
@@ -261,7 +265,7 @@ def _compare_commits(before: Snapshot, after: Snapshot) -> FileDiff:
     sides = {
         side: _Side(batches, _collected(batches(), None)) for side, batches in ((older, of_older), (newer, of_newer))
     }
-    return FileDiff(sides[before], sides[after], sum(parts, Amount(0, 0, 0)), None)
+    return FileDiff(sides[before], sides[after], sum(parts, FileTotals(0, 0, 0)), None)
 
 
 def _of_tail(side: Snapshot) -> Iterator[RecordBatch]:
@@ -284,9 +288,9 @@ def _rows(adds: RecordBatch) -> ArrowArray:
     return pc.subtract(adds.column("num_records"), pc.fill_null(adds.column("dv_cardinality"), 0))
 
 
-def _amount(adds: RecordBatch) -> Amount:
+def _amount(adds: RecordBatch) -> FileTotals:
     rows = _rows(adds)
-    return Amount(
+    return FileTotals(
         adds.num_rows, pc.sum(adds.column("size")).as_py() or 0, None if rows.null_count else pc.sum(rows).as_py() or 0
     )
 
@@ -386,7 +390,7 @@ class RowDiff:
             with errors_about(name):
                 scan = side.scan(columns=[*self.key, *self.columns.others])
             self._scans.append(scan)
-            pieces = named_items(plan_row_pieces(scan.data_files()), name)
+            pieces = iterate_naming_table(plan_row_pieces(scan.data_files()), name)
             task = KeepRows(self.columns, name)
             noted = pieces if step is None else _noted(pieces, step)
             found.append(Reading(task, noted, side.table.stores, {SPEC: scan.wanted}))

@@ -93,8 +93,13 @@ class Supposed(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainRequest:
-    """The clients that are asked about, each as `NAME` or `NAME=VERSION` (none: all that are known), and changes whose
-    effect on them is asked for, in their order: `add=FEATURE`, `drop=FEATURE`, `widen=COLUMN:TYPE`.
+    """Which clients to explain, and changes whose effect on them is wanted.
+
+    Attributes:
+        clients: Names of clients, each with a version or without: `duckdb`, `trino=480`. Empty: all that are
+            known.
+        changes: Changes to suppose, in their order: `add=FEATURE`, `drop=FEATURE` or `widen=COLUMN:TYPE`.
+            Nothing is changed.
     """
 
     clients: Sequence[str] = option(

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.arrow.batches import aggregate_rows
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.core import errors
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import report_items
@@ -49,7 +49,7 @@ from deltacli.delta.protocol.features import Protocol, require_readable
 from deltacli.operations.vacuum.full_plan import kept_walk, plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.storage.base import StoreOfVersions, StoreWithBounds
-from deltacli.table.api_arguments import optional_count
+from deltacli.table.api_arguments import require_optional_count
 from deltacli.table.file_history import FileReferences, NamedFiles, commit_actions
 from deltacli.table.find_log import Log, list_log
 from deltacli.table.handle import TableHandle
@@ -65,7 +65,12 @@ from deltacli.work.commits.reading import is_large
 
 @dataclass(frozen=True, kw_only=True)
 class ReachRequest:
-    """What is asked: with `retention_ms` also what a log expiry and a vacuum with this retention would delete."""
+    """What to find out about the versions that can be read.
+
+    Attributes:
+        retention_ms: A retention, in milliseconds, whose effects are to be shown: what a log expiry and a
+            vacuum would delete. None: no effects are shown.
+    """
 
     retention_ms: int | None = option(
         "Show as well what a retention of the log and of removed files, such as 7d, would free and cost.",
@@ -75,7 +80,7 @@ class ReachRequest:
 
     def __post_init__(self) -> None:
         """Raise UsageError for what is no duration."""
-        object.__setattr__(self, "retention_ms", optional_count(self.retention_ms, "retention_ms"))
+        object.__setattr__(self, "retention_ms", require_optional_count(self.retention_ms, "retention_ms"))
 
 
 # -- the commits, oldest first -----------------------------------------------------------------------------------------
@@ -496,8 +501,8 @@ class Cleanup(NamedTuple):
 
     log_retention_ms: int
     file_retention_ms: int
-    log: Amount | None
-    files: Amount | None
+    log: FileTotals | None
+    files: FileTotals | None
     lost: tuple[int, ...]
     notes: tuple[str, ...]
 
@@ -719,7 +724,7 @@ def _cleanup(
             snapshot=snapshot,
         )
         notes += [f"log expire is refused: {one.message}" for one in expiry.refusals]
-        log = Amount(len(expiry.files), expiry.size_bytes)
+        log = FileTotals(len(expiry.files), expiry.size_bytes)
         lost |= readable & set(expiry.lost_versions)
     except (errors.Unreadable, errors.CommitCorrupt, errors.Refused) as fault:
         notes.append(f"log expire is not possible: {fault.reason}")
@@ -731,7 +736,7 @@ def _cleanup(
             walk=walk,
         )
         notes += [f"vacuum is refused: {one.message}" for one in vacuum.refusals]
-        files = Amount(vacuum.files, vacuum.size_bytes)
+        files = FileTotals(vacuum.files, vacuum.size_bytes)
         lost |= {version for version in readable if versions[version].files_until_ms - of_files < vacuum.cutoff_ms}
     except (errors.Unreadable, errors.CommitCorrupt, errors.Refused) as fault:
         notes.append(f"vacuum is not possible: {fault.reason}")

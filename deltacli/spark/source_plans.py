@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from deltacli.changing.change import carry_out, plan_change
+from deltacli.changing.change import execute_change, plan_change
 from deltacli.changing.new_files import NewFiles
 from deltacli.core.errors import DeltacliError, Refused, UsageError
 from deltacli.core.lock_free_property import cached_property
@@ -43,7 +43,7 @@ from deltacli.spark.table_log import Limits, StreamOffset, TableLog, files_betwe
 from deltacli.storage.base import Place
 from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import remember_secrets, without_secrets
-from deltacli.table.api_arguments import name_table
+from deltacli.table.api_errors import name_table
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import find_snapshot
 from deltacli.table.scan import ScanRequest
@@ -296,9 +296,9 @@ def plan_sink(
         chosen = write_options(options, is_stream=is_stream)
         table = open_source(chosen)
         made = plan_change(Append(arrow_schema_of(schema)), table)
-        if (refusal := made.objection()) is not None:
+        if (refusal := made.build_refusal()) is not None:
             raise refusal
-        for caution in made.basis.cautions:
+        for caution in made.basis.warnings:
             warnings.warn(f"{table.name}: {caution}", stacklevel=2)
         location = made.basis.table.stores.location
         assert location is not None
@@ -369,7 +369,7 @@ def commit_sink(pickled: bytes, messages: Sequence[bytes | None], batch: int | N
             return
         operation, parameters = _described(plan, batch)
         change = Append(None, files, operation, parameters, transaction, _metadata(plan.options))
-        carry_out(change, table, plan=AppendPlan.sent(table, plan.basis, plan.spec))
+        execute_change(change, table, plan=AppendPlan.sent(table, plan.basis, plan.spec))
 
 
 def _described(plan: _Plan, batch: int | None) -> tuple[str, dict[str, object]]:

@@ -37,7 +37,7 @@ from deltacli.engine.spark.jobs import local_frame
 from deltacli.spark import parquet_scan, parquet_schema
 from deltacli.spark.executor_rows import rows_through_python
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.api_arguments import named, named_call, named_items
+from deltacli.table.api_errors import api_function, api_method, iterate_naming_table
 from deltacli.table.scan import Selection, require_row_ids
 from deltacli.table.version import Snapshot
 from deltacli.work.rows.data_files import OpenDataFile, open_data_file
@@ -125,7 +125,7 @@ class TablePlan:
         yield from (file for group in self.groups for file in group.files)
         yield from (own.file for own in self.own_files)
 
-    @named
+    @api_method
     def dataframe(self) -> DataFrame:
         """Return the rows as a frame. Nothing is read before an action, except to verify the files.
 
@@ -395,7 +395,7 @@ MOST_FOOTERS = 1_000
 """Files whose footers are read even where the log does not call for it. It takes about 0.2 s on a local disk."""
 
 
-@named_call
+@api_function
 def read_table(
     spark: SparkSession,
     uri: str | os.PathLike[str],
@@ -427,7 +427,7 @@ def read_table(
     ).dataframe()
 
 
-@named_call
+@api_function
 def plan_table(
     spark: SparkSession,
     uri: str | os.PathLike[str],
@@ -488,7 +488,7 @@ class _Planner:
         """The table, as errors and hints name it."""
         return self._table.name
 
-    @named
+    @api_method
     def plan(self) -> TablePlan:
         require_readable_rows(self._config, self._snapshot.version)
         parquet_schema.spark_schema(self._selection.needed)
@@ -666,7 +666,7 @@ def _grouped(files: Any) -> tuple[FileGroup, ...]:  # Any: pairs of a file and i
     return tuple(FileGroup(shape, tuple(members)) for (shape, _), members in found.items())
 
 
-@named_call
+@api_function
 def read_changes(
     spark: SparkSession,
     uri: str | os.PathLike[str],
@@ -697,5 +697,5 @@ def read_changes(
     if kept is not columns:
         changes = read(columns=kept)
     schema = parquet_schema.spark_schema(changes.columns, described=True)
-    files = named_items(changes.changed_files(), table.name)
+    files = iterate_naming_table(changes.changed_files(), table.name)
     return rows_through_python(spark, table.stores, changes.wanted, files, schema)

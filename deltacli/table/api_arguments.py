@@ -1,5 +1,8 @@
-"""The Python API: checks of the types of arguments, before anything is read, and hints with the name of the table where
-the command line would insert it.
+"""Checks of the arguments that callers of the Python API pass, before anything is read.
+
+A wrong argument is a UsageError that names the parameter and says what is expected, never a TypeError from inside an
+operation. `check_arguments` compares the arguments of a method with its annotations; the other functions check and
+convert single values, and are called by requests.
 """
 
 from __future__ import annotations
@@ -7,108 +10,79 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from functools import cache, wraps
+from functools import cache
+from inspect import Parameter, Signature, signature
 from numbers import Real
 from reprlib import Repr
-from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import NamedTuple
 
 from deltacli.core import errors
 from deltacli.core.texts import require_bytes_or_text
 from deltacli.core.times import to_epoch_ms
 from deltacli.core.units import require_number
-from deltacli.storage.secrets import without_secrets
 
-Arguments = ParamSpec("Arguments")
-Item = TypeVar("Item")
-Key = TypeVar("Key")
-Result = TypeVar("Result")
-
-_REPEATED = 0x04
-"""Flag of the code of a function that takes any number of arguments."""
+# Values are repeated in messages. A caller may have passed a whole file.
 _shortened = Repr()
-_shortened.maxstring = _shortened.maxother = 60
+_shortened.maxstring = 60
+_shortened.maxother = 60
 
 
-def version_number(value: object, name: str) -> int:
-    """Return a version. Raises UsageError where the value is not an integer; whether it exists is not checked."""
+def require_version(value: object, name: str) -> int:
+    """Return a version as an int. Whether it exists is not checked.
+
+    Raises:
+        UsageError: If the value is not an integer.
+    """
     if not is_integer(value):
-        raise wrong_kind(value, name, "an integer")
+        raise wrong_argument(value, name, "an integer")
     return operator.index(value)  # type: ignore[arg-type]
 
 
-def optional_version(value: object, name: str) -> int | None:
-    """Return a version, or None. Raises UsageError."""
-    return None if value is None else version_number(value, name)
+def require_optional_version(value: object, name: str) -> int | None:
+    """Return a version as `require_version` does, or None for None."""
+    return None if value is None else require_version(value, name)
 
 
-def count_number(value: object, name: str) -> int:
-    """Return a count, which is 0 or more. Raises UsageError."""
-    number = version_number(value, name)
+def require_count(value: object, name: str) -> int:
+    """Return a number of things as an int.
+
+    Raises:
+        UsageError: If the value is not an integer, or below 0.
+    """
+    number = require_version(value, name)
     if number < 0:
         raise errors.UsageError(f"{name} {number} is negative", facts={"expected": "0 or more"})
     return number
 
 
-def optional_count(value: object, name: str) -> int | None:
-    """Return a count, or None. Raises UsageError."""
-    return None if value is None else count_number(value, name)
+def require_optional_count(value: object, name: str) -> int | None:
+    """Return a number of things as `require_count` does, or None for None."""
+    return None if value is None else require_count(value, name)
 
 
-class VersionTime(NamedTuple):
-    """A time that selects a version."""
+def require_at_least(least: int, value: int | None, name: str) -> None:
+    """Require that a number is not below its least value. None, which stands for a default, is accepted.
 
-    timestamp_ms: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class VersionEnds:
-    """Two versions in a request, each by its number or by a time, which becomes milliseconds."""
-
-    from_version: int | None = None
-    from_timestamp: datetime | date | None = None
-    from_timestamp_ms: int | None = None
-    to_version: int | None = None
-    to_timestamp: datetime | date | None = None
-    to_timestamp_ms: int | None = None
-
-    def __post_init__(self) -> None:
-        """Raise UsageError for an end that is given twice, or is no version or time."""
-        for end in ("from", "to"):
-            version, timestamp, timestamp_ms = (
-                getattr(self, f"{end}_{what}") for what in ("version", "timestamp", "timestamp_ms")
-            )
-            if sum(one is not None for one in (version, timestamp, timestamp_ms)) > 1:
-                raise errors.UsageError(f"{end}_version and {end}_timestamp exclude each other")
-            version = optional_version(version, f"{end}_version")
-            if version is not None and version < 0:
-                raise errors.UsageError(f"version {version} is negative")
-            object.__setattr__(self, f"{end}_version", version)
-            if timestamp is not None:
-                object.__setattr__(
-                    self, f"{end}_timestamp_ms", moment_ms(timestamp, f"{end}_timestamp", begins=end == "from")
-                )
-                object.__setattr__(self, f"{end}_timestamp", None)
-
-    @property
-    def ends(self) -> tuple[int | VersionTime | None, int | VersionTime | None]:
-        first, last = (
-            version if timestamp_ms is None else VersionTime(timestamp_ms)
-            for version, timestamp_ms in (
-                (self.from_version, self.from_timestamp_ms),
-                (self.to_version, self.to_timestamp_ms),
-            )
-        )
-        return first, last
+    Raises:
+        UsageError: If it is below.
+    """
+    if value is not None and value < least:
+        raise errors.UsageError(f"{name} is {value}", facts={"expected": f"at least {least}"})
 
 
-def moment_ms(value: object, name: str, *, begins: bool = False) -> int:
-    """Return epoch milliseconds of a datetime that has a time zone, or of a date, which is midnight UTC; `begins`: as
-    in `to_epoch_ms`.
+def require_timestamp_ms(value: object, name: str, *, begins: bool = False) -> int:
+    """Return epoch milliseconds of a datetime that has a time zone, or of a date, which is midnight UTC.
 
-    Raises UsageError, also for a datetime without a time zone.
+    Args:
+        value: The datetime or date.
+        name: The parameter, for the message.
+        begins: True if a range of versions begins at this time: fractions of a millisecond are then rounded up, so
+            that a commit before it is not in the range.
+
+    Raises:
+        UsageError: If the value is of another type, or a datetime without a time zone.
     """
     if isinstance(value, datetime):
         if value.utcoffset() is None:
@@ -119,198 +93,147 @@ def moment_ms(value: object, name: str, *, begins: bool = False) -> int:
             )
         return to_epoch_ms(value, begins=begins)
     if isinstance(value, date):
-        return moment_ms(datetime(value.year, value.month, value.day, tzinfo=UTC), name)
-    raise wrong_kind(value, name, "a datetime with a time zone, or a date", code="usage.timestamp")
+        midnight = datetime(value.year, value.month, value.day, tzinfo=UTC)
+        return require_timestamp_ms(midnight, name)
+    raise wrong_argument(value, name, "a datetime with a time zone, or a date", code="usage.timestamp")
 
 
-class Named(Protocol):
-    """An object with the table as its caller wrote it; None: the caller inserts the name."""
+class VersionTime(NamedTuple):
+    """A time that selects a version."""
+
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class VersionEnds:
+    """Two versions in a request, each by its number or by a time. All are None where an end is open.
+
+    Attributes:
+        from_version: The first version.
+        from_timestamp: The first version is the first one committed at or after this time. It is None afterwards:
+            `from_timestamp_ms` has the value.
+        from_timestamp_ms: The same time in epoch milliseconds.
+        to_version: The last version.
+        to_timestamp: The last version is the newest one committed at or before this time. It is None afterwards:
+            `to_timestamp_ms` has the value.
+        to_timestamp_ms: The same time in epoch milliseconds.
+    """
+
+    from_version: int | None = None
+    from_timestamp: datetime | date | None = None
+    from_timestamp_ms: int | None = None
+    to_version: int | None = None
+    to_timestamp: datetime | date | None = None
+    to_timestamp_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        """Bring times to milliseconds.
+
+        Raises:
+            UsageError: If an end is given twice, or is not a version or a time.
+        """
+        self._settle_end("from")
+        self._settle_end("to")
+
+    def _settle_end(self, end: str) -> None:
+        """Check the three fields of one end, `from` or `to`, and set those that have another form afterwards."""
+        version = getattr(self, f"{end}_version")
+        timestamp = getattr(self, f"{end}_timestamp")
+        timestamp_ms = getattr(self, f"{end}_timestamp_ms")
+        if [version, timestamp, timestamp_ms].count(None) < 2:
+            raise errors.UsageError(f"{end}_version and {end}_timestamp exclude each other")
+
+        number = require_optional_version(version, f"{end}_version")
+        if number is not None and number < 0:
+            raise errors.UsageError(f"version {number} is negative")
+
+        # The request is frozen for its users; this is the one place that writes its fields.
+        object.__setattr__(self, f"{end}_version", number)
+        if timestamp is not None:
+            milliseconds = require_timestamp_ms(timestamp, f"{end}_timestamp", begins=end == "from")
+            object.__setattr__(self, f"{end}_timestamp_ms", milliseconds)
+            object.__setattr__(self, f"{end}_timestamp", None)
 
     @property
-    def name(self) -> str | None: ...
+    def first(self) -> int | VersionTime | None:
+        """The first version or its time; None where the range is open."""
+        return self.from_version if self.from_timestamp_ms is None else VersionTime(self.from_timestamp_ms)
+
+    @property
+    def last(self) -> int | VersionTime | None:
+        """The last version or its time; None where the range is open."""
+        return self.to_version if self.to_timestamp_ms is None else VersionTime(self.to_timestamp_ms)
 
 
-Self = TypeVar("Self", bound=Named)
+def require_path_text(uri: str | os.PathLike[str], what: str = "the table") -> str:
+    """Return a path or URI as text.
 
+    Args:
+        uri: A path or URI.
+        what: What is at the path, for the message.
 
-def named(method: Callable[Concatenate[Self, Arguments], Result]) -> Callable[Concatenate[Self, Arguments], Result]:
-    """Return the method with errors whose hints name the table, also for arguments of a wrong kind."""
-
-    @wraps(method)
-    def call(self: Self, /, *arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
-        try:
-            require_kinds(method, arguments, options)
-            return method(self, *arguments, **options)
-        except errors.DeltacliError as fault:
-            _name_meant(fault, method.__name__, self, arguments, options)
-            name_table(fault, self.name)
-            if getattr(self, "is_paimon", False):
-                if isinstance(fault.hint, errors.Command):
-                    fault.hint = fault.hint.with_options(paimon=True)
-                for key, value in fault.facts.items():
-                    if isinstance(value, errors.Command) and value:
-                        fault.facts[key] = value.with_options(paimon=True)
-            if options.get("dry_run") is True and isinstance(fault.hint, errors.Command):
-                fault.hint = _as_plan(fault.hint, type(self))
-            raise
-
-    return call
-
-
-def _as_plan(hint: errors.Command, handle: type) -> str:
-    """Return a hint with `dry_run=True`, where it calls a method of the handle that has it."""
-    method = getattr(handle, errors.method_name(hint.operation), None)
-    has_plan = method is not None and any(name == "dry_run" for name, _, _ in _parameters(method))
-    return hint.with_options(dry_run=True) if has_plan and "dry_run" not in hint.options else hint
-
-
-def _name_meant(
-    fault: errors.DeltacliError,
-    method: str,
-    handle: Named,
-    arguments: tuple[object, ...],
-    options: Mapping[str, object],
-) -> None:
-    """Make the hint of a misspelled name or an absent version the call that was made, with the nearest one instead."""
-    if handle.name is None or not hasattr(type(handle), method):
-        return
-    if fault.code == "table.path-missing" and not fault.hint and not os.path.exists(handle.name):
-        if near := errors.nearest_directory(handle.name):
-            fault.hint = errors.get_spelling().command(method, near, arguments, options)
-        return
-    meant = _meant(fault, {**dict(enumerate(arguments)), **options})
-    if meant is None:
-        return
-    words = tuple(value for key, value in meant.items() if isinstance(key, int))
-    given = {key: value for key, value in meant.items() if isinstance(key, str) and value is not None}
-    if method == "scan":  # of a version
-        method, version = "read", getattr(handle, "version", None)
-        given |= {} if version == getattr(handle, "newest_version", None) else {"version": version}
-    fault.hint = errors.get_spelling().command(method, handle.name, words, given) or fault.hint
-
-
-def _meant(fault: errors.DeltacliError, given: Mapping[Key, object]) -> dict[Key, object] | None:
-    """Return the arguments of a call with what an error suggests in the one that is wrong; None without one."""
-    wrong: object
-    near: object
-    if isinstance(fault, errors.VersionAbsent):
-        wrong, near = fault.wanted, fault.nearest
-    elif fault.code == "usage.where":
-        wrong, near = fault.facts.get("where"), fault.facts.get("meant")
-    else:
-        wrong, near = fault.wrong_word, fault.suggestion
-
-    def as_meant(value: object) -> object:
-        if isinstance(value, list):
-            return [*map(as_meant, value)]
-        if isinstance(value, tuple):
-            return tuple(map(as_meant, value))
-        return near if (isinstance(value, str) or is_integer(value)) and value == wrong else value
-
-    if wrong is None or near is None:
-        return None
-    meant = {key: as_meant(value) for key, value in given.items()}
-    return meant if sum(meant[key] != given[key] for key in given) == 1 else None
-
-
-def named_call(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Return a function of a session and a table with the errors of a method: about arguments of a wrong kind, and with
-    hints that name the table, or are the call that was meant.
+    Raises:
+        UsageError: If it is neither text nor a path object.
     """
-    from inspect import signature
-
-    shape = signature(function)
-
-    @wraps(function)
-    def call(*arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
-        try:
-            given = shape.bind(*arguments, **options).arguments
-        except TypeError:
-            return function(*arguments, **options)  # raises it with its name
-        (_, _), (_, table), *rest = given.items()
-        name = without_secrets(os.fspath(table)) if isinstance(table, str | os.PathLike) else None
-        try:
-            require_kinds(function, (), options=dict(rest))
-            return function(*arguments, **options)
-        except errors.DeltacliError as fault:
-            name_table(fault, name)
-            if name is not None and (meant := _meant(fault, dict(rest))) is not None:
-                shown = {**meant, **({"storage_options": ...} if "storage_options" in meant else {})}
-                words = ["spark", repr(name), *(f"{key}={value!r}" for key, value in shown.items())]
-                fault.hint = errors.CommandLine(f"{function.__name__}({', '.join(words)})".replace("Ellipsis", "..."))
-            raise
-
-    return call
+    text = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
+    if not isinstance(text, str):
+        raise wrong_argument(uri, what, "a path or a URI" if what == "the table" else "a path")
+    return text
 
 
-def named_items(items: Iterator[Item], name: str | None) -> Iterator[Item]:
-    """Yield the items; errors have hints that name the table."""
-    try:
-        yield from items
-    except errors.DeltacliError as fault:
-        name_table(fault, name)
-        raise
+def require_plan(plan: object, class_name: str) -> None:
+    """Require a plan of one class, which `execute_…` of a method executes.
+
+    The class is known by its name only, and one class of the package has it: annotations are texts here, and importing
+    the classes of all plans would import all operations.
+
+    Raises:
+        UsageError: If the plan is of another class.
+    """
+    class_names = [base.__name__ for base in type(plan).__mro__]
+    if class_name not in class_names:
+        raise wrong_argument(plan, "plan", f"a `{class_name}`, as the method that plans returns it")
 
 
-@contextmanager
-def errors_about(name: str | None) -> Iterator[None]:
-    """Make errors be about a table other than the one the command or method is called on; None: about that one."""
-    try:
-        yield
-    except errors.DeltacliError as fault:
-        fault.table = fault.table or name
-        raise
+def require_place(place: object) -> None:
+    """Require the place of a directory, as `Place` of `deltacli.storage.base`.
+
+    Raises:
+        UsageError: If the value is anything else.
+    """
+    kinds = (str, int, int)
+    is_place = isinstance(place, tuple) and len(place) == len(kinds) and all(map(isinstance, place, kinds))
+    if not is_place:
+        raise wrong_argument(place, "place", "a place as stores have it (a string and two integers), or None")
 
 
-def name_table(fault: errors.DeltacliError, name: str | None) -> None:
-    """Insert the table that an error is about into its hint; `name` where the error has none yet."""
-    if name is None:
-        return
-    fault.table = fault.table or name
-    if fault.hint is not None:
-        fault.hint = errors.get_spelling().fill(fault.hint, fault.table)
-    for key, value in fault.facts.items():
-        if errors.TABLE_PLACEHOLDER in value:  # a command
-            fault.facts[key] = errors.get_spelling().fill(value, fault.table)
-
-
-class _Kind(NamedTuple):
-    """What an argument must be: a check, in words, and a kind of which all elements must be."""
-
-    is_met: Callable[[object], bool]
-    expected: str
-    of_elements: str | None = None
-    code: str = errors.UsageError.code
-
-
-def wrong_kind(value: object, name: str, expected: str, *, code: str = errors.UsageError.code) -> errors.UsageError:
+def wrong_argument(value: object, name: str, expected: str, *, code: str = errors.UsageError.code) -> errors.UsageError:
     """Return the error for an argument that is not what its parameter expects."""
     facts = {"expected": expected, "type": type(value).__name__}
     return errors.UsageError(f"{name} is {_shortened.repr(value)}, expected {expected}", code=code, facts=facts)
 
 
-def text_of(uri: str | os.PathLike[str], what: str = "the table") -> str:
-    """Return a path or URI as text. Raises UsageError for anything else, which says what it is for."""
-    name = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
-    if not isinstance(name, str):
-        raise wrong_kind(uri, what, "a path or a URI" if what == "the table" else "a path")
-    return name
-
-
 def is_integer(value: object) -> bool:
-    """Return whether a value is an integer, also one of another library, and not True or False."""
+    """Return True for an integer, also one of numpy, and False for True and False."""
+    if isinstance(value, bool):
+        return False
     try:
-        return not isinstance(value, bool) and operator.index(value) is not None  # type: ignore[arg-type]
+        operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         return False
+    return True
 
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
+def _is_text_or_integer(value: object) -> bool:
+    return isinstance(value, str) or is_integer(value)
+
+
 def _is_flag(value: object) -> bool:
-    return isinstance(value, int) or type(value).__name__ == "bool_"  # that of numpy
+    return isinstance(value, int) or type(value).__name__ == "bool_"  # of numpy, which need not be installed
 
 
 def _is_list(value: object) -> bool:
@@ -318,7 +241,7 @@ def _is_list(value: object) -> bool:
 
 
 def _is_sequence(value: object) -> bool:
-    """Return whether a value is a list that is the same each time it is read: an iterator is empty the second time."""
+    """Return True for a list that can be read twice. An iterator is empty the second time, silently."""
     return _is_list(value) and not isinstance(value, Iterator)
 
 
@@ -330,98 +253,141 @@ def _is_pair(value: object) -> bool:
     return isinstance(value, tuple | list) and len(value) == 2 and all(map(_is_text, value))
 
 
+def _is_mapping(value: object) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _is_price_table(value: object) -> bool:
+    return hasattr(value, "of_bytes")
+
+
+def _is_table(value: object) -> bool:
+    return hasattr(value, "storage")
+
+
+class ArgumentKind(NamedTuple):
+    """What an argument must be.
+
+    Attributes:
+        is_met: Returns True for a value of this kind.
+        expected: The kind in words.
+        of_elements: The annotation that all elements of a list or dictionary must meet; None if they are not checked.
+        code: The code of the error.
+    """
+
+    is_met: Callable[[object], bool]
+    expected: str
+    of_elements: str | None = None
+    code: str = errors.UsageError.code
+
+
+ARGUMENT_KINDS: Mapping[str, ArgumentKind] = {
+    "bool": ArgumentKind(_is_flag, "True or False"),
+    "float": ArgumentKind(_is_number, "a number"),
+    "int": ArgumentKind(is_integer, "an integer"),
+    "str": ArgumentKind(_is_text, "a string"),
+    "str | int": ArgumentKind(_is_text_or_integer, "a string or an integer"),
+    "tuple[str, str]": ArgumentKind(_is_pair, "a pair of strings, such as ('column', 'type')"),
+    "Iterable[Change | JsonObject]": ArgumentKind(_is_list, "a list of changes", code="usage.change"),
+    "Iterable[SchemaChange | JsonObject]": ArgumentKind(_is_list, "a list of changes", code="usage.change"),
+    "Mapping[str, str]": ArgumentKind(_is_mapping, "a dictionary of strings, such as {'key': 'value'}", "str"),
+    "PriceTable": ArgumentKind(_is_price_table, "a `PriceTable`"),
+    "Sequence[int]": ArgumentKind(_is_sequence, "a list of integers, such as [1, 2]", "int"),
+    "Sequence[str]": ArgumentKind(_is_sequence, "a list of strings, such as ['a', 'b']", "str"),
+    "TableHandle": ArgumentKind(_is_table, "a table of `open_table`"),
+}
+"""Annotation, without `| None` -> what an argument must be. Values with another annotation are not checked here."""
+
 _PLAN = "plan"
 """The parameter of each method that executes a plan. Its annotation is the class of the plan."""
 
-_CHANGES = _Kind(_is_list, "a list of changes", code="usage.change")
-_KINDS: Mapping[str, _Kind] = {
-    "bool": _Kind(_is_flag, "True or False"),
-    "float": _Kind(_is_number, "a number"),
-    "int": _Kind(is_integer, "an integer"),
-    "str": _Kind(_is_text, "a string"),
-    "str | int": _Kind(lambda value: _is_text(value) or is_integer(value), "a string or an integer"),
-    "tuple[str, str]": _Kind(_is_pair, "a pair of strings, such as ('column', 'type')"),
-    "Iterable[Change | JsonObject]": _CHANGES,
-    "Iterable[SchemaChange | JsonObject]": _CHANGES,
-    "Mapping[str, str]": _Kind(
-        lambda value: isinstance(value, Mapping), "a dictionary of strings, such as {'key': 'value'}", "str"
-    ),
-    "PriceTable": _Kind(lambda value: hasattr(value, "of_bytes"), "a `PriceTable`"),
-    "Sequence[int]": _Kind(_is_sequence, "a list of integers, such as [1, 2]", "int"),
-    "Sequence[str]": _Kind(_is_sequence, "a list of strings, such as ['a', 'b']", "str"),
-    "TableHandle": _Kind(lambda value: hasattr(value, "storage"), "a table of `open_table`"),
-}
-"""Annotation, without None -> what an argument must be. Others are not checked here."""
-
-
-def require_kinds(method: Callable[..., object], arguments: tuple[object, ...], options: Mapping[str, object]) -> None:
-    """Raise UsageError, with the name of the parameter, for an argument of a method that is of another kind."""
-    parameters, position = _parameters(method), 0
-    for value in arguments:
-        if position == len(parameters):
-            return  # too many, which the call itself raises
-        name, annotation, is_repeated = parameters[position]
-        position += not is_repeated
-        _require(value, name, annotation)
-    by_name = {name: annotation for name, annotation, _ in parameters}
-    for name, value in options.items():
-        if name in by_name:
-            _require(value, name, by_name[name])
-
 
 @cache
-def _parameters(method: Callable[..., object]) -> tuple[tuple[str, object, bool], ...]:
-    """Return name, annotation and whether it is variadic of each parameter but the first. `inspect` imports in 5 ms."""
-    function: Any = method  # Any: has attributes of a function, or is `_Fields`
-    while hasattr(function, "__wrapped__") and not hasattr(function, "annotations"):
-        function = function.__wrapped__
-    if (annotations := getattr(function, "annotations", None)) is not None:
-        return tuple((name, annotation, False) for name, annotation in annotations.items())
-    code = function.__code__
-    named = code.co_argcount + code.co_kwonlyargcount
-    names = [*code.co_varnames[1:named]]
-    if is_repeated := bool(code.co_flags & _REPEATED):
-        names.insert(code.co_argcount - 1, code.co_varnames[named])
-    annotations = function.__annotations__
-    return tuple(
-        (name, annotations.get(name), is_repeated and place == code.co_argcount - 1) for place, name in enumerate(names)
-    )
+def signature_of(function: Callable[..., object]) -> Signature:
+    """Return the signature of a function. It is computed once: a method may be called in a loop."""
+    return signature(function)
 
 
-def require_plan(plan: object, kind: str) -> None:
-    """Raise UsageError unless a plan is of the class with this name, which one class of the package has."""
-    if not any(base.__name__ == kind for base in type(plan).__mro__):
-        raise wrong_kind(plan, "plan", f"a `{kind}`, as the method that plans returns it")
+def accepts_arguments(
+    method: Callable[..., object], arguments: tuple[object, ...], options: Mapping[str, object]
+) -> bool:
+    """Return False for a call with unknown, repeated, missing or too many arguments, besides the first parameter."""
+    try:
+        signature_of(method).bind(None, *arguments, **options)
+    except TypeError:
+        return False
+    return True
 
 
-def require_place(place: object) -> None:
-    """Raise UsageError unless a value is the place of a directory, as `Place` of `deltacli.storage.base`."""
-    kinds = (str, int, int)
-    is_place = isinstance(place, tuple) and len(place) == len(kinds) and all(map(isinstance, place, kinds))
-    if not is_place:
-        raise wrong_kind(place, "place", "a place as stores have it (a string and two integers), or None")
+def check_arguments(
+    method: Callable[..., object], arguments: tuple[object, ...], options: Mapping[str, object]
+) -> tuple[tuple[object, ...], dict[str, object]]:
+    """Check the arguments of a call against the annotations of the method.
+
+    Flags may be 0 and 1, or those of numpy: they become True and False, so that an operation, and the plan that it
+    saves, has one form of them. All other arguments stay as they are.
+
+    Args:
+        method: The method. Its first parameter is not part of the call.
+        arguments: The positional arguments. The method accepts them (`accepts_arguments`).
+        options: The keyword arguments.
+
+    Returns:
+        The positional and the keyword arguments to call the method with.
+
+    Raises:
+        UsageError: If an argument is of another kind than its annotation, with the name of the parameter.
+    """
+    call = signature_of(method).bind(None, *arguments, **options)
+    parameters = [*signature_of(method).parameters.values()][1:]
+    for parameter in parameters:
+        if parameter.name not in call.arguments:
+            continue
+        value = call.arguments[parameter.name]
+        is_repeated = parameter.kind is Parameter.VAR_POSITIONAL
+        for element in value if is_repeated else (value,):
+            require_kind(element, parameter.name, parameter.annotation)
+        if parameter.annotation == "bool":
+            call.arguments[parameter.name] = bool(value)
+    return call.args[1:], call.kwargs
 
 
-def _require(value: object, name: str, annotation: object) -> None:
-    wanted = str(annotation).removesuffix(" | None")
+def require_kind(value: object, name: str, annotation: object) -> None:
+    """Require that a value is what the annotation of its parameter says.
+
+    Args:
+        value: The value.
+        name: The name of the parameter, for the message.
+        annotation: The annotation as text. Where it is not in `ARGUMENT_KINDS`, nothing is checked.
+
+    Raises:
+        UsageError: If it is of another kind, is a number of more than 64 bits, or is text that is not Unicode.
+    """
+    expected = str(annotation).removesuffix(" | None")
     if name == _PLAN:
-        require_plan(value, wanted)
+        require_plan(value, expected)
         return
-    kind = _KINDS.get(wanted)
-    if kind is None or (value is None and annotation != wanted):
+
+    kind = ARGUMENT_KINDS.get(expected)
+    if kind is None or (value is None and annotation != expected):
         return
     if not kind.is_met(value):
-        raise wrong_kind(value, name, kind.expected, code=kind.code)
+        raise wrong_argument(value, name, kind.expected, code=kind.code)
+
     if isinstance(value, int | float):
         require_number(value, name)
     elif isinstance(value, str):
         require_bytes_or_text(value, name)
-    if kind.of_elements is None:
-        return
+    if kind.of_elements is not None:
+        _require_kind_of_elements(value, name, kind.of_elements)
+
+
+def _require_kind_of_elements(value: object, name: str, annotation: str) -> None:
+    """Require that all elements of a list, or all keys and values of a dictionary, are of a kind."""
     if isinstance(value, Mapping):
         for key, element in value.items():
-            _require(key, f"a key of {name}", kind.of_elements)
-            _require(element, f"{name}[{key!r}]", kind.of_elements)
+            require_kind(key, f"a key of {name}", annotation)
+            require_kind(element, f"{name}[{key!r}]", annotation)
     elif isinstance(value, Iterable):
-        for place, element in enumerate(value):
-            _require(element, f"{name}[{place}]", kind.of_elements)
+        for position, element in enumerate(value):
+            require_kind(element, f"{name}[{position}]", annotation)

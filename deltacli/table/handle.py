@@ -90,7 +90,7 @@ class TableHandle:
         return self.stores.storage
 
     def writable(self) -> Storage:
-        """Return the store of the table, to be written. A change takes that of its gate, which has looked again."""
+        """Return the store of the table, to be written. A change takes that of its `ChangeExecution`."""
         return self.stores.storage
 
     @property
@@ -125,9 +125,9 @@ class TableHandle:
         """Return a handle of another table, which is opened and run in the same way. `has_own_files`: it may open files
         of this table, too, as a shallow clone does. Raises UsageError for anything that is not a path or a URI.
         """
-        from deltacli.table.api_arguments import text_of  # which commands without another table do not need
+        from deltacli.table.api_arguments import require_path_text  # which commands without another table do not need
 
-        uri = text_of(uri, "uri")
+        uri = require_path_text(uri, "uri")
         storage, location, allowed = self.open_other(uri), self.stores.location, self.allowed
         if has_own_files:
             own = read_prefixes((self.uri,))

@@ -20,7 +20,7 @@ from deltacli.delta.paths.spelling import root_of
 from deltacli.storage import Existed, Failed, LocalStorage, PathKind, ReadStorage, Storage, Unknown, is_inside
 from deltacli.storage.base import require_writable
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.api_arguments import name_table
+from deltacli.table.api_errors import name_table
 from deltacli.table.handle import TableHandle
 from deltacli.work import outputs
 from deltacli.work.rows.data_files import DataFile, ReadSpec

@@ -43,7 +43,8 @@ from deltacli.delta.log.segment import (
 from deltacli.delta.log.state import StateBuilder, in_commit_keys, parse_integer, plain_action
 from deltacli.delta.protocol.features import require_readable
 from deltacli.storage.base import StoreOfVersions, StoreWithBounds
-from deltacli.table.api_arguments import VersionTime, moment_ms, named, optional_version
+from deltacli.table.api_arguments import VersionTime, require_optional_version, require_timestamp_ms
+from deltacli.table.api_errors import api_method
 from deltacli.table.find_log import Log, find_log, find_lost_versions, list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.older_metadata import MetadataOfLog
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 # -- rebuilding a version ----------------------------------------------------------------------------------------------
 
 
-@named
+@api_method
 def read_snapshot(table: TableHandle, *, version: int | None = None) -> Snapshot:
     """List the log and rebuild a version, or the newest one.
 
@@ -72,7 +73,7 @@ def read_snapshot(table: TableHandle, *, version: int | None = None) -> Snapshot
         return rebuild(table, Log(list_log(table.storage, progress=table.progress)), version)
 
 
-@named
+@api_method
 def read_newest_readable(table: TableHandle) -> tuple[Snapshot, errors.LogIncomplete | None]:
     """Rebuild the newest version; where commits are missing, the newest one that can be rebuilt, with the reason.
 
@@ -284,7 +285,7 @@ def _problems(
 # -- the version at a time ---------------------------------------------------------------------------------------------
 
 
-@named
+@api_method
 def find_snapshot(
     table: TableHandle,
     *,
@@ -299,9 +300,9 @@ def find_snapshot(
     """
     if sum(given is not None for given in (version, timestamp, timestamp_ms)) > 1:
         raise errors.UsageError("version, timestamp and timestamp_ms exclude each other")
-    version = optional_version(version, "version")
+    version = require_optional_version(version, "version")
     if timestamp is not None:
-        timestamp_ms = moment_ms(timestamp, "timestamp")
+        timestamp_ms = require_timestamp_ms(timestamp, "timestamp")
     if isinstance(table.storage, StoreOfVersions):
         snapshot = read_snapshot(table.over(table.storage.at(version, timestamp_ms)))
         # The store has no commits, so a missing one is not a problem.

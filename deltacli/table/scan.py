@@ -44,7 +44,8 @@ from deltacli.delta.schema.types import NameIndex, StructField, StructType, reco
 from deltacli.engine.base import Engine
 from deltacli.storage.base import StoreOfVersions
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.api_arguments import VersionEnds, count_number, named_items, optional_count
+from deltacli.table.api_arguments import VersionEnds, require_count, require_optional_count
+from deltacli.table.api_errors import iterate_naming_table
 from deltacli.work.rows.data_files import DataFile, ReadSpec, row_id_fields, split_file
 from deltacli.work.rows.row_reader import read_rows
 from deltacli.work.task import TableFiles
@@ -62,8 +63,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ScanRequest:
-    """Which rows: top-level columns in the order wanted (None: all), a condition in SQL, and how many at most; with
-    `row_ids` the columns `_row_id` and `_row_commit_version` follow, which the condition may use.
+    """Which rows of a version to read.
+
+    Attributes:
+        columns: Names of top-level columns, in the order wanted. None: all columns.
+        where: A condition in SQL that the rows have to meet. None: all rows.
+        row_ids: True to add the columns `_row_id` and `_row_commit_version` behind the others. `where` may use
+            them.
+        limit: The largest number of rows. None: all rows.
     """
 
     columns: Sequence[str] | None = option("Show only these columns, in this order.", "A,B,…", Kind.NAMES)
@@ -73,13 +80,15 @@ class ScanRequest:
 
     def __post_init__(self) -> None:
         """Raise UsageError for a limit that is not a number of rows."""
-        object.__setattr__(self, "limit", optional_count(self.limit, "limit"))
+        object.__setattr__(self, "limit", require_optional_count(self.limit, "limit"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChangesRequest(ScanRequest, VersionEnds):
-    """Which changes of rows: those of a range of versions, both ends included. An end is a version, or a time: the
-    first version committed at or after it, the last one at or before it. Without an end, the newest version.
+    """Which changes of rows to read: those of a range of versions, both ends included.
+
+    Attributes:
+        columns: Names of top-level columns of the table. None: all of them. Those of the change follow.
     """
 
     columns: Sequence[str] | None = option(
@@ -96,7 +105,12 @@ class ChangesRequest(ScanRequest, VersionEnds):
 
 @dataclass(frozen=True, kw_only=True)
 class HistoryRequest(VersionEnds):
-    """Which commits: the newest `limit` (0: all) of a range with both ends, and whether their files are counted."""
+    """Which commits to list, and whether their files are counted.
+
+    Attributes:
+        limit: The number of commits, the newest of the range. 0: all of them.
+        counts: True to count the files and bytes that each commit adds and removes.
+    """
 
     limit: int = 0
     counts: bool = False
@@ -106,7 +120,7 @@ class HistoryRequest(VersionEnds):
         super().__post_init__()
         if self.from_version is not None and self.to_version is not None and self.to_version < self.from_version:
             raise UsageError(f"to_version {self.to_version} is before from_version {self.from_version}")
-        object.__setattr__(self, "limit", count_number(self.limit, "limit"))
+        object.__setattr__(self, "limit", require_count(self.limit, "limit"))
 
 
 # -- reading the rows of a version -------------------------------------------------------------------------------------
@@ -381,7 +395,7 @@ class Scan(ArrowRows):
     def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
         table = self._snapshot.table
         batches = stream_files(table.engine, self._files, self._wanted, self.data_files(), progress=table.progress)
-        return named_items(limit_rows(batches, self._limit), table.name)
+        return iterate_naming_table(limit_rows(batches, self._limit), table.name)
 
     def __repr__(self) -> str:
         return f"Scan({without_secrets(self._snapshot.table.uri)!r}, version={self.version})"
@@ -406,7 +420,9 @@ class Scan(ArrowRows):
         """Yield every live file: `path` (as in the log), `size` in bytes, `records` (null where unknown), `kept`, and
         the `reason` where it is skipped: `partition` or `statistics`.
         """
-        yield from named_items(self._snapshot.file_actions.map_actions("add", self._judged), self._snapshot.table.name)
+        yield from iterate_naming_table(
+            self._snapshot.file_actions.map_actions("add", self._judged), self._snapshot.table.name
+        )
 
     def _judged(self, adds: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
         kept, by_partition = self._pruned(adds)

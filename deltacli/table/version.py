@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from deltacli.core.errors import Unreadable, UsageError
 from deltacli.core.lock_free_property import cached_property
-from deltacli.core.request_fields import Lazy, takes
 from deltacli.delta.data_files import no_vector_ids, unique_id_column
 from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action
@@ -38,7 +37,7 @@ from deltacli.delta.log.segment import (
 from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.types import NO_COLUMNS, PHYSICAL_NAME, StructType, parse_schema
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.api_arguments import named, named_items
+from deltacli.table.api_errors import api_method, iterate_naming_table
 from deltacli.table.find_log import Log, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.replay import LogTail, replay_batches, whole_batch
@@ -49,10 +48,8 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.table.output import WrittenDirectory
-    from deltacli.table.scan import Scan, ScanRequest
+    from deltacli.table.scan import Scan
     from deltacli.work.checkpoints.reading import CheckpointPiece
-else:
-    ScanRequest = Lazy("deltacli.table.scan", "ScanRequest")
 
 
 Batch = TypeVar("Batch")
@@ -157,27 +154,43 @@ class Snapshot:
             protocol=self.protocol, metadata=self.metadata, schema=self.schema, older_metadata=self._older_metadata
         )
 
-    @named
-    @takes(ScanRequest)
-    def scan(self, request: ScanRequest) -> Scan:
+    @api_method
+    def scan(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        row_ids: bool = False,
+        limit: int | None = None,
+    ) -> Scan:
         """Return the rows of this version as an iterable of Arrow batches in the table's exact schema.
 
-        `columns` are names of top-level columns, in the order wanted (None: all), `where` is a condition in SQL, and
-        at most `limit` rows are read. With `row_ids`, `_row_id` and `_row_commit_version` follow. Raises UsageError for
-        invalid columns and conditions, Refused (`rowtracking.not-enabled`) for row ids of a version without, and
-        Unreadable for an unsupported type; iterating raises DataUnreadable.
-        """
-        from deltacli.table.scan import Scan
+        Iterating raises DataUnreadable for a missing or damaged file.
 
+        Args:
+            columns: Names of top-level columns, in the order wanted. None: all columns.
+            where: A condition in SQL that the rows have to meet. None: all rows.
+            row_ids: True to add the columns `_row_id` and `_row_commit_version` behind the others. `where` may use
+                them.
+            limit: The largest number of rows. None: all rows.
+
+        Raises:
+            UsageError: If columns or the condition are invalid.
+            Refused: If the version has no row ids (`rowtracking.not-enabled`).
+            Unreadable: If the type of a column is not supported.
+        """
+        from deltacli.table.scan import Scan, ScanRequest
+
+        request = ScanRequest(columns=columns, where=where, row_ids=row_ids, limit=limit)
         return Scan(self, request)
 
     def files(self) -> Iterator[pyarrow.RecordBatch]:
         """Yield the live files as batches of the add action's own fields, in no particular order."""
-        return named_items(self.file_actions.map_actions("add", _same), self.name)
+        return iterate_naming_table(self.file_actions.map_actions("add", _same), self.name)
 
     def tombstones(self) -> Iterator[pyarrow.RecordBatch]:
         """Yield the removes of this state, expired ones included, as batches of the action's own fields, unordered."""
-        return named_items(self.file_actions.map_actions("remove", _same), self.name)
+        return iterate_naming_table(self.file_actions.map_actions("remove", _same), self.name)
 
     @property
     def file_actions(self) -> FileActions:
@@ -246,7 +259,7 @@ class Snapshot:
         """Return when the log was listed, by the monotonic clock of this process."""
         return self._log.listed_at
 
-    @named
+    @api_method
     def counts(self, *, now_ms: int | None = None) -> tuple[FileCounts, TombstoneCounts]:
         """Count live files and tombstones; a tombstone is expired if it is older than the table's retention at `now_ms`
         (default: the table's clock).

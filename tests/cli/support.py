@@ -74,21 +74,13 @@ def _ran(words: Sequence[str], cwd: Path | None, settings: Mapping[str, str]) ->
 
 def check_words(words: Sequence[str]) -> None:
     """Parse the words of a command as its command line does."""
-    command, context = _all_commands(), None
-    rest = list(words)
-    while hasattr(command, "commands"):
-        context = command.make_context(None, rest[:1], parent=context, resilient_parsing=True)
-        command, rest = command.commands[rest[0]], rest[1:]
-    command.make_context(None, rest, parent=context)
+    from deltacli.cli.command_loading import load_command
+    from deltacli.cli.command_tree import path_of
 
-
-@cache
-def _all_commands() -> Any:  # Any: typer's own click
-    import typer
-
-    from deltacli.cli import app
-
-    return typer.main.get_command(app.build_app(None))
+    path = path_of(words)
+    command = load_command(path)
+    assert command is not None, words
+    command.make_context(path[-1], [*words[len(path) :]])
 
 
 def write_program(path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from deltacli.cli.app import run
-from deltacli.cli.command_tree import COMMANDS
+from deltacli.cli.command_table import COMMANDS
 from deltacli.storage import open_storage
 from tests.support.clouds import CLOUDS, cloud_of, plain, sample_at
 

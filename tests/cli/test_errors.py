@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.app import run
-from deltacli.cli.command_tree import COMMANDS
+from deltacli.cli.command_table import COMMANDS
 from deltacli.cli.errors import _hint, report_error
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.suggested_commands import add_context_options
@@ -346,7 +346,7 @@ def test_a_wrong_command_line_is_exit_2_and_shows_the_usage(
         ("diff trips 3..7", "diff trips 3 7"),
         ("diff trips 3..", "diff trips 3"),
         ("vacuum trips --retention 7 days", "vacuum trips --retention 7d"),
-        ("vacuum trips --retention=168 Hours --dry-run", "vacuum trips --retention=168h --dry-run"),
+        ("log expire trips --retention=168 Hours --dry-run", "log expire trips --retention=168h --dry-run"),
         ("optimize trips --target-size 128 MB", "optimize trips --target-size 128MB"),
         ("vacuum trips day=2026-01-01 --dry-run", "vacuum --help"),
         ("vacuum trips trips/day=2026-01-01 --dry-run", "vacuum trips --dry-run"),

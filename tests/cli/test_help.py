@@ -7,18 +7,19 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from deltacli.cli import help_page, help_topics
+from deltacli.cli import help_page, help_text, help_topics, option_index
 from deltacli.cli.app import run
-from deltacli.cli.command_tree import COMMANDS, EXITS, FINDINGS, FORMER_OPTIONS, setting
-from deltacli.cli.command_tree import HEADINGS as HEADINGS_OF_COMMANDS
+from deltacli.cli.command_table import COMMANDS
+from deltacli.cli.command_table import HEADINGS as HEADINGS_OF_COMMANDS
+from deltacli.cli.command_tree import FORMER_OPTIONS
 from deltacli.cli.commands.completion import SCRIPTS
-from deltacli.cli.help_page import OptionHeading, section_of
+from deltacli.cli.exit_codes import read_exit_codes
+from deltacli.cli.help_sections import OptionHeading, section_of
 from deltacli.core.errors import EXIT_CODES
 from deltacli.core.typing import Json
 from deltacli.delta.evolution.requests import POSSIBLE
@@ -35,12 +36,12 @@ from tools.reference_pages import read_error_codes
 ERRORS = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
 HEADINGS = ("Usage", "Arguments", "Common options", *OptionHeading, "Exit codes")
 MOST_LINES = 60
-PAGES = json.loads(Path(help_page.GENERATED).read_text(encoding="utf-8"))
+PAGES = option_index.read_pages()
 
 
 @pytest.mark.parametrize("command", [command.name for command in read_commands()])
 def test_help_shows_examples_first_and_exit_codes_last(command: str) -> None:
-    common, whole = help_page.fold_common(PAGES[command]), help_page.fold(PAGES[command])
+    common, whole = help_text.fold_common(PAGES[command]), help_text.fold(PAGES[command])
 
     for text in (common, whole):
         assert max(map(len, text.splitlines())) <= 80
@@ -54,7 +55,7 @@ def test_help_shows_examples_first_and_exit_codes_last(command: str) -> None:
 
 def test_help_has_what_its_examples_use_and_says_how_many_options_there_are_more() -> None:
     for command in read_commands():
-        shown = help_page.fold_common(PAGES[command.name])
+        shown = help_text.fold_common(PAGES[command.name])
         examples, _, options = shown.partition("Common options:")
         (count,) = re.findall(r"^  (\d+) more options: deltacli [a-z -]+ --help-all \(", options, re.MULTILINE)
         listed = re.findall(r"^  (-.*?)(?:  |$)", options, re.MULTILINE)
@@ -68,7 +69,7 @@ def test_help_has_what_its_examples_use_and_says_how_many_options_there_are_more
 
 def test_help_all_explains_every_option() -> None:
     for command in read_commands():
-        whole = help_page.fold(PAGES[command.name])
+        whole = help_text.fold(PAGES[command.name])
 
         assert [] == [one.spellings for one in command.options if one.spellings[-1] not in whole], command.name
     assert " --engine embedded|spark" in deltacli("help", "vacuum", "--all").out
@@ -96,26 +97,26 @@ def test_help_is_the_same_wherever_it_is_asked_for(arguments: list[str], same: l
     assert deltacli(*same).out == shown.out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "beginning"),
-    [
-        (["--version"], "deltacli 0."),
-        (["--help"], "Usage: deltacli [OPTIONS]"),
-        (["help", "fleet", "plan"], "Usage: deltacli fleet plan"),
-        (["vacuum", "--help-all"], "Usage: deltacli vacuum"),
-    ],
-)
-def test_version_and_help_are_printed_without_loading_the_package(arguments: list[str], beginning: str) -> None:
-    checked = [sys.executable, "-X", "importtime", "-m", "deltacli", *arguments]
+def test_the_version_is_printed_without_loading_the_package() -> None:
+    checked = [sys.executable, "-X", "importtime", "-m", "deltacli", "--version"]
 
     done = subprocess.run(checked, capture_output=True, text=True, check=True)
-    imported = done.stderr
-    assert deltacli(*arguments).out == done.stdout
-    assert done.stdout.startswith(beginning)
-    assert not [line for line in imported.splitlines() if "typer" in line or "pyarrow" in line or "orjson" in line]
+
+    assert done.stdout == deltacli("--version").out
+    assert not [line for line in done.stderr.splitlines() if "typer" in line or "deltacli.cli" in line]
 
 
-def test_history_imports_neither_pyarrow_nor_the_modules_of_clusters_and_help(
+def test_help_imports_no_command_and_no_data_library() -> None:
+    checked = [sys.executable, "-X", "importtime", "-m", "deltacli", "--help"]
+
+    done = subprocess.run(checked, capture_output=True, text=True, check=True)
+
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert done.stdout == deltacli("--help").out
+    assert not {name for name in imported if name.startswith(("deltacli.cli.commands.", "pyarrow", "fsspec"))}
+
+
+def test_history_imports_neither_pyarrow_nor_the_modules_of_clusters_and_topics(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     log = tmp_path_factory.mktemp("t") / "_delta_log"
@@ -125,7 +126,7 @@ def test_history_imports_neither_pyarrow_nor_the_modules_of_clusters_and_help(
         "import sys\nfrom deltacli.cli.app import run\n"
         f"code = run(['history', {str(log.parent)!r}, '--json'])\n"
         "loaded = {name for name in sys.modules if name.split('.')[0] in ('pyarrow', 'fsspec', 'rich', 'numpy')}\n"
-        "unused = {'deltacli.work.task', 'deltacli.cli.options.cluster', 'deltacli.cli.help_page'}\n"
+        "unused = {'deltacli.work.task', 'deltacli.engine.spark.engine', 'deltacli.cli.help_topics'}\n"
         "loaded |= unused & sys.modules.keys()\n"
         "sys.exit(repr(sorted(loaded)) if loaded or code else 0)"
     )
@@ -133,19 +134,6 @@ def test_history_imports_neither_pyarrow_nor_the_modules_of_clusters_and_help(
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
 
     assert (0, "") == (done.returncode, done.stderr)
-
-
-def test_help_without_its_generated_page_comes_from_the_command_tree(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for text in ("{}", "{"):
-        (tmp_path / "pages.json").write_text(text)
-        monkeypatch.setattr(help_page, "GENERATED", str(tmp_path / "pages.json"))
-        assert not help_page.show_generated_help(["validate"], help_page.fold)
-    monkeypatch.setattr(help_page, "GENERATED", str(tmp_path / "none.json"))
-
-    assert not help_page.show_generated_help(["validate"], help_page.fold)
-    assert capsys.readouterr().out == ""
 
 
 def test_the_package_contains_the_completion_scripts() -> None:
@@ -189,10 +177,10 @@ def test_help_has_the_width_of_the_terminal_and_bold_headings() -> None:
 
 @pytest.mark.parametrize("width", [60, 80])
 def test_no_page_breaks_a_word_or_an_example(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(help_page, "_looks", lambda: (width, False))
+    monkeypatch.setattr(help_text, "_looks", lambda: (width, False))
 
-    folded = {name: help_page.fold(page) for name, page in PAGES.items()}
-    common = [help_page.fold_common(page) for page in PAGES.values()]
+    folded = {name: help_text.fold(page) for name, page in PAGES.items()}
+    common = [help_text.fold_common(page) for page in PAGES.values()]
 
     assert [line for text in (*folded.values(), *common) for line in text.splitlines() if len(line) > width] == []
     words = {word for text in folded.values() for word in text.split()}
@@ -354,7 +342,12 @@ def _asked_of_commands(page: str) -> Iterator[tuple[str, str]]:
 
 
 def _options_of(path: str) -> set[str]:
-    return {name for of, spelled, _ in help_page.options() if of in ("", path) for name in help_page.names_in(spelled)}
+    return {
+        name
+        for of, spelled, _ in option_index.list_options()
+        if of in ("", path)
+        for name in help_page.names_in(spelled)
+    }
 
 
 def test_help_on_an_unknown_word_names_the_nearest() -> None:
@@ -432,19 +425,21 @@ def test_output_names_formats_only_where_there_are_several() -> None:
 
 
 def test_commands_say_when_they_exit_with_1() -> None:
-    given = {name for name, module in COMMANDS.items() if 1 in setting(import_module(module), "EXIT_CODES", name)}
-
-    assert given - {"share profile show"} == set(FINDINGS)
     assert "\n  1   findings: the schemas differ\n" in deltacli("schema", "diff", "--help").out
     assert "\n  1   " not in deltacli("share", "profile", "show", "--help").out
 
 
+def test_help_lists_exit_codes_in_their_order() -> None:
+    codes = {command.name: [*read_exit_codes(command.epilog)] for command in read_commands()}
+
+    assert [] == [name for name, listed in codes.items() if listed != [code for code in EXIT_CODES if code in listed]]
+    assert [] == [name for name, listed in codes.items() if not {0, 2, 70} <= {*listed}]
+
+
 def test_an_exit_code_says_what_it_means_for_each_command_where_that_differs() -> None:
-    given = {name: setting(import_module(module), "EXIT_CODES", name) for name, module in COMMANDS.items()}
     partly, page = deltacli("help", "5").out, deltacli("fleet", "plan", "--help").out
     lines = page.split("Exit codes:\n")[1].splitlines()
 
-    assert [] == [(code, name) for code, of in EXITS.items() for name in of if code not in given[name]]
     assert "\n  deltacli fleet plan       a table or a directory could not be read, or a step\n" in partly
     assert "  5   partly done: a table or a directory could not be read, or a step planned" in lines
     assert "\n  deltacli validate  nothing at a path, or a table that cannot be checked\n" in deltacli("help", "3").out
@@ -604,4 +599,4 @@ def test_common_options_begin_with_what_a_command_selects_and_the_consent() -> N
     assert ["--retention", "--dry-run", "--yes"] == first["vacuum"][:3]
     assert ["--version", "--timestamp", "--from", "--where", "--dry-run", "--check", "--yes"] == first["restore"][:7]
     assert "--branch" == first["history"][-1]
-    assert "unsupported reader feature" in help_page.fold(PAGES["vacuum"])
+    assert "unsupported reader feature" in help_text.fold(PAGES["vacuum"])

@@ -12,8 +12,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from deltacli import open_table
-from deltacli.cli.output.formats import NDJSON
-from deltacli.cli.running.run import Run
+from deltacli.cli.results import NDJSON
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal import progress as progress_module
 from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.cli.terminal.characters import count_cells
@@ -397,7 +397,7 @@ def test_progress_ends_when_the_result_is_written_into_a_pipe_unless_requested(
     paper = Paper()
     progress = line_on(paper, Watch())
     read, write = os.pipe()
-    run = Run(
+    run = CommandContext(
         format=NDJSON,
         output=None,
         clock=fixed_clock(0),

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltacli.cli.options.declared import split_columns
+from deltacli.cli.options.values import split_columns
 from deltacli.cli.terminal.characters import count_cells
 from tests.cli.pty_session import Session
 from tests.cli.screen import as_pasted

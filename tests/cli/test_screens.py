@@ -15,9 +15,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from deltacli.changing.plan import Amount, Failures
-from deltacli.cli.output.columns import Column
-from deltacli.cli.output.text_tables import write_text_table
+from deltacli.changing.file_totals import FileTotals
+from deltacli.changing.outcome import DeletionFailures
+from deltacli.cli.render.columns import Column
 from deltacli.cli.render.data.rows import Rows, RowsResult
 from deltacli.cli.render.vacuum import VacuumResult
 from deltacli.cli.terminal.capabilities import Terminal
@@ -204,7 +204,7 @@ def test_every_part_of_a_plan_is_drawn_at_every_width() -> None:
     refused = make_plan(kept=kept, refusals=(TOO_MUCH, TORN), selection="day < '\x1b[31m'", directories=("a",))
     refused = replace(refused, reach=refused.reach._replace(lost=((12, 13), (17, 29), (31, 40))))
     done = VacuumOutcome(
-        Amount(2, 3 << 30), 1, 1, Failures(1, [("e\u0301/b.parquet", "denied")]), 2, 43, 44, resumed_after=1
+        FileTotals(2, 3 << 30), 1, 1, DeletionFailures(1, [("e\u0301/b.parquet", "denied")]), 2, 43, 44, resumed_after=1
     )
     screens = []
 

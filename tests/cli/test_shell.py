@@ -8,15 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.cli.output.formats import TABLE
-from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.capabilities import Terminal
-from deltacli.cli.terminal.suggested_commands import (
-    repeat_command,
-    repeat_command_without_flag,
-    repeat_command_without_limit,
-)
+from deltacli.cli.results import TABLE
+from deltacli.cli.running.run import CommandContext
+from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_without_flag, repeat_command_without_limit
 from deltacli.core.errors import fill_hint, quote_word
+from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.core.machine import fixed_clock
 from tests.cli.support import deltacli
 
@@ -89,7 +85,7 @@ def test_the_command_that_a_dry_run_suggests_is_the_same_without_it() -> None:
 
 
 def test_a_command_that_would_lose_a_secret_is_not_suggested(sample: Path) -> None:
-    run = Run(
+    run = CommandContext(
         format=TABLE,
         output=None,
         clock=fixed_clock(0),

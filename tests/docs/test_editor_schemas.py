@@ -18,7 +18,7 @@ from jsonschema import Draft7Validator
 
 from deltacli.core.errors import UsageError
 from deltacli.fleet.policy_file.init_and_check import fleet_file_schema, starting_policy
-from deltacli.fleet.policy_file.model import GROUP_KEYS, POLICY_KEYS, SECTION_KEYS, TOP_KEYS, WEBHOOK_KEYS
+from deltacli.fleet.policy_file.keys import GROUP_KEYS, POLICY_KEYS, SECTION_KEYS, TOP_KEYS, WEBHOOK_KEYS
 from deltacli.fleet.policy_file.reading import read_fleet_file
 from deltacli.sharing.configuration.file_schema import shares_schema
 from deltacli.sharing.configuration.keys import TOP_KEYS as SHARES_KEYS

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.cli.command_tree import COMMANDS, TAKES_VALUE
+from deltacli.cli.command_table import COMMANDS
+from deltacli.cli.command_tree import TAKES_VALUE
 from deltacli.cli.invocation import ASK_FOR_HELP
 from deltacli.cli.options.cluster import ClusterOptions
-from deltacli.cli.options.declared import FLEET_FILE
+from deltacli.cli.options.fleet import FLEET_FILE
 from deltacli.cli.running.run import EXPLAINED
 from deltacli.core import errors
 from deltacli.delta.schema.type_changes import INTEGER_DIGITS, WIDER

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from deltacli.cli.command_tree import COMMANDS
+from deltacli.cli.command_table import COMMANDS
 from deltacli.rules.framework.base import CATALOGUE
 from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
 from deltacli.sharing.conformance.run import areas as conformance_areas

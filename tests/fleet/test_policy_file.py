@@ -13,11 +13,12 @@ from jsonschema import Draft7Validator
 
 from deltacli.cli.app import run
 from deltacli.core.errors import UsageError
-from deltacli.core.request_fields import Kind
 from deltacli.core.times import DAY_MS
 from deltacli.fleet.policy_file.init_and_check import check_fleet_file, fleet_file_schema
-from deltacli.fleet.policy_file.model import STEP_KEYS, CheckpointPolicy, VacuumPolicy
+from deltacli.fleet.policy_file.keys import STEP_KEYS
+from deltacli.fleet.policy_file.model import CheckpointPolicy, VacuumPolicy
 from deltacli.fleet.policy_file.reading import key_lines, read_fleet_file, require_fleet_file
+from deltacli.fleet.policy_file.value_kinds import TEXT, TEXTS
 from tests.cli.test_documents import validate
 
 GOOD = """\
@@ -87,17 +88,17 @@ def test_relative_paths_belong_to_the_directory_of_the_file(home: Path) -> None:
 def test_relative_paths_in_every_text_of_a_step_do_too(home: Path) -> None:
     others = {"select", "ignore", "rate"}
     texts = {
-        (step, key): ("{name}/x" if key.name == "to" else "x") if key.kind is Kind.TEXT else ["x"]
+        (step, key): ("{name}/x" if key.name == "to" else "x") if key.kind is TEXT else ["x"]
         for step, keys in STEP_KEYS.items()
         for key in keys
-        if key.kind in (Kind.TEXT, Kind.TEXTS) and key.name not in others
+        if key.kind in (TEXT, TEXTS) and key.name not in others
     }
     lines = [f"{step}.{key.name} = {json.dumps(text)}" for (step, key), text in texts.items()]
     content = "\n".join(["[policies.base]", *lines, '[groups.all]\npolicy = "base"\ntables = ["t"]'])
 
     (group,) = require_fleet_file(written(home, content)).groups
 
-    found = {(step, key): getattr(group.policy.steps[step], key.field) for step, key in texts}
+    found = {(step, key): getattr(group.policy.steps[step], key.field_name) for step, key in texts}
     assert found == {at: f"{home}/{text}" if isinstance(text, str) else (f"{home}/x",) for at, text in texts.items()}
 
 

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import orjson
-import typer
 
-from deltacli.cli.app import build_app, run
-from deltacli.cli.command_tree import COMMANDS, GlobalOptions
-from deltacli.cli.options.declared import options_of
+from deltacli.cli.app import run
+from deltacli.cli.command_loading import load_command
+from deltacli.cli.command_table import COMMANDS
+from deltacli.cli.shared_options import declare_output, declare_settings, read_parameters
 from deltacli.core.typing import Click
 from tests.golden import places
 
@@ -189,7 +189,9 @@ MORE = (
 )
 """Other lines whose words are replaced; the options are tried with those above."""
 
-SHARED = frozenset(options_of(GlobalOptions) or ()) | {"output", "output_format"}
+SHARED = frozenset(
+    option.name for declared in (declare_output, declare_settings) for option in read_parameters(declared)
+)
 
 
 class Case(NamedTuple):
@@ -250,12 +252,8 @@ def _words() -> Iterator[Case]:
                 yield Case(name, f"{text.removeprefix(name)} ({position})", line, position, "{}=v")
 
 
-@cache
 def _command(name: str) -> Click:
-    found = typer.main.get_command(build_app(tuple(name.split())))
-    for word in name.split():
-        found = found.commands[word]  # type: ignore[attr-defined]
-    return found
+    return load_command(tuple(name.split()))
 
 
 @dataclass(frozen=True, slots=True)

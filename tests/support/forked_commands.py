@@ -281,9 +281,8 @@ def _prepare() -> socket.socket:
                 if (fault.name or "").partition(".")[0] != "rich":
                     raise
                 drawing.append(found.name)
-    from tests.support.built_commands import build_commands, keep_commands
+    from tests.support.built_commands import build_commands
 
-    keep_commands()
     build_commands()
     del sys.modules["rich"]
     assert not [name for name in sys.modules if name.partition(".")[0] == "rich"]

@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated
 
-from deltacli.cli.options import declared
+import typer
+
+from deltacli.cli.command_classes import ClusterCommand
+from deltacli.cli.exit_codes import exit_codes
+from deltacli.cli.options.given import given_options_of_one_format, is_given
+from deltacli.cli.options.paimon import AllowLossyOption, BranchOption, MinPaimonOption
+from deltacli.cli.options.streams import CheckpointsOption
+from deltacli.cli.options.tables import (
+    CheckOption,
+    CommitMetadataOption,
+    DryRunOption,
+    TableArgument,
+    UpgradeProtocolOption,
+    YesOption,
+)
+from deltacli.cli.options.values import make_choice_parser
 from deltacli.cli.running.changing import Mode
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.running.table_formats import Handle, ask
 from deltacli.core.alter_verbs import Details, Verb
 from deltacli.core.errors import UsageError
-from deltacli.core.request_fields import OF_PAIMON, option
-from deltacli.operations.change.alter import AlterationRequest
+from deltacli.delta.log.actions import parse_commit_metadata
 
-EXIT_CODES = (0, 1, 2, 3, 4, 6, 7, 8, 70)
-RUNS_ON_CLUSTER = True
+app = typer.Typer(add_completion=False)
 
 _STDIN = "-"
-_VERBS = "|".join(Verb)
-_OF_VERBS: Mapping[str, tuple[Verb, ...]] = {
+_VERBS_WITH_OPTION: Mapping[str, tuple[Verb, ...]] = {
     "comment": (Verb.ADD,),
     "default": (Verb.ADD,),
     "position": (Verb.ADD,),
@@ -32,41 +43,73 @@ _OF_VERBS: Mapping[str, tuple[Verb, ...]] = {
     "drop": (Verb.COMMENT, Verb.DEFAULT),
     "none": (Verb.CLUSTER,),
 }
-"""Options of single changes."""
+"""Option -> the kinds of change that it belongs to, for options of single changes."""
 
-_OF_FILES = ("allow_lossy", "with_options")
-"""Those that belong to --apply, too."""
+_OPTIONS_OF_FILES = ("allow_lossy", "with_options")
+"""Options of single changes that belong to --apply, too."""
 
-ChangeArgument = Annotated[Verb | None, declared.argument("Kind of change; see above.", "CHANGE")]
-WordsArgument = Annotated[list[str] | None, declared.argument("Column, and what follows it.", "WORDS...")]
-
-
-@dataclass(frozen=True)
-class AlterOptions:
-    """Where the changes are from, and how they are made."""
-
-    allow_lossy: declared.AllowLossyOption = False
-    with_options: bool = option(
-        "drop: first remove the column from options that name it.", default=False, table_format=OF_PAIMON
-    )
-    min_paimon: declared.MinPaimonOption = None
-    apply: str | None = option("JSON file with changes, - for stdin.", "FILE")
-    check: bool = option("Change nothing; exit 1 if a change is due, 4 if refused.", default=False)
-    branch: declared.BranchOption = None
-    checkpoints: declared.CheckpointsOption = None
-    dry_run: declared.DryRunOption = False
-    yes: declared.YesOption = False
+_DELTA_OPTIONS = ("none", "checkpoints", "enable", "upgrade_protocol", "commit_metadata")
+_PAIMON_OPTIONS = ("keep_nullability", "allow_lossy", "with_options", "min_paimon", "branch")
 
 
+@app.command(
+    "alter",
+    cls=ClusterCommand,
+    epilog=exit_codes(
+        findings="with --check: a change is due",
+        unreadable=True,
+        refused=True,
+        conflict=True,
+        storage=True,
+        unknown=True,
+    ),
+)
 def alter(
-    run: Run,
-    table: declared.TableArgument,
-    change: ChangeArgument = None,
-    words: WordsArgument = None,
+    context: typer.Context,
+    table: TableArgument,
+    change: Annotated[
+        Verb | None,
+        typer.Argument(metavar="CHANGE", parser=make_choice_parser(Verb), help="Kind of change; see above."),
+    ] = None,
+    words: Annotated[list[str] | None, typer.Argument(metavar="WORDS...", help="Column, and what follows it.")] = None,
     *,
-    details: declared.Asked[Details],
-    wanted: AlterOptions,
-    asked: declared.Asked[AlterationRequest],
+    comment: Annotated[
+        str | None, typer.Option("--comment", metavar="TEXT", help="add: comment of the column.")
+    ] = None,
+    default: Annotated[str | None, typer.Option("--default", metavar="VALUE", help="add: default value.")] = None,
+    position: Annotated[
+        str | None,
+        typer.Option("--position", metavar="PLACE", help="add: first, last, before:X or after:X.  [default: last]"),
+    ] = None,
+    nullable: Annotated[
+        bool,
+        typer.Option(
+            "--nullable/--not-null", help="add: columns are nullable; NOT NULL is refused.  [default: nullable]"
+        ),
+    ] = True,
+    keep_nullability: Annotated[
+        bool, typer.Option("--keep-nullability", help="type: keep NOT NULL, or its absence.")
+    ] = False,
+    drop: Annotated[bool, typer.Option("--drop", help="comment, default: remove it.")] = False,
+    none: Annotated[bool, typer.Option("--none", help="cluster: by no columns.")] = False,
+    allow_lossy: AllowLossyOption = False,
+    with_options: Annotated[
+        bool, typer.Option("--with-options", help="drop: first remove the column from options that name it.")
+    ] = False,
+    min_paimon: MinPaimonOption = None,
+    apply: Annotated[
+        str | None, typer.Option("--apply", metavar="FILE", help="JSON file with changes, - for stdin.")
+    ] = None,
+    check: CheckOption = False,
+    branch: BranchOption = None,
+    checkpoints: CheckpointsOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    enable: Annotated[
+        bool, typer.Option("--enable", help="type: set delta.enableTypeWidening to true if it is not.")
+    ] = False,
+    upgrade_protocol: UpgradeProtocolOption = False,
+    commit_metadata: CommitMetadataOption = None,
 ) -> None:
     """Change the columns of a table, or what describes it, in one commit.
 
@@ -120,43 +163,60 @@ def alter(
     "column": "a", "type": "int"}], or on a Paimon table SchemaChange objects of its
     REST API.
     """
-    _require_fitting(change, details, wanted)
+    run: CommandContext = context.obj
+    details = Details(
+        comment=comment,
+        default=default,
+        position=position,
+        nullable=nullable,
+        keep_nullability=keep_nullability,
+        drop=drop,
+        none=none,
+    )
+    given_options = given_options_of_one_format(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
+    _require_fitting(context, change, apply)
 
     def edit(opened: Handle) -> None:
-        requested, streams = details.request(), None
-        if wanted.checkpoints:
+        streams = None
+        if checkpoints:
             from deltacli.cli.running.stream_notes import note_streams
 
-            streams = note_streams(opened.run, opened.table, wanted.checkpoints)
+            streams = note_streams(opened.run, opened.table, checkpoints)
         opened.alter(
             change,
             words or [],
-            requested,
-            asked,
-            mode=Mode(wanted.dry_run, wanted.yes, wanted.check),
-            read=lambda: _read(wanted.apply or ""),
-            branch=wanted.branch,
-            allow_lossy=wanted.allow_lossy,
-            with_options=wanted.with_options,
-            min_paimon=wanted.min_paimon,
+            details,
+            {
+                "enable": enable,
+                "upgrade_protocol": upgrade_protocol,
+                "commit_metadata": parse_commit_metadata(commit_metadata or []),
+            },
+            mode=Mode(dry_run, yes, check),
+            read=lambda: _read(apply or ""),
+            branch=branch,
+            allow_lossy=allow_lossy,
+            with_options=with_options,
+            min_paimon=min_paimon,
             **({} if streams is None else {"streams": streams}),
         )
 
-    ask(run, table, edit, writes=not (wanted.dry_run or wanted.check))
+    ask(run, table, edit, given=given_options, writes=not (dry_run or check))
 
 
-def _require_fitting(change: Verb | None, details: declared.Asked[Details], wanted: AlterOptions) -> None:
-    if (change is None) == (wanted.apply is None):
+def _require_fitting(context: typer.Context, change: Verb | None, apply: str | None) -> None:
+    """Raise UsageError unless there is one source of changes, and for options that its changes do not have."""
+    if (change is None) == (apply is None):
         raise UsageError(
             "a change is missing" if change is None else f"{change} and --apply exclude each other",
-            facts={"expected": f"{_VERBS.replace('|', ', ')}, or --apply FILE"},
+            facts={"expected": f"{', '.join(Verb)}, or --apply FILE"},
             hint="deltacli alter --help",
         )
-    given = {*details.values, *(name for name in _OF_FILES if getattr(wanted, name))}
-    for name, verbs in _OF_VERBS.items():
-        if name in given and change not in verbs and not (change is None and name in _OF_FILES):
-            said = "--not-null" if name == "nullable" else f"--{name.replace('_', '-')}"
-            raise UsageError(f"{said} is an option of {' and '.join(verbs)}, not of {change or '--apply'}")
+
+    for name, verbs in _VERBS_WITH_OPTION.items():
+        belongs_to_file = change is None and name in _OPTIONS_OF_FILES
+        if is_given(context, name) and change not in verbs and not belongs_to_file:
+            spelling = "--not-null" if name == "nullable" else f"--{name.replace('_', '-')}"
+            raise UsageError(f"{spelling} is an option of {' and '.join(verbs)}, not of {change or '--apply'}")
 
 
 _MAX_CHANGES_BYTES = 64 << 20

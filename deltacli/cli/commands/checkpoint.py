@@ -4,43 +4,112 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from deltacli.cli.command_classes import ClusterCommand
+from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
-from deltacli.cli.options import declared
+from deltacli.cli.options.given import given_options
+from deltacli.cli.options.moments import chosen_version, parse_moment_of
+from deltacli.cli.options.tables import TablesArgument, TimestampOption, VersionOption, is_several
+from deltacli.cli.options.values import make_choice_parser, parse_whole_number
 from deltacli.cli.output.results import SingleResult
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import EXPLAINED, Run
-from deltacli.core.errors import EXIT_FINDINGS, UsageError, quote_table
-from deltacli.core.request_fields import Option
+from deltacli.cli.running.run import EXPLAINED, CommandContext
+from deltacli.core.errors import quote_table
+from deltacli.core.errors import EXIT_FINDINGS, UsageError
+from deltacli.delta.checkpoint.layout import TopFile
 from deltacli.operations.checkpoint.checkpoint import (
     Checkpoint,
     CheckpointPlan,
     CheckpointRequest,
     CheckpointResult,
     LayoutChoice,
+    StatsForm,
     write_checkpoint,
 )
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
 
-EXIT_CODES = (0, 1, 2, 3, 4, 5, 7, 70)
-RUNS_ON_CLUSTER = True
-_AS_WITHOUT = (("layout", LayoutChoice.AUTO), ("if_behind", 0))
-"""Options with values that change nothing."""
-
-Verify = Annotated[bool, Option("Compare existing checkpoints with the log; write nothing.")]
-DryRun = Annotated[bool, Option("Show what would be written; write nothing.")]
+app = typer.Typer(add_completion=False)
 
 
+@app.command(
+    "checkpoint",
+    cls=ClusterCommand,
+    epilog=exit_codes(
+        findings="with --verify: a checkpoint differs from the log, or is unreadable",
+        unreadable=True,
+        refused=True,
+        partly=True,
+        storage=True,
+    ),
+)
 def checkpoint(
-    run: Run,
-    tables: declared.TablesArgument,
+    context: typer.Context,
+    tables: TablesArgument,
     *,
-    version: declared.VersionOption = None,
-    timestamp: declared.TimestampOption = None,
-    asked: declared.Asked[CheckpointRequest],
-    verify: Verify = False,
-    dry_run: DryRun = False,
+    version: VersionOption = None,
+    timestamp: TimestampOption = None,
+    layout: Annotated[
+        LayoutChoice | None,
+        typer.Option(
+            "--layout",
+            metavar="auto|classic|multi-part|v2",
+            parser=make_choice_parser(LayoutChoice),
+            help="Layout of the checkpoint; auto follows the table's policy.  [default: auto]",
+        ),
+    ] = None,
+    parts: Annotated[
+        int | None,
+        typer.Option(
+            "--parts", metavar="N", parser=parse_whole_number, help="Number of files of a multi-part checkpoint."
+        ),
+    ] = None,
+    rows_per_file: Annotated[
+        int | None,
+        typer.Option(
+            "--rows-per-file",
+            metavar="N",
+            parser=parse_whole_number,
+            help="Actions per sidecar or part.  [default: 200000 per sidecar]",
+        ),
+    ] = None,
+    v2_top: Annotated[
+        TopFile,
+        typer.Option(
+            "--v2-top",
+            metavar="json|parquet",
+            parser=make_choice_parser(TopFile),
+            help="Format of the main file of a V2 checkpoint.  [default: json]",
+        ),
+    ] = TopFile.JSON,
+    stats: Annotated[
+        StatsForm,
+        typer.Option(
+            "--stats",
+            metavar="keep|json|struct|both",
+            parser=make_choice_parser(StatsForm),
+            help="Columns of statistics; keep: as the properties ask, else as in the last checkpoint.  [default: keep]",
+        ),
+    ] = StatsForm.KEEP,
+    if_behind: Annotated[
+        int,
+        typer.Option(
+            "--if-behind",
+            metavar="N",
+            parser=parse_whole_number,
+            help="Do nothing unless N commits were made since the last checkpoint.",
+        ),
+    ] = 0,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write it even if a complete one of this version and layout exists.")
+    ] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Compare existing checkpoints with the log; write nothing.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")] = False,
 ) -> None:
     """Write a checkpoint, so that readers have fewer commits to read.
 
@@ -59,25 +128,31 @@ def checkpoint(
       deltacli checkpoint ./tbl --version 11 --layout multi-part --parts 2
       deltacli checkpoint ./tbl --verify
     """
-    if declared.is_several(tables):
+    run: CommandContext = context.obj
+    if is_several(tables):
         from deltacli.cli.running.many import require_tables, run_many
 
         require_tables(tables)
-    given = {name: value for name, value in asked.values.items() if (name, value) not in _AS_WITHOUT}
-    if given.get("if_behind", 0) < 0:
-        raise UsageError(f"--if-behind {given['if_behind']} is negative")
-    declared.parse_moment_of(version, timestamp)
+    if if_behind < 0:
+        raise UsageError(f"--if-behind {if_behind} is negative")
+    parse_moment_of(version, timestamp)
+    options_that_write = [
+        *([] if layout is LayoutChoice.AUTO else ["layout"]),
+        *("parts", "rows_per_file"),
+        *(["if_behind"] if if_behind else []),
+        *("force", "dry_run"),
+    ]
 
-    def use(run: Run, table: str) -> None:
+    def use(run: CommandContext, table: str) -> None:
         opened = run.open_table(table, writes=not (verify or dry_run))
         if verify:
-            writing = declared.Asked(CheckpointRequest, given).given(but=("v2_top", "stats"))
-            if refused := [*writing, *(["--dry-run"] if dry_run else [])]:
+            refused = given_options(context, *options_that_write)
+            if refused:
                 raise UsageError(f"--verify writes nothing; it cannot be combined with {', '.join(refused)}")
             from deltacli.cli.render.log_files import verifications
             from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 
-            outcomes = list(verify_checkpoints(opened, version=declared.chosen_version(opened, version, timestamp)))
+            outcomes = list(verify_checkpoints(opened, version=chosen_version(opened, version, timestamp)))
             if run.part is not None:
                 run.part.state_outcome(sum(len(one.checkpoint.files) for one in outcomes), None)
             run.write(verifications(opened.uri, outcomes))
@@ -85,16 +160,25 @@ def checkpoint(
                 run.say_next(f"deltacli validate {quote_table(table)}", also_in_pipe=True)
                 raise Exit(EXIT_FINDINGS)
             return
-        chosen = {**given, "version": declared.chosen_version(opened, version, timestamp)}
-        _write(run, opened, table, declared.Asked(CheckpointRequest, chosen).request(), dry_run=dry_run)
+        request = CheckpointRequest(
+            version=chosen_version(opened, version, timestamp),
+            layout=None if layout is LayoutChoice.AUTO else layout,
+            parts=parts,
+            rows_per_file=rows_per_file,
+            v2_top=v2_top,
+            stats=stats,
+            if_behind=if_behind,
+            force=force,
+        )
+        _write(run, opened, table, request, dry_run=dry_run)
 
-    if declared.is_several(tables):
+    if is_several(tables):
         run_many(run, tables, use, Mode(dry_run))
     else:
         use(run, tables[0])
 
 
-def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, dry_run: bool) -> None:
+def _write(run: CommandContext, opened: Table, table: str, request: CheckpointRequest, *, dry_run: bool) -> None:
     noted: list[str] = []
 
     def notes(plan: CheckpointPlan) -> list[str]:

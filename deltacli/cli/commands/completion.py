@@ -7,22 +7,24 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-from deltacli.cli.options.declared import argument
-from deltacli.cli.output.formats import TableFormat
-from deltacli.cli.running.run import Run
+import typer
+
+from deltacli.cli.command_classes import TextCommand
+from deltacli.cli.exit_codes import exit_codes
+from deltacli.cli.running.run import CommandContext
 from deltacli.core.errors import UsageError
 
-EXIT_CODES = (0, 2, 70)
-FORMATS = TableFormat
+app = typer.Typer(add_completion=False)
 
 SCRIPTS: Mapping[str, str] = {"bash": "deltacli.bash", "zsh": "_deltacli", "fish": "deltacli.fish"}
 """Shell -> its script in `completions/` of the repository, generated from the command tree."""
 
 
-ShellArgument = Annotated[str, argument("Shell that loads the script.", "bash|zsh|fish")]
-
-
-def completion(run: Run, shell: ShellArgument) -> None:
+@app.command("completion", cls=TextCommand, epilog=exit_codes())
+def completion(
+    context: typer.Context,
+    shell: Annotated[str, typer.Argument(metavar="bash|zsh|fish", help="Shell that loads the script.")],
+) -> None:
     """Print the completion script of a shell.
 
     \b
@@ -37,6 +39,7 @@ def completion(run: Run, shell: ShellArgument) -> None:
       mkdir -p ~/.zfunc && deltacli completion zsh --output ~/.zfunc/_deltacli
       deltacli completion fish | source
     """
+    run: CommandContext = context.obj
     script = _read(_script_of(shell))
     with run.sink() as sink:
         sink.write(script)

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Annotated, BinaryIO, NamedTuple
 
+import typer
+
+from deltacli.cli.command_classes import ClusterCommand
+from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit, invocation
-from deltacli.cli.options.declared import Asked, TableArgument, argument, corrected_timestamp, parse_timestamp
-from deltacli.cli.output.grids import Grid, WriteItems, encode_line, make_batch_grid
-from deltacli.cli.output.results import Document, Result
+from deltacli.cli.options.moments import corrected_timestamp, parse_timestamp
+from deltacli.cli.options.tables import TableArgument
+from deltacli.cli.options.values import join_names, make_text_parser
 from deltacli.cli.output.sections import NOT_THE_NEWEST, Section
 from deltacli.cli.output.surface import Labelled
-from deltacli.cli.output.text_tables import make_surface
-from deltacli.cli.running.run import Run, note_catalog, note_disputed, note_misnamed_columns
+from deltacli.cli.output.grids import Grid, WriteItems, encode_line, make_batch_grid
+from deltacli.cli.output.results import Document, Result
+from deltacli.cli.output.surface import make_surface
+from deltacli.cli.running.run import CommandContext, note_catalog, note_disputed, note_misnamed_columns
+from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_with_flags
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.characters import count_cells
-from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_with_flags
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.errors import EXIT_FINDINGS, PaimonTable, UsageError, command, quote_table
-from deltacli.core.request_fields import Option
 from deltacli.core.times import format_moment
 from deltacli.core.typing import Json
 from deltacli.core.units import format_count, format_size, plural
@@ -30,12 +35,14 @@ from deltacli.operations.diff import Changed, DiffRequest, RowDiff, TableDiff, d
 from deltacli.operations.schemas.described import shown
 from deltacli.paimon.schema_changes import Change, ChangeKind
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.api_arguments import errors_about
+from deltacli.table.api_errors import errors_about
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
-    from deltacli.changing.plan import Amount
+    from deltacli.changing.file_totals import FileTotals
     from deltacli.table.version import Snapshot
+
+app = typer.Typer(add_completion=False)
 
 # -- what differs between two versions as text -------------------------------------------------------------------------
 
@@ -162,12 +169,12 @@ def _files(found: TableDiff) -> Iterator[str]:
         yield f"{format_count(before.files)} -> {format_count(after.files)}"
 
 
-def _amount(amount: Amount, what: str) -> str:
+def _amount(amount: FileTotals, what: str) -> str:
     rows = "unknown rows" if amount.rows is None else plural(amount.rows, "row")
     return f"{plural(amount.files, 'file')} {what}, {format_size(amount.size_bytes)}, {rows}"
 
 
-def _rows(before: Amount, after: Amount) -> Sequence[str]:
+def _rows(before: FileTotals, after: FileTotals) -> Sequence[str]:
     if before.rows is None or after.rows is None:
         return ["unknown: files without a record count"]
     if before.rows == after.rows:
@@ -197,14 +204,6 @@ _STYLES = {"+": Style.ADDED, "-": Style.REMOVED, "~": Style.CHANGED}
 
 # -- `deltacli diff TABLE V1 V2` and `deltacli diff A B` ---------------------------------------------------------------
 
-EXIT_CODES = (0, 1, 2, 3, 4, 7, 70)
-RUNS_ON_CLUSTER = True
-
-First = Annotated[str, argument("Version to compare, or another table.", "V1|OTHER")]
-Second = Annotated[str | None, argument("Version to compare it with.  [default: the newest]", "V2")]
-From = Annotated[str | None, Option("Version of TABLE, with OTHER.  [default: the newest]", "V", spelled="--from")]
-To = Annotated[str | None, Option("Version of OTHER.  [default: the newest]", "V", spelled="--to")]
-
 
 class Point(NamedTuple):
     """A version, or a time at which it was the newest one; neither: the newest version of all."""
@@ -213,15 +212,40 @@ class Point(NamedTuple):
     timestamp_ms: int | None = None
 
 
+@app.command(
+    "diff",
+    cls=ClusterCommand,
+    epilog=exit_codes(findings="the two versions or tables differ", unreadable=True, refused=True, storage=True),
+)
 def diff(
-    run: Run,
+    context: typer.Context,
     table: TableArgument,
-    first: First,
-    second: Second = None,
+    first: Annotated[str, typer.Argument(metavar="V1|OTHER", help="Version to compare, or another table.")],
+    second: Annotated[
+        str | None, typer.Argument(metavar="V2", help="Version to compare it with.  [default: the newest]")
+    ] = None,
     *,
-    begin: From = None,
-    end: To = None,
-    asked: Asked[DiffRequest],
+    begin: Annotated[
+        str | None, typer.Option("--from", metavar="V", help="Version of TABLE, with OTHER.  [default: the newest]")
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="V", help="Version of OTHER.  [default: the newest]")
+    ] = None,
+    rows: Annotated[
+        bool, typer.Option("--rows", help="Compare the rows as well, by the key; reads both versions.")
+    ] = False,
+    key: Annotated[
+        list[str] | None, typer.Option("--key", metavar="A,B,…", help="Columns that identify a row.")
+    ] = None,
+    temp_dir: Annotated[
+        str | None,
+        typer.Option(
+            "--temp-dir",
+            metavar="DIR",
+            parser=make_text_parser("--temp-dir"),
+            help="Directory for temporary files of compared rows.  [default: that of the system]",
+        ),
+    ] = None,
 ) -> None:
     """Show what differs between two versions, or between two tables; exit 1 if something does.
 
@@ -247,12 +271,24 @@ def diff(
       deltacli diff ./tbl 3 7 --format markdown  # for a pull request
       deltacli diff ./tbl 3 7 --format csv  # the files that differ
     """
+    run: CommandContext = context.obj
     points, other = _chosen(first, second, begin, end)
     opened = run.open_table(table)
-    _require_key(opened, asked.values)
-    compared = _of_points(points) | {"other": None if other is None else _opened_other(run, other)}
+    _require_key(opened, rows=rows, key=key)
+    begin_point, end_point = points
+    opened_other = None if other is None else _opened_other(run, other)
     try:
-        found = diff_tables(opened, Asked(DiffRequest, {**asked.values, **compared}).request())
+        request = DiffRequest(
+            from_version=begin_point.version,
+            from_timestamp_ms=begin_point.timestamp_ms,
+            to_version=end_point.version,
+            to_timestamp_ms=end_point.timestamp_ms,
+            other=opened_other,
+            rows=rows,
+            key=join_names(key, "--key"),
+            temp_dir=temp_dir,
+        )
+        found = diff_tables(opened, request)
     except PaimonTable as fault:
         if other is not None:
             fault.hint = command("schema diff", other, table=table)
@@ -271,20 +307,10 @@ def diff(
         raise Exit(EXIT_FINDINGS)
 
 
-def _opened_other(run: Run, other: str) -> Table:
+def _opened_other(run: CommandContext, other: str) -> Table:
     name = without_secrets(other)
     with errors_about(name):
         return run.table_of(run.open(other), name)
-
-
-def _of_points(points: tuple[Point, Point]) -> dict[str, Any]:  # Any: values of options
-    first, last = points
-    return {
-        "from_version": first.version,
-        "from_timestamp_ms": first.timestamp_ms,
-        "to_version": last.version,
-        "to_timestamp_ms": last.timestamp_ms,
-    }
 
 
 def _next(found: TableDiff, table: str, *, is_of_two: bool) -> str | None:
@@ -366,10 +392,10 @@ def _of_other(version: str, option: str, word: str) -> str | None:
     return repeat_command_with(words, option, version)
 
 
-def _require_key(table: Table, values: Mapping[str, Any]) -> None:
-    if values.get("key") and not values.get("rows"):
+def _require_key(table: Table, *, rows: bool, key: Sequence[str] | None) -> None:
+    if key and not rows:
         raise UsageError("--key is for --rows", hint=repeat_command_with_flags(invocation.arguments, ["--rows"]))
-    if values.get("rows") and not values.get("key"):
+    if rows and not key:
         schema = table.snapshot().schema
         columns = [] if schema is None else sorted(schema.fields, key=lambda column: column.nullable)
         names = [

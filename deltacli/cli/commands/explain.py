@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO, NamedTuple
+from typing import Annotated, BinaryIO, NamedTuple
 
-from deltacli.cli.command_tree import HERE
+import typer
+
+from deltacli.cli.command_classes import SharedOptionsCommand
+from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.declared import TableHereArgument
+from deltacli.cli.options.given import given_options_of_one_format
+from deltacli.cli.options.tables import TableHereArgument
+from deltacli.cli.options.values import make_text_parser
 from deltacli.cli.output.columns import Column
+from deltacli.cli.output.sections import NOT_THE_NEWEST, Section
 from deltacli.cli.output.grids import WriteItems, encode_line
 from deltacli.cli.output.results import ListResult
-from deltacli.cli.output.sections import NOT_THE_NEWEST, Section
 from deltacli.cli.output.text_tables import write_sections
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.running.table_formats import Handle, ask
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.suggested_commands import spell_tables_as_typed
@@ -23,6 +28,8 @@ from deltacli.core.errors import is_shared, quote_table, quote_word
 from deltacli.core.units import format_size, plural
 from deltacli.delta.protocol.clients import OPENED_IN_TWO_WAYS, OTHERS, VERSIONS, Blocker, invalid_versions
 from deltacli.operations.explain import ChangeKind, Explained, ExplainRequest, Explanation, WayOut
+
+app = typer.Typer(add_completion=False)
 
 # -- which clients read and write a table ------------------------------------------------------------------------------
 
@@ -190,10 +197,31 @@ def _cost(one: WayOut) -> str:
 
 # -- `deltacli explain TABLE` ------------------------------------------------------------------------------------------
 
-EXIT_CODES = (0, 2, 3, 4, 7, 70)
 
-
-def explain(run: Run, table: TableHereArgument = HERE, *, request: ExplainRequest) -> None:
+@app.command("explain", cls=SharedOptionsCommand, epilog=exit_codes(unreadable=True, refused=True, storage=True))
+def explain(
+    context: typer.Context,
+    table: TableHereArgument = ".",
+    *,
+    clients: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--client",
+            metavar="NAME[=VERSION]",
+            parser=make_text_parser("--client"),
+            help="Client to explain, in a version or the newest known.  Repeatable.  [default: all known]",
+        ),
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--if",
+            metavar="CHANGE",
+            parser=make_text_parser("--if"),
+            help="Change to suppose: add=FEATURE, drop=FEATURE or widen=COLUMN:TYPE.  Repeatable.",
+        ),
+    ] = None,
+) -> None:
     """Show which clients read and write a table, and what stops the others.
 
     \b
@@ -215,6 +243,8 @@ def explain(run: Run, table: TableHereArgument = HERE, *, request: ExplainReques
       deltacli explain ./paimon_tbl --client pypaimon
       deltacli explain ./tbl --json
     """
+    run: CommandContext = context.obj
+    request = ExplainRequest(clients=tuple(clients or ()), changes=tuple(changes or ()))
 
     def show(opened: Handle) -> None:
         found = opened.explain(request)
@@ -224,7 +254,7 @@ def explain(run: Run, table: TableHereArgument = HERE, *, request: ExplainReques
         if run.is_on_screen and found.paimon_traits is None and not is_shared(table):
             run.say_next(_next(found, quote_table(table)))
 
-    ask(run, table, show)
+    ask(run, table, show, given=given_options_of_one_format(context, delta=("changes",)))
 
 
 def _next(found: Explanation, name: str) -> str:

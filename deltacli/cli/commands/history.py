@@ -4,38 +4,44 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from deltacli.cli.command_tree import HERE
+import typer
+
+from deltacli.cli.command_classes import SharedOptionsCommand
+from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options import declared
-from deltacli.cli.running.run import Run, settle_limit
+from deltacli.cli.options.given import given_options_of_one_format
+from deltacli.cli.options.moments import parse_end
+from deltacli.cli.options.paimon import BranchOption, RefsOption
+from deltacli.cli.options.tables import ColumnsOption, LastVersionOption, LimitOption, TableHereArgument
+from deltacli.cli.running.run import CommandContext, settle_limit
 from deltacli.cli.running.table_formats import Handle, ask
 from deltacli.cli.terminal.suggested_commands import remove_option, repeat_command
 from deltacli.core.errors import UsageError
-from deltacli.core.request_fields import OF_DELTA, Option
 
-EXIT_CODES = (0, 2, 3, 7, 70)
+app = typer.Typer(add_completion=False)
 
 
+@app.command("history", cls=SharedOptionsCommand, epilog=exit_codes(unreadable=True, storage=True))
 def history(
-    run: Run,
-    table: declared.TableHereArgument = HERE,
-    limit: declared.LimitOption = None,
+    context: typer.Context,
+    table: TableHereArgument = ".",
+    *,
+    limit: LimitOption = None,
     first: Annotated[
         str | None,
-        Option(
-            "The first version: a number, or the first one committed at or after T.  [default: the oldest]",
-            "V|T",
-            spelled="--from",
-            table_format=OF_DELTA,
+        typer.Option(
+            "--from",
+            metavar="V|T",
+            help="The first version: a number, or the first one committed at or after T.  [default: the oldest]",
         ),
     ] = None,
-    last: Annotated[declared.LastOption, OF_DELTA] = None,
+    last: LastVersionOption = None,
     counts: Annotated[
-        bool, Option("Read the file actions, too, and count files and bytes.", table_format=OF_DELTA)
+        bool, typer.Option("--counts", help="Read the file actions, too, and count files and bytes.")
     ] = False,
-    columns: declared.ColumnsOption = None,
-    branch: declared.BranchOption = None,
-    refs: declared.RefsOption = True,
+    columns: ColumnsOption = None,
+    branch: BranchOption = None,
+    refs: RefsOption = True,
 ) -> None:
     """Show who changed a table, when and how, newest first.
 
@@ -56,9 +62,10 @@ def history(
       deltacli history ./tbl --columns version,operation,userMetadata
       deltacli history ./paimon_tbl --branch dev
     """
+    run: CommandContext = context.obj
     most = settle_limit(run, limit)
     ends = {
-        name: None if text is None else declared.parse_end(option, text, run.clock)
+        name: None if text is None else parse_end(option, text, run.clock)
         for name, option, text in (("first", "--from", first), ("last", "--to", last))
     }
     begin, end = ends.values()
@@ -73,4 +80,5 @@ def history(
         for note in result.notes(table, on_screen=run.is_on_screen):
             run.note(note)
 
-    ask(run, table, show)
+    given_options = given_options_of_one_format(context, delta=("first", "last", "counts"), paimon=("branch", "refs"))
+    ask(run, table, show, given=given_options)

@@ -2,36 +2,138 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from deltacli.cli.options.declared import Asked, DryRunOption, TablesArgument, YesOption, is_several
-from deltacli.cli.running.run import Run
-from deltacli.core.errors import command, fill_hint, quote_table
-from deltacli.core.request_fields import option
+import typer
+
+from deltacli.cli.command_classes import ClusterCommand
+from deltacli.cli.exit_codes import exit_codes
+from deltacli.cli.options.tables import CommitMetadataOption, DryRunOption, TablesArgument, YesOption, is_several
+from deltacli.cli.options.values import (
+    join_names,
+    make_duration_parser,
+    make_number_parser,
+    make_share_parser,
+    make_text_parser,
+)
+from deltacli.cli.running.run import CommandContext
+from deltacli.core.errors import quote_table
+from deltacli.core.errors import command, fill_hint
 from deltacli.core.units import format_size, plural
+from deltacli.delta.log.actions import parse_commit_metadata
 from deltacli.operations.optimize.request import OptimizeRequest
 
 if TYPE_CHECKING:
-    from deltacli.changing.plan import Amount
+    from deltacli.changing.file_totals import FileTotals
     from deltacli.cli.running.changing import Mode
     from deltacli.operations.optimize.execute import OptimizeOutcome
     from deltacli.operations.optimize.plan import OptimizePlan
 
-EXIT_CODES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 70)
-RUNS_ON_CLUSTER = True
+app = typer.Typer(add_completion=False)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class OptimizeOptions:
-    """What the command does with the plan."""
-
-    check: bool = option("Change nothing; exit 1 if there is something to do.", default=False)
-    dry_run: DryRunOption = False
-    yes: YesOption = False
-
-
-def optimize(run: Run, tables: TablesArgument, *, asked: Asked[OptimizeRequest], how: OptimizeOptions) -> None:
+@app.command(
+    "optimize",
+    cls=ClusterCommand,
+    epilog=exit_codes(
+        findings="with --check: there is something to do",
+        unreadable=True,
+        refused=True,
+        partly="files that cannot be read are left; repair them first",
+        conflict=True,
+        storage=True,
+        unknown=True,
+    ),
+)
+def optimize(
+    context: typer.Context,
+    tables: TablesArgument,
+    *,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            "--where",
+            metavar="CONDITION",
+            parser=make_text_parser("--where"),
+            help="Optimize only partitions that match: \"date >= '2026-01-01'\".",
+        ),
+    ] = None,
+    target_size: Annotated[
+        str | None,
+        typer.Option(
+            "--target-size", metavar="SIZE", help="Size of new files.  [default: delta.targetFileSize, else 128MiB]"
+        ),
+    ] = None,
+    min_files: Annotated[
+        int,
+        typer.Option(
+            "--min-files",
+            metavar="N",
+            parser=make_number_parser(at_least=2),
+            help="Fewest files that are written as one; at least 2.  [default: 2]  [x>=2]",
+        ),
+    ] = 2,
+    min_size: Annotated[
+        str | None,
+        typer.Option(
+            "--min-size", metavar="SIZE", help="Size from which a file is left alone.  [default: half of the target]"
+        ),
+    ] = None,
+    zorder: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--zorder", metavar="A,B,…", help="Sort the rows of each partition by a z-order of these columns."
+        ),
+    ] = None,
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="Sort new rows by the clustering columns of the table.")
+    ] = False,
+    purge: Annotated[
+        bool,
+        typer.Option(
+            "--purge",
+            help="Rewrite every file with deleted rows, dropped columns, NaN beyond bounds or misread INT96, and no "
+            "others.",
+        ),
+    ] = False,
+    purge_ratio: Annotated[
+        float,
+        typer.Option(
+            "--purge-ratio",
+            metavar="N%",
+            parser=make_share_parser("--purge-ratio"),
+            help="Share of deleted rows above which a file of any size is rewritten.  [default: 5%]",
+        ),
+    ] = 0.05,
+    max_bytes: Annotated[
+        str | None, typer.Option("--max-bytes", metavar="SIZE", help="Rewrite at most this many bytes.")
+    ] = None,
+    time_budget_ms: Annotated[
+        int | None,
+        typer.Option(
+            "--time-budget",
+            metavar="DURATION",
+            parser=make_duration_parser("--time-budget", "m"),
+            help="Begin no commit after this time, such as 30m.",
+        ),
+    ] = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Compare all rows before and after the commits once more, from the files.")
+    ] = False,
+    temp_dir: Annotated[
+        str | None,
+        typer.Option(
+            "--temp-dir",
+            metavar="DIR",
+            parser=make_text_parser("--temp-dir"),
+            help="Directory for temporary files of sorted rows.  [default: that of the system]",
+        ),
+    ] = None,
+    commit_metadata: CommitMetadataOption = None,
+    check: Annotated[bool, typer.Option("--check", help="Change nothing; exit 1 if there is something to do.")] = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
     """Compact small files, sort rows, and purge deleted rows. The rows stay the same.
 
     \b
@@ -69,18 +171,34 @@ def optimize(run: Run, tables: TablesArgument, *, asked: Asked[OptimizeRequest],
     """
     from deltacli.cli.running.changing import Mode
 
+    run: CommandContext = context.obj
     if is_several(tables):
         from deltacli.cli.running.many import require_tables, run_many
 
         require_tables(tables)
-    mode, request = Mode(how.dry_run, how.yes, how.check), asked.request()
+    request = OptimizeRequest(
+        where=where,
+        target_size=target_size,
+        min_files=min_files,
+        min_size=min_size,
+        zorder=join_names(zorder, "--zorder"),
+        cluster=cluster,
+        purge=purge,
+        purge_ratio=purge_ratio,
+        max_bytes=max_bytes,
+        time_budget_ms=time_budget_ms,
+        verify=verify,
+        temp_dir=temp_dir,
+        commit_metadata=parse_commit_metadata(commit_metadata or []),
+    )
+    mode = Mode(dry_run, yes, check)
     if is_several(tables):
         run_many(run, tables, lambda run, table: _optimize(run, table, request, mode), mode)
     else:
         _optimize(run, tables[0], request, mode)
 
 
-def _optimize(run: Run, table: str, request: OptimizeRequest, mode: Mode) -> None:
+def _optimize(run: CommandContext, table: str, request: OptimizeRequest, mode: Mode) -> None:
     from deltacli.cli.render.optimize import optimize_result
     from deltacli.cli.running.changing import Wording, run_change
     from deltacli.operations.optimize.execute import Optimize
@@ -109,10 +227,10 @@ def _unreadable(plan: OptimizePlan) -> dict[str, str]:
     return {"unreadable": count, **({} if plan.way_out is None else {"first": plan.way_out})}
 
 
-def _deed(plan: OptimizePlan) -> tuple[str, Amount]:
-    from deltacli.changing.plan import Amount
+def _deed(plan: OptimizePlan) -> tuple[str, FileTotals]:
+    from deltacli.changing.file_totals import FileTotals
 
-    return _verb(plan), Amount(plan.selection.files, plan.selection.size_bytes)
+    return _verb(plan), FileTotals(plan.selection.files, plan.selection.size_bytes)
 
 
 def _verb(plan: OptimizePlan) -> str:

@@ -8,28 +8,32 @@ from enum import StrEnum
 from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, BinaryIO, TypeVar
 
+import typer
+
+from deltacli.cli.command_classes import ClusterCommand, SharedOptionsCommand
+from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.declared import (
+from deltacli.cli.options.streams import (
+    AllowStreamLossOption,
     CheckpointsOption,
-    CommitMetadataOption,
-    DryRunOption,
-    TableArgument,
-    YesOption,
-    argument,
+    IgnoreStreamsOlderOption,
+    ProtectStreamsOption,
 )
+from deltacli.cli.options.tables import CommitMetadataOption, DryRunOption, TableArgument, YesOption
+from deltacli.cli.options.values import make_choice_parser
 from deltacli.cli.output.columns import Column
-from deltacli.cli.output.results import ListResult, SingleResult
 from deltacli.cli.output.sections import Section
 from deltacli.cli.output.surface import Surface
+from deltacli.cli.output.results import ListResult, SingleResult
 from deltacli.cli.output.text_tables import write_sections
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import Run, note_catalog
-from deltacli.cli.terminal.capabilities import Style, Terminal
+from deltacli.cli.running.run import CommandContext, note_catalog
 from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with_flags
+from deltacli.core.errors import quote_table
+from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.documents import envelope
 from deltacli.core.errors import UsageError, is_shared, nearest_name, parameter, quote_table
 from deltacli.core.ranges import format_ranges
-from deltacli.core.request_fields import Option
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import plural
 from deltacli.delta.log.actions import parse_commit_metadata
@@ -49,6 +53,8 @@ if TYPE_CHECKING:
         ShownProperty,
     )
     from deltacli.operations.streams.streams import StreamsReport
+
+app = typer.Typer(add_completion=False)
 
 # -- properties and features of a table --------------------------------------------------------------------------------
 
@@ -215,8 +221,6 @@ def _protocol_line(action: JsonObject) -> str:
 
 # -- `deltacli properties TABLE` and `deltacli features TABLE` ---------------------------------------------------------
 
-EXIT_CODES = {"properties": (0, 2, 3, 4, 6, 7, 8, 70), "features": (0, 2, 3, 4, 5, 6, 7, 8, 70)}
-RUNS_ON_CLUSTER = {"features": True}
 
 Settings = TypeVar("Settings", "FeaturesOutcome", "PropertiesOutcome")
 
@@ -227,15 +231,32 @@ class PropertyChange(StrEnum):
     UNSET = "unset"
 
 
+@app.command(
+    "properties",
+    cls=SharedOptionsCommand,
+    epilog=exit_codes(unreadable=True, refused=True, conflict=True, storage=True, unknown=True),
+)
 def properties(
-    run: Run,
+    context: typer.Context,
     table: TableArgument,
     change: Annotated[
-        PropertyChange | None, argument("Action; without it all properties are shown.", "[get|set|unset]")
+        PropertyChange | None,
+        typer.Argument(
+            metavar="[get|set|unset]",
+            parser=make_choice_parser(PropertyChange),
+            help="Action; without it all properties are shown.",
+        ),
     ] = None,
-    items: Annotated[list[str] | None, argument("Properties to set, keys to get or to unset.", "[K=V|K]...")] = None,
-    force: Annotated[bool, Option("Also set delta. keys that no known engine recognizes.")] = False,
-    upgrade_protocol: Annotated[bool, Option("Add the features that the properties require.")] = False,
+    items: Annotated[
+        list[str] | None, typer.Argument(metavar="[K=V|K]...", help="Properties to set, keys to get or to unset.")
+    ] = None,
+    *,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also set delta. keys that no known engine recognizes.")
+    ] = False,
+    upgrade_protocol: Annotated[
+        bool, typer.Option("--upgrade-protocol", help="Add the features that the properties require.")
+    ] = False,
     commit_metadata: CommitMetadataOption = None,
     checkpoints: CheckpointsOption = None,
     dry_run: DryRunOption = False,
@@ -262,6 +283,7 @@ def properties(
       deltacli properties ./tbl set delta.enableRowTracking=true --upgrade-protocol --dry-run
       deltacli properties ./tbl unset owner --yes
     """
+    run: CommandContext = context.obj
     writes = change in (PropertyChange.SET, PropertyChange.UNSET)
     opened = run.open_table(table, writes=writes and not dry_run)
     if change is None or change is PropertyChange.GET:
@@ -280,7 +302,7 @@ def properties(
     _change(run, table, opened, change, edits, Mode(dry_run, yes), streams)
 
 
-def _read_streams(run: Run, table: Table, checkpoints: Sequence[str] | None) -> StreamsReport | None:
+def _read_streams(run: CommandContext, table: Table, checkpoints: Sequence[str] | None) -> StreamsReport | None:
     """Return the queries of checkpoint directories, after a note on each that cannot continue; None without any."""
     if not checkpoints:
         return None
@@ -289,7 +311,7 @@ def _read_streams(run: Run, table: Table, checkpoints: Sequence[str] | None) -> 
     return note_streams(run, table, checkpoints)
 
 
-def _show_properties(run: Run, spelling: str, table: Table, keys: Sequence[str] | None) -> None:
+def _show_properties(run: CommandContext, spelling: str, table: Table, keys: Sequence[str] | None) -> None:
     from deltacli.operations.change.properties_and_features import show_properties
     from deltacli.operations.read.snapshot import knows_protocol
 
@@ -318,7 +340,7 @@ def _not_told(what: str, spelling: str) -> UsageError:
 
 
 def _change(
-    run: Run,
+    run: CommandContext,
     spelling: str,
     table: Table,
     change: PropertyChange,
@@ -350,7 +372,7 @@ def _without_key(change: PropertyChange) -> UsageError:
     return UsageError(f"{change}: missing argument {what}", hint=repeat_command([*invocation.arguments, what]))
 
 
-def _chosen(run: Run, properties: Sequence[ShownProperty], keys: Sequence[str]) -> list[ShownProperty]:
+def _chosen(run: CommandContext, properties: Sequence[ShownProperty], keys: Sequence[str]) -> list[ShownProperty]:
     """Return the properties with these keys, and note those not set. Raises UsageError for a key nearly right."""
     from deltacli.delta.protocol.known_properties import MEANINGS, known_keys
 
@@ -426,19 +448,42 @@ class FeatureChange(StrEnum):
     DROP = "drop"
 
 
-FeatureArgument = Annotated[FeatureChange | None, argument("Action; without it the features are shown.", "[add|drop]")]
-NamesArgument = Annotated[list[str] | None, argument("Features to add, or one to drop.", "[NAME]...")]
-TruncateOption = Annotated[bool, Option("drop: delete the versions that need the feature instead of protecting them.")]
-
-
+@app.command(
+    "features",
+    cls=ClusterCommand,
+    epilog=exit_codes(
+        unreadable=True,
+        refused=True,
+        partly="drop: some of its commits are made; run it again",
+        conflict=True,
+        storage=True,
+        unknown=True,
+    ),
+)
 def features(
-    run: Run,
+    context: typer.Context,
     table: TableArgument,
-    change: FeatureArgument = None,
-    names: NamesArgument = None,
-    truncate_history: TruncateOption = False,
+    change: Annotated[
+        FeatureChange | None,
+        typer.Argument(
+            metavar="[add|drop]",
+            parser=make_choice_parser(FeatureChange),
+            help="Action; without it the features are shown.",
+        ),
+    ] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Features to add, or one to drop.")
+    ] = None,
     *,
-    protection: ProtectionRequest,
+    truncate_history: Annotated[
+        bool,
+        typer.Option(
+            "--truncate-history", help="drop: delete the versions that need the feature instead of protecting them."
+        ),
+    ] = False,
+    protect_streams: ProtectStreamsOption = None,
+    ignore_streams_older_ms: IgnoreStreamsOlderOption = None,
+    allow_stream_loss: AllowStreamLossOption = None,
     commit_metadata: CommitMetadataOption = None,
     checkpoints: CheckpointsOption = None,
     dry_run: DryRunOption = False,
@@ -470,6 +515,12 @@ def features(
       deltacli features ./tbl drop rowTracking --yes
       deltacli features ./tbl drop v2Checkpoint --truncate-history --protect-streams './chk/*' --dry-run
     """
+    run: CommandContext = context.obj
+    protection = ProtectionRequest(
+        protect_streams=tuple(protect_streams or ()),
+        ignore_streams_older_ms=ignore_streams_older_ms,
+        allow_stream_loss=tuple(allow_stream_loss or ()),
+    )
     opened = run.open_table(table, writes=change is not None and not dry_run)
     if change is None:
         if dry_run or yes or commit_metadata or checkpoints:
@@ -502,7 +553,7 @@ def _require_drop(protection: ProtectionRequest) -> None:
         raise UsageError(f"{option} requires drop with --truncate-history")
 
 
-def _show_features(run: Run, spelling: str, opened: Table) -> None:
+def _show_features(run: CommandContext, spelling: str, opened: Table) -> None:
     from deltacli.operations.change.properties_and_features import list_features
     from deltacli.operations.read.snapshot import knows_protocol
 
@@ -516,7 +567,12 @@ def _show_features(run: Run, spelling: str, opened: Table) -> None:
 
 
 def _add(
-    run: Run, spelling: str, table: Table, change: FeaturesAddition, mode: Mode, streams: StreamsReport | None
+    run: CommandContext,
+    spelling: str,
+    table: Table,
+    change: FeaturesAddition,
+    mode: Mode,
+    streams: StreamsReport | None,
 ) -> None:
     def question(planned: FeaturesOutcome) -> str:
         listed = ", ".join(one.name for one in planned.plan.added)
@@ -533,7 +589,7 @@ def _add(
 
 
 def _drop(
-    run: Run, spelling: str, table: Table, change: DropFeature, mode: Mode, streams: StreamsReport | None
+    run: CommandContext, spelling: str, table: Table, change: DropFeature, mode: Mode, streams: StreamsReport | None
 ) -> None:
 
     def question(planned: FeatureDrop) -> str:

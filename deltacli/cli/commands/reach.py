@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import Annotated
 
-from deltacli.changing.plan import Amount
-from deltacli.cli.command_tree import HERE
-from deltacli.cli.options.declared import CheckpointsOption, TableHereArgument
+import typer
+
+from deltacli.changing.file_totals import FileTotals
+from deltacli.cli.command_classes import SharedOptionsCommand
+from deltacli.cli.exit_codes import exit_codes
+from deltacli.cli.options.streams import CheckpointsOption
+from deltacli.cli.options.tables import TableHereArgument
+from deltacli.cli.options.values import make_duration_parser
+from deltacli.cli.output.sections import Section, format_file_totals
 from deltacli.cli.output.grids import WriteItems
 from deltacli.cli.output.results import Document, SingleResult
-from deltacli.cli.output.sections import Section, format_file_totals
-from deltacli.cli.running.run import Run, note_staged
+from deltacli.cli.running.run import CommandContext, note_staged
 from deltacli.core import units
 from deltacli.core.errors import PathExternal, is_shared, quote_table
 from deltacli.core.ranges import format_ranges, format_spans
 from deltacli.core.times import DAY_MS, duration_argument, format_duration, format_moment
 from deltacli.operations.reach import Cleanup, Part, Reached, ReachRange, ReachRequest, TableReach, find_reach
+
+app = typer.Typer(add_completion=False)
 
 # -- how far back a table can be read ----------------------------------------------------------------------------------
 
@@ -137,7 +145,7 @@ def _cleanup(found: Cleanup) -> Iterator[str]:
     yield from found.notes
 
 
-def _amount(amount: Amount | None, retention_ms: int) -> str:
+def _amount(amount: FileTotals | None, retention_ms: int) -> str:
     kept = f"(keeps {format_duration(retention_ms)})"
     if amount is None:
         return f"unknown {kept}"
@@ -148,11 +156,22 @@ def _amount(amount: Amount | None, retention_ms: int) -> str:
 
 # -- `deltacli reach TABLE` --------------------------------------------------------------------------------------------
 
-EXIT_CODES = (0, 2, 3, 7, 70)
 
-
+@app.command("reach", cls=SharedOptionsCommand, epilog=exit_codes(unreadable=True, storage=True))
 def reach(
-    run: Run, table: TableHereArgument = HERE, *, request: ReachRequest, checkpoints: CheckpointsOption = None
+    context: typer.Context,
+    table: TableHereArgument = ".",
+    *,
+    retention_ms: Annotated[
+        int | None,
+        typer.Option(
+            "--retention",
+            metavar="DURATION",
+            parser=make_duration_parser("--retention"),
+            help="Show as well what a retention of the log and of removed files, such as 7d, would free and cost.",
+        ),
+    ] = None,
+    checkpoints: CheckpointsOption = None,
 ) -> None:
     """Show which versions can be read, by what, and until when.
 
@@ -172,6 +191,8 @@ def reach(
       deltacli reach ./tbl --format markdown  # for a pull request
       deltacli reach ./tbl --json
     """
+    run: CommandContext = context.obj
+    request = ReachRequest(retention_ms=retention_ms)
     opened = run.open_table(table)
     found = find_reach(opened, request)
     run.write(reach_result(found))

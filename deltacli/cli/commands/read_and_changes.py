@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from deltacli.cli.options import declared
-from deltacli.cli.output.formats import PARQUET, RowFormat
-from deltacli.cli.output.results import SingleResult
+import typer
+
+from deltacli.cli.command_classes import ClusterRowsCommand
+from deltacli.cli.exit_codes import exit_codes
+from deltacli.cli.options.moments import parse_end, parse_moment_of
+from deltacli.cli.options.tables import (
+    ChangedColumnsOption,
+    FirstVersionOption,
+    LastVersionOption,
+    LimitOption,
+    ReadColumnsOption,
+    RowIdsOption,
+    TableArgument,
+    TimestampOption,
+    VersionOption,
+    WhereOption,
+)
 from deltacli.cli.output.sections import Section
+from deltacli.cli.output.formats import PARQUET
+from deltacli.cli.output.results import SingleResult
 from deltacli.cli.running.run import (
-    Run,
+    CommandContext,
     judge_left_out,
     note_catalog,
     note_disputed,
@@ -23,7 +40,6 @@ from deltacli.cli.running.run import (
     write_directory,
 )
 from deltacli.core.errors import UsageError
-from deltacli.core.request_fields import Option, option
 from deltacli.core.units import format_count
 from deltacli.delta.schema.to_arrow import read_columns
 from deltacli.delta.schema.types import PrimitiveType, type_json
@@ -35,25 +51,28 @@ if TYPE_CHECKING:
     from deltacli.core.machine import Clock
     from deltacli.table.version import Snapshot
 
-EXIT_CODES = (0, 2, 3, 4, 7, 70)
-FORMATS = RowFormat
-RUNS_ON_CLUSTER = True
+app = typer.Typer(add_completion=False)
+
 _COUNTED_BYTES = 64 << 20
 """Of a checkpoint that is read once more to count its rows: a fraction of a second."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ReadOptions:
-    """Which version is read, and what is shown of its rows."""
-
-    limit: declared.LimitOption = None
-    version: declared.VersionOption = None
-    timestamp: declared.TimestampOption = None
-    explain: bool = option("List the files that would be read instead, and why others are skipped.", default=False)
-    count: bool = option("Count the rows instead.", default=False)
-
-
-def read(run: Run, table: declared.TableArgument, *, asked: declared.Asked[ScanRequest], wanted: ReadOptions) -> None:
+@app.command("read", cls=ClusterRowsCommand, epilog=exit_codes(unreadable=True, refused=True, storage=True))
+def read(
+    context: typer.Context,
+    table: TableArgument,
+    *,
+    columns: ReadColumnsOption = None,
+    where: WhereOption = None,
+    row_ids: RowIdsOption = False,
+    limit: LimitOption = None,
+    version: VersionOption = None,
+    timestamp: TimestampOption = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="List the files that would be read instead, and why others are skipped.")
+    ] = False,
+    count: Annotated[bool, typer.Option("--count", help="Count the rows instead.")] = False,
+) -> None:
     """Read the rows of a table at a version.
 
     \b
@@ -75,34 +94,34 @@ def read(run: Run, table: declared.TableArgument, *, asked: declared.Asked[ScanR
     """
     from deltacli.table.rebuild import find_snapshot
 
-    version = wanted.version
-    at_ms = declared.parse_moment_of(version, wanted.timestamp)
-    if wanted.count and (wanted.explain or {"columns", "row_ids"} & asked.values.keys() or wanted.limit is not None):
+    run: CommandContext = context.obj
+    at_ms = parse_moment_of(version, timestamp)
+    if count and (explain or columns is not None or row_ids or limit is not None):
         raise UsageError("--count excludes --columns, --row-ids, --limit and --explain")
-    if wanted.count and (run.format is PARQUET or run.directory is not None):
+    if count and (run.format is PARQUET or run.directory is not None):
         raise UsageError("--count is not written as Parquet", facts={"expected": "--format json, csv or another one"})
     require_file(run)
-    request, most = asked.request(), settle_limit(run, wanted.limit)
-    where = request.where
-    if wanted.explain and run.directory is not None:
+    request = ScanRequest(columns=columns, where=where, row_ids=row_ids)
+    most = settle_limit(run, limit)
+    if explain and run.directory is not None:
         raise UsageError("--explain cannot be written to a directory", code="usage.output")
     opened = run.open_table(table)
-    if where is not None and not wanted.explain and isinstance(opened.storage, StoreOfVersions):
+    if where is not None and not explain and isinstance(opened.storage, StoreOfVersions):
         opened = opened.over(opened.storage.expecting(where=where, version=version, at_ms=at_ms))
     found = find_snapshot(opened, version=version, timestamp_ms=at_ms)
-    if wanted.count:
+    if count:
         note_catalog(run, found)
         _count(run, found, where)
         return
     # One row more than is shown, to find out whether there are more.
     more = 0 if run.directory is not None else 1
-    scan = Scan(found, replace(request, limit=most + more if most and not wanted.explain else None))
+    scan = Scan(found, replace(request, limit=most + more if most and not explain else None))
     note_findings(run, found, at_ms)
-    if not wanted.explain:
+    if not explain:
         judge_left_out(run, scan)
     if run.directory is not None:
         write_directory(run, opened.uri, "rows", {"version": scan.version}, scan.write_parquet, most)
-    elif wanted.explain:
+    elif explain:
         from deltacli.cli.render.data.file_list import ScanResult
 
         _write(run, ScanResult(opened.uri, scan, most), most)
@@ -121,12 +140,12 @@ def _rows_result(snapshot: Snapshot, scan: Scan, where: str | None, most: int) -
     return RowsResult(rows, most)
 
 
-def _write(run: Run, result: FramedResult, most: int) -> None:
+def _write(run: CommandContext, result: FramedResult, most: int) -> None:
     run.write(result)
     note_what_is_missing(run, result.written, most)
 
 
-def _count(run: Run, snapshot: Snapshot, where: str | None) -> None:
+def _count(run: CommandContext, snapshot: Snapshot, where: str | None) -> None:
     """Write the number of rows, by the log where that has it for all files, and by reading the rows otherwise."""
     from deltacli.operations.read.snapshot import count_rows
     from deltacli.table.repeated_files import settle_repeated_files
@@ -172,19 +191,18 @@ def _count_rows(snapshot: Snapshot) -> int | None:
 
 _CHANGE = ("_change_type", "_commit_version", "_commit_timestamp")
 
-First = Annotated[
-    str, Option("The first version: a number, or the first one committed at or after T.", "V|T", spelled="--from")
-]
 
-
+@app.command("changes", cls=ClusterRowsCommand, epilog=exit_codes(unreadable=True, refused=True, storage=True))
 def changes(
-    run: Run,
-    table: declared.TableArgument,
-    first: First,
-    last: declared.LastOption = None,
+    context: typer.Context,
+    table: TableArgument,
     *,
-    asked: declared.Asked[ChangesRequest],
-    limit: declared.LimitOption = None,
+    first: FirstVersionOption,
+    last: LastVersionOption = None,
+    columns: ChangedColumnsOption = None,
+    where: WhereOption = None,
+    row_ids: RowIdsOption = False,
+    limit: LimitOption = None,
 ) -> None:
     """Read how the rows of a table changed between two versions.
 
@@ -203,12 +221,40 @@ def changes(
       deltacli changes ./tbl --from 0 --format parquet --output changes.parquet
       deltacli changes ./tbl --from 0 --output changes/
     """
+    run: CommandContext = context.obj
+    write_changes(run, table, first, last, columns=columns, where=where, row_ids=row_ids, limit=limit)
+
+
+def write_changes(
+    run: CommandContext,
+    table: str,
+    first: str,
+    last: str | None,
+    *,
+    columns: Sequence[str] | None,
+    where: str | None,
+    row_ids: bool,
+    limit: int | None,
+) -> None:
+    """Write the changes of rows of a table, which may be a shared one.
+
+    Args:
+        run: The run of the command.
+        table: The table as the user wrote it.
+        first: The first version, or the time at which the range begins, as it was written.
+        last: The end of the range; None: the newest version.
+        columns: The columns to show; None: all.
+        where: A condition on the rows.
+        row_ids: Whether the ids of rows are shown.
+        limit: Value of `--limit`.
+    """
     from deltacli.cli.render.data.rows import Rows, RowsResult
     from deltacli.operations.read.changes import read_changes
 
     ends = _end("from", first, run.clock) | ({} if last is None else _end("to", last, run.clock))
     require_file(run)
-    request, most = declared.Asked(ChangesRequest, {**asked.values, **ends}).request(), settle_limit(run, limit)
+    request = ChangesRequest(columns=columns, where=where, row_ids=row_ids, **ends)
+    most = settle_limit(run, limit)
     opened = run.open_table(table)
     extra = 0 if run.directory is not None else 1  # to find out whether there are more
     found = read_changes(opened, replace(request, limit=most + extra if most else None))
@@ -235,6 +281,6 @@ def changes(
     note_what_is_missing(run, result.written, most)
 
 
-def _end(name: str, text: str, clock: Clock) -> dict[str, int]:
-    end = declared.parse_end(f"--{name}", text, clock)
+def _end(name: str, text: str, clock: Clock) -> dict[str, Any]:  # Any: fields of ChangesRequest
+    end = parse_end(f"--{name}", text, clock)
     return {f"{name}_version": end} if isinstance(end, int) else {f"{name}_timestamp_ms": end.timestamp_ms}

@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
+import typer
+
+from deltacli.cli.command_classes import SharedOptionsCommand
+from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.declared import Asked, DryRunOption, TableArgument, YesOption
+from deltacli.cli.options.given import given_options
+from deltacli.cli.options.tables import (
+    AcceptCommitsOption,
+    ApplyPlanOption,
+    CommitMetadataOption,
+    DryRunOption,
+    TableArgument,
+    YesOption,
+)
+from deltacli.cli.options.values import (
+    join_names,
+    join_versions,
+    make_choice_parser,
+    make_share_parser,
+    make_text_parser,
+)
 from deltacli.cli.output.destination import require_file_outside_tables
 from deltacli.cli.output.results import Result
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.suggested_commands import repeat_command_with, repeat_command_with_flags
-from deltacli.core.errors import Refusal, Refused, UsageError, quote_table, quote_word
-from deltacli.core.request_fields import option
+from deltacli.core.errors import quote_table, quote_word
+from deltacli.core.errors import Refusal, Refused, UsageError
 from deltacli.core.units import format_size, plural
+from deltacli.delta.log.actions import parse_commit_metadata
 from deltacli.operations.repair.plan import (
     RepairPlan,
     RepairRequest,
@@ -23,6 +43,7 @@ from deltacli.operations.repair.plan import (
     read_repair_plan,
     save_repair_plan,
 )
+from deltacli.operations.validate.findings import LevelChoice
 from deltacli.rules.framework.base import CATALOGUE
 
 if TYPE_CHECKING:
@@ -30,10 +51,112 @@ if TYPE_CHECKING:
     from deltacli.operations.repair.backup import PutBack, UndoPlan
     from deltacli.operations.repair.repair import RepairOutcome
 
-EXIT_CODES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 70)
+app = typer.Typer(add_completion=False)
+
+_PLANNING_OPTIONS = (
+    *("level", "select", "sources", "accept_commits", "accept_empty_commits", "accept_loss", "partition_values"),
+    *("allow_in_use", "max_missing", "quarantine", "commit_metadata"),
+)
+"""Parameters that change what is planned, which a saved plan has already."""
 
 
-def repair(run: Run, table: TableArgument, *, asked: Asked[RepairRequest], how: RepairOptions) -> None:
+@app.command(
+    "repair",
+    cls=SharedOptionsCommand,
+    epilog=exit_codes(
+        findings="errors are left that repair cannot fix; never with --dry-run",
+        unreadable=True,
+        refused=True,
+        partly="a step failed or was refused; the others are made",
+        conflict=True,
+        storage=True,
+        unknown=True,
+    ),
+)
+def repair(
+    context: typer.Context,
+    table: TableArgument,
+    *,
+    level: Annotated[
+        LevelChoice,
+        typer.Option(
+            "--level",
+            metavar="log|storage|footers|data",
+            parser=make_choice_parser(LevelChoice),
+            help="What to check: the log; also a listing of the table; also footers of data files; also their rows.  "
+            "[default: storage]",
+        ),
+    ] = LevelChoice.STORAGE,
+    select: Annotated[
+        list[str] | None,
+        typer.Option("--select", metavar="A,B,…", help="Act only on these rules: globs over rule ids. Repeatable."),
+    ] = None,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from",
+            metavar="versions|DIRECTORY|URI",
+            parser=make_text_parser("--from"),
+            help="Where to look for lost files: versions that the store keeps, a copy of the table or of its log, a "
+            "quarantine. Repeatable.",
+        ),
+    ] = None,
+    accept_commits: AcceptCommitsOption = None,
+    accept_empty_commits: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--accept-empty-commits",
+            metavar="N,N-M,…",
+            help="Commits of 0 bytes to write as versions that changed nothing, where no copy and no checkpoint has "
+            "them. Repeatable.",
+        ),
+    ] = None,
+    accept_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="Allow steps that give up rows that no source has.")
+    ] = False,
+    partition_values: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--partition-value",
+            metavar="COL=VALUE[ @ GLOB]",
+            parser=make_text_parser("--partition-value"),
+            help="Partition value, of the files whose path in the log matches GLOB, where the log and the path have "
+            "none. Repeatable.",
+        ),
+    ] = None,
+    allow_in_use: Annotated[
+        bool, typer.Option("--allow-in-use", help="Repair although others committed within the last hour.")
+    ] = False,
+    max_missing: Annotated[
+        float,
+        typer.Option(
+            "--max-missing",
+            metavar="N%",
+            parser=make_share_parser("--max-missing"),
+            help="Refuse to give up more than this share of the live files.  [default: 10%]",
+        ),
+    ] = 0.1,
+    quarantine: Annotated[
+        str | None,
+        typer.Option(
+            "--quarantine",
+            metavar="DIRECTORY|URI",
+            parser=make_text_parser("--quarantine"),
+            help="Keep the backup, and the readable rows of damaged files, in this directory outside of all tables.",
+        ),
+    ] = None,
+    commit_metadata: CommitMetadataOption = None,
+    save_plan: Annotated[
+        str | None, typer.Option("--save-plan", metavar="FILE", help="Write the plan to a file and change nothing.")
+    ] = None,
+    apply: ApplyPlanOption = None,
+    undo: Annotated[
+        str | None,
+        typer.Option("--undo", metavar="BACKUP", help="Put the files that a repair replaced back from its backup."),
+    ] = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
     """Repair what validate finds: recover first, rebuild next, remove last.
 
     \b
@@ -57,41 +180,58 @@ def repair(run: Run, table: TableArgument, *, asked: Asked[RepairRequest], how: 
     It exits with 1 if errors are left that repair cannot fix; each is listed with
     the reason. A dry run lists them, too, and never exits with 1.
     """
+    run: CommandContext = context.obj
+    request = RepairRequest(
+        level=level,
+        select=join_names(select, "--select"),
+        sources=tuple(sources or ()),
+        accept_commits=join_versions(accept_commits, "--accept-commits"),
+        accept_empty_commits=join_versions(accept_empty_commits, "--accept-empty-commits"),
+        accept_loss=accept_loss,
+        partition_values=tuple(partition_values or ()),
+        allow_in_use=allow_in_use,
+        max_missing=max_missing,
+        quarantine=quarantine,
+        commit_metadata=parse_commit_metadata(commit_metadata or []),
+    )
+    how = RepairOptions(save_plan=save_plan, apply=apply, undo=undo, dry_run=dry_run, yes=yes)
     modes = {"--save-plan": how.save_plan, "--apply": how.apply, "--undo": how.undo}
     chosen = [name for name, value in modes.items() if value is not None]
     if len(chosen) > 1:
         raise UsageError(f"{' and '.join(chosen)} exclude each other")
-    if (how.apply is not None or how.undo is not None) and (given := asked.given()):
-        raise UsageError(f"{chosen[0]} takes no options for planning: {', '.join(given)}")
-    if select := asked.request().select:
+    if how.apply is not None or how.undo is not None:
+        planning_options = given_options(context, *_PLANNING_OPTIONS)
+        if planning_options:
+            raise UsageError(f"{chosen[0]} takes no options for planning: {', '.join(planning_options)}")
+    if request.select:
         from deltacli.cli.running.finding_filter import require_known
 
-        require_known(run, "validate", list(CATALOGUE.rules), select, ())
+        require_known(run, "validate", list(CATALOGUE.rules), request.select, ())
     opened = run.open_table(table, writes=not (how.dry_run or how.save_plan is not None))
-    RepairCommand(run, table, opened, how).carry_out(asked)
+    RepairCommand(run, table, opened, how).carry_out(request)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RepairOptions:
     """What the command does with the plan."""
 
-    save_plan: str | None = option("Write the plan to a file and change nothing.", "FILE")
-    apply: str | None = option("Execute a saved plan, or resume it.", "FILE")
-    undo: str | None = option("Put the files that a repair replaced back from its backup.", "BACKUP")
-    dry_run: DryRunOption = False
-    yes: YesOption = False
+    save_plan: str | None = None
+    apply: str | None = None
+    undo: str | None = None
+    dry_run: bool = False
+    yes: bool = False
 
 
 class RepairCommand(NamedTuple):
     """A run of the command: the table and the form of its output."""
 
-    run: Run
+    run: CommandContext
     name: str
     """The table as the user wrote it."""
     table: Table
     how: RepairOptions
 
-    def carry_out(self, asked: Asked[RepairRequest]) -> None:
+    def carry_out(self, planned: RepairRequest) -> None:
         """Run the mode that the options select."""
         mode = Mode(self.how.dry_run or self.how.save_plan is not None, self.how.yes)
         if self.how.undo is not None:
@@ -102,7 +242,7 @@ class RepairCommand(NamedTuple):
             require_file_outside_tables(self.how.save_plan, "--save-plan")
         elif self.how.apply is not None:
             saved = read_repair_plan(self.how.apply)
-        request = asked.request() if saved is None else saved.request
+        request = planned if saved is None else saved.request
         self.repair(replace(request, dry_run=mode.dry_run), saved, mode)
 
     def repair(self, request: RepairRequest, saved: SavedPlan | None, mode: Mode) -> None:

@@ -3,36 +3,86 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import Annotated
 
-from deltacli.changing.plan import Amount
-from deltacli.cli.options import declared
-from deltacli.cli.running.run import Run
-from deltacli.core.errors import UsageError, quote_table
-from deltacli.core.request_fields import option
+import typer
+
+from deltacli.changing.file_totals import FileTotals
+from deltacli.cli.command_classes import ClusterCommand
+from deltacli.cli.exit_codes import exit_codes
+from deltacli.cli.options.moments import parse_moment_of
+from deltacli.cli.options.streams import CheckpointsOption
+from deltacli.cli.options.tables import CommitMetadataOption, DryRunOption, TableArgument, YesOption
+from deltacli.cli.options.values import make_text_parser, parse_whole_number
+from deltacli.cli.running.run import CommandContext
+from deltacli.core.errors import quote_table
+from deltacli.core.errors import UsageError
 from deltacli.core.units import format_size, plural
+from deltacli.delta.log.actions import parse_commit_metadata
 from deltacli.operations.restore.restore import Restore, RestoreOutcome, RestorePlan, RestoreRequest
 
-EXIT_CODES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 70)
-RUNS_ON_CLUSTER = True
+app = typer.Typer(add_completion=False)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class RestoreOptions:
-    """The version to restore, and what the command does with the plan."""
-
-    version: int | None = option("Restore this version.", "N")
-    timestamp: str | None = option(
-        "Restore the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).", "T"
-    )
-    check: bool = option("Change nothing; exit 1 if something differs, 4 if refused.", default=False)
-    checkpoints: declared.CheckpointsOption = None
-    dry_run: declared.DryRunOption = False
-    yes: declared.YesOption = False
-
-
+@app.command(
+    "restore",
+    cls=ClusterCommand,
+    epilog=exit_codes(
+        findings="with --check: the table differs from that version",
+        unreadable=True,
+        refused=True,
+        partly="committed, but files are gone or could not be checked",
+        conflict=True,
+        storage=True,
+        unknown=True,
+    ),
+)
 def restore(
-    run: Run, table: declared.TableArgument, *, asked: declared.Asked[RestoreRequest], how: RestoreOptions
+    context: typer.Context,
+    table: TableArgument,
+    *,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            "--where",
+            metavar="CONDITION",
+            parser=make_text_parser("--where"),
+            help="Restore only partitions that match: \"date >= '2026-01-01'\".",
+        ),
+    ] = None,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from",
+            metavar="versions|DIRECTORY|URI",
+            parser=make_text_parser("--from"),
+            help="Where to look for missing files: versions that the store keeps, or a copy of the table. Repeatable.",
+        ),
+    ] = None,
+    trust_listing: Annotated[
+        bool, typer.Option("--trust-listing", help="Do not read the footers of files that come back, only their sizes.")
+    ] = False,
+    allow_removals: Annotated[
+        bool, typer.Option("--allow-removals", help="Remove files also where delta.appendOnly is true.")
+    ] = False,
+    commit_metadata: CommitMetadataOption = None,
+    version: Annotated[
+        int | None, typer.Option("--version", metavar="N", parser=parse_whole_number, help="Restore this version.")
+    ] = None,
+    timestamp: Annotated[
+        str | None,
+        typer.Option(
+            "--timestamp",
+            metavar="T",
+            help="Restore the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).",
+        ),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Change nothing; exit 1 if something differs, 4 if refused.")
+    ] = False,
+    checkpoints: CheckpointsOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
 ) -> None:
     """Bring a table back to an earlier version, in one commit.
 
@@ -54,22 +104,30 @@ def restore(
       deltacli restore ./tbl --version 12 --from /backups/tbl  # missing files
       deltacli restore ./tbl --version 12 --check  # exit 1 if it differs
     """
-    at_ms = declared.parse_moment_of(how.version, how.timestamp)
-    if how.version is None and at_ms is None:
+    run: CommandContext = context.obj
+    at_ms = parse_moment_of(version, timestamp)
+    if version is None and at_ms is None:
         raise UsageError(
             "the version to restore is missing: --version N or --timestamp T",
             code="usage.version",
             hint=f"deltacli history {quote_table(table)}",
         )
-    values = {**asked.values, "version": how.version, "timestamp_ms": at_ms}
-    request = declared.Asked(RestoreRequest, values).request()
+    request = RestoreRequest(
+        version=version,
+        timestamp_ms=at_ms,
+        where=where,
+        sources=tuple(sources or ()),
+        trust_listing=trust_listing,
+        allow_removals=allow_removals,
+        commit_metadata=parse_commit_metadata(commit_metadata or []),
+    )
     from deltacli.cli.render.restore import restore_result
     from deltacli.cli.running.changing import Mode, Wording, run_change
 
     def following(outcome: RestoreOutcome) -> str | None:
         return None if outcome.committed_version is None else f"deltacli history {quote_table(table)} --limit 3"
 
-    mode = Mode(how.dry_run, how.yes, how.check)
+    mode = Mode(dry_run, yes, check)
     opened = run.open_table(table, writes=not mode.only_plans)
 
     def stopped(plan: RestorePlan) -> Iterable[str]:
@@ -81,10 +139,10 @@ def restore(
         return stopped_streams(report, metadata=small.metadata, protocol=small.protocol, removes_files=removes)
 
     report = None
-    if how.checkpoints:
+    if checkpoints:
         from deltacli.cli.running.stream_notes import note_streams
 
-        report = note_streams(run, opened, how.checkpoints)
+        report = note_streams(run, opened, checkpoints)
     wording = Wording(
         question=_question,
         planned=lambda plan, is_plan: restore_result(plan, None, is_plan=is_plan),
@@ -108,7 +166,7 @@ def _question(plan: RestorePlan) -> str:
     )
 
 
-def _amount(amount: Amount) -> str:
+def _amount(amount: FileTotals) -> str:
     if not amount.files:
         return "no file"
     rows = "" if amount.rows is None else f", {plural(amount.rows, 'row')}"

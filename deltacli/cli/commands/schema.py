@@ -8,22 +8,26 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, BinaryIO
 
+import typer
+
+from deltacli.cli.command_classes import SharedOptionsCommand
+from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit, invocation
-from deltacli.cli.options import declared
+from deltacli.cli.options.moments import parse_moment_of
+from deltacli.cli.options.paimon import BranchOption, SchemaIdOption, SnapshotIdOption, TagOption
+from deltacli.cli.options.tables import TableArgument, TimestampOption, VersionOption, YesOption
+from deltacli.cli.options.values import make_choice_parser, parse_whole_number
 from deltacli.cli.output.columns import Column
-from deltacli.cli.output.grids import Grid, RowGrid, WriteItems, encode_line
-from deltacli.cli.output.results import Document, ListResult, Result
-from deltacli.cli.output.text_tables import write_text_table
 from deltacli.cli.render.paimon import STYLES, is_told
 from deltacli.cli.running.changing import confirmed
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.running.table_formats import Answer, Handle, ask, require_one_point
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.characters import encode_utf8, escape_control
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.documents import envelope
-from deltacli.core.errors import EXIT_FINDINGS, NotATable, UsageError, quote_table
-from deltacli.core.request_fields import OF_DELTA, OF_PAIMON, Option
+from deltacli.core.errors import EXIT_FINDINGS, NotATable, UsageError
+from deltacli.core.request_fields import OF_DELTA, OF_PAIMON
 from deltacli.core.units import plural
 from deltacli.operations.schemas.described import (
     Conversion,
@@ -38,7 +42,9 @@ from deltacli.operations.schemas.described import (
 from deltacli.paimon.conversions import ConversionLoss
 from deltacli.paimon.schema_changes import Change
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.api_arguments import errors_about
+from deltacli.table.api_errors import errors_about
+
+app = typer.Typer(add_completion=False)
 
 # -- a converted schema with what is lost by the conversion ------------------------------------------------------------
 
@@ -120,13 +126,19 @@ def schema_diff_result(found: SchemaDiff) -> ListResult[Change]:
 
 # -- `deltacli schema show|diff|convert`, for tables of both formats ---------------------------------------------------
 
-EXIT_CODES = {"show": (0, 2, 3, 7, 70), "diff": (0, 1, 2, 3, 7, 70), "convert": (0, 2, 3, 4, 7, 70)}
 
-NAMES_CHOOSE = {"convert": False}
-"""The text is the schema in its own form, which is JSON for most, so `.json` does not ask for the document."""
-
-
-def schema_show(run: Run, table: declared.TableArgument, *, point: SchemaPoint) -> None:
+@app.command("show", cls=SharedOptionsCommand, epilog=exit_codes(unreadable=True, storage=True))
+def schema_show(
+    context: typer.Context,
+    table: TableArgument,
+    *,
+    version: VersionOption = None,
+    timestamp: TimestampOption = None,
+    schema_id: SchemaIdOption = None,
+    snapshot_id: SnapshotIdOption = None,
+    tag: TagOption = None,
+    branch: BranchOption = None,
+) -> None:
     """Show the schema of a Delta or Paimon table as a tree.
 
     \b
@@ -139,21 +151,30 @@ def schema_show(run: Run, table: declared.TableArgument, *, point: SchemaPoint) 
       deltacli schema show ./tbl --version 12 --json
       deltacli schema show ./paimon_tbl --branch dev --schema-id 3
     """
+    run: CommandContext = context.obj
+    point = SchemaPoint(
+        version=version, timestamp=timestamp, schema_id=schema_id, snapshot_id=snapshot_id, tag=tag, branch=branch
+    )
     run.write(point.open(run, table, lambda opened: opened.schema(**vars(point))))
     run.say_next(f"deltacli schema convert {quote_table(table)} --to ddl")
 
 
-Other = Annotated[str | None, declared.argument("Table to compare with.  [default: TABLE]", "[OTHER]")]
-
-
-From = Annotated[str | None, Option("Point of TABLE.  [default: the newest schema]", "POINT", spelled="--from")]
-
-
-To = Annotated[str | None, Option("Point of OTHER.  [default: the newest schema]", "POINT", spelled="--to")]
-
-
+@app.command(
+    "diff", cls=SharedOptionsCommand, epilog=exit_codes(findings="the schemas differ", unreadable=True, storage=True)
+)
 def schema_diff(
-    run: Run, table: declared.TableArgument, other: Other = None, *, first: From = None, last: To = None
+    context: typer.Context,
+    table: TableArgument,
+    other: Annotated[
+        str | None, typer.Argument(metavar="[OTHER]", help="Table to compare with.  [default: TABLE]")
+    ] = None,
+    *,
+    first: Annotated[
+        str | None, typer.Option("--from", metavar="POINT", help="Point of TABLE.  [default: the newest schema]")
+    ] = None,
+    last: Annotated[
+        str | None, typer.Option("--to", metavar="POINT", help="Point of OTHER.  [default: the newest schema]")
+    ] = None,
 ) -> None:
     """Show what changes from one schema to another; exit 1 if something does.
 
@@ -173,6 +194,7 @@ def schema_diff(
       deltacli schema diff ./paimon_tbl --to branch:dev
       deltacli schema diff ./tbl ./paimon_tbl --json
     """
+    run: CommandContext = context.obj
     begin, end = parse_point(first, "--from", table), parse_point(last, "--to", other or table)
     if other is None and begin == end:
         raise UsageError("the schema is compared with itself", facts={"expected": "OTHER, --from POINT or --to POINT"})
@@ -197,25 +219,43 @@ class FormatChoice(StrEnum):
     DDL = "ddl"
 
 
-Form = Annotated[FormatChoice, Option("Form of the result.", "|".join(FormatChoice))]
-MinPaimon = Annotated[
-    int | None,
-    Option(
-        "paimon: oldest major version of Paimon among the engines of the new table, 1 or 2.  [default: the option "
-        "deltacli.min-paimon of the schema, or 1]",
-        "VERSION",
-    ),
-]
+class ConvertCommand(SharedOptionsCommand):
+    """The text is the schema in its own form, which is JSON for most, so `.json` does not ask for the document."""
+
+    name_chooses_format = False
 
 
+@app.command("convert", cls=ConvertCommand, epilog=exit_codes(unreadable=True, refused=True, storage=True))
 def schema_convert(
-    run: Run,
-    table: declared.TableArgument,
+    context: typer.Context,
+    table: TableArgument,
     *,
-    to: Form,
-    point: SchemaPoint,
-    min_paimon: MinPaimon = None,
-    yes: declared.YesOption = False,
+    to: Annotated[
+        FormatChoice,
+        typer.Option(
+            "--to",
+            metavar="delta|paimon|arrow|ddl",
+            parser=make_choice_parser(FormatChoice),
+            help="Form of the result.",
+        ),
+    ],
+    version: VersionOption = None,
+    timestamp: TimestampOption = None,
+    schema_id: SchemaIdOption = None,
+    snapshot_id: SnapshotIdOption = None,
+    tag: TagOption = None,
+    branch: BranchOption = None,
+    min_paimon: Annotated[
+        int | None,
+        typer.Option(
+            "--min-paimon",
+            metavar="VERSION",
+            parser=parse_whole_number,
+            help="paimon: oldest major version of Paimon among the engines of the new table, 1 or 2.  [default: the "
+            "option deltacli.min-paimon of the schema, or 1]",
+        ),
+    ] = None,
+    yes: YesOption = False,
 ) -> None:
     """Write the schema of a table or file in the form of another format.
 
@@ -243,6 +283,10 @@ def schema_convert(
       deltacli schema convert ./paimon_tbl --tag first --to ddl --yes
       deltacli schema convert part-0.parquet --to paimon
     """
+    run: CommandContext = context.obj
+    point = SchemaPoint(
+        version=version, timestamp=timestamp, schema_id=schema_id, snapshot_id=snapshot_id, tag=tag, branch=branch
+    )
     if min_paimon is not None and to is not FormatChoice.PAIMON:
         raise UsageError(f"--min-paimon is an option of --to paimon, not of --to {to}")
     found = convert_schema(point.describe(run, table), to, now_ms=run.clock(), min_paimon=min_paimon)
@@ -265,24 +309,39 @@ class SchemaPoint:
     such as `schema:3`.
     """
 
-    version: declared.VersionOption = None
-    timestamp: declared.TimestampOption = None
-    schema_id: declared.SchemaIdOption = None
-    snapshot_id: declared.SnapshotIdOption = None
-    tag: declared.TagOption = None
-    branch: declared.BranchOption = None
+    version: int | None = None
+    timestamp: str | None = None
+    schema_id: int | None = None
+    snapshot_id: int | None = None
+    tag: str | None = None
+    branch: str | None = None
     is_text: bool = False
 
-    def open(self, run: Run, table: str, use: Callable[[Handle], Answer]) -> Answer:
+    def open(self, run: CommandContext, table: str, use: Callable[[Handle], Answer]) -> Answer:
         """Return what `use` makes of the table. Raises UsageError for points that are invalid for it."""
-        declared.parse_moment_of(self.version, self.timestamp)
+        parse_moment_of(self.version, self.timestamp)
         require_one_point(self.schema_id, self.snapshot_id, self.tag)
-        kinds = {"version:": self.version, "schema:": self.schema_id, "snapshot:": self.snapshot_id, "tag:": self.tag}
-        named = {kind: value for kind, value in {**kinds, "branch:": self.branch}.items() if value is not None}
-        given = {kind: OF_DELTA if kind == "version:" else OF_PAIMON for kind in named} if self.is_text else None
-        return ask(run, table, use, given=given)
+        return ask(run, table, use, given=self._name_parts())
 
-    def describe(self, run: Run, table: str) -> DescribedSchema:
+    def _name_parts(self) -> dict[str, str]:
+        """Return the parts of the point as the user spelled them, each with the format of tables that has it."""
+        delta_parts = (
+            {"version:": self.version}
+            if self.is_text
+            else {
+                "--version": self.version,
+                "--timestamp": self.timestamp,
+            }
+        )
+        paimon_parts = {"schema": self.schema_id, "snapshot": self.snapshot_id, "tag": self.tag, "branch": self.branch}
+        named = {name: OF_DELTA for name, value in delta_parts.items() if value is not None}
+        for kind, value in paimon_parts.items():
+            if value is not None:
+                option = f"--{kind}-id" if kind in ("schema", "snapshot") else f"--{kind}"
+                named[f"{kind}:" if self.is_text else option] = OF_PAIMON
+        return named
+
+    def describe(self, run: CommandContext, table: str) -> DescribedSchema:
         """Return the schema at the point, or that in a file, in the columns of Paimon."""
         try:
             return self.open(run, table, lambda opened: opened.described(**vars(self)))
@@ -291,7 +350,7 @@ class SchemaPoint:
                 raise
             return self._of_file(run, table)
 
-    def _of_file(self, run: Run, path: str) -> DescribedSchema:
+    def _of_file(self, run: CommandContext, path: str) -> DescribedSchema:
         if self != SchemaPoint():
             raise UsageError(f"{path} is a file, which has no versions", code="usage.point")
         directory, slash, name = path.rpartition("/")
@@ -327,7 +386,7 @@ def _number(value: str, option: str, text: str, table: str) -> int:
 
 
 def _no_point(option: str, text: str, table: str) -> UsageError:
-    from deltacli.cli.usage import is_local_paimon
+    from deltacli.cli.usage_hints import is_local_paimon
 
     kind = "schema" if text.isdecimal() and is_local_paimon(table) else "version"
     return UsageError(

@@ -6,61 +6,98 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-from deltacli.cli.command_tree import HERE
+import typer
+
+from deltacli.cli.command_classes import ClusterRowsCommand
+from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options import declared
-from deltacli.cli.output.formats import PARQUET, RowFormat
-from deltacli.cli.running.run import Run, note_findings, require_file, settle_limit, write_directory
+from deltacli.cli.options.given import given_options_of_one_format
+from deltacli.cli.options.moments import parse_moment_of
+from deltacli.cli.options.paimon import BranchOption, SchemaIdOption, SnapshotIdOption, TagOption
+from deltacli.cli.options.tables import ColumnsOption, LimitOption, TableHereArgument, TimestampOption, VersionOption
+from deltacli.cli.output.formats import PARQUET
+from deltacli.cli.running.run import CommandContext, note_findings, require_file, settle_limit, write_directory
 from deltacli.cli.running.table_formats import Handle, ask, require_one_point
 from deltacli.cli.terminal.suggested_commands import repeat_command_with_flags, repeat_command_without_limit
-from deltacli.core.errors import UsageError, quote_table
-from deltacli.core.request_fields import OF_DELTA, option
+from deltacli.core.errors import quote_table
+from deltacli.core.errors import UsageError
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
 
-EXIT_CODES = (0, 2, 3, 4, 7, 70)
-FORMATS = RowFormat
-RUNS_ON_CLUSTER = True
+app = typer.Typer(add_completion=False)
+
+_DELTA_OPTIONS = (
+    *("version", "timestamp", "files", "tombstones", "mapping", "counts", "digest", "from_checksum"),
+    *("limit", "columns"),
+)
+_PAIMON_OPTIONS = ("schema_id", "snapshot_id", "tag", "branch", "ddl")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SnapshotOptions:
     """The point of the table, and what of it is shown."""
 
-    version: declared.VersionOption = None
-    timestamp: declared.TimestampOption = None
-    files: bool = option("List the live files instead.", default=False, table_format=OF_DELTA)
-    tombstones: bool = option(
-        "List the tombstones instead, including expired ones.", default=False, table_format=OF_DELTA
-    )
-    schema: bool = option("Show the schema as a tree instead.", default=False)
-    mapping: bool = option(
-        "Show the ids and physical names of column mapping; requires --schema.", default=False, table_format=OF_DELTA
-    )
-    counts: bool = option(
-        "Show only the numbers of files, rows, bytes and tombstones.", default=False, table_format=OF_DELTA
-    )
-    digest: bool = option("Add SHA-256 digests of the live files and tombstones.", default=False, table_format=OF_DELTA)
-    from_checksum: bool = option(
-        "Take the state from the checksum of the version, without a replay, as far as the checksum has it.",
-        default=False,
-        table_format=OF_DELTA,
-    )
-    limit: Annotated[declared.LimitOption, OF_DELTA] = None
-    columns: Annotated[declared.ColumnsOption, OF_DELTA] = None
-    schema_id: declared.SchemaIdOption = None
-    snapshot_id: declared.SnapshotIdOption = None
-    tag: declared.TagOption = None
-    branch: declared.BranchOption = None
-    ddl: declared.DdlOption = False
+    version: int | None = None
+    timestamp: str | None = None
+    files: bool = False
+    tombstones: bool = False
+    schema: bool = False
+    mapping: bool = False
+    counts: bool = False
+    digest: bool = False
+    from_checksum: bool = False
+    limit: int | None = None
+    columns: str | None = None
+    schema_id: int | None = None
+    snapshot_id: int | None = None
+    tag: str | None = None
+    branch: str | None = None
+    ddl: bool = False
 
     @property
     def lists_files(self) -> bool:
         return self.files or self.tombstones
 
 
-def snapshot(run: Run, table: declared.TableHereArgument = HERE, *, wanted: SnapshotOptions) -> None:
+@app.command("snapshot", cls=ClusterRowsCommand, epilog=exit_codes(unreadable=True, refused=True, storage=True))
+def snapshot(
+    context: typer.Context,
+    table: TableHereArgument = ".",
+    *,
+    version: VersionOption = None,
+    timestamp: TimestampOption = None,
+    files: Annotated[bool, typer.Option("--files", help="List the live files instead.")] = False,
+    tombstones: Annotated[
+        bool, typer.Option("--tombstones", help="List the tombstones instead, including expired ones.")
+    ] = False,
+    schema: Annotated[bool, typer.Option("--schema", help="Show the schema as a tree instead.")] = False,
+    mapping: Annotated[
+        bool, typer.Option("--mapping", help="Show the ids and physical names of column mapping; requires --schema.")
+    ] = False,
+    counts: Annotated[
+        bool, typer.Option("--counts", help="Show only the numbers of files, rows, bytes and tombstones.")
+    ] = False,
+    digest: Annotated[
+        bool, typer.Option("--digest", help="Add SHA-256 digests of the live files and tombstones.")
+    ] = False,
+    from_checksum: Annotated[
+        bool,
+        typer.Option(
+            "--from-checksum",
+            help="Take the state from the checksum of the version, without a replay, as far as the checksum has it.",
+        ),
+    ] = False,
+    limit: LimitOption = None,
+    columns: ColumnsOption = None,
+    schema_id: SchemaIdOption = None,
+    snapshot_id: SnapshotIdOption = None,
+    tag: TagOption = None,
+    branch: BranchOption = None,
+    ddl: Annotated[
+        bool, typer.Option("--ddl", help="Show the schema of a Paimon table as CREATE TABLE of Flink SQL instead.")
+    ] = False,
+) -> None:
     """Show the state of a table at a version.
 
     \b
@@ -78,7 +115,26 @@ def snapshot(run: Run, table: declared.TableHereArgument = HERE, *, wanted: Snap
       deltacli snapshot ./tbl --files --output files/  # Parquet, in parallel
       deltacli snapshot ./paimon_tbl --schema-id 3 --ddl
     """
-    at_ms = declared.parse_moment_of(wanted.version, wanted.timestamp)
+    run: CommandContext = context.obj
+    wanted = SnapshotOptions(
+        version=version,
+        timestamp=timestamp,
+        files=files,
+        tombstones=tombstones,
+        schema=schema,
+        mapping=mapping,
+        counts=counts,
+        digest=digest,
+        from_checksum=from_checksum,
+        limit=limit,
+        columns=columns,
+        schema_id=schema_id,
+        snapshot_id=snapshot_id,
+        tag=tag,
+        branch=branch,
+        ddl=ddl,
+    )
+    at_ms = parse_moment_of(wanted.version, wanted.timestamp)
     _require_one_view(run, table, wanted)
     require_one_point(wanted.schema_id, wanted.snapshot_id, wanted.tag)
 
@@ -96,10 +152,11 @@ def snapshot(run: Run, table: declared.TableHereArgument = HERE, *, wanted: Snap
         if following is not None:
             run.say_next(following.format(table=quote_table(table)))
 
-    ask(run, table, show)
+    given_options = given_options_of_one_format(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
+    ask(run, table, show, given=given_options)
 
 
-def _require_one_view(run: Run, table: str, wanted: SnapshotOptions) -> None:
+def _require_one_view(run: CommandContext, table: str, wanted: SnapshotOptions) -> None:
     if wanted.mapping and not wanted.schema:
         raise UsageError(
             "--mapping requires --schema", hint=f"deltacli snapshot {quote_table(table)} --schema --mapping"
@@ -119,7 +176,7 @@ def _require_one_view(run: Run, table: str, wanted: SnapshotOptions) -> None:
     require_file(run)
 
 
-def _list_files(run: Run, table: Table, wanted: SnapshotOptions, at_ms: int | None) -> None:
+def _list_files(run: CommandContext, table: Table, wanted: SnapshotOptions, at_ms: int | None) -> None:
     from deltacli.cli.render.data.file_list import FileListing, FilesResult
     from deltacli.table.output import write_actions
 

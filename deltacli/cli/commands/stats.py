@@ -2,34 +2,81 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from deltacli.changing.plan import Amount
-from deltacli.cli.options.declared import Asked, DryRunOption, TablesArgument, YesOption, is_several
-from deltacli.cli.running.run import Run
+import typer
+
+from deltacli.changing.file_totals import FileTotals
+from deltacli.cli.command_classes import ClusterCommand
+from deltacli.cli.exit_codes import exit_codes
+from deltacli.cli.options.tables import CommitMetadataOption, DryRunOption, TablesArgument, YesOption, is_several
+from deltacli.cli.options.values import join_names, make_choice_parser, make_text_parser
+from deltacli.cli.running.run import CommandContext
 from deltacli.core.errors import quote_table
-from deltacli.core.request_fields import option
 from deltacli.core.units import plural
-from deltacli.operations.change.stats import ComputeStats, StatsOutcome, StatsPlan, StatsRequest
+from deltacli.delta.log.actions import parse_commit_metadata
+from deltacli.operations.change.stats import ComputeStats, ReadFrom, StatsOutcome, StatsPlan, StatsRequest
 
 if TYPE_CHECKING:
     from deltacli.cli.running.changing import Mode
 
-EXIT_CODES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 70)
-RUNS_ON_CLUSTER = True
+app = typer.Typer(add_completion=False)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class StatsOptions:
-    """What the command does with the plan."""
-
-    check: bool = option("Read, and change nothing; exit 1 if statistics are missing or wrong.", default=False)
-    dry_run: DryRunOption = False
-    yes: YesOption = False
-
-
-def stats(run: Run, tables: TablesArgument, *, asked: Asked[StatsRequest], how: StatsOptions) -> None:
+@app.command(
+    "stats",
+    cls=ClusterCommand,
+    epilog=exit_codes(
+        findings="with --check: statistics are missing or wrong",
+        unreadable=True,
+        refused=True,
+        partly="files that cannot be read have none; repair them first",
+        conflict=True,
+        storage=True,
+        unknown=True,
+    ),
+)
+def stats(
+    context: typer.Context,
+    tables: TablesArgument,
+    *,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            "--where",
+            metavar="CONDITION",
+            parser=make_text_parser("--where"),
+            help="Only files of partitions that match: \"date >= '2026-01-01'\".",
+        ),
+    ] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--columns",
+            metavar="A,B,…",
+            help="Only statistics of these columns.  [default: those of the table's properties]",
+        ),
+    ] = None,
+    missing: Annotated[
+        bool, typer.Option("--missing", help="Only files that lack statistics of a column.  [default]")
+    ] = False,
+    all: Annotated[bool, typer.Option("--all", help="All files: wrong statistics are replaced, too.")] = False,
+    read: Annotated[
+        ReadFrom,
+        typer.Option(
+            "--read",
+            metavar="footers|rows",
+            parser=make_choice_parser(ReadFrom),
+            help="What to read: footers, which do not have all bounds, or all rows.  [default: footers]",
+        ),
+    ] = ReadFrom.FOOTERS,
+    commit_metadata: CommitMetadataOption = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Read, and change nothing; exit 1 if statistics are missing or wrong.")
+    ] = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
     """Compute the statistics of files without rewriting them.
 
     \b
@@ -57,23 +104,32 @@ def stats(run: Run, tables: TablesArgument, *, asked: Asked[StatsRequest], how: 
     """
     from deltacli.cli.running.changing import Mode
 
+    run: CommandContext = context.obj
     if is_several(tables):
         from deltacli.cli.running.many import require_tables, run_many
 
         require_tables(tables)
-    mode, request = Mode(how.dry_run, how.yes, how.check), asked.request()
+    request = StatsRequest(
+        where=where,
+        columns=join_names(columns, "--columns"),
+        missing=missing,
+        all=all,
+        read=read,
+        commit_metadata=parse_commit_metadata(commit_metadata or []),
+    )
+    mode = Mode(dry_run, yes, check)
     if is_several(tables):
         run_many(run, tables, lambda run, table: _stats(run, table, request, mode), mode)
     else:
         _stats(run, tables[0], request, mode)
 
 
-def _stats(run: Run, table: str, request: StatsRequest, mode: Mode) -> None:
+def _stats(run: CommandContext, table: str, request: StatsRequest, mode: Mode) -> None:
     from deltacli.cli.render.stats import stats_result
     from deltacli.cli.running.changing import Wording, run_change
 
-    def deed(plan: StatsPlan) -> tuple[str, Amount]:
-        return "compute the statistics of", Amount(plan.files, plan.size_bytes)
+    def deed(plan: StatsPlan) -> tuple[str, FileTotals]:
+        return "compute the statistics of", FileTotals(plan.files, plan.size_bytes)
 
     def achieved(outcome: StatsOutcome) -> tuple[int, int | None]:
         if outcome.committed == outcome.plan.files:

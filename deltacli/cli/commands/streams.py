@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
-from deltacli.cli.invocation import Exit
-from deltacli.cli.options.declared import argument
-from deltacli.cli.output.results import SingleResult
+import typer
+
+from deltacli.cli.command_classes import SharedOptionsCommand
+from deltacli.cli.exit_codes import exit_codes
+from deltacli.cli.invocation import Exit, outside
+from deltacli.cli.options.values import make_choice_parser, make_text_parser
 from deltacli.cli.output.sections import Section
-from deltacli.cli.running.run import Run
+from deltacli.cli.output.results import SingleResult
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.errors import EXIT_FINDINGS, NotATable, PaimonTable, command
-from deltacli.core.request_fields import Option
 from deltacli.core.times import DAY_MS, UNITS_MS, format_duration, format_moment
 from deltacli.core.units import format_count, format_size, plural
 from deltacli.operations.streams.checkpoints import Verdict
@@ -32,19 +35,57 @@ from deltacli.storage import Storage
 from deltacli.table.discover import find_tables, note_backups
 from deltacli.table.handle import TableHandle
 
-EXIT_CODES = (0, 1, 2, 3, 4, 7, 70)
+app = typer.Typer(add_completion=False)
+
 _STYLES = {Verdict.DEAD: Style.PROBLEM, Verdict.UNKNOWN: Style.PROBLEM, Verdict.AT_RISK: Style.WARNING}
 
 
+@app.command(
+    "streams",
+    cls=SharedOptionsCommand,
+    epilog=exit_codes(
+        findings="a query is dead; with --fail-on at-risk: one is not ok", unreadable=True, refused=True, storage=True
+    ),
+)
 def streams(
-    run: Run,
-    table: Annotated[str | None, argument("Table directory: a path or URI. Shows its queries only.", "TABLE")] = None,
-    *,
-    request: StreamsRequest,
-    tables: Annotated[
-        list[str] | None, Option("Tables that the queries may read, found by id; also patterns. Repeatable.", "GLOB")
+    context: typer.Context,
+    table: Annotated[
+        str | None,
+        typer.Argument(metavar="TABLE", parser=outside, help="Table directory: a path or URI. Shows its queries only."),
     ] = None,
-    fail_on: Annotated[FailOn, Option("Exit with 1 if a query is dead, or not ok.", "dead|at-risk")] = FailOn.DEAD,
+    *,
+    checkpoints: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--checkpoints",
+            metavar="GLOB",
+            parser=make_text_parser("--checkpoints"),
+            help="Checkpoint directories of the queries, also patterns such as 'chk/*'. Repeatable.",
+        ),
+    ] = None,
+    restart_point: Annotated[
+        str | None,
+        typer.Option(
+            "--restart-point",
+            metavar="CHECKPOINT",
+            help="Show where the query of this checkpoint can start over, and what is lost.",
+        ),
+    ] = None,
+    tables: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tables", metavar="GLOB", help="Tables that the queries may read, found by id; also patterns. Repeatable."
+        ),
+    ] = None,
+    fail_on: Annotated[
+        FailOn,
+        typer.Option(
+            "--fail-on",
+            metavar="dead|at-risk",
+            parser=make_choice_parser(FailOn),
+            help="Exit with 1 if a query is dead, or not ok.",
+        ),
+    ] = FailOn.DEAD,
 ) -> None:
     """Show which Spark queries can continue, and what they still need.
 
@@ -65,6 +106,8 @@ def streams(
       deltacli streams ./tbl --restart-point ./chk/orders  # start over
       deltacli streams ./tbl --checkpoints './chk/*' --fail-on at-risk -q
     """
+    run: CommandContext = context.obj
+    request = StreamsRequest(checkpoints=tuple(checkpoints or ()), restart_point=restart_point)
     try:
         opened = [] if table is None else [run.open_table(table)]
     except PaimonTable as fault:
@@ -81,7 +124,7 @@ def streams(
         run.say_next(command("vacuum", table=table, protect_streams=protected, dry_run=True))
 
 
-def _found(run: Run, names: list[str] | tuple[()]) -> Iterator[TableHandle]:
+def _found(run: CommandContext, names: list[str] | tuple[()]) -> Iterator[TableHandle]:
     """Yield the Delta tables at and below paths and patterns. Raises the first fault where a name has no table."""
     if not names:
         return

@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import pyarrow.compute as pc
+import typer
 
 from deltacli.arrow.batches import aggregate_rows
-from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption
-from deltacli.cli.output.grids import BatchGrid, EncodedItems, Grid, WriteItems, encode_line
-from deltacli.cli.output.results import Document, Result
+from deltacli.cli.command_classes import SharedOptionsCommand
+from deltacli.cli.exit_codes import exit_codes
+from deltacli.cli.options.tables import AcceptCommitsOption, DryRunOption, TableArgument, YesOption
+from deltacli.cli.options.values import join_versions, make_text_parser, parse_whole_number
 from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
 from deltacli.cli.output.surface import Surface
-from deltacli.cli.output.text_tables import make_surface
 from deltacli.cli.render.plans import PlanRow, make_plan_table, make_refusal_rows, make_section_rows
+from deltacli.cli.output.grids import BatchGrid, EncodedItems, Grid, WriteItems, encode_line
+from deltacli.cli.output.results import Document, Result
+from deltacli.cli.output.surface import make_surface
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
+from deltacli.core.errors import quote_table
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.documents import envelope
 from deltacli.core.errors import quote_table
@@ -31,6 +36,8 @@ from deltacli.operations.recover.verify import other_size
 
 if TYPE_CHECKING:
     from deltacli.operations.recover.undelete import UndeleteResult
+
+app = typer.Typer(add_completion=False)
 
 # -- what an undelete brings back --------------------------------------------------------------------------------------
 
@@ -250,11 +257,48 @@ def _drawn_rows(plan: UndeletePlan, verb: str) -> Iterator[PlanRow]:
 
 # -- `deltacli undelete TABLE` -----------------------------------------------------------------------------------------
 
-EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 70)
 
-
+@app.command(
+    "undelete",
+    cls=SharedOptionsCommand,
+    epilog=exit_codes(
+        unreadable=True,
+        refused=True,
+        partly="some files are in no source; name more with --from",
+        conflict=True,
+        storage=True,
+    ),
+)
 def undelete(
-    run: Run, table: TableArgument, *, request: UndeleteRequest, dry_run: DryRunOption = False, yes: YesOption = False
+    context: typer.Context,
+    table: TableArgument,
+    *,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from",
+            metavar="versions|DIRECTORY|URI",
+            parser=make_text_parser("--from"),
+            help="Where to look for the files: versions that the store keeps, or a copy of the table. Repeatable.  "
+            "[default: versions]",
+        ),
+    ] = None,
+    version: Annotated[
+        int | None,
+        typer.Option(
+            "--version",
+            metavar="N",
+            parser=parse_whole_number,
+            help="Version whose files are needed.  [default: the newest]",
+        ),
+    ] = None,
+    prefix: Annotated[
+        str | None,
+        typer.Option("--prefix", metavar="P", help="Bring back only data files below this directory of the table."),
+    ] = None,
+    accept_commits: AcceptCommitsOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
 ) -> None:
     """Bring deleted files of a table back.
 
@@ -274,6 +318,18 @@ def undelete(
       deltacli undelete ./tbl --from /backups/tbl
       deltacli undelete s3://lake/events --prefix date=2026-01-01
     """
+    run: CommandContext = context.obj
+    request = UndeleteRequest(
+        sources=tuple(sources or ()),
+        version=version,
+        prefix=prefix,
+        accept_commits=join_versions(accept_commits, "--accept-commits"),
+    )
+    undelete_files(run, table, request, dry_run=dry_run, yes=yes)
+
+
+def undelete_files(run: CommandContext, table: str, request: UndeleteRequest, *, dry_run: bool, yes: bool) -> None:
+    """Plan, ask, bring files back, and write the result."""
     from deltacli.operations.recover.undelete import Undelete
 
     def following(result: UndeleteResult) -> str:

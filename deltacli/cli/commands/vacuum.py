@@ -2,22 +2,232 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
+from deltacli.cli.command_classes import ClusterCommand
+from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.declared import Asked, TablesArgument, is_several
+from deltacli.cli.options.given import given_options, given_options_of_one_format, is_given
+from deltacli.cli.options.paimon import BranchOption
+from deltacli.cli.options.streams import AllowStreamLossOption, IgnoreStreamsOlderOption, ProtectStreamsOption
+from deltacli.cli.options.tables import (
+    ApplyPlanOption,
+    CommitMetadataOption,
+    DryRunOption,
+    TablesArgument,
+    YesOption,
+    is_several,
+)
+from deltacli.cli.options.values import (
+    join_versions,
+    make_choice_parser,
+    make_duration_parser,
+    make_number_parser,
+    make_rate_parser,
+    make_text_parser,
+)
 from deltacli.cli.running.changing import Mode
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.running.table_formats import ask
 from deltacli.cli.running.vacuum import VacuumOptions
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.errors import UsageError
-from deltacli.core.request_fields import OF_DELTA
-from deltacli.operations.vacuum.plan import EXECUTING, VacuumRequest
+from deltacli.delta.log.actions import parse_commit_metadata
+from deltacli.operations.vacuum.plan import Mode as VacuumMode
+from deltacli.operations.vacuum.plan import VacuumRequest
 
-EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 8, 70)
-RUNS_ON_CLUSTER = True
+app = typer.Typer(add_completion=False)
+
+_EXECUTION_OPTIONS = ("no_log_entries", "threads", "rate", "commit_metadata", "quarantine")
+"""Parameters that say how a plan is executed, which a saved plan accepts."""
+_REQUEST_OPTIONS = (
+    *("retention_ms", "allow_retention_below_ms", "mode", "prefix", "where", "keep_versions", "protect_from"),
+    *("protect_streams", "ignore_streams_older_ms", "allow_stream_loss", "inventory", "max_delete", "quarantine"),
+    *("include_foreign", "skip_nested_tables", "no_log_entries", "threads", "rate", "commit_metadata"),
+)
+"""Parameters that say what is deleted, and how."""
+_DELTA_OPTIONS = (
+    *(name for name in _REQUEST_OPTIONS if name not in ("retention_ms", "allow_retention_below_ms")),
+    *("save_plan", "apply", "accept_copy", "explain", "purge_older_ms"),
+)
+_PAIMON_OPTIONS = ("schemas", "keep_last", "branch")
 
 
-def vacuum(run: Run, tables: TablesArgument, *, asked: Asked[VacuumRequest], how: VacuumOptions) -> None:
+@app.command(
+    "vacuum",
+    cls=ClusterCommand,
+    epilog=exit_codes(
+        unreadable=True,
+        refused=True,
+        partly="some files could not be deleted; run it again",
+        conflict=True,
+        storage=True,
+        unknown=True,
+    ),
+)
+def vacuum(
+    context: typer.Context,
+    tables: TablesArgument,
+    *,
+    retention_ms: Annotated[
+        int | None,
+        typer.Option(
+            "--retention",
+            metavar="DURATION",
+            parser=make_duration_parser("--retention"),
+            help="Age up to which files are kept, such as 14d.  [default: delta.deletedFileRetentionDuration, else 7d]",
+        ),
+    ] = None,
+    allow_retention_below_ms: Annotated[
+        int | None,
+        typer.Option(
+            "--allow-retention-below",
+            metavar="DURATION",
+            parser=make_duration_parser("--allow-retention-below"),
+            help="Allow a retention below the table's own, whose value is given here, such as 168h.",
+        ),
+    ] = None,
+    mode: Annotated[
+        VacuumMode,
+        typer.Option(
+            "--mode",
+            metavar="full|lite",
+            parser=make_choice_parser(VacuumMode),
+            help="Source of candidates: full lists the table, lite reads removed files from commits.  [default: full]",
+        ),
+    ] = VacuumMode.FULL,
+    prefix: Annotated[
+        str | None, typer.Option("--prefix", metavar="P", help="Delete only below this directory of the table.")
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            "--where",
+            metavar="CONDITION",
+            parser=make_text_parser("--where"),
+            help="Delete only in partitions that match: \"date < '2026-01-01'\".",
+        ),
+    ] = None,
+    keep_versions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--keep-version", metavar="A,B-C,…", help="Versions to keep fully readable, whatever their age. Repeatable."
+        ),
+    ] = None,
+    protect_from: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--protect-from",
+            metavar="OTHER",
+            parser=make_text_parser("--protect-from"),
+            help="Keep files that another table (a shallow clone) references. Repeatable.",
+        ),
+    ] = None,
+    protect_streams: ProtectStreamsOption = None,
+    ignore_streams_older_ms: IgnoreStreamsOlderOption = None,
+    allow_stream_loss: AllowStreamLossOption = None,
+    inventory: Annotated[
+        str | None,
+        typer.Option(
+            "--inventory",
+            metavar="FILE",
+            parser=make_text_parser("--inventory"),
+            help="List of files to use instead of a listing: S3 Inventory (manifest.json), Parquet, CSV.",
+        ),
+    ] = None,
+    max_delete: Annotated[
+        str,
+        typer.Option(
+            "--max-delete",
+            metavar="N%|SIZE",
+            help="Refuse to delete more than this share of the table, or more bytes.  [default: 50%]",
+        ),
+    ] = "50%",
+    quarantine: Annotated[
+        str | None,
+        typer.Option(
+            "--quarantine",
+            metavar="DIRECTORY|URI",
+            parser=make_text_parser("--quarantine"),
+            help="Copy each file to this directory outside of all tables before it is deleted.",
+        ),
+    ] = None,
+    include_foreign: Annotated[
+        bool,
+        typer.Option("--include-foreign", help="Also delete unrecognized files that are older than the retention."),
+    ] = False,
+    skip_nested_tables: Annotated[
+        bool,
+        typer.Option("--skip-nested-tables", help="Skip directories that are tables of their own instead of refusing."),
+    ] = False,
+    no_log_entries: Annotated[
+        bool, typer.Option("--no-log-entries", help="Do not commit VACUUM START and VACUUM END.")
+    ] = False,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            "--threads",
+            metavar="N",
+            parser=make_number_parser(at_least=1),
+            help="Number of threads that delete.  [x>=1]",
+        ),
+    ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            "--rate",
+            metavar="N/s",
+            parser=make_rate_parser("--rate"),
+            help="Maximum files to delete per second, such as 500/s.",
+        ),
+    ] = None,
+    commit_metadata: CommitMetadataOption = None,
+    files: Annotated[
+        bool, typer.Option("--files", help="List every file to delete; csv and ndjson always do.")
+    ] = False,
+    save_plan: Annotated[
+        str | None,
+        typer.Option("--save-plan", metavar="FILE", help="Write the plan to a Parquet file; delete nothing."),
+    ] = None,
+    apply: ApplyPlanOption = None,
+    accept_copy: Annotated[
+        bool,
+        typer.Option(
+            "--accept-copy",
+            help="With --apply, accept the plan of a table elsewhere of which this one is a copy with the same past.",
+        ),
+    ] = False,
+    explain: Annotated[
+        str | None,
+        typer.Option("--explain", metavar="PATH", help="Show why a file is kept or deleted; change nothing."),
+    ] = None,
+    purge_older_ms: Annotated[
+        int | None,
+        typer.Option(
+            "--purge-older",
+            metavar="DURATION",
+            parser=make_duration_parser("--purge-older"),
+            help="Only empty the quarantine of this table: delete copies older than this, such as 30d.",
+        ),
+    ] = None,
+    schemas: Annotated[
+        bool, typer.Option("--schemas", help="Delete schema files of a Paimon table that nothing needs.")
+    ] = False,
+    keep_last: Annotated[
+        int | None,
+        typer.Option(
+            "--keep-last",
+            metavar="K",
+            parser=make_number_parser(at_least=1),
+            help="Keep the last K schemas of a Paimon table, whatever their age.  [default: 10]  [x>=1]",
+        ),
+    ] = None,
+    branch: BranchOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
     """Delete files that no retained version needs.
 
     \b
@@ -43,20 +253,53 @@ def vacuum(run: Run, tables: TablesArgument, *, asked: Asked[VacuumRequest], how
     --skip-nested-tables. Of a Paimon table --schemas deletes schema files that nothing has
     needed since the retention began.
     """
+    run: CommandContext = context.obj
+    how = VacuumOptions(
+        files=files,
+        save_plan=save_plan,
+        apply=apply,
+        accept_copy=accept_copy,
+        explain=explain,
+        purge_older_ms=purge_older_ms,
+        schemas=schemas,
+        keep_last=keep_last,
+        branch=branch,
+        dry_run=dry_run,
+        yes=yes,
+    )
     if is_several(tables):
         from deltacli.cli.running.many import require_tables, run_many
 
         require_tables(tables)
-    _require_one_errand(asked, how)
-    request = asked.request()
+    _require_one_errand(context, how)
+    request = VacuumRequest(
+        retention_ms=retention_ms,
+        allow_retention_below_ms=allow_retention_below_ms,
+        mode=mode,
+        prefix=prefix,
+        where=where,
+        keep_versions=join_versions(keep_versions, "--keep-version"),
+        protect_from=tuple(protect_from or ()),
+        protect_streams=tuple(protect_streams or ()),
+        ignore_streams_older_ms=ignore_streams_older_ms,
+        allow_stream_loss=tuple(allow_stream_loss or ()),
+        inventory=inventory,
+        max_delete=max_delete,
+        quarantine=quarantine,
+        include_foreign=include_foreign,
+        skip_nested_tables=skip_nested_tables,
+        log_entries=not no_log_entries,
+        threads=threads,
+        rate=rate,
+        commit_metadata=parse_commit_metadata(commit_metadata or []),
+    )
     if request.commit_metadata and not request.log_entries:
         raise UsageError("--commit-metadata and --no-log-entries exclude each other")
 
-    of_delta = asked.given(but=("retention_ms", "allow_retention_below_ms"))
-    given = {**dict.fromkeys(of_delta, OF_DELTA), **run.of_one_format}
+    given = given_options_of_one_format(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
     writes = not how.dry_run and how.save_plan is None and how.explain is None
 
-    def use(run: Run, table: str) -> None:
+    def use(run: CommandContext, table: str) -> None:
         ask(run, table, lambda opened: opened.vacuum(request, how), given=given, writes=writes)
 
     if not is_several(tables):
@@ -71,7 +314,8 @@ def vacuum(run: Run, tables: TablesArgument, *, asked: Asked[VacuumRequest], how
     run_many(run, tables, use, Mode(how.dry_run, how.yes), of_one, lists_files=how.files)
 
 
-def _require_one_errand(asked: Asked[VacuumRequest], how: VacuumOptions) -> None:
+def _require_one_errand(context: typer.Context, how: VacuumOptions) -> None:
+    """Raise UsageError for options that ask for different things in one run."""
     errands = {"--save-plan": how.save_plan, "--apply": how.apply, "--explain": how.explain}
     chosen = [name for name, value in errands.items() if value is not None]
     if len(chosen) > 1:
@@ -79,17 +323,23 @@ def _require_one_errand(asked: Asked[VacuumRequest], how: VacuumOptions) -> None
     for name in chosen:
         if not errands[name]:
             raise UsageError(f"{name} is empty")
+
     if how.purge_older_ms is not None:
-        if "quarantine" not in asked.values:
-            hint = repeat_command_with(invocation.arguments, "--quarantine", "URI")
+        if not is_given(context, "quarantine"):
+            hint = again_with(invocation.arguments, "--quarantine", "URI")
             raise UsageError("--purge-older empties a quarantine and needs --quarantine URI", hint=hint)
-        others = [*chosen, *asked.given(but={"quarantine"}), *(["--files"] if how.files else [])]
+        request_options = [name for name in _REQUEST_OPTIONS if name != "quarantine"]
+        others = [*chosen, *given_options(context, *request_options, "files")]
         if others:
             raise UsageError(f"--purge-older deletes no file of the table and excludes {', '.join(others)}")
     if how.accept_copy and how.apply is None:
         raise UsageError("--accept-copy is for a saved plan and needs --apply FILE")
-    if how.apply is not None and (planning := asked.given(but=EXECUTING)):
-        raise UsageError(
-            f"--apply executes a saved plan and takes no options for planning: {', '.join(planning)}",
-            facts={"instead": "make another plan with these options and --save-plan FILE"},
+    if how.apply is not None:
+        planning_options = given_options(
+            context, *(name for name in _REQUEST_OPTIONS if name not in _EXECUTION_OPTIONS)
         )
+        if planning_options:
+            raise UsageError(
+                f"--apply executes a saved plan and takes no options for planning: {', '.join(planning_options)}",
+                facts={"instead": "make another plan with these options and --save-plan FILE"},
+            )

@@ -12,18 +12,28 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
 
-from deltacli.cli.command_tree import HERE, TableFormat
+import typer
+
+from deltacli.cli.command_classes import ClusterFindingsCommand
+from deltacli.cli.command_tree import HERE
+from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit, invocation, outside
-from deltacli.cli.options.declared import Asked, RefsOption, argument
-from deltacli.cli.output.formats import Content, FindingFormat
+from deltacli.cli.options.findings import (
+    BaselineOption,
+    BriefOption,
+    ExitZeroOption,
+    FailOnOption,
+    IgnoreOption,
+    MaxFindingsOption,
+    SelectOption,
+    WriteBaselineOption,
+)
+from deltacli.cli.options.given import is_given
+from deltacli.cli.options.paimon import RefsOption
+from deltacli.cli.options.values import join_names, make_choice_parser, make_sample_parser
+from deltacli.cli.output.formats import Content
 from deltacli.cli.output.grids import EncodedItems, WriteItems
 from deltacli.cli.running.finding_filter import (
-    BASELINE,
-    BRIEF,
-    EXIT_ZERO,
-    FAIL_ON,
-    MAX_FINDINGS,
-    WRITE_BASELINE,
     FindingFilter,
     SinkFailedError,
     keep_baseline,
@@ -34,16 +44,15 @@ from deltacli.cli.running.finding_filter import (
     require_baseline_target,
     require_known,
 )
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
+from deltacli.cli.shared_options import TableFormat
 from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_with_flags
 from deltacli.core.errors import EXIT_FINDINGS, DeltacliError, StorageFailed, UsageError, is_shared
 from deltacli.core.lock_free_property import cached_property
-from deltacli.core.request_fields import option, shared
 from deltacli.core.texts import summarize_names
 from deltacli.core.units import plural
 from deltacli.delta.log.segment import LOG_DIRECTORY, Place
 from deltacli.operations.validate.findings import (
-    DEFAULT_MOST,
     OWN_RULES,
     LevelChoice,
     RuleChoice,
@@ -62,6 +71,8 @@ if TYPE_CHECKING:
     from deltacli.operations.validate.validate import Validation
     from deltacli.rules.framework.repairs import Condition
     from deltacli.table.discover import Target, Targets
+
+app = typer.Typer(add_completion=False)
 
 # -- one run of `validate` ---------------------------------------------------------------------------------------------
 
@@ -86,26 +97,18 @@ class GroupChoice(StrEnum):
 class ValidateOptions:
     """What a run does with findings; of Paimon tables, who reads them."""
 
-    fail_on: Severity = shared(FAIL_ON, Severity.ERROR)
-    baseline: str | None = shared(BASELINE)
-    write_baseline: str | None = shared(WRITE_BASELINE)
-    trend: str | None = option("Append the counts of this run to FILE and compare them with the previous run.", "FILE")
-    history: str | None = option("The former name of --trend.", "FILE", is_hidden=True)
-    profile: ProfileChoice | None = option(
-        "Reader that must accept Paimon tables; Delta tables take only current.  [default: current; java for Paimon]",
-        "current|java|cpp|python",
-    )
-    refs: RefsOption = True
-    max_findings: int = shared(MAX_FINDINGS, DEFAULT_MOST)
-    exit_zero: bool = shared(EXIT_ZERO, default=False)
-    brief: bool = shared(BRIEF, default=False)
-    group: GroupChoice = option(
-        "Order of findings: by severity and rule, grouped on a terminal, or one by one in the order of the files.",
-        "rule|path",
-        default=GroupChoice.RULE,
-        shows_default=True,
-    )
-    list_rules: bool = option("List the rules instead; takes no TABLE.", default=False)
+    fail_on: Severity = Severity.ERROR
+    baseline: str | None = None
+    write_baseline: str | None = None
+    trend: str | None = None
+    history: str | None = None
+    profile: ProfileChoice | None = None
+    refs: bool = True
+    max_findings: int = 100
+    exit_zero: bool = False
+    brief: bool = False
+    group: GroupChoice = GroupChoice.RULE
+    list_rules: bool = False
 
     def __post_init__(self) -> None:
         require_limit(self.max_findings)
@@ -123,7 +126,11 @@ class Checker:
     """One run over all tables."""
 
     def __init__(
-        self, run: Run, request: ValidateRequest, wanted: ValidateOptions, choose_rules: Callable[[], list[Rule]]
+        self,
+        run: CommandContext,
+        request: ValidateRequest,
+        wanted: ValidateOptions,
+        choose_rules: Callable[[], list[Rule]],
     ) -> None:
         self._run = run
         self._request = request
@@ -401,22 +408,98 @@ def failure_code(failures: Sequence[tuple[str, DeltacliError]]) -> int:
 
 # -- `deltacli validate TABLE...` --------------------------------------------------------------------------------------
 
-EXIT_CODES = (0, 1, 2, 3, 7, 70)
-FORMATS = FindingFormat
-RUNS_ON_CLUSTER = True
 _NAMED = 5
 
-TablesArgument = Annotated[
-    list[str] | None,
-    argument(
-        "Tables, directories with tables below them, or patterns: paths or URIs.  [default: the current directory]",
-        "TABLE...",
+
+@app.command(
+    "validate",
+    cls=ClusterFindingsCommand,
+    epilog=exit_codes(
+        findings="a finding has the severity of --fail-on, or a higher one",
+        unreadable="nothing at a path, or a table that cannot be checked",
+        storage=True,
     ),
-]
-
-
+)
 def validate(
-    run: Run, tables: TablesArgument = None, *, asked: Asked[ValidateRequest], wanted: ValidateOptions
+    context: typer.Context,
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TABLE...",
+            parser=outside,
+            help="Tables, directories with tables below them, or patterns: paths or URIs.  [default: the current "
+            "directory]",
+        ),
+    ] = None,
+    *,
+    level: Annotated[
+        LevelChoice,
+        typer.Option(
+            "--level",
+            metavar="log|storage|footers|data",
+            parser=make_choice_parser(LevelChoice),
+            help="What to check: the log; also a listing of the table; also footers of data files; also their rows.  "
+            "[default: log]",
+        ),
+    ] = LevelChoice.LOG,
+    sample: Annotated[
+        float,
+        typer.Option(
+            "--sample",
+            metavar="N%",
+            parser=make_sample_parser("--sample"),
+            help="Check only this share of the data files, such as 5%; the sample differs per version.",
+        ),
+    ] = 1.0,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            "--where",
+            metavar="CONDITION",
+            help="Check only data files that may contain matching rows; all of their rows are checked.",
+        ),
+    ] = None,
+    select: SelectOption = None,
+    ignore: IgnoreOption = None,
+    fail_on: FailOnOption = Severity.ERROR,
+    baseline: BaselineOption = None,
+    write_baseline: WriteBaselineOption = None,
+    trend: Annotated[
+        str | None,
+        typer.Option(
+            "--trend",
+            metavar="FILE",
+            help="Append the counts of this run to FILE and compare them with the previous run.",
+        ),
+    ] = None,
+    history: Annotated[
+        str | None, typer.Option("--history", metavar="FILE", hidden=True, help="The former name of --trend.")
+    ] = None,
+    profile: Annotated[
+        ProfileChoice | None,
+        typer.Option(
+            "--profile",
+            metavar="current|java|cpp|python",
+            parser=make_choice_parser(ProfileChoice),
+            help="Reader that must accept Paimon tables; Delta tables take only current.  [default: current; java for "
+            "Paimon]",
+        ),
+    ] = None,
+    refs: RefsOption = True,
+    max_findings: MaxFindingsOption = 100,
+    exit_zero: ExitZeroOption = False,
+    brief: BriefOption = False,
+    group: Annotated[
+        GroupChoice,
+        typer.Option(
+            "--group",
+            metavar="rule|path",
+            parser=make_choice_parser(GroupChoice),
+            help="Order of findings: by severity and rule, grouped on a terminal, or one by one in the order of the "
+            "files.  [default: rule]",
+        ),
+    ] = GroupChoice.RULE,
+    shows_rules: Annotated[bool, typer.Option("--list-rules", help="List the rules instead; takes no TABLE.")] = False,
 ) -> None:
     """Check tables against the rules of the protocol.
 
@@ -441,21 +524,42 @@ def validate(
     Nothing is changed. Of Paimon tables the schemas are checked, and whether all
     schemas exist that snapshots and data files name.
     """
-    request = asked.request()
+    run: CommandContext = context.obj
+    request = ValidateRequest(
+        level=level,
+        sample=sample,
+        where=where,
+        select=join_names(select, "--select"),
+        ignore=join_names(ignore, "--ignore"),
+    )
+    wanted = ValidateOptions(
+        fail_on=fail_on,
+        baseline=baseline,
+        write_baseline=write_baseline,
+        trend=trend,
+        history=history,
+        profile=profile,
+        refs=refs,
+        max_findings=max_findings,
+        exit_zero=exit_zero,
+        brief=brief,
+        group=group,
+        list_rules=shows_rules,
+    )
     if wanted.list_rules and tables:
         raise UsageError(
             "--list-rules takes no TABLE",
             hint=repeat_command([word for word in invocation.arguments if word not in tables]),
         )
     if wanted.list_rules:
-        rules = _choose_rules(run, request, [request.level] if "level" in asked.values else [*LevelChoice])
+        rules = _choose_rules(run, request, [request.level] if is_given(context, "level") else [*LevelChoice])
         is_paimon = bool(rules) and all(rule.id.startswith("paimon.") for rule in rules)
         list_rules(run, rules, "paimon" if is_paimon else "delta")
     elif code := _check(run, request, wanted, tables or []):
         raise Exit(code)
 
 
-def _check(run: Run, request: ValidateRequest, wanted: ValidateOptions, tables: Sequence[str]) -> int:
+def _check(run: CommandContext, request: ValidateRequest, wanted: ValidateOptions, tables: Sequence[str]) -> int:
     trend = _open_trend(run, wanted)
     checker = Checker(run, request, wanted, partial(_choose_rules, run, request, [request.level]))
     try:
@@ -475,7 +579,7 @@ def _check(run: Run, request: ValidateRequest, wanted: ValidateOptions, tables: 
     return code
 
 
-def _open_trend(run: Run, wanted: ValidateOptions) -> Trend | None:
+def _open_trend(run: CommandContext, wanted: ValidateOptions) -> Trend | None:
     """Return the trend to append to. Raises UsageError where the file is not a trend, or is named twice."""
     if wanted.trend_file is None:
         return None
@@ -488,7 +592,7 @@ def _open_trend(run: Run, wanted: ValidateOptions) -> Trend | None:
     return Trend(wanted.trend_file)
 
 
-def _choose_rules(run: Run, request: ValidateRequest, levels: Sequence[str]) -> list[Rule]:
+def _choose_rules(run: CommandContext, request: ValidateRequest, levels: Sequence[str]) -> list[Rule]:
     known = _known_rules(run, request)
     try:
         require_known(run, "validate", list(known), request.select, request.ignore)
@@ -518,7 +622,7 @@ def _choose_rules(run: Run, request: ValidateRequest, levels: Sequence[str]) -> 
     return rules
 
 
-def _known_rules(run: Run, request: ValidateRequest) -> Mapping[str, Rule]:
+def _known_rules(run: CommandContext, request: ValidateRequest) -> Mapping[str, Rule]:
     """Return the rules to choose from: those for Delta tables, and those for Paimon tables where some are named."""
     names_paimon = bool(request.select) or any(pattern.startswith("paimon") for pattern in request.ignore)
     if run.table_format is not TableFormat.PAIMON and not names_paimon:
@@ -537,7 +641,7 @@ def _exit_code(wanted: ValidateOptions, report: ValidationReport) -> int:
     return EXIT_FINDINGS if any(table.fails for table in report.tables) and not is_accepted else 0
 
 
-def _say_what_next(run: Run, request: ValidateRequest, report: ValidationReport) -> None:
+def _say_what_next(run: CommandContext, request: ValidateRequest, report: ValidationReport) -> None:
     """Write the counts where the format has no place for them, or the next command."""
     from deltacli.cli.render.validate.findings import summary_sentence
 

@@ -4,33 +4,67 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from deltacli.cli.options import declared
+import typer
+
+from deltacli.cli.command_classes import ClusterCommand
+from deltacli.cli.exit_codes import exit_codes
+from deltacli.cli.options.given import given_options_of_one_format
+from deltacli.cli.options.paimon import AllowLossyOption, BranchOption, MinPaimonOption
+from deltacli.cli.options.streams import CheckpointsOption
+from deltacli.cli.options.tables import (
+    CheckOption,
+    CommitMetadataOption,
+    DryRunOption,
+    TableArgument,
+    UpgradeProtocolOption,
+    YesOption,
+)
 from deltacli.cli.running.changing import Mode
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.running.table_formats import Handle, ask
-from deltacli.core.request_fields import Option
+from deltacli.delta.log.actions import parse_commit_metadata
 from deltacli.operations.change.widen_type import WidenRequest
 
-EXIT_CODES = (0, 1, 2, 3, 4, 6, 7, 8, 70)
-RUNS_ON_CLUSTER = True
+app = typer.Typer(add_completion=False)
 
-Changes = Annotated[list[str], declared.argument("Columns with their new types, in pairs.", "COLUMN TYPE")]
-Check = Annotated[bool, Option("Change nothing; exit 1 if a change is due, 4 if refused.")]
+_DELTA_OPTIONS = ("enable", "upgrade_protocol", "check_files", "commit_metadata", "checkpoints")
+_PAIMON_OPTIONS = ("allow_lossy", "min_paimon", "branch")
 
 
+@app.command(
+    "widen-type",
+    cls=ClusterCommand,
+    epilog=exit_codes(
+        findings="with --check: a change is due",
+        unreadable=True,
+        refused=True,
+        conflict=True,
+        storage=True,
+        unknown=True,
+    ),
+)
 def widen_type(
-    run: Run,
-    table: declared.TableArgument,
-    changes: Changes,
+    context: typer.Context,
+    table: TableArgument,
+    changes: Annotated[
+        list[str], typer.Argument(metavar="COLUMN TYPE", help="Columns with their new types, in pairs.")
+    ],
     *,
-    asked: declared.Asked[WidenRequest],
-    check: Check = False,
-    allow_lossy: declared.AllowLossyOption = False,
-    min_paimon: declared.MinPaimonOption = None,
-    branch: declared.BranchOption = None,
-    checkpoints: declared.CheckpointsOption = None,
-    dry_run: declared.DryRunOption = False,
-    yes: declared.YesOption = False,
+    enable: Annotated[
+        bool, typer.Option("--enable", help="Set delta.enableTypeWidening to true if it is not.")
+    ] = False,
+    upgrade_protocol: UpgradeProtocolOption = False,
+    check_files: Annotated[
+        bool, typer.Option("--check-files", help="Check the types in every data file first; refuse if one differs.")
+    ] = False,
+    commit_metadata: CommitMetadataOption = None,
+    check: CheckOption = False,
+    allow_lossy: AllowLossyOption = False,
+    min_paimon: MinPaimonOption = None,
+    branch: BranchOption = None,
+    checkpoints: CheckpointsOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
 ) -> None:
     """Give columns wider types without rewriting data, in one commit.
 
@@ -54,6 +88,13 @@ def widen_type(
       deltacli widen-type ./tbl trip "decimal(20,0)" ride.fare "decimal(20,2)" --check --enable --upgrade-protocol
       deltacli widen-type ./paimon_tbl price "DECIMAL(20, 2)" --branch dev --yes
     """
+    run: CommandContext = context.obj
+    request = WidenRequest(
+        enable=enable,
+        upgrade_protocol=upgrade_protocol,
+        check_files=check_files,
+        commit_metadata=parse_commit_metadata(commit_metadata or []),
+    )
 
     def widen(opened: Handle) -> None:
         streams = None
@@ -63,7 +104,7 @@ def widen_type(
             streams = note_streams(opened.run, opened.table, checkpoints)
         opened.widen_type(
             changes,
-            asked,
+            request,
             mode=Mode(dry_run, yes, check),
             allow_lossy=allow_lossy,
             min_paimon=min_paimon,
@@ -71,4 +112,5 @@ def widen_type(
             **({} if streams is None else {"streams": streams}),
         )
 
-    ask(run, table, widen, writes=not (dry_run or check))
+    given_options = given_options_of_one_format(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
+    ask(run, table, widen, given=given_options, writes=not (dry_run or check))

@@ -22,7 +22,7 @@ from deltacli.operations.restore.restore import RestoreOutcome, RestorePlan, cha
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from deltacli.changing.plan import Amount
+    from deltacli.changing.file_totals import FileTotals
 
 _NAMED = 5
 
@@ -71,7 +71,7 @@ def _sections(plan: RestorePlan, committed: int | None, *, is_plan: bool) -> Ite
     yield make_refusal_section(f"{one.message} [{one.code}]" for one in plan.refusals)
 
 
-def amount_text(amount: Amount) -> str:
+def amount_text(amount: FileTotals) -> str:
     if not amount.files:
         return "nothing"
     rows = "unknown rows" if amount.rows is None else plural(amount.rows, "row")
@@ -140,7 +140,7 @@ def _draw(plan: RestorePlan, said: Sequence[Section], canvas: Surface) -> None:
     )
 
 
-def _drawn_row(canvas: Surface, name: str, amount: Amount, style: Style) -> list[RenderableType]:
+def _drawn_row(canvas: Surface, name: str, amount: FileTotals, style: Style) -> list[RenderableType]:
     rows = "unknown" if amount.rows is None else format_count(amount.rows)
     return [
         canvas.text(name, style if amount.files else Style.PLAIN),

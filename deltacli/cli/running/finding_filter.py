@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.output.destination import open_destination, require_file_outside_tables
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with
-from deltacli.core.errors import QUOTED_SUGGESTION, UsageError, is_shared, nearest_name, quote_table, quote_word
-from deltacli.core.request_fields import Option
+from deltacli.core.errors import quote_word
+from deltacli.core.errors import QUOTED_SUGGESTION, UsageError, is_shared, nearest_name, quote_table
 from deltacli.core.units import plural
 
 if TYPE_CHECKING:
@@ -21,18 +21,12 @@ if TYPE_CHECKING:
     from deltacli.operations.validate.trend import Tally
     from deltacli.rules.framework.base import Finding, Rule, Severity
 
-FAIL_ON = Option("Lowest severity for exit code 1.", "error|warning|info", shows_default=True)
-BASELINE = Option("Accept the findings listed in this file.", "FILE")
-WRITE_BASELINE = Option("Write the current findings to a file for --baseline, and exit 0.", "FILE")
-MAX_FINDINGS = Option("Findings shown per rule and table; 0 shows all.", "N", shows_default=True)
-EXIT_ZERO = Option("Exit 0 even if there are findings.")
-BRIEF = Option("Show findings without values and fixes; one per line in a pipe.")
-
-
 _ALIKE = 0.8
 
 
-def require_known(run: Run, command: str, known: Collection[str], select: Sequence[str], ignore: Sequence[str]) -> None:
+def require_known(
+    run: CommandContext, command: str, known: Collection[str], select: Sequence[str], ignore: Sequence[str]
+) -> None:
     """Raise UsageError for a selected rule that is not known; an ignored one may belong to another version."""
     from fnmatch import fnmatchcase
 
@@ -55,7 +49,7 @@ def require_known(run: Run, command: str, known: Collection[str], select: Sequen
             run.note(f"note: --ignore {quote_word(pattern)} matches no rule of this version")
 
 
-def list_rules(run: Run, rules: Sequence[Rule], table_format: str) -> None:
+def list_rules(run: CommandContext, rules: Sequence[Rule], table_format: str) -> None:
     """Write the rules instead of findings. Raises UsageError for a format that cannot have them."""
     from deltacli.cli.render.validate.rules import RulesResult, require_list_format
 
@@ -198,7 +192,11 @@ class FindingFilter:
 
 
 def keep_baseline(
-    run: Run, report: ValidationReport, to_accept: Sequence[tuple[str, Finding]], target: str | None, read: str | None
+    run: CommandContext,
+    report: ValidationReport,
+    to_accept: Sequence[tuple[str, Finding]],
+    target: str | None,
+    read: str | None,
 ) -> None:
     """Write the new baseline to `target`, unless a table could not be checked; note what is stale in the one `read`."""
     from deltacli.operations.validate.findings import write_baseline

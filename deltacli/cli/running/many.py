@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from deltacli.changing.plan import NO_FILES
+from deltacli.changing.file_totals import NO_FILES
 from deltacli.cli.command_tree import path_of
 from deltacli.cli.errors import document_of, report_error, unexpected
 from deltacli.cli.invocation import Exit, invocation
@@ -44,13 +44,13 @@ from deltacli.storage.secrets import without_secrets
 from deltacli.table.discover import find_tables, identity, is_pattern, note_backups
 
 if TYPE_CHECKING:
-    from deltacli.changing.plan import Amount
-    from deltacli.cli.running.run import Run
-    from deltacli.cli.usage import Meant
+    from deltacli.changing.file_totals import FileTotals
+    from deltacli.cli.running.run import CommandContext
+    from deltacli.cli.usage_hints import Meant
     from deltacli.core.typing import JsonObject
 
     AnyPending: TypeAlias = Pending[Any, Any]  # Any: a plan and an outcome of any change
-    Use: TypeAlias = Callable[[Run, str], None]
+    Use: TypeAlias = Callable[[CommandContext, str], None]
     """Runs a command on one table."""
 
 _NAMED = 5
@@ -96,7 +96,7 @@ class Part:
         self.files: int | None = None
         self.size_bytes: int | None = None
 
-    def state_plan(self, amount: Amount | None, *, is_noop: bool) -> None:
+    def state_plan(self, amount: FileTotals | None, *, is_noop: bool) -> None:
         """Keep what is planned, for the row of the table."""
         self.state = TableState.NOTHING if is_noop else TableState.PLANNED
         if amount is not None:
@@ -146,8 +146,8 @@ class Part:
         found: JsonObject = loads(clean_message(dumps({**document, "uri": self.uri}).decode()).encode())
         return found
 
-    def head(self, run: Run, sink: BinaryIO) -> None:
-        name = escape_control(self.name)
+    def head(self, run: CommandContext, sink: BinaryIO) -> None:
+        name = visible(self.name)
         line = f"### {name}\n" if run.format is MARKDOWN else run.terminal.paint(f"{name}:", Style.HEADING)
         sink.write(encode_utf8(("\n" if self.others else "") + line + "\n"))
         self.others.append(self.name)
@@ -251,7 +251,7 @@ class _WithTable:
 
 
 def run_many(
-    run: Run,
+    run: CommandContext,
     names: Sequence[str],
     use: Use,
     mode: Mode,
@@ -350,14 +350,14 @@ def _not_a_table(name: str, names: Sequence[str]) -> str | None:
 
 def _meant_by(name: str) -> Meant | None:
     """Return the option whose value a name probably is."""
-    from deltacli.cli.help_page import commands_with
-    from deltacli.cli.usage import Meant, for_extra
+    from deltacli.cli.command_loading import has_option
+    from deltacli.cli.usage_hints import Meant, for_extra
 
     arguments = invocation.arguments
-    command = " ".join(path_of(arguments))
+    path = path_of(arguments)
     given = {word.partition("=")[0] for word in arguments}
     exists = os.path.exists(name)
-    numbers = [option for option in ("--retention", "--version") if command in commands_with(option)]
+    numbers = [option for option in ("--retention", "--version") if has_option(path, option)]
     if not exists and (meant := for_extra(name, numbers, arguments)) is not None:
         return meant
     rest, value = [word for word in arguments if word != name], name
@@ -369,7 +369,7 @@ def _meant_by(name: str) -> Meant | None:
         option = "--quarantine" if os.path.isdir(name) and "=" not in name else ""
     else:
         option = "--zorder" if re.fullmatch(r"[\w.,]+", name) else ""
-    if not option or option in given or command not in commands_with(option):
+    if not option or option in given or not has_option(path, option):
         return None
     return Meant(f"{option} {value}", repeat_command_with(rest, option, value))
 
@@ -383,7 +383,7 @@ def first_exit_code(codes: Sequence[int]) -> int:
     return min(codes, key=EXIT_CODE_ORDER.index)
 
 
-def _parts(run: Run, names: Sequence[str]) -> list[Part]:
+def _parts(run: CommandContext, names: Sequence[str]) -> list[Part]:
     """Return the tables at paths and those that match patterns, each once. Raises UsageError."""
     found: dict[str, Part] = {}
     for name in names:
@@ -407,12 +407,12 @@ def _parts(run: Run, names: Sequence[str]) -> list[Part]:
     return list(found.values())
 
 
-def _add(run: Run, found: dict[str, Part], place: str, part: Part) -> None:
+def _add(run: CommandContext, found: dict[str, Part], place: str, part: Part) -> None:
     if (same := found.setdefault(place, part)) is not part:
         run.note(f"note: {part.name} is the same table as {same.name}, which is done once")
 
 
-def _plan(run: Run, parts: Sequence[Part], use: Use) -> None:
+def _plan(run: CommandContext, parts: Sequence[Part], use: Use) -> None:
     """Use each table, which shows its plan and keeps it for later. Raises Exit for a wrong command line."""
     left_out: dict[str, list[str]] = {}
     for part in parts:
@@ -438,7 +438,7 @@ def _plan(run: Run, parts: Sequence[Part], use: Use) -> None:
         run.note(f"note: {which} left out: {reason}")
 
 
-def _write(run: Run, parts: Sequence[Part], *, is_whole: bool) -> None:
+def _write(run: CommandContext, parts: Sequence[Part], *, is_whole: bool) -> None:
     """Write the result of all tables: documents for programs, for people a row per table and the totals."""
     results = _Results(parts, is_whole=is_whole)
     if not _is_for_people(run):
@@ -456,7 +456,7 @@ def _write(run: Run, parts: Sequence[Part], *, is_whole: bool) -> None:
     written.append("")
 
 
-def _is_for_people(run: Run) -> bool:
+def _is_for_people(run: CommandContext) -> bool:
     return run.format in (TABLE, MARKDOWN)
 
 
@@ -467,7 +467,7 @@ def _give_up(parts: Sequence[Part], interruption: Interrupted) -> None:
             part.interrupted(interruption, _NOT_BEGUN)
 
 
-def _execute(run: Run, parts: Sequence[Part], mode: Mode) -> int:
+def _execute(run: CommandContext, parts: Sequence[Part], mode: Mode) -> int:
     """Ask once, and execute the plans one after another. Return the exit code of the answer."""
     planned = [(part, part.pending) for part in parts if part.pending is not None]
     try:

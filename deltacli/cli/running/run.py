@@ -14,26 +14,21 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 
-from deltacli.cli.command_tree import TableFormat, path_of
+from deltacli.cli.command_tree import path_of
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import CatalogChoice, catalog_profile_of, place_of_catalog
-from deltacli.cli.options.declared import DEFAULT_ROWS
+from deltacli.cli.options.tables import DEFAULT_ROWS
 from deltacli.cli.output.destination import open_destination
-from deltacli.cli.output.formats import MARKDOWN, PARQUET, TABLE, Content, Format
+from deltacli.cli.output.formats import Content, Format, MARKDOWN, PARQUET, TABLE
 from deltacli.cli.output.results import Result
 from deltacli.cli.output.text_tables import write_sections
+from deltacli.cli.shared_options import TableFormat
+from deltacli.cli.terminal.suggested_commands import add_context_options, repeat_command_with, repeat_command_without_cluster, repeat_command_without_limit, spell_tables_as_typed
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.characters import escape_control
 from deltacli.cli.terminal.library_messages import capture_logging
 from deltacli.cli.terminal.signals import before_leaving, is_interrupted
 from deltacli.cli.terminal.stderr import close_live_line, write_json_message, write_message
-from deltacli.cli.terminal.suggested_commands import (
-    add_context_options,
-    repeat_command_with,
-    repeat_command_without_cluster,
-    repeat_command_without_limit,
-    spell_tables_as_typed,
-)
 from deltacli.core.documents import dumps
 from deltacli.core.errors import DeltacliError, PaimonTable, Refused, UsageError, quote_table
 from deltacli.core.long_steps import LongStepAdvisor
@@ -68,7 +63,7 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.catalogs.unity.unity import UnityCatalog
-    from deltacli.changing.plan import Amount
+    from deltacli.changing.file_totals import FileTotals
     from deltacli.cli.output.sections import Section
     from deltacli.engine.base import Engine
     from deltacli.engine.spark.engine import SparkSettings
@@ -86,10 +81,10 @@ if TYPE_CHECKING:
         shows_details: bool
         following: list[str]
 
-        def head(self, run: Run, sink: BinaryIO) -> None:
+        def head(self, run: CommandContext, sink: BinaryIO) -> None:
             """Write the heading above a result."""
 
-        def state_plan(self, amount: Amount | None, *, is_noop: bool) -> None:
+        def state_plan(self, amount: FileTotals | None, *, is_noop: bool) -> None:
             """Keep what is planned, for the row of the table."""
 
         def state_outcome(self, files: int, size_bytes: int | None) -> None:
@@ -102,7 +97,7 @@ CATALOG = "uc://"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Run:
+class CommandContext:
     """The settled values of the shared options of one invocation."""
 
     format: Format
@@ -134,8 +129,6 @@ class Run:
     """The cluster that does the work; None: this process."""
     catalog: CatalogChoice | None = None
     """The catalog of tables `uc://…`; None: that of the environment."""
-    of_one_format: dict[str, str] = field(default_factory=dict)
-    """The given options that work on one format only, with the format."""
     confirmed: list[Result] = field(default_factory=list)
     """The plan that the user read on this screen and agreed to."""
     _written: list[Result] = field(default_factory=list)
@@ -339,7 +332,7 @@ class Run:
 
         return addresses_matching(self.open_catalog(), pattern)
 
-    def throttled(self, calls_per_second: float | None) -> Run:
+    def throttled(self, calls_per_second: float | None) -> CommandContext:
         """Return this run with stores limited to a rate, if one is given; its tables show no progress."""
         stores = self.make_stores(calls_per_second)
         stores.policy()  # made before threads ask for it: all share one rate
@@ -396,7 +389,7 @@ def _only_reading(name: str, words: Sequence[str], uri: str, *, writes: bool) ->
     """Return the error for a command that does not change the shared table and yet does not work on it; None for
     others. `words`: how the command was typed.
     """
-    from deltacli.cli.help_page import commands_with
+    from deltacli.cli.command_loading import has_option
 
     hint = f"deltacli {'share schema' if name.startswith('schema ') else 'snapshot'} {quote_table(uri)}"
     if name in ("copy", "clone") and uri in words[1:2]:
@@ -406,7 +399,7 @@ def _only_reading(name: str, words: Sequence[str], uri: str, *, writes: bool) ->
         name, hint = f"{name} --from", f"deltacli {name} --help"
     elif name == "checkpoint" and "--verify" in words:
         name = "checkpoint --verify"
-    elif writes or (name in commands_with("--dry-run") and name != "log backup"):
+    elif writes or (has_option(tuple(name.split()), "--dry-run") and name != "log backup"):
         return None
     return UsageError(f"{name} does not work on shared tables", code="share.read-only", hint=hint)
 
@@ -621,7 +614,7 @@ EXPLAINED: Mapping[str, str] = {
 }
 
 
-def settle_limit(run: Run, wanted: int | None) -> int:
+def settle_limit(run: CommandContext, wanted: int | None) -> int:
     """Return the number of rows to show, 0 for all: as requested, else the default of the place. Raises UsageError."""
     if wanted is not None:
         if wanted < 0:
@@ -630,7 +623,7 @@ def settle_limit(run: Run, wanted: int | None) -> int:
     return DEFAULT_ROWS if run.is_on_screen and run.directory is None else 0
 
 
-def require_file(run: Run) -> None:
+def require_file(run: CommandContext) -> None:
     """Raise UsageError where Parquet would be written neither to a file nor to a directory."""
     if run.format is PARQUET and (run.output is None or run.terminal.is_terminal):
         raise UsageError(
@@ -640,7 +633,7 @@ def require_file(run: Run) -> None:
         )
 
 
-def judge_left_out(run: Run, rows: ArrowRows) -> None:
+def judge_left_out(run: CommandContext, rows: ArrowRows) -> None:
     """Note which columns are left out because of their types. Raises Refused where they would be missing in a file."""
     from deltacli.delta.schema.to_arrow import note_of
 
@@ -651,7 +644,7 @@ def judge_left_out(run: Run, rows: ArrowRows) -> None:
     run.note(f"note: {note_of(rows.left_out)}")
 
 
-def note_misnamed_columns(run: Run, fields: Sequence[MisnamedField], table: str) -> None:
+def note_misnamed_columns(run: CommandContext, fields: Sequence[MisnamedField], table: str) -> None:
     """Note which columns were null because files have them under their logical names.
 
     Args:
@@ -668,7 +661,7 @@ def note_misnamed_columns(run: Run, fields: Sequence[MisnamedField], table: str)
         run.note(f"to see which files: {command('validate', table=table, level='footers')}")
 
 
-def note_padded_columns(run: Run, rows: ArrowRows) -> None:
+def note_padded_columns(run: CommandContext, rows: ArrowRows) -> None:
     """Note which columns Spark shows, and compares, with blanks that files do not have.
 
     Args:
@@ -683,7 +676,7 @@ def note_padded_columns(run: Run, rows: ArrowRows) -> None:
         run.note(f"note: Spark pads char(n) with blanks; values are shown and compared as files store them: {names}")
 
 
-def note_rows(run: Run, rows: ArrowRows, table: str, noted: Collection[str] = ()) -> None:
+def note_rows(run: CommandContext, rows: ArrowRows, table: str, noted: Collection[str] = ()) -> None:
     """Note what was decided about rows that engines read differently, once the rows were read.
 
     Args:
@@ -698,19 +691,19 @@ def note_rows(run: Run, rows: ArrowRows, table: str, noted: Collection[str] = ()
     note_problems(run, [rule for rule in rows.disputed if rule not in noted])
 
 
-def note_disputed(run: Run, *snapshots: Snapshot) -> None:
+def note_disputed(run: CommandContext, *snapshots: Snapshot) -> None:
     """Note what was decided about damages of versions that engines read differently."""
     for decision in dict.fromkeys(decision for snapshot in snapshots for decision in snapshot.decisions):
         run.note(f"note: {decision}")
 
 
-def note_problems(run: Run, problems: Iterable[str]) -> None:
+def note_problems(run: CommandContext, problems: Iterable[str]) -> None:
     """Note problems that were worked around."""
     for problem in problems:
         run.note(f"note: {problem}: {EXPLAINED[problem]}")
 
 
-def _note_partition_values(run: Run, rows: ArrowRows, table: str) -> None:
+def _note_partition_values(run: CommandContext, rows: ArrowRows, table: str) -> None:
     """Note partition columns of which the log has an empty text, or the name in another letter case."""
     from deltacli.core.errors import command
 
@@ -735,14 +728,14 @@ def require_all_columns(rows: ArrowRows) -> None:
 
 
 def write_directory(
-    run: Run,
+    run: CommandContext,
     table: str,
     content: str,
     versions: Mapping[str, int],
     write: Callable[[str], WrittenDirectory],
     limit: int,
 ) -> None:
-    """Write rows to the directory of `--output`, and show what was written. `limit`: as in `Run.limit`."""
+    """Write rows to the directory of `--output`, and show what was written. `limit`: as in `CommandContext.limit`."""
     from deltacli.cli.render.data.rows import DirectoryResult
 
     assert run.directory is not None
@@ -753,7 +746,7 @@ def write_directory(
         run.note(f"wrote the first {limit:,} rows; to write all: {repeat_command_without_limit(invocation.arguments)}")
 
 
-def note_what_is_missing(run: Run, written: Written, limit: int) -> None:
+def note_what_is_missing(run: CommandContext, written: Written, limit: int) -> None:
     """Report rows left out by the limit, and values cut and columns left out for lack of room."""
     if written.left_out or written.cuts_values:
         again = repeat_command_with(invocation.arguments, "--format", "ndjson")
@@ -768,7 +761,7 @@ def note_what_is_missing(run: Run, written: Written, limit: int) -> None:
         run.note(f"{said}to show all: {repeat_command_without_limit(invocation.arguments)}")
 
 
-def note_the_cut(run: Run, rows: int, most: int) -> None:
+def note_the_cut(run: CommandContext, rows: int, most: int) -> None:
     """Note how many rows a limit leaves out: none if it is 0, nor in formats of findings."""
     if most and rows > most and run.format.content is not Content.FINDINGS:
         run.note(
@@ -776,7 +769,7 @@ def note_the_cut(run: Run, rows: int, most: int) -> None:
         )
 
 
-def note_left_out(run: Run, result: FleetListing[Any], *, may_repeat: bool = True) -> None:
+def note_left_out(run: CommandContext, result: FleetListing[Any], *, may_repeat: bool = True) -> None:
     """Note what a limit leaves out, in tables, rows or items. `may_repeat`: the command shows the same once more."""
     if result.drawn_screen is None:
         rows = result.items if run.format.errors_are_json else result.rows
@@ -787,14 +780,14 @@ def note_left_out(run: Run, result: FleetListing[Any], *, may_repeat: bool = Tru
         run.note("; ".join(filter(None, (said, f"{how}: {repeat_command_without_limit(invocation.arguments)}"))))
 
 
-def note_catalog(run: Run, *found: Snapshot, name: str = "") -> None:
+def note_catalog(run: CommandContext, *found: Snapshot, name: str = "") -> None:
     """Note of versions that were read by path that their catalog may have newer ones. `name`: of one of many tables."""
     problem = "catalog.unpublished-possible"
     if any(problem in one.problems for one in found):
         run.note(f"note: {name + ': ' if name else ''}{problem}: {EXPLAINED[problem]}")
 
 
-def note_staged(run: Run, table: TableHandle, name: str = "") -> None:
+def note_staged(run: CommandContext, table: TableHandle, name: str = "") -> None:
     """Note the same of a table of which no version was read, where its log has staged commits."""
     from deltacli.table.handle import managed_store
     from deltacli.table.rebuild import read_snapshot
@@ -807,7 +800,7 @@ def note_staged(run: Run, table: TableHandle, name: str = "") -> None:
             note_catalog(run, read_snapshot(table), name=name)
 
 
-def note_findings(run: Run, found: Snapshot | StatedVersion, at_ms: int | None) -> None:
+def note_findings(run: CommandContext, found: Snapshot | StatedVersion, at_ms: int | None) -> None:
     """Note which problems were worked around, and that a time is later than the newest version."""
     for problem in found.problems:
         files = ", ".join(name for name, rule in found.set_aside.items() if rule == problem)

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import re
 from glob import glob
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from deltacli.cli.command_tree import path_in
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.declared import argument
 from deltacli.cli.terminal.suggested_commands import repeat_command
 from deltacli.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from deltacli.cli.running.run import Run
+    from deltacli.cli.running.run import CommandContext
     from deltacli.sharing.client.addresses import ShareAddress
     from deltacli.sharing.client.share_storage import ShareStorage
     from deltacli.sharing.client.shared_directory import DirectoryStorage
     from deltacli.sharing.client.transport import Transport
     from deltacli.table.scan import Scan, ScanRequest
-
-SharedTableArgument = Annotated[str, argument("Shared table: PROFILE#SHARE.SCHEMA.TABLE.", "TABLE")]
-SharesArgument = Annotated[str, argument("Profile file: PROFILE, PROFILE#SHARE or PROFILE#SHARE.SCHEMA.", "SHARES")]
 
 
 def require_address(table: str) -> ShareAddress:
@@ -44,7 +40,7 @@ def _hint_for(table: str) -> str:
     return " ".join(["deltacli", *path_in(words), "--help"])
 
 
-def open_shared(run: Run, table: str) -> ShareStorage | DirectoryStorage:
+def open_shared(run: CommandContext, table: str) -> ShareStorage | DirectoryStorage:
     """Open a shared table with the retry budget of the run. Raises UsageError for a name that is not an address."""
     from deltacli.sharing.client.share_storage import ShareStorage
     from deltacli.sharing.client.shared_directory import DirectoryStorage
@@ -56,7 +52,11 @@ def open_shared(run: Run, table: str) -> ShareStorage | DirectoryStorage:
 
 
 def rows_of_shared(
-    run: Run, store: ShareStorage | DirectoryStorage, request: ScanRequest, version: int | None, at_ms: int | None
+    run: CommandContext,
+    store: ShareStorage | DirectoryStorage,
+    request: ScanRequest,
+    version: int | None,
+    at_ms: int | None,
 ) -> Scan:
     """Return the scan of some rows of a shared table."""
     from deltacli.sharing.client.share_storage import ShareStorage
@@ -68,7 +68,7 @@ def rows_of_shared(
     return Scan(run.table_of(expecting).snapshot(), request)
 
 
-def open_shares(run: Run, profile: str) -> Transport:
+def open_shares(run: CommandContext, profile: str) -> Transport:
     """Open a profile with the retry budget of the run. Raises UsageError."""
     from deltacli.cli.running.run import Stores
     from deltacli.sharing.client.transport import open_profile

@@ -24,12 +24,12 @@ from deltacli.storage import Existed, LocalStorage, Unknown
 from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
-    from deltacli.cli.running.run import Run
+    from deltacli.cli.running.run import CommandContext
     from deltacli.fleet.planning.discovery import Discovery, Failure
     from deltacli.sharing.configuration.starting import StartedTable
 
 
-def find_tables(run: Run, directory: str) -> Discovery:
+def find_tables(run: CommandContext, directory: str) -> Discovery:
     """Return the tables at and below a directory or URI, and what could not be searched. Raises NotATable for none."""
     from deltacli.fleet.planning.discovery import discover
     from deltacli.table.discover import note_backups
@@ -93,7 +93,7 @@ def in_comment(schema: str | None) -> str | None:
     return name if name and name.isprintable() else None
 
 
-def write_schema(run: Run, file: str, path: str | None, schema: JsonObject) -> str | None:
+def write_schema(run: CommandContext, file: str, path: str | None, schema: JsonObject) -> str | None:
     """Write a schema that is not there yet, and return its path; None where something else has its name."""
     if path is not None:
         invocation.writes(path)

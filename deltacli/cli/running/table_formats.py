@@ -1,32 +1,31 @@
 """A table of either format for a command: the same operations on each.
 
 `ask` refuses the options of the other format. An operation that a format lacks is a method that raises `only_for`.
-A command that Paimon tables lack opens its table by `Run.open_table`; `cli/errors.py` says what does its work there.
+A command that Paimon tables lack opens its table by `CommandContext.open_table`; `cli/errors.py` says what does its
+work there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from deltacli.cli.command_tree import TableFormat
 from deltacli.cli.invocation import invocation
+from deltacli.cli.shared_options import TableFormat
 from deltacli.core.errors import PaimonTable, UsageError, command
 from deltacli.core.request_fields import OF_DELTA, OF_PAIMON
 
 if TYPE_CHECKING:
     from deltacli.api.paimon import Paimon
     from deltacli.api.table import Table
-    from deltacli.cli.options.declared import Asked
-    from deltacli.cli.output.results import Result
     from deltacli.cli.render.history import HistoryResult
     from deltacli.cli.render.paimon import PaimonHistoryResult
     from deltacli.cli.running.changing import Mode
-    from deltacli.cli.running.run import Run
+    from deltacli.cli.running.run import CommandContext
     from deltacli.cli.running.vacuum import VacuumOptions
     from deltacli.core.alter_verbs import Details, Verb
-    from deltacli.operations.change.alter import AlterationRequest
     from deltacli.operations.change.widen_type import WidenRequest
     from deltacli.operations.explain import ExplainRequest, Explanation
     from deltacli.operations.paimon.facts import PaimonSnapshot
@@ -58,7 +57,7 @@ _OF_PROPERTIES = {"set": "KEY=VALUE", "unset": "KEY"}
 class _Handle:
     """A table; `name` is the table as the user wrote it."""
 
-    def __init__(self, run: Run, name: str, storage: Storage) -> None:
+    def __init__(self, run: CommandContext, name: str, storage: Storage) -> None:
         self.run, self.name, self.storage = run, name, storage
 
     @property
@@ -91,7 +90,7 @@ class DeltaHandle(_Handle):
 
     def snapshot(self, *, version: int | None, timestamp: str | None, **_: object) -> Snapshot:
         """Return the table at a version or a time."""
-        from deltacli.cli.options.declared import parse_moment_of
+        from deltacli.cli.options.moments import parse_moment_of
         from deltacli.cli.running.run import note_findings
 
         at_ms = parse_moment_of(version, timestamp)
@@ -108,7 +107,7 @@ class DeltaHandle(_Handle):
         """Return what is shown of a version, and the next command."""
         if schema:
             return self.schema(**point), None
-        from deltacli.cli.options.declared import parse_moment_of
+        from deltacli.cli.options.moments import parse_moment_of
         from deltacli.cli.render.snapshot import SnapshotResult
         from deltacli.cli.running.run import note_findings
         from deltacli.operations.read.snapshot import summarize
@@ -142,7 +141,7 @@ class DeltaHandle(_Handle):
         change: Verb | None,
         words: Sequence[str],
         details: Details,
-        asked: Asked[AlterationRequest],
+        options: Mapping[str, Any],  # Any: fields of AlterationRequest
         *,
         mode: Mode,
         read: Callable[[], bytes],
@@ -150,7 +149,6 @@ class DeltaHandle(_Handle):
         **_: object,
     ) -> None:
         """Change the table; notes name the queries that stop. Raises UsageError, also for another command's task."""
-        from deltacli.cli.options.declared import Asked
         from deltacli.cli.render.schemas.altering import wording_of_alteration
         from deltacli.cli.running.changing import run_change
         from deltacli.delta.evolution.requests import changes_of, read_changes
@@ -164,13 +162,13 @@ class DeltaHandle(_Handle):
             facts = {"path": self.storage.uri, "instead": "deltacli properties"}
             raise only_for(OF_PAIMON, f"alter {change}", facts, hint)
         changes = read_changes(read()) if change is None else changes_of(change, words, details)
-        request = Asked(AlterationRequest, {**asked.values, "changes": changes}).request()
+        request = AlterationRequest(changes, **options)
         run_change(self.run, self.table, Alteration(request), wording_of_alteration(self.name, streams), mode)
 
     def widen_type(
         self,
         words: Sequence[str],
-        asked: Asked[WidenRequest],
+        request: WidenRequest,
         *,
         mode: Mode,
         streams: StreamsReport | None = None,
@@ -182,7 +180,7 @@ class DeltaHandle(_Handle):
         from deltacli.operations.change.widen_type import Widening
 
         is_shown = not mode.check and (mode.dry_run or not mode.yes)
-        change = Widening(asked.request().of(words), with_impact=is_shown)
+        change = Widening(request.of(words), with_impact=is_shown)
         run_change(self.run, self.table, change, wording_of_widening(self.name, streams), mode)
 
     def more_rules(self) -> Iterable[Rule]:
@@ -265,7 +263,7 @@ class PaimonHandle(_Handle):
         change: Verb | None,
         words: Sequence[str],
         details: Details,
-        _asked: Asked[AlterationRequest],
+        _options: Mapping[str, Any],
         *,
         read: Callable[[], bytes],
         **how: Any,
@@ -298,7 +296,7 @@ class PaimonHandle(_Handle):
         change = SchemaAlteration(request)
         run_change(self.run, self.at(branch), change, wording_of_schema(self.name, command), mode)
 
-    def widen_type(self, words: Sequence[str], _asked: Asked[WidenRequest], **how: Any) -> None:
+    def widen_type(self, words: Sequence[str], _request: WidenRequest, **how: Any) -> None:
         """Give columns wider types. Raises UsageError."""
         from deltacli.paimon.evolution.requests import widening
 
@@ -336,29 +334,27 @@ class PaimonHandle(_Handle):
 Handle: TypeAlias = DeltaHandle | PaimonHandle
 
 
-def handle_of(run: Run, target: Target) -> Handle:
+def handle_of(run: CommandContext, target: Target) -> Handle:
     """Return a table whose format was found out before."""
     return (PaimonHandle if target.is_paimon else DeltaHandle)(run, target.name, target.storage)
 
 
 def ask(
-    run: Run,
+    run: CommandContext,
     table: str,
     use: Callable[[Handle], Answer],
     *,
-    given: Mapping[str, str] | None = None,
+    given: Mapping[str, str] = MappingProxyType({}),
     writes: bool = False,
 ) -> Answer:
     """Return what `use` makes of the table. `writes`: it changes the table.
 
     A table is taken for a Delta table first, which costs no request; so `use` is called again for a Paimon table.
-    Raises UsageError for an option of the other format. `given` are the given options of one format, with the format;
-    None: those of the run.
+    Raises UsageError for an option of the other format. `given` are the given options of one format, with the format.
     """
-    options = run.of_one_format if given is None else given
     storage = run.open_either(table, writes=writes)
     may_be_delta = run.table_format is not TableFormat.PAIMON
-    if may_be_delta and run.table_format is None and OF_PAIMON in options.values():
+    if may_be_delta and run.table_format is None and OF_PAIMON in given.values():
         from deltacli.operations.paimon.table_files import is_paimon
         from deltacli.storage import PathKind
         from deltacli.table.find_log import missing_log
@@ -368,7 +364,7 @@ def ask(
             raise missing_log(storage)
         may_be_delta = not (kind is PathKind.DIRECTORY and is_paimon(storage))
     if may_be_delta:
-        _refuse(options, OF_PAIMON)
+        _refuse(given, OF_PAIMON)
         try:
             return use(DeltaHandle(run, table, storage))
         except PaimonTable as other:
@@ -380,7 +376,7 @@ def ask(
                     code="usage.table-format",
                     hint=repeat_command(remove_option(invocation.arguments, "--table-format")),
                 ) from other
-    _refuse(options, OF_DELTA)
+    _refuse(given, OF_DELTA)
     return use(PaimonHandle(run, table, storage))
 
 

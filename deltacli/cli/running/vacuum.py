@@ -6,17 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.changing.change import Change, O, P, plan_change
-from deltacli.changing.plan import NO_FILES, Amount
+from deltacli.changing.change import Change, plan_change
+from deltacli.changing.file_totals import NO_FILES, FileTotals
+from deltacli.changing.outcome import OutcomeT
+from deltacli.changing.plan import PlanT
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.declared import BranchOption, DryRunOption, YesOption
 from deltacli.cli.output.destination import require_file_outside_tables
 from deltacli.cli.output.results import Result, SingleResult
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.suggested_commands import suggest_own_retention
-from deltacli.core.errors import PaimonTable, PartlyDone, Refused, quote_table, quote_word
-from deltacli.core.request_fields import OF_DELTA, OF_PAIMON, Kind, option
+from deltacli.core.errors import quote_table, quote_word
+from deltacli.core.errors import PaimonTable, PartlyDone, Refused
 from deltacli.core.units import format_size, plural
 from deltacli.operations.vacuum.full_plan import VacuumChange
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan, VacuumRequest, VacuumResult
@@ -32,33 +33,17 @@ if TYPE_CHECKING:
 class VacuumOptions:
     """What the command does with the plan; of Paimon tables, which schemas it deletes."""
 
-    files: bool = option("List every file to delete; csv and ndjson always do.", default=False)
-    save_plan: str | None = option("Write the plan to a Parquet file; delete nothing.", "FILE", table_format=OF_DELTA)
-    apply: str | None = option("Execute a saved plan, or resume it.", "FILE", table_format=OF_DELTA)
-    accept_copy: bool = option(
-        "With --apply, accept the plan of a table elsewhere of which this one is a copy with the same past.",
-        default=False,
-        table_format=OF_DELTA,
-    )
-    explain: str | None = option("Show why a file is kept or deleted; change nothing.", "PATH", table_format=OF_DELTA)
-    purge_older_ms: int | None = option(
-        "Only empty the quarantine of this table: delete copies older than this, such as 30d.",
-        "DURATION",
-        Kind.DURATION,
-        table_format=OF_DELTA,
-    )
-    schemas: bool = option(
-        "Delete schema files of a Paimon table that nothing needs.", default=False, table_format=OF_PAIMON
-    )
-    keep_last: int | None = option(
-        "Keep the last K schemas of a Paimon table, whatever their age.  [default: 10]",
-        "K",
-        Kind.COUNT,
-        table_format=OF_PAIMON,
-    )
-    branch: BranchOption = None
-    dry_run: DryRunOption = False
-    yes: YesOption = False
+    files: bool = False
+    save_plan: str | None = None
+    apply: str | None = None
+    accept_copy: bool = False
+    explain: str | None = None
+    purge_older_ms: int | None = None
+    schemas: bool = False
+    keep_last: int | None = None
+    branch: str | None = None
+    dry_run: bool = False
+    yes: bool = False
 
 
 # -- a run of `vacuum` on a Delta table --------------------------------------------------------------------------------
@@ -66,7 +51,7 @@ class VacuumOptions:
 _SAVE_AGAIN = "deltacli vacuum {{table}} --save-plan plan.parquet {override}"
 
 
-def vacuum_schemas(run: Run, name: str, table: Paimon, asked: VacuumRequest, options: VacuumOptions) -> None:
+def vacuum_schemas(run: CommandContext, name: str, table: Paimon, asked: VacuumRequest, options: VacuumOptions) -> None:
     """Delete schema files that nothing needs. Raises PaimonTable without `--schemas`, and Refused."""
     from deltacli.cli.render.paimon import schema_vacuum_wording
     from deltacli.operations.paimon.vacuum_schemas import SchemaVacuum, SchemaVacuumRequest
@@ -84,10 +69,10 @@ def vacuum_schemas(run: Run, name: str, table: Paimon, asked: VacuumRequest, opt
 
 
 def _carry_out(
-    run: Run,
+    run: CommandContext,
     table: TableHandle,
-    change: Change[P, O],
-    wording: Wording[P, O],
+    change: Change[PlanT, OutcomeT],
+    wording: Wording[PlanT, OutcomeT],
     options: VacuumOptions,
     condition: str = "if no reader is older",
 ) -> None:
@@ -109,7 +94,7 @@ def _deleted_files(result: VacuumResult) -> tuple[int, int]:
 class VacuumCommand(NamedTuple):
     """A run of the command: the table and the form of its output."""
 
-    run: Run
+    run: CommandContext
     name: str
     """The table as the user wrote it."""
     table: Table
@@ -168,7 +153,7 @@ class VacuumCommand(NamedTuple):
         invocation.writes(path)
         save_plan(with_past(self.table, plan), path)
         self.run.write(self._result(plan, None, dry_run=True))
-        if (refusal := plan.objection()) is not None:
+        if (refusal := plan.build_refusal()) is not None:
             _keep_retention(refusal, "if no reader is older")
             raise refusal
         if self.run.format.is_for_people and not plan.is_noop:
@@ -228,7 +213,7 @@ class VacuumCommand(NamedTuple):
             notes=lambda plan: plan.notes,
             before=lambda plan: "" if plan.missing_live.files else None,
             deletes_by_age=True,
-            deed=lambda plan: ("delete", Amount(plan.files, plan.size_bytes)),
+            deed=lambda plan: ("delete", FileTotals(plan.files, plan.size_bytes)),
             achieved=_deleted_files,
             kept="" if self.request.quarantine is None else f", with copies in {self.request.quarantine}",
         )

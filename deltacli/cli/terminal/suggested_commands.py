@@ -259,12 +259,14 @@ def remove_consent(advice: str, arguments: Sequence[str]) -> str:
     typed_consents = {"--yes", "--force"} & {*arguments}
     if not typed_consents or not is_command(advice) or advice == repeat_command(arguments):
         return advice
-    # The tree of commands is needed for this only, after a usage error.
-    from deltacli.cli.help_page import commands_with
+    # The declarations of commands are needed for this only, after an error.
+    from deltacli.cli.command_loading import has_option
+    from deltacli.cli.command_table import COMMANDS
 
     suggestion = _Suggestion.parse(advice)
     line = suggestion.line
-    can_be_planned = any(line.startswith(f"deltacli {name} ") for name in commands_with("--dry-run"))
+    name = next((name for name in COMMANDS if line.startswith(f"deltacli {name} ")), "")
+    can_be_planned = has_option(tuple(name.split()), "--dry-run")
     is_dry_run = re.search(r" --dry-run(?= |\Z)", line) is not None
     dry_run = " --dry-run" if can_be_planned and not is_dry_run else ""
     for consent in typed_consents:

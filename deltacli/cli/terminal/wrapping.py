@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from deltacli.cli.command_tree import COMMANDS
+from deltacli.cli.command_table import COMMANDS
 from deltacli.cli.terminal.characters import count_cells
 from deltacli.core.units import keep_units_together
 

@@ -13,12 +13,11 @@ from pathlib import Path
 import orjson
 
 from deltacli.core.errors import UsageError, command, parameter
-from deltacli.core.request_fields import Kind
-from deltacli.core.times import DURATIONS_MS
 from deltacli.core.typing import Json
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.fleet.planning.discovery import exclusion, split_pattern
 from deltacli.fleet.policy_file import model
+from deltacli.fleet.policy_file.keys import GROUP_KEYS, POLICY_KEYS, SECTION_KEYS, TOP_KEYS, WEBHOOK_KEYS, Key
 from deltacli.fleet.policy_file.reading import read_fleet_file
 from deltacli.storage.secrets import without_secrets
 
@@ -114,37 +113,19 @@ def _commented(text: str) -> str:
 
 Schema = dict[str, Json]
 
-_UNITS = ("".join(f"[{letter}{letter.upper()}]" for letter in unit) for unit in DURATIONS_MS)
-_DURATION = rf"^\s*[0-9]{{1,15}}\s*({'|'.join(_UNITS)})\s*$"
-_SIZE = r"^\s*[0-9]{1,15}(\.[0-9]{1,9})?\s*([KMGTPkmgtp]i?[Bb]?|[KMGTPkmgtp]I[Bb]?|[Bb])?\s*$"
-_SHARE = r"^\s*[0-9]+(\.[0-9]+)? ?%\s*$"
-_TIME = "([01][0-9]|2[0-3]):[0-5][0-9]"
-
-_KINDS: dict[Kind, Schema] = {
-    Kind.TEXT: {"type": "string", "minLength": 1},
-    Kind.TEXTS: {"type": "array", "items": {"type": "string", "minLength": 1}},
-    Kind.FLAG: {"type": "boolean"},
-    Kind.COUNT: {"type": "integer", "minimum": 1},
-    Kind.SIZE: {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": _SIZE}]},
-    Kind.DURATION: {"type": "string", "pattern": _DURATION},
-    Kind.SHARE: {"type": "string", "pattern": _SHARE},
-    Kind.WINDOW: {"type": "string", "pattern": rf"^\s*{_TIME}\s*-\s*{_TIME}\s*$"},
-    Kind.LIMIT: {"type": "string", "minLength": 1},
-}
-
 
 def fleet_file_schema() -> Schema:
     """Return the JSON Schema of the content of a policy file, in the draft that editors know."""
-    sections = {name: {"anyOf": [{"const": False}, _table(keys)]} for name, keys in model.SECTION_KEYS.items()}
-    policy = _table(model.POLICY_KEYS)
+    sections = {name: {"anyOf": [{"const": False}, _table(step_keys)]} for name, step_keys in SECTION_KEYS.items()}
+    policy = _table(POLICY_KEYS)
     policy["properties"] |= sections
-    group = _table(model.GROUP_KEYS) | {
+    group = _table(GROUP_KEYS) | {
         "required": ["policy"],
         "anyOf": [{"required": [name]} for name in ("globs", "prefixes", "tables", "lists")],
     }
-    top = _table(model.TOP_KEYS)
+    top = _table(TOP_KEYS)
     top["properties"] |= {
-        "webhook": _table(model.WEBHOOK_KEYS) | {"required": ["url"]},
+        "webhook": _table(WEBHOOK_KEYS) | {"required": ["url"]},
         "policies": {"type": "object", "additionalProperties": policy},
         "groups": {"type": "object", "minProperties": 1, "additionalProperties": group},
     }
@@ -157,12 +138,13 @@ def fleet_file_schema() -> Schema:
     }
 
 
-def _table(keys: Iterable[model.Key]) -> Schema:
-    return {"type": "object", "additionalProperties": False, "properties": {key.name: _value(key) for key in keys}}
+def _table(table_keys: Iterable[Key]) -> Schema:
+    properties = {key.name: _value(key) for key in table_keys}
+    return {"type": "object", "additionalProperties": False, "properties": properties}
 
 
-def _value(key: model.Key) -> Schema:
-    schema: Schema = {"enum": list(key.choices)} if key.choices else dict(_KINDS[key.kind])
+def _value(key: Key) -> Schema:
+    schema: Schema = {"enum": list(key.choices)} if key.choices else dict(key.kind.json_schema)
     default = "" if key.default is None else f" Default: {key.default}."
     return {"description": f"{key.meaning}{default}", **schema}
 

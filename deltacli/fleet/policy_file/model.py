@@ -1,25 +1,24 @@
 """A policy file as values: the settings of its sections, its keys, and groups of tables, each with its resolved policy.
 
-The settings of a section are a class, whose fields declare what its keys mean and their defaults. The reader and the
-JSON Schema are made from them.
+The settings of a section are a class. What its keys mean, and how they are read, is in `keys.py`.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields
-from enum import StrEnum
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from deltacli.core.errors import UsageError, parameter
-from deltacli.core.request_fields import Kind, Option, option
-from deltacli.core.times import DAY_MS, UNITS_MS, DailyWindow, format_duration
+from deltacli.core.request_fields import Kind, option
+from deltacli.core.times import DAY_MS, UNITS_MS, DailyWindow
 from deltacli.core.typing import Json
+from deltacli.fleet.policy_file.keys import ALERT_KEYS, STEP_KEYS, Key, SentRuns
 from deltacli.operations.copy.request import CopyRequest
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.vacuum.plan import VacuumRequest
@@ -100,114 +99,50 @@ class FleetRunRequest(FleetChoice):
 # -- a policy file as values -------------------------------------------------------------------------------------------
 
 
-class Key(NamedTuple):
-    """A key. `default` is text for people; a key without one has no value where it is missing. `of`: the field of the
-    value, where it is not named like the key.
-    """
-
-    name: str
-    kind: Kind
-    meaning: str
-    default: str | None = None
-    choices: tuple[str, ...] = ()
-    of: str | None = None
-
-    @property
-    def field(self) -> str:
-        return self.of or self.name.replace("-", "_")
-
-    def shown(self, value: Any) -> Json:  # Any: a value of the kind
-        if self.kind in _WRITERS:
-            return _WRITERS[self.kind](value)
-        return list(value) if isinstance(value, tuple) else value
-
-    @property
-    def expected(self) -> str:
-        return ", ".join(self.choices) if self.choices else self.kind.value
-
-
-_WRITERS: Mapping[Kind, Callable[[Any], str]] = {  # Any: a value of the kind
-    Kind.CHOICE: str,
-    Kind.DURATION: format_duration,
-    Kind.FLAG: lambda flag: str(flag).lower(),
-    Kind.SHARE: lambda share: f"{100 * share:g}%",
-    Kind.WINDOW: str,
-}
-
-
-def _keys(settings: type[Any], *names: str) -> tuple[Key, ...]:  # Any: a dataclass
-    declared = {one.name: one for one in fields(settings)}
-    return tuple(_key(declared[name]) for name in names or declared)
-
-
-def _key(one: Field[Any]) -> Key:
-    option: Option = one.metadata["option"]
-    of_type = Kind.FLAG if isinstance(one.default, bool) else Kind.TEXT
-    kind = Kind.TEXTS if option.kind is Kind.PATTERNS else option.kind or of_type
-    default = None if one.default in (None, (), "") else _WRITERS.get(kind, str)(one.default)
-    name = one.name.removesuffix("_ms").replace("_", "-")
-    meaning = option.policy or option.meaning.partition("  [")[0]
-    return Key(name, kind, meaning, default, tuple(option.choices or ()), one.name)
-
-
-def _every(default: int) -> Any:  # Any: a field
-    return option("Minimum time between two runs of the step on a table.", kind=Kind.DURATION, default=default)
-
-
-def _consent() -> Any:  # Any: a field
-    return option("Allow the step, which deletes files, to run without a question.", kind=Kind.FLAG, default=False)
-
-
 @dataclass(frozen=True, slots=True)
 class CheckpointPolicy:
-    """Write a checkpoint when the log is this far behind."""
+    """Settings of the step that writes a checkpoint. The keys are explained in `keys.py`, here and below."""
 
-    commits: int = option(
-        "Write a checkpoint once this many commits follow the last one.", kind=Kind.COUNT, default=100
-    )
-    log_bytes: int | None = option("Write a checkpoint once commits of this size follow the last one.", kind=Kind.SIZE)
+    commits: int = 100
+    log_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ExpirePolicy:
-    """Delete log files that no kept version needs."""
+    """Settings of the step that deletes log files that no kept version needs."""
 
-    every: int = _every(DAY_MS)
+    every: int = DAY_MS
     retention_ms: int | None = None
     allow_retention_below_ms: int | None = None
     protect_streams: Sequence[str] = ()
     ignore_streams_older_ms: int | None = None
-    consent: bool = _consent()
+    consent: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class VacuumPolicy(VacuumRequest):
-    """Delete data files that no retained version needs."""
+    """Settings of the step that deletes data files that no retained version needs."""
 
-    every: int = _every(7 * DAY_MS)
-    consent: bool = _consent()
+    every: int = 7 * DAY_MS
+    consent: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizePolicy(OptimizeRequest):
-    """Compact small files."""
+    """Settings of the step that compacts small files."""
 
-    every: int = _every(DAY_MS)
-    small_files: float | None = option(
-        "Share of data files below half of the target from which files are rewritten.", kind=Kind.SHARE
-    )
-    window: DailyWindow | None = option("Time of the day, in UTC, in which files are rewritten.", kind=Kind.WINDOW)
+    every: int = DAY_MS
+    small_files: float | None = None
+    window: DailyWindow | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ValidatePolicy(ValidateRequest):
-    """Check tables against the rules."""
+    """Settings of the step that checks tables against the rules."""
 
-    every: int = _every(7 * DAY_MS)
-    baselines: str | None = option("Directory with a file of accepted findings per table.")
-    fail_on: str = option(
-        "Severity from which findings fail the step.", kind=Kind.CHOICE, default=Severity.ERROR, choices=Severity
-    )
+    every: int = 7 * DAY_MS
+    baselines: str | None = None
+    fail_on: str = Severity.ERROR
 
     def require_files(self) -> None:
         """Accept a sample at a level that opens no files: a policy may inherit one of the two."""
@@ -219,12 +154,10 @@ OF_TABLE = re.compile(r"\{(path|name)\}")
 
 @dataclass(frozen=True, kw_only=True)
 class CopyPolicy(CopyRequest):
-    """Copy tables to replicas."""
+    """Settings of the step that copies tables to replicas."""
 
-    to: str = option(
-        "Directory of the replica of a table: {path} is the path of the table, {name} its last part.", default=""
-    )
-    every: int = _every(UNITS_MS["hour"])
+    to: str = ""
+    every: int = UNITS_MS["hour"]
 
     @property
     def targets(self) -> str:
@@ -244,30 +177,15 @@ class CopyPolicy(CopyRequest):
 class AlertPolicy:
     """The thresholds of tables, None where there is none. Shares are parts of 1."""
 
-    log_bytes: int | None = option("Alert once the log has this size.", kind=Kind.SIZE)
-    checkpoint_age: int | None = option(
-        "Alert when newer commits exist and the last checkpoint is older.", kind=Kind.DURATION
-    )
-    small_files: float | None = option("Alert once this share of data files is below 16 MiB.", kind=Kind.SHARE)
-    tombstones: float | None = option(
-        "Alert once this share of the table's file actions are tombstones.", kind=Kind.SHARE
-    )
-    least_files: int = option("Minimum number of data files for the alerts on shares.", kind=Kind.COUNT, default=20)
-    failed_rules: int | None = option("Alert once this many rules have errors or warnings.", kind=Kind.COUNT)
-    copy_lag: int | None = option(
-        "Alert when the replica lacks versions, and was up to date this long ago.", kind=Kind.DURATION
-    )
-    stream_lag: int | None = option(
-        "Alert once a query of protect-streams is behind by commits that are older.", kind=Kind.DURATION
-    )
-    stream_dead: int | None = option(
-        "Alert once this many queries of protect-streams cannot continue.", kind=Kind.COUNT
-    )
-
-
-class SentRuns(StrEnum):
-    ALWAYS = "always"
-    ALERTS = "alerts"
+    log_bytes: int | None = None
+    checkpoint_age: int | None = None
+    small_files: float | None = None
+    tombstones: float | None = None
+    least_files: int = 20
+    failed_rules: int | None = None
+    copy_lag: int | None = None
+    stream_lag: int | None = None
+    stream_dead: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,32 +193,21 @@ class Webhook:
     """Where the summary of each run is sent. Durations are milliseconds; the secret is read when it is needed."""
 
     url: str
-    secret_env: str | None = option("Environment variable with the secret of the signature.")
-    secret_file: str | None = option("File with the secret of the signature.")
-    when: str = option(
-        "Runs to send: all, or those that do not exit with 0.",
-        kind=Kind.CHOICE,
-        default=SentRuns.ALWAYS,
-        choices=SentRuns,
-    )
-    retry_budget: int = option(
-        "Time within which a failed request is repeated.", kind=Kind.DURATION, default=30 * UNITS_MS["second"]
-    )
+    secret_env: str | None = None
+    secret_file: str | None = None
+    when: str = SentRuns.ALWAYS
+    retry_budget: int = 30 * UNITS_MS["second"]
 
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """How the tables of a file are worked on. `leases` None: below `state`."""
+    """How the tables of a file are worked on. Without `leases` they are below `state`."""
 
-    state: str = option("Directory of the journal and the leases.", default=DEFAULT_STATE)
-    leases: str | None = option("Directory of the leases, a path or URI, where several machines share tables.")
-    lease: int = option(
-        "Time after which the lease of a run that stopped renewing it expires.",
-        kind=Kind.DURATION,
-        default=UNITS_MS["hour"],
-    )
-    jobs: int = option("Tables that are worked on at once.", kind=Kind.COUNT, default=DEFAULT_JOBS)
-    calls_per_second: int | None = option("Maximum rate of requests to each remote store.", kind=Kind.COUNT)
+    state: str = DEFAULT_STATE
+    leases: str | None = None
+    lease: int = UNITS_MS["hour"]
+    jobs: int = DEFAULT_JOBS
+    calls_per_second: int | None = None
 
 
 STEP_TYPES: Mapping[str, type[Any]] = {
@@ -315,40 +222,6 @@ STEP_TYPES: Mapping[str, type[Any]] = {
 
 StepPolicy = CheckpointPolicy | ExpirePolicy | VacuumPolicy | ValidatePolicy | OptimizePolicy | CopyPolicy
 
-
-GROUP_KEYS = (
-    Key("policy", Kind.TEXT, "Name of the policy of these tables."),
-    Key("globs", Kind.TEXTS, "Patterns of directories: *, ?, […] within a name, ** for any directories."),
-    Key("prefixes", Kind.TEXTS, "Directories: every table at or below them."),
-    Key("tables", Kind.TEXTS, "Tables: paths or URIs."),
-    Key("lists", Kind.TEXTS, "Files with one path or URI of a table per line; # begins a comment."),
-    Key("exclude", Kind.TEXTS, "Patterns of directories that do not belong to the group, with all below them."),
-)
-
-_OF_STREAMS = ("protect_streams", "ignore_streams_older_ms")
-
-STEP_KEYS: Mapping[str, tuple[Key, ...]] = {
-    "checkpoint": _keys(CheckpointPolicy),
-    "log-expire": (
-        *_keys(ExpirePolicy, "every"),
-        *_keys(VacuumRequest, "retention_ms", "allow_retention_below_ms", *_OF_STREAMS),
-        *_keys(ExpirePolicy, "consent"),
-    ),
-    "vacuum": (
-        *_keys(VacuumPolicy, "every", "retention_ms", "allow_retention_below_ms", "mode", "max_delete", "protect_from"),
-        *_keys(VacuumPolicy, *_OF_STREAMS, "quarantine", "skip_nested_tables", "consent"),
-    ),
-    "validate": _keys(ValidatePolicy, "every", "level", "sample", "select", "ignore", "baselines", "fail_on"),
-    "optimize": _keys(OptimizePolicy, "every", "target_size", "max_bytes", "small_files", "window"),
-    "copy": _keys(CopyPolicy, "to", "every", "level", "keep_external", "threads", "rate", "time_budget_ms"),
-}
-"""Step -> its keys. A policy has a table per step; `false` in its place turns an inherited step off."""
-
-ALERT_KEYS = _keys(AlertPolicy)
-"""The thresholds of a policy. `false` in place of the table turns inherited ones off."""
-
-SECTION_KEYS: Mapping[str, tuple[Key, ...]] = {**STEP_KEYS, "alerts": ALERT_KEYS}
-"""The tables of a policy: its steps, and its thresholds."""
 
 DESTRUCTIVE = frozenset({"log-expire", "vacuum"})
 """The steps that delete files."""
@@ -365,24 +238,15 @@ def parameters_of(kind: str, settings: StepPolicy | None) -> dict[str, Any]:  # 
     """Return the parameters with which a command does a step as its policy says, without those of a default."""
     if settings is None:
         return {}
-    defaults = {one.name: one.default for one in fields(settings)}
-    keys = [key for key in STEP_KEYS[kind] if key.field not in _OF_RUNS_ONLY]
-    given = {key: getattr(settings, key.field) for key in keys}
-    return {key.field: key.shown(value) for key, value in given.items() if value not in ((), None, defaults[key.field])}
-
-
-POLICY_KEYS = (Key("inherits", Kind.TEXT, "Name of the policy whose steps and keys this one starts from."),)
-
-TOP_KEYS = (
-    Key("exclude", Kind.TEXTS, "Patterns of directories that belong to no group, with all below them."),
-    *_keys(RunSettings),
-)
-
-WEBHOOK_KEYS = (
-    Key("url", Kind.TEXT, "Address to which the summary of each run is sent: https, or http on loopback."),
-    *_keys(Webhook, "secret_env", "secret_file", "when", "retry_budget"),
-)
-"""Keys of the table `webhook` at the top."""
+    defaults = {field.name: field.default for field in fields(settings)}
+    parameters = {}
+    for key in STEP_KEYS[kind]:
+        name = key.field_name
+        value = getattr(settings, name)
+        is_default = value in ((), None, defaults[name])
+        if name not in _OF_RUNS_ONLY and not is_default:
+            parameters[name] = key.show(value)
+    return parameters
 
 
 class Policy(NamedTuple):
@@ -403,8 +267,13 @@ class Policy(NamedTuple):
 
 
 def _settings(keys: Iterable[Key], section: StepPolicy | AlertPolicy) -> dict[str, Json]:
-    values = {key: getattr(section, key.field) for key in keys}
-    return {key.name: key.shown(value) for key, value in values.items() if value not in (None, ())}
+    """Return the settings of a table of the file by its keys. Keys without a value are left out."""
+    document = {}
+    for key in keys:
+        value = getattr(section, key.field_name)
+        if value not in (None, ()):
+            document[key.name] = key.show(value)
+    return document
 
 
 class Entry(NamedTuple):

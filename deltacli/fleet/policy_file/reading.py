@@ -8,20 +8,27 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from deltacli.core.errors import UsageError, command, nearest_name
 from deltacli.core.hosts import is_loopback
-from deltacli.core.request_fields import Kind
-from deltacli.core.times import DailyWindow, format_duration, parse_duration
+from deltacli.core.times import format_duration
 from deltacli.core.typing import Toml
-from deltacli.core.units import parse_percentage, parse_size
 from deltacli.delta.log.state import DEFAULT_DELETED_FILE_RETENTION_MS, DEFAULT_LOG_RETENTION_MS
 from deltacli.fleet.policy_file import model
-from deltacli.operations.vacuum.plan import DeletionLimit
+from deltacli.fleet.policy_file.keys import (
+    GROUP_KEYS,
+    POLICY_KEYS,
+    SECTION_KEYS,
+    STEP_KEYS,
+    TOP_KEYS,
+    WEBHOOK_KEYS,
+    Key,
+)
+from deltacli.fleet.policy_file.value_kinds import TEXTS
 
 # -- the lines of the keys of a TOML file ------------------------------------------------------------------------------
 
@@ -167,16 +174,6 @@ def _name(token: _Token) -> str:
 # -- reading `fleet.toml` ----------------------------------------------------------------------------------------------
 
 
-def _read_value(key: model.Key, value: object) -> object:
-    try:
-        found = _READERS[key.kind](value)
-    except UsageError:
-        raise ValueError from None
-    if key.choices and found not in key.choices:
-        raise ValueError
-    return found
-
-
 def _url_fault(url: str) -> str | None:
     """Return why an address is not one that a summary may be sent to, None where it is."""
     try:
@@ -191,52 +188,6 @@ def _url_fault(url: str) -> str | None:
     if parts.username is not None or parts.password is not None:
         return "has credentials, which belong in the secret"
     return "has a fragment" if parts.fragment else None
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str) or not value or "\0" in value:
-        raise ValueError
-    return value
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise ValueError
-    return tuple(map(_text, value))
-
-
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError
-    return value
-
-
-def _positive_share(value: object) -> float:
-    """Return a share above 0: an alert or a sample of 0 % would mean always, or nothing."""
-    share = parse_percentage(_text(value))
-    if not share:
-        raise ValueError
-    return share
-
-
-def _count(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value < 1 << 63:  # as TOML has integers
-        raise ValueError
-    return value
-
-
-_READERS: Mapping[Kind, Callable[[Toml], object]] = {
-    Kind.TEXT: _text,
-    Kind.TEXTS: _texts,
-    Kind.FLAG: _flag,
-    Kind.COUNT: _count,
-    Kind.SIZE: lambda value: _count(value) if isinstance(value, int) else parse_size(_text(value)),
-    Kind.DURATION: lambda value: parse_duration(_text(value), ""),
-    Kind.SHARE: lambda value: _positive_share(_text(value)),
-    Kind.LIMIT: lambda value: DeletionLimit.parse(_text(value)).text,
-    Kind.CHOICE: _text,
-    Kind.WINDOW: lambda value: DailyWindow.of(_text(value)),
-}
 
 
 FAULT = "fleet.config"
@@ -297,7 +248,7 @@ class _Reader:
         content = self._parse(data)
         if content is None:
             return model.FleetFile(self._path, (), (), tuple(self._problems))
-        top = self._values((), content, model.TOP_KEYS, others=_TABLES)
+        top = self._values((), content, TOP_KEYS, others=_TABLES)
         excluded = self._entries(top, (), "exclude")
         policies = self._policies(self._table((), content, "policies"))
         groups = self._groups(self._table((), content, "groups"), policies, excluded)
@@ -325,7 +276,7 @@ class _Reader:
         if not isinstance(table, dict):
             self._fault(at, "is not a table", "[webhook]")
             return None
-        values = self._values(at, table, model.WEBHOOK_KEYS)
+        values = self._values(at, table, WEBHOOK_KEYS)
         if "url" not in values:
             if "url" not in table:
                 self._fault(at, "the webhook has no url", 'url = "https://…"')
@@ -376,7 +327,7 @@ class _Reader:
         return {}
 
     def _values(
-        self, at: KeyPath, table: Mapping[str, Any], keys: Iterable[model.Key], *, others: Iterable[str] = ()
+        self, at: KeyPath, table: Mapping[str, Any], keys: Iterable[Key], *, others: Iterable[str] = ()
     ) -> dict[str, Toml]:
         """Return the valid values of a table by key; unknown keys, but for `others`, are problems."""
         known = {key.name: key for key in keys}
@@ -384,14 +335,14 @@ class _Reader:
         found: dict[str, Toml] = {}
         for name in [name for name in table if name in known]:
             try:
-                found[name] = _read_value(known[name], table[name])
+                found[name] = known[name].parse(table[name])
             except ValueError:
                 path, value = self._first_invalid((*at, name), known[name], table[name])
                 self._fault(path, f"invalid value {_shown(value)}", known[name].expected)
         return found
 
-    def _first_invalid(self, path: KeyPath, key: model.Key, value: object) -> tuple[KeyPath, object]:
-        if key.kind is Kind.TEXTS and isinstance(value, list):
+    def _first_invalid(self, path: KeyPath, key: Key, value: object) -> tuple[KeyPath, object]:
+        if key.kind is TEXTS and isinstance(value, list):
             for number, element in enumerate(value):
                 if not isinstance(element, str) or not element or "\0" in element:
                     return (*path, number), element
@@ -428,7 +379,7 @@ class _Reader:
                     self._fault(("policies", name, step, "ignore-streams-older"), "needs protect-streams")
                     sections[step] = {key: value for key, value in keys.items() if key != "ignore_streams_older_ms"}
             built = {}
-            for step in [step for step in model.STEP_KEYS if sections[step] is not None]:
+            for step in [step for step in STEP_KEYS if sections[step] is not None]:
                 try:
                     built[step] = model.STEP_TYPES[step](**(sections[step] or {}))
                 except UsageError as fault:
@@ -446,21 +397,21 @@ class _Reader:
         if not isinstance(content, dict):
             self._fault(at, "is not a table", "a table with steps")
             return {}
-        self._values(at, content, model.POLICY_KEYS, others=model.SECTION_KEYS)
+        self._values(at, content, POLICY_KEYS, others=SECTION_KEYS)
         sections: Sections = {}
-        for step in [step for step in model.SECTION_KEYS if step in content]:
+        for step in [step for step in SECTION_KEYS if step in content]:
             settings = content[step]
             if settings is False:
                 sections[step] = None
             elif isinstance(settings, dict):
-                values = self._values((*at, step), settings, model.SECTION_KEYS[step])
+                values = self._values((*at, step), settings, SECTION_KEYS[step])
                 for place in [place for place in _PLACES if place in values]:
                     value = values[place]
                     if not isinstance(value, str):
                         values[place] = tuple(map(self._place_of, value))
                     elif value.strip():
                         values[place] = self._place_of(value)
-                sections[step] = {key.field: values[key.name] for key in model.SECTION_KEYS[step] if key.name in values}
+                sections[step] = {key.field_name: values[key.name] for key in SECTION_KEYS[step] if key.name in values}
             else:
                 self._fault((*at, step), f"invalid value {_shown(settings)}", "a table, or false")
         return sections
@@ -484,7 +435,7 @@ class _Reader:
                 break
             line_of_descent.append(above)
             at = above
-        steps: Sections = dict.fromkeys(model.SECTION_KEYS)
+        steps: Sections = dict.fromkeys(SECTION_KEYS)
         for ancestor in reversed(line_of_descent):
             for step, keys in own[ancestor].items():
                 steps[step] = None if keys is None else {**(steps[step] or {}), **keys}
@@ -508,7 +459,7 @@ class _Reader:
             if not isinstance(content, dict):
                 self._fault(at, "is not a table", "a table with policy and globs")
                 continue
-            values = self._values(at, content, model.GROUP_KEYS)
+            values = self._values(at, content, GROUP_KEYS)
             chosen = values.get("policy")
             if "policy" not in content:
                 self._fault(at, "the group has no policy", 'policy = "NAME"')

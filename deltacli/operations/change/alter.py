@@ -14,11 +14,15 @@ from typing import Any, ClassVar, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import Act, basis_of
-from deltacli.changing.change import STALE_VIEW, Gate
-from deltacli.changing.commit import Committed, require_possible, require_text
-from deltacli.changing.plan import OneCommit, OnTable
-from deltacli.changing.preflight import broken_rules
+from deltacli.changing.basis import build_basis
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.commit import Committed
+from deltacli.changing.execution import ChangeExecution
+from deltacli.changing.outcome import SingleCommitChange
+from deltacli.changing.plan import WithTable
+from deltacli.changing.preflight import find_new_errors
+from deltacli.changing.request_checks import require_possible, require_text
+from deltacli.changing.views import STALE_VIEW
 from deltacli.core.errors import Refusal, Refused, Unreadable, UsageError, command
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
 from deltacli.core.short_repr import short_repr
@@ -166,7 +170,16 @@ def _violated(demand: Demand, found: FoundRows) -> Refusal:
 
 @dataclass(frozen=True, slots=True)
 class AlterationRequest:
-    """Changes to make in one commit, in this order: values or their JSON objects. `dry_run` only plans."""
+    """Changes of columns and of what describes a table, to make in one commit.
+
+    Attributes:
+        changes: The changes, in their order: JSON objects, or values of the classes of
+            `deltacli.delta.evolution.requests`.
+        enable: True to set `delta.enableTypeWidening` if a change of a type needs it.
+        upgrade_protocol: True to add missing features. Clients that do not support them lose access.
+        commit_metadata: Keys to add to the commitInfo. `userMetadata` sets the field of that name.
+        dry_run: True to plan only, and change nothing.
+    """
 
     changes: Iterable[Change | JsonObject]
     enable: bool = option(
@@ -191,7 +204,7 @@ class AlterationRequest:
 
 @short_repr("read_version", "committed_version", "changes=request.changes", "refusals", "is_noop")
 @dataclass(frozen=True, repr=False)
-class AlterationOutcome(OneCommit, OnTable):
+class AlterationOutcome(SingleCommitChange, WithTable):
     """A planned or executed change. `committed_version` is None where nothing was committed."""
 
     request: AlterationRequest
@@ -209,7 +222,7 @@ class AlterationOutcome(OneCommit, OnTable):
     def is_noop(self) -> bool:
         return self.evolution.is_noop
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         return refusal_error(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
@@ -241,7 +254,7 @@ class AlterationOutcome(OneCommit, OnTable):
             "refusals": [one.as_json("wayOut") for one in evolution.refusals],
             "warnings": [
                 *({"code": caution.code, "message": caution.message} for caution in evolution.cautions),
-                *({"code": STALE_VIEW, "message": message} for message in self.basis.cautions),
+                *({"code": STALE_VIEW, "message": message} for message in self.basis.warnings),
             ],
             "protocolBefore": evolution.before.protocol,
             "protocolAfter": evolution.after.protocol,
@@ -267,7 +280,7 @@ def _schema_json(draft: Draft) -> Json:
 class Alteration:
     """Changes of columns and metadata, to be planned and committed."""
 
-    act: ClassVar[Act] = Act.COMMIT
+    kind: ClassVar[ChangeKind] = ChangeKind.CHANGE_METADATA
 
     request: AlterationRequest
     _rows: RowsInQuestion = field(default_factory=RowsInQuestion)
@@ -283,18 +296,18 @@ class Alteration:
         snapshot = now or read_snapshot(table)
         evolution = self._rows.checked(snapshot, _evolved(snapshot, self.request))
         if not (evolution.is_noop or evolution.refusals):
-            require_possible(snapshot, _commit_request(evolution), act=None)
-        return AlterationOutcome(basis_of(snapshot), self.request, evolution)
+            require_possible(snapshot, _commit_request(evolution), kind=None)
+        return AlterationOutcome(build_basis(snapshot), self.request, evolution)
 
     def outcome(self, plan: AlterationOutcome) -> AlterationOutcome:
         return plan
 
-    def execute(self, gate: Gate[AlterationOutcome, AlterationOutcome]) -> None:
-        """Commit the changes. Raises UsageError, and what `Gate.commit` raises."""
+    def execute(self, execution: ChangeExecution[AlterationOutcome, AlterationOutcome]) -> None:
+        """Commit the changes. Raises UsageError, and what `ChangeExecution.commit` raises."""
         metadata = self.request.commit_metadata
-        done = gate.commit(lambda plan: _commit_request(plan.evolution), commit_metadata=metadata)
+        done = execution.commit(lambda plan: _commit_request(plan.evolution), commit_metadata=metadata)
         version = done.version if isinstance(done, Committed) else None
-        gate.outcome = replace(gate.plan, committed_version=version)
+        execution.outcome = replace(execution.plan, committed_version=version)
 
 
 def _evolved(snapshot: Snapshot, request: AlterationRequest) -> Evolution:
@@ -308,7 +321,7 @@ def _evolved(snapshot: Snapshot, request: AlterationRequest) -> Evolution:
     )
     evolution = evolve(before, request.in_order, settings)
     if not evolution.is_noop and all(one.code == UPGRADE_NEEDED for one in evolution.refusals):
-        broken = tuple(broken_rules(snapshot.version, evolution.before.config, evolution.after.config))
+        broken = tuple(find_new_errors(snapshot.version, evolution.before.config, evolution.after.config))
         evolution = replace(evolution, refusals=broken or evolution.refusals)  # an option cannot override a rule
     return replace(evolution, refusals=addressed(evolution.refusals, snapshot.table.address))
 

@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
-from deltacli.changing.basis import Act, Basis
+from deltacli.changing.basis import Basis
+from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit import Committed
-from deltacli.changing.plan import Amount, OneCommit
+from deltacli.changing.file_totals import FileTotals
+from deltacli.changing.outcome import SingleCommitChange
 from deltacli.core.documents import dumps
 from deltacli.core.errors import (
     NotATable,
@@ -60,7 +62,7 @@ from deltacli.table.handle import TableHandle, managed_store
 from deltacli.work.foreign_files import PARTS, ForeignFile, leaves_within, read_foreign
 
 if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
+    from deltacli.changing.execution import ChangeExecution
     from deltacli.core.typing import Json
     from deltacli.table.version import Snapshot
 
@@ -80,7 +82,18 @@ _COLUMN = re.compile(r"\s*(`(?:[^`]|``)+`|[^\s`]+)\s+(.+?)\s*")
 
 @dataclass(frozen=True, slots=True)
 class ConvertRequest:
-    """Which files become a table, and how their directories are read."""
+    """Which files become a table, and how their directories are read.
+
+    Attributes:
+        partition: The partition columns with their types, such as `day date, country string`. None: as the
+            directories name them.
+        schema: A file with the columns: a schema string, or a document that contains one.
+        like: A document of a snapshot, with columns, partitions and column mapping.
+        exclude: Patterns of paths of files that are left out.
+        time_zone: The zone of times in directory names that have none, for partition columns of type timestamp.
+        accept_unknowable: True to convert a table that has lost its log, although removed rows come back.
+        dry_run: True to plan only, and change nothing.
+    """
 
     partition: str | None = option(
         "Partition columns with their types, as 'day date, country string'.  [default: inferred]", "'COL TYPE, …'"
@@ -205,14 +218,14 @@ class _Wanted(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ConvertPlan(OneCommit):
+class ConvertPlan(SingleCommitChange):
     """The table that the files would be, or are."""
 
     request: ConvertRequest
     schema: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON values
     partitions: tuple[PartitionColumn, ...] = ()
     configuration: Mapping[str, str] = field(default_factory=dict)
-    amount: Amount = field(default_factory=Amount)
+    amount: FileTotals = field(default_factory=FileTotals)
     adds: tuple[pa.RecordBatch, ...] = field(default=(), repr=False)
     hidden: int = 0
     excluded: int = 0
@@ -244,7 +257,7 @@ class ConvertPlan(OneCommit):
             found.append(Refusal("convert.lost-log", said, copies, parameter("convert.accept_unknowable", True)))
         return tuple(found)
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         if not self.refusals:
             return None
         found = Refused.by(self.refusals)
@@ -275,7 +288,7 @@ class ConvertPlan(OneCommit):
             "conflicts": [one._asdict() for one in self.conflicts],
             "unknowable": [one._asdict() for one in self.unknowable],
             "refusals": [one.as_json("wayOut") for one in self.refusals],
-            **self.basis.cautions_json,
+            **self.basis.warnings_json,
             "committedVersion": self.committed_version,
             "dryRun": dry_run,
         }
@@ -285,7 +298,7 @@ class ConvertPlan(OneCommit):
 class Convert:
     """A table of the Parquet files of a directory, to be planned and committed."""
 
-    act: ClassVar[Act] = Act.NAME
+    kind: ClassVar[ChangeKind] = ChangeKind.REUSE_FILES
 
     request: ConvertRequest
 
@@ -318,22 +331,24 @@ class Convert:
     def outcome(self, plan: ConvertPlan) -> ConvertPlan:
         return plan
 
-    def execute(self, gate: Gate[ConvertPlan, ConvertPlan]) -> None:
-        """Commit version 0. Raises Refused (`convert.files-changed`), and what `Gate.commit` raises."""
+    def execute(self, execution: ChangeExecution[ConvertPlan, ConvertPlan]) -> None:
+        """Commit version 0. Raises Refused (`convert.files-changed`), and what `ChangeExecution.commit` raises."""
 
         def look() -> bool:
-            require_same_files(gate.plan.adds, list_data_files(gate.store, self.request.exclude).files)
+            require_same_files(execution.plan.adds, list_data_files(execution.store, self.request.exclude).files)
             return True
 
         try:
-            done = gate.commit(_request, look=look)
+            done = execution.commit(_request, recheck=look)
         except BaseException:
-            assert gate.plan.listed is not None
-            if not gate.has_begun and not gate.plan.listed.has_log:  # an empty log looks like one that was lost
-                gate.store.remove_directory(LOG_DIRECTORY)
+            assert execution.plan.listed is not None
+            if (
+                not execution.has_begun and not execution.plan.listed.has_log
+            ):  # an empty log looks like one that was lost
+                execution.store.remove_directory(LOG_DIRECTORY)
             raise
         assert isinstance(done, Committed)
-        gate.outcome = replace(gate.plan, committed_version=done.version)
+        execution.outcome = replace(execution.plan, committed_version=done.version)
 
 
 def _respelled(part: str, kind: str) -> str | None:
@@ -448,15 +463,15 @@ class _Converting:
         if not fields and not self._conflicts:
             first = next(iter(listed.files))
             self._conflicts.append(Conflict(first, None, "no column, in any file", "at least one column"))
-        basis.cautions.extend(self._overridden.describe())
+        basis.warnings.extend(self._overridden.describe())
         if listed.has_temporary:
-            basis.cautions.append("_temporary is there: a job is writing, or one failed and its files are not complete")
+            basis.warnings.append("_temporary is there: a job is writing, or one failed and its files are not complete")
         if listed.explained_by_success > 1:
-            basis.cautions.append(
+            basis.warnings.append(
                 f"{plural(listed.explained_by_success, 'file')} with different ids in their names are taken for output "
                 "of plain Spark because of _SUCCESS: if this was a Delta table, rows that it removed come back"
             )
-        basis.cautions.extend(() if self._wanted is None else self._wanted.left_out)
+        basis.warnings.extend(() if self._wanted is None else self._wanted.left_out)
         schema = {"type": "struct", "fields": fields}
         sizes = [size for size, _ in listed.files.values()]
         return ConvertPlan(
@@ -465,7 +480,7 @@ class _Converting:
             schema,
             partitions,
             {} if self._wanted is None else self._wanted.configuration,
-            Amount(len(sizes), sum(sizes), self._rows),
+            FileTotals(len(sizes), sum(sizes), self._rows),
             tuple(batches),
             listed.hidden,
             listed.excluded,

@@ -24,10 +24,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.arrow.batches import rebatch
-from deltacli.changing.basis import Act, Basis, basis_of
-from deltacli.changing.commit import Committed, require_possible
-from deltacli.changing.plan import OnTable, Shortfall
-from deltacli.changing.preflight import TWICE, reason_of
+from deltacli.changing.basis import Basis, build_basis
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.commit import Committed
+from deltacli.changing.outcome import PartialFailure
+from deltacli.changing.plan import WithTable
+from deltacli.changing.preflight import ADDED_TWICE, explain_exclusion
+from deltacli.changing.request_checks import require_possible
 from deltacli.core.errors import ConflictLost, UsageError, command, parameter
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
@@ -70,7 +73,7 @@ from deltacli.work.file_statistics import (
 from deltacli.work.rewrite.pieces import RefusedFile
 
 if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
+    from deltacli.changing.execution import ChangeExecution
     from deltacli.table.version import Snapshot
 
 # -- the plan ----------------------------------------------------------------------------------------------------------
@@ -93,7 +96,17 @@ class ReadFrom(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class StatsRequest:
-    """Which files get statistics of which columns, and from what. `where` is a condition on partition columns."""
+    """Which files get statistics of which columns, and from what.
+
+    Attributes:
+        where: A condition on partition columns. Files of other partitions keep their statistics.
+        columns: Columns that get statistics. Empty: those that the properties of the table choose.
+        missing: True to state the default: only files that lack statistics of a column. It excludes `all`.
+        all: True to replace wrong statistics of the other files, too.
+        read: What is read: `footers`, which do not have all bounds, or `rows`, which have.
+        commit_metadata: Keys to add to the commitInfo. `userMetadata` sets the field of that name.
+        dry_run: True to plan only, and change nothing.
+    """
 
     where: str | None = option("Only files of partitions that match: \"date >= '2026-01-01'\".", "CONDITION", Kind.TEXT)
     columns: Sequence[str] = option(
@@ -126,7 +139,7 @@ class StatsRequest:
 
 
 @dataclass(frozen=True, eq=False)
-class StatsPlan(OnTable):
+class StatsPlan(WithTable):
     """The files of a version whose statistics are to be computed.
 
     Attributes:
@@ -167,7 +180,7 @@ class StatsPlan(OnTable):
         """Return the number of commits, of files with usual paths."""
         return -(-self.files // COMMIT_FILES)
 
-    def objection(self) -> None:
+    def build_refusal(self) -> None:
         """Return None: a file that cannot be read is left alone."""
 
     def effects(self) -> Iterator[str]:
@@ -248,11 +261,11 @@ def plan_stats(
     """
     require_free(request.commit_metadata)
     snapshot = now or read_snapshot(table)
-    require_possible(snapshot, CommitRequest(OPERATION, new_rows=1), Act.ADD)
+    require_possible(snapshot, CommitRequest(OPERATION, new_rows=1), ChangeKind.ADD_FILES)
     if (managed := managed_store(table.storage)) is not None:
         managed.require_permission("DATA_REORGANIZATION", "commit files again", asks=False)
     condition = None if request.where is None else PartitionCondition(snapshot.config, request.where)
-    plan = StatsPlan(basis_of(snapshot), request, snapshot, _wanted(snapshot, request.columns), condition)
+    plan = StatsPlan(build_basis(snapshot), request, snapshot, _wanted(snapshot, request.columns), condition)
 
     def count(adds: RecordBatch) -> tuple[int, int, int, ArrowArray]:
         chosen = plan.chosen(adds)
@@ -356,9 +369,9 @@ def _computed(plan: StatsPlan, adds: RecordBatch, outcome: StatsOutcome) -> Read
     each_file = zip(paths, keys_of_all, names_of_all, vectors, olds, chain.from_iterable(found), strict=True)
     for path, key, name, vector, old, one in each_file:
         if key in plan.twice:
-            one = FileStatistics(code=TWICE, reason="it is in the table twice")
+            one = FileStatistics(code=ADDED_TWICE, reason="it is in the table twice")
         elif name in plan.ambiguous:
-            one = FileStatistics(code=SEVERAL_SPELLINGS, reason=reason_of(SEVERAL_SPELLINGS))
+            one = FileStatistics(code=SEVERAL_SPELLINGS, reason=explain_exclusion(SEVERAL_SPELLINGS))
         text = None
         if not one.code:
             has_vector = vector is not None
@@ -424,23 +437,23 @@ class StatsOutcome:
                 "needsRows": self.needs_rows,
             },
             "refused": [one._asdict() for one in self.refused],
-            **plan.basis.cautions_json,
+            **plan.basis.warnings_json,
             "dryRun": plan.request.dry_run,
         }
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         if not self.versions:
             return "nothing was committed"
         return f"statistics of {plural(self.committed, 'file')} in {plural(len(self.versions), 'commit')}"
 
-    def shortfall(self) -> Shortfall | None:
+    def build_partial_failure(self) -> PartialFailure | None:
         if not self.refused:
             return None
         first = self.refused[0]
-        return Shortfall(
+        return PartialFailure(
             first.code,
             f"{plural(len(self.refused), 'file')} could not be read and got no statistics",
-            {"first": first.path, "why": first.reason, "so far": self.so_far()},
+            {"first": first.path, "why": first.reason, "so far": self.describe_progress()},
             command("validate", level="footers"),
         )
 
@@ -449,7 +462,7 @@ class StatsOutcome:
 class ComputeStats:
     """Statistics to be computed and committed."""
 
-    act: ClassVar[Act] = Act.ADD
+    kind: ClassVar[ChangeKind] = ChangeKind.ADD_FILES
 
     request: StatsRequest
     examines: bool = False
@@ -460,23 +473,23 @@ class ComputeStats:
     def outcome(self, plan: StatsPlan) -> StatsOutcome:
         return StatsOutcome(plan, refused=[*plan.refused])
 
-    def execute(self, gate: Gate[StatsPlan, StatsOutcome]) -> None:
+    def execute(self, execution: ChangeExecution[StatsPlan, StatsOutcome]) -> None:
         """Read and commit, group by group. Where another writer has changed columns, properties or the protocol, what
-        is left is planned again. Raises what `Gate.commit_one` raises, and what reading raises.
+        is left is planned again. Raises what `ChangeExecution.commit_step` raises, and what reading raises.
         """
-        gate.look(needs_clock=True)
+        execution.recheck_table(needs_clock=True)
         for _ in range(_MOST_PLANS):
-            if gate.plan.is_noop or _Run(gate).run():
+            if execution.plan.is_noop or _Run(execution).run():
                 return
-            gate.again(plan_stats(gate.table, self.request, read_snapshot(gate.table)))
+            execution.accept_new_plan(plan_stats(execution.table, self.request, read_snapshot(execution.table)))
         raise ConflictLost("another writer changes the columns or properties of the table again and again")
 
 
 class _Run:
     """One execution of a plan."""
 
-    def __init__(self, gate: Gate[StatsPlan, StatsOutcome]) -> None:
-        self._gate, self._plan, self._outcome = gate, gate.plan, gate.outcome
+    def __init__(self, execution: ChangeExecution[StatsPlan, StatsOutcome]) -> None:
+        self._execution, self._plan, self._outcome = execution, execution.plan, execution.outcome
         self._touched = TouchedFiles()
         self._last: Committed | None = None
         self._is_stale = False
@@ -492,7 +505,7 @@ class _Run:
     def _commit(self, ready: Ready) -> bool:
         while True:
             known = len(self._touched)
-            done = self._gate.commit_one(
+            done = self._execution.commit_step(
                 lambda snapshot: self._request(snapshot, ready),
                 after=self._last,
                 commit_metadata=self._plan.request.commit_metadata,

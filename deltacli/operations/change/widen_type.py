@@ -9,10 +9,14 @@ from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from deltacli.changing.basis import Act, basis_of
-from deltacli.changing.change import STALE_VIEW, Gate
-from deltacli.changing.commit import Committed, require_possible
-from deltacli.changing.plan import OneCommit, OnTable
+from deltacli.changing.basis import build_basis
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.commit import Committed
+from deltacli.changing.execution import ChangeExecution
+from deltacli.changing.outcome import SingleCommitChange
+from deltacli.changing.plan import WithTable
+from deltacli.changing.request_checks import require_possible
+from deltacli.changing.views import STALE_VIEW
 from deltacli.core.errors import NOTHING_CHANGED, Refusal, Refused, UsageError, command, suggest_parameters
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
 from deltacli.core.short_repr import short_repr
@@ -43,7 +47,15 @@ _OF_CONSENT = ("alter.protocol-upgrade-needed", "widen.protocol-upgrade-needed",
 
 @dataclass(frozen=True, slots=True)
 class WidenRequest:
-    """The columns and their new types, in pairs, and what may be done for them."""
+    """Columns with their new types, and what may be done for them.
+
+    Attributes:
+        changes: Pairs of a column path and its new type.
+        enable: True to set `delta.enableTypeWidening` if it is not set.
+        upgrade_protocol: True to add missing features. Clients that do not support them lose access.
+        check_files: True to check the types in every data file first, and to refuse the change if one differs.
+        commit_metadata: Keys to add to the commitInfo. `userMetadata` sets the field of that name.
+    """
 
     changes: tuple[tuple[str, str], ...] = ()
     enable: bool = option("Set delta.enableTypeWidening to true if it is not.", default=False, table_format=OF_DELTA)
@@ -78,7 +90,7 @@ class WideningImpact:
 
 @short_repr("read_version", "committed_version", "changes=plan.due", "refusals")
 @dataclass(frozen=True, repr=False)
-class WideningOutcome(OneCommit, OnTable):
+class WideningOutcome(SingleCommitChange, WithTable):
     """A planned or executed change. `committed_version` is None where nothing was committed."""
 
     request: WidenRequest
@@ -99,7 +111,7 @@ class WideningOutcome(OneCommit, OnTable):
     def refusals(self) -> tuple[Refusal, ...]:
         return (*self.plan.all_refusals, *self.refused_files)
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         return refusal_error(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
@@ -117,7 +129,7 @@ class WideningOutcome(OneCommit, OnTable):
             "refusals": [one.as_json("wayOut") for one in (*plan.refusals, *self.refused_files)],
             "warnings": [
                 *({"code": caution.code, "message": caution.message} for caution in plan.warnings),
-                *({"code": STALE_VIEW, "message": message} for message in self.basis.cautions),
+                *({"code": STALE_VIEW, "message": message} for message in self.basis.warnings),
             ],
             "protocolBefore": plan.protocol_before,
             "protocolAfter": plan.protocol_after or plan.protocol_before,
@@ -141,7 +153,7 @@ class WideningOutcome(OneCommit, OnTable):
 class Widening:
     """Wider types of columns, to be planned and committed. `with_impact` counts the live files, too."""
 
-    act: ClassVar[Act] = Act.COMMIT
+    kind: ClassVar[ChangeKind] = ChangeKind.CHANGE_METADATA
 
     request: WidenRequest
     with_impact: bool = False
@@ -163,21 +175,21 @@ class Widening:
             require_possible(snapshot, _request(plan, snapshot))
         counts = self.with_impact and now is None and not plan.is_noop
         impact = _impact(snapshot, plan, values_of) if counts else None
-        return WideningOutcome(basis_of(snapshot), self.request, plan, _clients(plan), impact, refused_files=refused)
+        return WideningOutcome(build_basis(snapshot), self.request, plan, _clients(plan), impact, refused_files=refused)
 
     def outcome(self, plan: WideningOutcome) -> WideningOutcome:
         return plan
 
-    def execute(self, gate: Gate[WideningOutcome, WideningOutcome]) -> None:
-        """Commit the change. Raises UsageError, and what `Gate.commit` raises."""
+    def execute(self, execution: ChangeExecution[WideningOutcome, WideningOutcome]) -> None:
+        """Commit the change. Raises UsageError, and what `ChangeExecution.commit` raises."""
 
         def request(outcome: WideningOutcome) -> CommitRequest:
             assert outcome.basis.snapshot is not None
             return _request(outcome.plan, outcome.basis.snapshot)
 
-        done = gate.commit(request, commit_metadata=self.request.commit_metadata)
+        done = execution.commit(request, commit_metadata=self.request.commit_metadata)
         version = done.version if isinstance(done, Committed) else None
-        gate.outcome = replace(gate.plan, committed_version=version)
+        execution.outcome = replace(execution.plan, committed_version=version)
 
 
 def refusal_error(refusals: Sequence[Refusal], *, preamble: str = NOTHING_CHANGED) -> Refused:

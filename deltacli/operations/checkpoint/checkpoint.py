@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple
 
-from deltacli.changing.basis import Act, Basis, past_of
-from deltacli.changing.change import Gate, require_derivable
-from deltacli.changing.plan import Whole
+from deltacli.changing.basis import Basis, identify_commit
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.execution import ChangeExecution
+from deltacli.changing.outcome import CompleteOutcome
+from deltacli.changing.protocol_checks import require_derivable
 from deltacli.core.errors import (
     CheckpointUnreadable,
     DeltacliError,
@@ -55,7 +57,7 @@ from deltacli.table.ambiguous_files import (
     find_files_live_otherwise,
     find_reading_refusal,
 )
-from deltacli.table.api_arguments import optional_version
+from deltacli.table.api_arguments import require_optional_version
 from deltacli.table.checkpoint_paths import examine_checkpoint_paths
 from deltacli.table.checksum_guard import require_as_in_checksum
 from deltacli.table.find_log import Log, list_log, read_hint_file
@@ -98,7 +100,20 @@ open files is 256.
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointRequest:
-    """A request for a checkpoint. `if_behind`: only after this many commits since the last checkpoint."""
+    """Which checkpoint to write, and when.
+
+    Attributes:
+        version: The version. None: the newest one.
+        layout: `classic`, `multi-part` or `v2`. None: as in the policy of the table.
+        parts: The number of files of a multi-part checkpoint.
+        rows_per_file: The number of actions per sidecar or part.
+        v2_top: The format of the main file of a V2 checkpoint: `json` or `parquet`.
+        stats: The columns of statistics: `json`, `struct`, `both`, or `keep` for those that the properties ask
+            for, or else the last checkpoint has.
+        if_behind: Write nothing unless this many commits were made since the last checkpoint.
+        force: True to write the checkpoint even if a complete one of this version and layout exists.
+        dry_run: True to plan only, and change nothing.
+    """
 
     version: int | None = None
     layout: str | None = option(
@@ -122,7 +137,7 @@ class CheckpointRequest:
 
     def __post_init__(self) -> None:
         """Raise UsageError for a version that is no number, and for an unknown word."""
-        object.__setattr__(self, "version", optional_version(self.version, "version"))
+        object.__setattr__(self, "version", require_optional_version(self.version, "version"))
         for words, name in ((Layout, "layout"), (TopFile, "v2_top"), (StatsForm, "stats")):
             if getattr(self, name) is not None or words is not Layout:
                 require_known_word(getattr(self, name), name, words)
@@ -152,7 +167,7 @@ class CheckpointPlan:
     accepted: Refusal | None = None
     """Why engines read other rows from the commits than they will from the checkpoint, which the request accepts."""
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         return self.refusal
 
     def effects(self) -> Iterator[str]:
@@ -167,7 +182,7 @@ class CheckpointPlan:
     def basis(self) -> Basis:
         """The version, with the commit that the checkpoint follows from."""
         snapshot = self.snapshot
-        past = past_of(self.listing, snapshot.version)
+        past = identify_commit(self.listing, snapshot.version)
         return Basis(snapshot.table, snapshot.version, self.now_ms, past, snapshot, snapshot.listed_at)
 
     @property
@@ -465,7 +480,7 @@ Counts = tuple[FileCounts, TombstoneCounts]
 
 @short_repr("version", "files", "expired_tombstones_dropped", "skipped", "dry_run")
 @dataclass(frozen=True, repr=False)
-class CheckpointResult(Whole):
+class CheckpointResult(CompleteOutcome):
     """What was done, or would be (`dry_run`); paths are relative to the table."""
 
     plan: CheckpointPlan
@@ -479,7 +494,7 @@ class CheckpointResult(Whole):
     published: int = 0
     """The files that were written so far."""
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         hint = "not updated" if self.hint_version is None else f"names version {self.hint_version}"
         return f"{plural(len(self.files) or self.published, 'file')} of the checkpoint written, _last_checkpoint {hint}"
 
@@ -506,7 +521,7 @@ class CheckpointResult(Whole):
 class Checkpoint:
     """A checkpoint to write."""
 
-    act: ClassVar[Act] = Act.DERIVE
+    kind: ClassVar[ChangeKind] = ChangeKind.DERIVE_LOG_FILES
 
     request: CheckpointRequest
 
@@ -524,14 +539,14 @@ class Checkpoint:
     def outcome(self, plan: CheckpointPlan) -> CheckpointResult:
         return CheckpointResult(plan, (), {}, 0, None, skipped=plan.is_noop)
 
-    def execute(self, gate: Gate[CheckpointPlan, CheckpointResult]) -> None:
+    def execute(self, execution: ChangeExecution[CheckpointPlan, CheckpointResult]) -> None:
         """Write it. Raises what `write_checkpoint` raises."""
 
         def tell(_: str) -> None:
-            gate.has_begun = True
-            gate.outcome = replace(gate.outcome, published=gate.outcome.published + 1)
+            execution.has_begun = True
+            execution.outcome = replace(execution.outcome, published=execution.outcome.published + 1)
 
-        gate.outcome = write_checkpoint(gate.plan, tell=tell)
+        execution.outcome = write_checkpoint(execution.plan, tell=tell)
 
 
 def write_checkpoint(

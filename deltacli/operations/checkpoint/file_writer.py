@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.changing.basis import Basis
-from deltacli.changing.change import deriving
+from deltacli.changing.derived_files import guard_derived_write
 from deltacli.core.errors import DeltacliError, FileMissing
 from deltacli.core.progress import Step, report_items
 from deltacli.core.typing import ArrowArray
@@ -244,7 +244,7 @@ class CheckpointWriter:
             small += [("sidecar", sidecar.as_action()) for sidecar in sidecars.written]
             with self._storage.draft(path) as draft:
                 size, top_schema = self._write_top(draft, path, form, small)
-                with deriving(self._basis, path):
+                with guard_derived_write(self._basis, path):
                     sidecars.are_named = True  # readers may use them from here on
                     outcome = draft.publish()
                     # After an error before, the sidecars are deleted. After one from here on, the checkpoint is there.
@@ -332,7 +332,7 @@ class CheckpointWriter:
 
     def _published(self, draft: Draft, path: str, size: int, *, replace: bool = False) -> bool:
         """Publish a file; return False where another writer was first."""
-        with deriving(self._basis, path):
+        with guard_derived_write(self._basis, path):
             made = draft.publish(replace=replace)
         match made:
             case Existed():

@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import Basis, basis_of, digest_of, notes_on_lost_versions, past_of
-from deltacli.changing.clone_notes import NOTES, address_of
-from deltacli.changing.commit import require_possible
+from deltacli.changing.basis import Basis, build_basis, hash_log_file, identify_commit
+from deltacli.changing.clone_notes import NOTES_DIRECTORY, resolve_note_uri
 from deltacli.changing.file_owners import (
     FileOwners,
-    external_directories,
-    external_directories_of,
+    find_external_directories,
+    find_external_directories_of_version,
     find_file_owners,
 )
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
+from deltacli.changing.lost_versions import describe_lost_versions
+from deltacli.changing.request_checks import require_possible
 from deltacli.core import errors
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.short_repr import short_repr
@@ -97,7 +98,7 @@ class CopyPlan:
     last: int
     files: ArrowTable
     log: tuple[LogFile, ...]
-    skipped: Amount
+    skipped: FileTotals
     note: CopyNote | None
     lag: Lag
     needed: NeededFiles | None = None
@@ -128,10 +129,10 @@ class CopyPlan:
         self.files, self.needed, self.needed_sizes = _no_files(), None, None
 
     @cached_property
-    def to_copy(self) -> Amount:
+    def to_copy(self) -> FileTotals:
         """The files to copy, those of the log included."""
-        of_log = Amount.of(file.size_bytes for file in self.log)
-        return Amount(self.files.num_rows, pc.sum(self.files["sizeBytes"]).as_py() or 0) + of_log
+        of_log = FileTotals.from_sizes(file.size_bytes for file in self.log)
+        return FileTotals(self.files.num_rows, pc.sum(self.files["sizeBytes"]).as_py() or 0) + of_log
 
     @property
     def is_noop(self) -> bool:
@@ -139,13 +140,13 @@ class CopyPlan:
         is_done = self.note is not None and self.note.is_complete and self.note.last_version == self.last
         return is_done and not self.files.num_rows and not self.log
 
-    def objection(self) -> errors.Refused | None:
+    def build_refusal(self) -> errors.Refused | None:
         return errors.Refused.by(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
         found = self.to_copy
         yield f"copy {plural(found.files, 'file')} of {found.size_bytes:,} bytes to {self.target.uri}"
-        yield from (f"a note in {NOTES} of {uri}" for uri in self.owners.uris)
+        yield from (f"a note in {NOTES_DIRECTORY} of {uri}" for uri in self.owners.uris)
 
 
 class _Target(NamedTuple):
@@ -286,12 +287,14 @@ def _plan(
     log = _log_files(source, listing, known, first, last)
     is_current = note is not None and note.is_complete and not request.check and have >= note.last_version
     if note is not None and is_current and not log and note.last_version == last and last in listing.commits:
-        basis = Basis(table, last, table.clock(), past_of(listing, last))
-        lost = notes_on_lost_versions(table.storage, listing, -1)  # the hint would take a request
-        return CopyPlan(basis, request, target, first, last, _no_files(), (), Amount(), note, lag, notes=tuple(lost))
+        basis = Basis(table, last, table.clock(), identify_commit(listing, last))
+        lost = describe_lost_versions(table.storage, listing, -1)  # the hint would take a request
+        return CopyPlan(
+            basis, request, target, first, last, _no_files(), (), FileTotals(), note, lag, notes=tuple(lost)
+        )
     snapshot = read_snapshot(table, version=last)
     is_newest = last == listing.newest_version
-    lost = notes_on_lost_versions(table.storage, listing, snapshot.log.hint_version) if is_newest else []
+    lost = describe_lost_versions(table.storage, listing, snapshot.log.hint_version) if is_newest else []
     digest = digest_of_keys(snapshot)  # before the paths take as much memory
     resumed = {} if note is None or request.check else _resumed(table, target, listing, there, note, snapshot)
     begin = note.last_version + 1 if note is not None and is_current else max(first, start)
@@ -307,18 +310,18 @@ def _plan(
             paths.take_state(read_snapshot(table, version=begin))
     elif request.keep_external:
         # An earlier run, perhaps of an earlier release, copied the paths of these files.
-        paths.directories |= external_directories_of(snapshot)
+        paths.directories |= find_external_directories_of_version(snapshot)
     plan = CopyPlan(
-        basis=replace(basis_of(snapshot), snapshot=None)
+        basis=replace(build_basis(snapshot), snapshot=None)
         if is_newest
-        else Basis(table, last, table.clock(), past_of(listing, last)),
+        else Basis(table, last, table.clock(), identify_commit(listing, last)),
         request=request,
         target=target,
         first=first,
         last=last,
         files=_no_files(),
         log=(*_sidecars(table.storage, target, snapshot, listing, is_check=request.check), *log),
-        skipped=Amount(),
+        skipped=FileTotals(),
         note=note,
         lag=lag,
         makes_log=not there.files,
@@ -345,8 +348,10 @@ def _add_owners(plan: CopyPlan, directories: set[str]) -> CopyPlan:
     """Return a plan that notes the copy in the tables whose files it names, and warns of tables without a note."""
     if not directories:
         return plan
-    owners = find_file_owners(plan.basis.table, directories, address_of(plan.target))
-    noted = (f"{uri} gets a note of the copy in {NOTES}, so that its vacuum keeps the files" for uri in owners.uris)
+    owners = find_file_owners(plan.basis.table, directories, resolve_note_uri(plan.target))
+    noted = (
+        f"{uri} gets a note of the copy in {NOTES_DIRECTORY}, so that its vacuum keeps the files" for uri in owners.uris
+    )
     return replace(plan, owners=owners, notes=(*plan.notes, *noted, *owners.warnings))
 
 
@@ -399,7 +404,7 @@ def _require_past(table: TableHandle, listing: LogListing, there: _Target, targe
         found = listing.commits.get(version)
         if found is None or (found.size_bytes, found.modified_ms) == (known.size_bytes, known.modified_ms):
             continue
-        if found.size_bytes != known.size_bytes or digest_of(storage, found) != known.sha256:
+        if found.size_bytes != known.size_bytes or hash_log_file(storage, found) != known.sha256:
             raise _rewritten(f"commit {version} is another one than was copied", target)
     present = range(min(listing.commits, default=0), note.last_version + 1)
     if gone := [version for version in present if version in note.commits and version not in listing.commits]:
@@ -436,8 +441,8 @@ def _resumed(
 
     def compare(version: int) -> CopiedCommit | None:
         origin, known = listing.commits[version], note.commits.get(version)
-        sha256 = digest_of(table.storage, origin)
-        other = digest_of(target, there.listing.commits[version]) if known is None else known.sha256
+        sha256 = hash_log_file(table.storage, origin)
+        other = hash_log_file(target, there.listing.commits[version]) if known is None else known.sha256
         if sha256 is None or sha256 != other:
             raise _rewritten(f"commit {version} is another one than was copied", target)
         return CopiedCommit(version, origin.size_bytes, origin.modified_ms, sha256)
@@ -538,7 +543,7 @@ def _lag(listing: LogListing, there: _Target, last: int) -> Lag:
         return Lag(last + 1, None)
     have = min(have, newest)
     known = listing.commits.get(have) or (there.note.commits.get(have) if there.note else None)
-    end = past_of(listing, newest)
+    end = identify_commit(listing, newest)
     seconds = None if known is None or end is None else max(0, end.modified_ms - known.modified_ms) / 1_000
     return Lag(newest - have, seconds)
 
@@ -693,7 +698,7 @@ class _Paths:
         rows = pa.nulls(len(paths), pa.int64())
         found = needed_files(self._uris, paths, sizes, rows, descriptors, kind=kind)
         is_absolute = are_absolute(paths)
-        self.directories |= external_directories(self._table.storage, paths, ids)
+        self.directories |= find_external_directories(self._table.storage, paths, ids)
         if found.outside or pc.any(is_absolute).as_py():
             is_there = pc.is_valid(self._keys.of_log(paths).keys)
             _remember(self.outside, pc.filter(paths, pc.invert(is_there)))
@@ -780,7 +785,7 @@ def _with_files(plan: CopyPlan, table: TableHandle, target: Storage, needed: Nee
     return replace(
         plan,
         files=left,
-        skipped=Amount(there.num_rows, pc.sum(there["sizeBytes"]).as_py() or 0),
+        skipped=FileTotals(there.num_rows, pc.sum(there["sizeBytes"]).as_py() or 0),
         needed=needed,
         needed_sizes=sizes,
         notes=tuple(notes),

@@ -9,6 +9,7 @@ from enum import StrEnum
 from deltacli.core.errors import UsageError, parameter
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.units import parse_size
+from deltacli.table.api_arguments import require_at_least
 
 _LEAST_RATE = 1 << 10
 """Bytes per second. A number without its unit is less, and the copy would seem to hang."""
@@ -24,8 +25,20 @@ class CopyLevel(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class CopyRequest:
-    """Which versions are copied, as what, and how they are verified. `rate` is bytes per second, or a text such as
-    `50MiB/s`. `target` is for calls from Python.
+    """Which versions to copy, as what, and how the copy is verified.
+
+    Attributes:
+        target: The directory of the copy: a path or a URI.
+        versions: A range of versions such as `5-12`. None: all that can be rebuilt.
+        newest: True to copy the newest version only.
+        replica: True to keep the table id and every commit. A later copy brings the replica up to date.
+        check: True to compare the target with the source, and copy nothing.
+        level: What is compared: `storage`, `footers` or `data`.
+        keep_external: True to keep paths that lead out of the source. Their files are not copied.
+        threads: The number of files that are copied at a time. None: what the stores allow.
+        rate: Bytes per second, or text such as `50MiB/s`. None: no limit.
+        time_budget_ms: No file is begun after this time, in milliseconds. None: no limit.
+        dry_run: True to plan only, and change nothing.
     """
 
     target: str = field(default="", kw_only=False)
@@ -37,7 +50,7 @@ class CopyRequest:
         "Keep the table id and every commit; run again to bring the target up to date.", default=False
     )
     check: bool = option("Compare the target with the source; copy nothing.", default=False)
-    level: CopyLevel = option(
+    level: str = option(
         "What to compare with the source.  [default: storage]", choices=CopyLevel, default=CopyLevel.STORAGE
     )
     keep_external: bool = option("Keep paths that lead out of the source, whose files are not copied.", default=False)
@@ -50,6 +63,7 @@ class CopyRequest:
 
     def __post_init__(self) -> None:
         """Bring the values to one form. Raises UsageError."""
+        require_at_least(1, self.threads, "threads")
         rate = self.rate
         if isinstance(rate, str):
             rate = parse_size(rate.strip().removesuffix("/s"), parameter("copy.rate"))

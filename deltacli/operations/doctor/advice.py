@@ -191,8 +191,12 @@ def seconds_of(requests: int, size_bytes: int) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class DoctorRequest:
-    """What is examined. `prices`: those of the store (None: the built-in ones, where there are any). Without `listing`
-    the files of the table are not listed, so nothing is known of unreferenced ones.
+    """What to examine of a table.
+
+    Attributes:
+        prices: Prices of the store, as `parse_prices` reads them from a file. None: the built-in ones, if there
+            are any.
+        listing: False to not list the files of the table. Nothing is known of unreferenced files then.
     """
 
     prices: PriceTable | None = None

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.commit import require_possible
+from deltacli.changing.request_checks import require_possible
 from deltacli.core.errors import (
     TABLE_PLACEHOLDER,
     CommitCorrupt,

@@ -12,8 +12,11 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from deltacli.changing.basis import Act, Basis, basis_of, require_committable, with_digest
-from deltacli.changing.plan import Failures, OnTableAt, Undone
+from deltacli.changing.basis import Basis, add_commit_digest, build_basis
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.outcome import DeletionFailures, OutcomeProblem
+from deltacli.changing.plan import WithTableUri
+from deltacli.changing.protocol_checks import require_committable
 from deltacli.core.errors import (
     CheckpointUnreadable,
     FileMissing,
@@ -57,7 +60,7 @@ from deltacli.operations.checkpoint.verify import CheckpointVerdict, facts_of, v
 from deltacli.operations.read.snapshot import summarize_with_digests
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
 from deltacli.storage.hadoop_checksums import checksum_of
-from deltacli.table.api_arguments import optional_count, version_number
+from deltacli.table.api_arguments import require_optional_count, require_version
 from deltacli.table.checksum_guard import contradiction
 from deltacli.table.file_history import RULE as MISSING_ADD
 from deltacli.table.file_history import count_lost_files
@@ -81,7 +84,7 @@ from deltacli.work.files.deleting import (
 from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
+    from deltacli.changing.execution import ChangeExecution
     from deltacli.operations.streams.guard import StreamGuard
     from deltacli.operations.streams.protection import GuardedQuery
 
@@ -90,8 +93,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ExpiryRequest:
-    """A request for an expiry. `keep_versions` must remain reconstructable, whatever their age;
-    `allow_retention_below_ms` is the table's own retention, named to allow a shorter one.
+    """Which files of the log to delete.
+
+    Attributes:
+        retention_ms: Commits that are older, in milliseconds, are not kept. None: the retention of the table's
+            property, or 30 days.
+        keep_versions: Versions that remain readable, whatever their age.
+        allow_retention_below_ms: The table's own retention, to allow a shorter one.
+        protect_streams: Patterns of checkpoint directories of Spark queries. Whatever these queries still need
+            is kept.
+        ignore_streams_older_ms: The age of a checkpoint, in milliseconds, from which its query is not protected
+            if it is behind. None: every matching query is protected.
+        allow_stream_loss: Queries, by their ids or checkpoint directories, that may become unable to continue.
+        dry_run: True to plan only, and change nothing.
     """
 
     retention_ms: int | None = option(
@@ -120,9 +134,11 @@ class ExpiryRequest:
         settled = {
             "protect_streams": tuple(self.protect_streams),
             "allow_stream_loss": tuple(self.allow_stream_loss),
-            "keep_versions": tuple(version_number(version, "keep_versions") for version in self.keep_versions),
-            "retention_ms": optional_count(self.retention_ms, "retention_ms"),
-            "allow_retention_below_ms": optional_count(self.allow_retention_below_ms, "allow_retention_below_ms"),
+            "keep_versions": tuple(require_version(version, "keep_versions") for version in self.keep_versions),
+            "retention_ms": require_optional_count(self.retention_ms, "retention_ms"),
+            "allow_retention_below_ms": require_optional_count(
+                self.allow_retention_below_ms, "allow_retention_below_ms"
+            ),
         }
         for name, value in settled.items():
             object.__setattr__(self, name, value)
@@ -151,7 +167,7 @@ class ExpiredFile(NamedTuple):
 
 @short_repr("newest_version", "boundary", "files", "size_bytes", "lost_versions", "refusals")
 @dataclass(frozen=True, repr=False)
-class ExpiryPlan(OnTableAt):
+class ExpiryPlan(WithTableUri):
     """The files to delete, in the order of deletion. Nothing has been done."""
 
     basis: Basis
@@ -185,7 +201,7 @@ class ExpiryPlan(OnTableAt):
     def is_noop(self) -> bool:
         return not self.files
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         if not self.refusals:
             return None
         override = self.refusals[0].override
@@ -244,7 +260,7 @@ def plan_expiry(
     Raises what `read_snapshot` raises for the newest version: a damaged log is not changed.
     """
     snapshot = snapshot or read_snapshot(table)
-    basis = with_digest(basis_of(snapshot))
+    basis = add_commit_digest(build_basis(snapshot))
     now_ms = basis.now_ms
     own_retention = log_retention_ms(snapshot.properties)
     retention = own_retention if request.retention_ms is None else request.retention_ms
@@ -487,7 +503,7 @@ class ExpiryOutcome:
     deleted: int = 0
     deleted_bytes: int = 0
     missing: int = 0
-    failed: Failures = field(default_factory=lambda: Failures(limit=None))
+    failed: DeletionFailures = field(default_factory=lambda: DeletionFailures(limit=None))
 
     def note(self, done: BatchOutcome, files: Sequence[ExpiredFile]) -> list[ExpiredFile]:
         """Count the outcomes of a batch, and return the files that were not tried."""
@@ -505,11 +521,11 @@ class ExpiryOutcome:
                 self.failed.note(file.path, failure)
         return left
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         return f"{plural(self.deleted, 'file')} deleted"
 
-    def shortfall(self) -> Undone:
-        return self.failed.shortfall(
+    def build_partial_failure(self) -> OutcomeProblem:
+        return self.failed.build_partial_failure(
             "file", code="expire.partly-done", hint=command("log expire", yes=True), has_deleted=bool(self.deleted)
         )
 
@@ -528,7 +544,7 @@ class LogExpiry:
     only before the deletion. The log is cut at a multiple of `cut_ms`.
     """
 
-    act: ClassVar[Act] = Act.EXPIRE
+    kind: ClassVar[ChangeKind] = ChangeKind.EXPIRE_LOG_FILES
 
     request: ExpiryRequest
     proves: bool = True
@@ -545,14 +561,14 @@ class LogExpiry:
     def outcome(self, plan: ExpiryPlan) -> ExpiryOutcome:
         return ExpiryOutcome(plan)
 
-    def execute(self, gate: Gate[ExpiryPlan, ExpiryOutcome]) -> None:
+    def execute(self, execution: ChangeExecution[ExpiryPlan, ExpiryOutcome]) -> None:
         """Verify the plan, then delete, oldest first, so that an interrupted run leaves a log without gaps: a signal
         ends it after a batch is done and counted. A minute later the plan is verified again.
 
         Raises Refused where the table is no longer as planned or cannot be verified, and StorageFailed.
         """
-        files, table = list(gate.plan.files), gate.table
-        allowed = _verified(gate)
+        files, table = list(execution.plan.files), execution.table
+        allowed = _verified(execution)
         fruitless = 0
         with table.progress.step("deleting", unit="files", total=len(files)) as step:
             task = DeleteBatch(step.advance, table.machine.now_ms)
@@ -560,16 +576,16 @@ class LogExpiry:
                 batch, stop = files[:FILES_A_BATCH], Stop()
                 piece = DeletePiece(allowed, tuple(file.path for file in batch))
                 left: list[ExpiredFile] = []
-                uninterrupted(partial(_delete, gate, batch, piece, task, stop, left), stop)
+                uninterrupted(partial(_delete, execution, batch, piece, task, stop, left), stop)
                 files[:FILES_A_BATCH] = left
                 if left:  # the time is over
                     fruitless = fruitless + 1 if len(left) == len(batch) else 0
                     require_progress(fruitless)
-                    allowed = _verified(gate)
+                    allowed = _verified(execution)
 
 
 def _delete(
-    gate: Gate[ExpiryPlan, ExpiryOutcome],
+    execution: ChangeExecution[ExpiryPlan, ExpiryOutcome],
     batch: Sequence[ExpiredFile],
     piece: DeletePiece,
     task: DeleteBatch,
@@ -580,18 +596,18 @@ def _delete(
 
     Always in this process: the order matters more than the speed, and a deletion that is sent once is counted exactly.
     """
-    done = task(piece, TaskContext(gate.table.stores, is_cancelled=stop))
-    left += gate.outcome.note(done, batch)
-    gate.has_begun = gate.outcome.deleted > 0
+    done = task(piece, TaskContext(execution.table.stores, is_cancelled=stop))
+    left += execution.outcome.note(done, batch)
+    execution.has_begun = execution.outcome.deleted > 0
     if done.fault is not None:
         raise done.fault
 
 
-def _verified(gate: Gate[ExpiryPlan, ExpiryOutcome]) -> Permit:
+def _verified(execution: ChangeExecution[ExpiryPlan, ExpiryOutcome]) -> Permit:
     """Return the permission to delete files, after reading the whole log again. Raises Refused."""
-    plan, table = gate.plan, gate.table
+    plan, table = execution.plan, execution.table
     whole = list_log_whole(table.storage, table.progress)
-    gate.look(needs_clock=not gate.has_begun, listing=whole.listing)
+    execution.recheck_table(needs_clock=not execution.has_begun, listing=whole.listing)
     refusals = list(_refusals_since(plan, whole))
     if not refusals:
         refusals = list(_refusals_of_streams(plan))

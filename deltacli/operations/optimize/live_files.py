@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.preflight import REMOVED_OTHERWISE, ROW_ID_FIELDS, TWICE, row_ids_of
+from deltacli.changing.preflight import ADDED_TWICE, REMOVED_WITH_OTHER_VECTOR, ROW_ID_FIELDS, select_row_id_columns
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.clustering.sorting import CUBE_COLUMNS, CUBE_ID, PROVIDER, Z_ORDER_TAG, ChosenFiles
 from deltacli.delta.encoding.digests import codes
@@ -394,7 +394,7 @@ class LiveReader:
 
     def read(self, adds: RecordBatch) -> LivePart | None:
         if self._ids is not None:
-            self._ids.append(row_ids_of(adds))
+            self._ids.append(select_row_id_columns(adds))
         if self._condition is not None:
             adds = pc.filter(adds, self._condition(adds))
         if not adds.num_rows:
@@ -532,7 +532,7 @@ def _doubted(parts: Sequence[LivePart]) -> dict[int, str]:
     found: dict[int, str] = {}
     begin = 0
     for part in parts:
-        for mask, rule in ((part.is_removed, REMOVED_OTHERWISE), (part.is_ambiguous, SEVERAL_SPELLINGS)):
+        for mask, rule in ((part.is_removed, REMOVED_WITH_OTHER_VECTOR), (part.is_ambiguous, SEVERAL_SPELLINGS)):
             if mask is not None:
                 found |= {begin + place: rule for place in pc.indices_nonzero(mask).to_pylist()}
         begin += len(part.sizes)
@@ -544,7 +544,7 @@ def _doubted(parts: Sequence[LivePart]) -> dict[int, str]:
     twice = repeated(paths)
     if len(twice):
         places = pc.indices_nonzero(pc.is_in(paths, value_set=twice)).to_pylist()
-        found |= dict.fromkeys(places, TWICE)
+        found |= dict.fromkeys(places, ADDED_TWICE)
     return found
 
 

@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import Act, Basis, basis_of
-from deltacli.changing.commit import require_possible
-from deltacli.changing.preflight import errors_of_row_ids, keeps_file_as_it_is, reason_of
+from deltacli.changing.basis import Basis, build_basis
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.preflight import explain_exclusion, find_row_id_errors, is_excluded_from_rewrite
+from deltacli.changing.request_checks import require_possible
 from deltacli.core.errors import FileMissing, Refusal, Refused, command
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.machine import Machine
@@ -104,7 +105,7 @@ _SORTING = 2.5
 
 def breaks_rule(file: RefusedFile) -> bool:
     """Return True for a file that breaks a rule of `validate`, so that its rows are not trusted."""
-    return keeps_file_as_it_is(file.code) or file.code.startswith("mapping.")
+    return is_excluded_from_rewrite(file.code) or file.code.startswith("mapping.")
 
 
 def is_unreadable(file: RefusedFile) -> bool:
@@ -162,7 +163,7 @@ class OptimizePlan:
                 return command("repair", dry_run=True)
         return None
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         """Return the error of the refusals, None without one; a file that cannot be rewritten is left out instead."""
         return Refused.by(self.refusals) if self.refusals else None
 
@@ -251,7 +252,7 @@ class OptimizePlan:
             "verified": None,
             "estimate": self.estimate,
             "refusals": [one.as_json("wayOut") for one in self.refusals],
-            **self.basis.cautions_json,
+            **self.basis.warnings_json,
             "dryRun": True,
         }
 
@@ -393,7 +394,7 @@ def plan_of_files(
 
 def _require_writable(snapshot: Snapshot) -> None:
     require_readable_rows(snapshot.config, snapshot.version)
-    require_possible(snapshot, CommitRequest("OPTIMIZE", new_rows=1), Act.ADD)
+    require_possible(snapshot, CommitRequest("OPTIMIZE", new_rows=1), ChangeKind.ADD_FILES)
     if (managed := managed_store(snapshot.table.storage)) is not None:
         managed.require_permission("DATA_REORGANIZATION", "rewrite files", asks=False)
 
@@ -411,8 +412,8 @@ def _plan(
     choose = partial(_chosen, rules, order)
     doubted = live.doubted
     live = live.excluding(doubted) if doubted else live
-    basis = basis_of(snapshot)
-    basis.cautions.extend(snapshot.decisions)
+    basis = build_basis(snapshot)
+    basis.warnings.extend(snapshot.decisions)
     plan = OptimizePlan(basis, request, snapshot, rules, condition, live, choose(live), order)
     if not open_files or (plan.is_noop and not doubted):
         return plan
@@ -420,7 +421,7 @@ def _plan(
         plan = replace(plan, damaged=tuple(_doubted(plan, doubted)))
     if not plan.is_noop:
         disputed = find_disputed_refusal(snapshot, "rewriting files")
-        of_row_ids = () if live.row_ids is None else errors_of_row_ids(snapshot, live.row_ids)
+        of_row_ids = () if live.row_ids is None else find_row_id_errors(snapshot, live.row_ids)
         plan = replace(plan, refusals=(*filter(None, [disputed]), *of_row_ids))
 
     return without_inexact(without_lost(plan, choose), choose)
@@ -433,7 +434,7 @@ def _doubted(plan: OptimizePlan, rules: Mapping[int, str]) -> Iterator[RefusedFi
     adds = chosen_actions(plan.snapshot, keys, chosen, plan.condition, ("path", "deletionVector"))
     paths = (path for batch in adds for path in batch.column("path").to_pylist())
     for place, path in zip(order, paths, strict=True):
-        yield RefusedFile(path, rules[place], reason_of(rules[place]))
+        yield RefusedFile(path, rules[place], explain_exclusion(rules[place]))
 
 
 def _chosen(rules: Rules, order: RowOrder | None, live: LiveFiles) -> Selection:

@@ -9,7 +9,7 @@ from deltacli.core.errors import UsageError, command, parameter
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.core.units import format_size_limit, parse_size, plural, require_fraction
 from deltacli.delta.log.actions import NO_METADATA
-from deltacli.table.api_arguments import count_number
+from deltacli.table.api_arguments import require_count
 
 _WITHOUT_ORDER = ("purge", "min_size", "min_files", "purge_ratio")
 """What chooses files one by one; files that are sorted together are chosen for their order."""
@@ -24,11 +24,25 @@ _DEFAULT = f"{TARGET_SIZE}, else {format_size_limit(DEFAULT_TARGET_BYTES).replac
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizeRequest:
-    """Which files are rewritten, and how. Sizes are texts such as `128MiB`, or bytes.
+    """Which files to rewrite, and how. With `zorder` or `cluster`, queries on the columns skip more files.
 
-    `where` is a condition on partition columns. With `purge`, files with deletion vectors, with dropped columns, with
-    NaN beyond the bounds in their footers, or with timestamps that some engines misread as INT96 are rewritten, and no
-    others. `zorder` and `cluster` sort rows, so that queries on the columns skip more files.
+    Attributes:
+        where: A condition on partition columns. Other partitions are left alone.
+        target_size: Size of new files, in bytes or as text such as `128MiB`. None: that of the property
+            `delta.targetFileSize`, or 128 MiB.
+        min_files: The smallest number of files that are written as one; at least 2.
+        min_size: Size from which a file is left alone. None: half of `target_size`.
+        zorder: Columns. The rows of each partition are sorted by a z-order of them.
+        cluster: True to sort new rows by the clustering columns of the table.
+        purge: True to rewrite only files with deleted rows, with dropped columns, with NaN beyond the bounds in
+            their footers, or with timestamps that some engines misread as INT96.
+        purge_ratio: Share of deleted rows above which a file of any size is rewritten.
+        max_bytes: The largest number of bytes to rewrite. None: no limit.
+        time_budget_ms: No commit begins after this time, in milliseconds. None: no limit.
+        verify: True to compare all rows once more after the commits.
+        temp_dir: Directory for temporary files of sorted rows. None: that of the system.
+        commit_metadata: Keys to add to the commitInfo. `userMetadata` sets the field of that name.
+        dry_run: True to plan only, and change nothing.
     """
 
     where: str | None = option("Optimize only partitions that match: \"date >= '2026-01-01'\".", "CONDITION", Kind.TEXT)
@@ -36,7 +50,6 @@ class OptimizeRequest:
         f"Size of new files.  [default: {_DEFAULT}]",
         "SIZE",
         Kind.SIZE,
-        policy=f"Size of new files, by default that of the property {_DEFAULT}.",
     )
     min_files: int = option("Fewest files that are written as one; at least 2.  [default: 2]", "N", least=2, default=2)
     min_size: str | int | None = option(
@@ -56,9 +69,7 @@ class OptimizeRequest:
         Kind.SHARE,
         default=0.05,
     )
-    max_bytes: str | int | None = option(
-        "Rewrite at most this many bytes.", "SIZE", Kind.SIZE, policy="Rewrite at most this many bytes in a run."
-    )
+    max_bytes: str | int | None = option("Rewrite at most this many bytes.", "SIZE", Kind.SIZE)
     time_budget_ms: int | None = option("Begin no commit after this time, such as 30m.", "DURATION", Kind.DURATION)
     verify: bool = option("Compare all rows before and after the commits once more, from the files.", default=False)
     temp_dir: str | None = option(
@@ -76,7 +87,7 @@ class OptimizeRequest:
                 raise UsageError(f"{parameter(f'optimize.{name}')} {given} is not a size of at least one byte")
             object.__setattr__(self, name, size)
         _require_plausible(self.target_size)
-        if count_number(self.min_files, "min_files") < 2:
+        if require_count(self.min_files, "min_files") < 2:
             raise UsageError(f"{parameter('optimize.min_files')} {self.min_files} is less than 2")
         require_fraction(self.purge_ratio, parameter("optimize.purge_ratio"))
         if self.time_budget_ms is not None and self.time_budget_ms < 0:

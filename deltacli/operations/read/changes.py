@@ -49,7 +49,7 @@ from deltacli.delta.schema.type_changes import canonical_name, fits_type, requir
 from deltacli.storage.base import ReadStorage, StoreOfVersions
 from deltacli.storage.secrets import without_secrets
 from deltacli.table import scan
-from deltacli.table.api_arguments import named_items
+from deltacli.table.api_errors import iterate_naming_table
 from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import find_range, read_snapshot
 from deltacli.table.replay import small_actions
@@ -282,7 +282,7 @@ class Changes(scan.ArrowRows):
         return (f"{text}; a row that a rewrite copied is a delete and an insert",)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        return named_items(limit_rows(self._batches(), self._limit), self._table.name)
+        return iterate_naming_table(limit_rows(self._batches(), self._limit), self._table.name)
 
     def __repr__(self) -> str:
         span = f"from_version={self.from_version}, to_version={self.to_version}"
@@ -348,9 +348,8 @@ class Changes(scan.ArrowRows):
 
 def read_changes(table: TableHandle, request: scan.ChangesRequest) -> Changes:
     """Return the changes of a range of versions, which may be empty. Raises what `find_range` raises."""
-    begin, end = request.ends
-    assert begin is not None
-    span = find_range(table, begin, end)
+    assert request.first is not None
+    span = find_range(table, request.first, request.last)
     is_empty = span.first > span.last
     knows_versions = isinstance(table.storage, StoreOfVersions)
     if isinstance(table.storage, StoreOfVersions) and not is_empty:

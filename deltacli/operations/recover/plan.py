@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.clone_notes import NOTES
+from deltacli.changing.clone_notes import NOTES_DIRECTORY
 from deltacli.changing.file_owners import FileOwners
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.core.errors import Refusal, Refused, UsageError, command, parameter, suggest_parameters
 from deltacli.core.ranges import find_ranges, format_ranges, name_ranges
 from deltacli.core.request_fields import Kind, Option, option, shared
@@ -21,7 +21,7 @@ from deltacli.core.texts import require_path
 from deltacli.core.typing import ArrowArray, ArrowTable, Json
 from deltacli.operations.recover.log_files import LogItem, LogPlan
 from deltacli.operations.recover.sources import FoundFiles, Overwritten, Source
-from deltacli.table.api_arguments import optional_version, version_number
+from deltacli.table.api_arguments import require_optional_version, require_version
 from deltacli.table.live_files import whole
 
 if TYPE_CHECKING:
@@ -41,17 +41,21 @@ ACCEPT_COMMITS = Option(
 
 def accepted_versions(versions: Iterable[object]) -> tuple[int, ...]:
     """Return the versions of `accept_commits`. Raises UsageError."""
-    return tuple(version_number(version, parameter("undelete.accept_commits")) for version in versions)
+    return tuple(require_version(version, parameter("undelete.accept_commits")) for version in versions)
 
 
 @dataclass(frozen=True, kw_only=True)
 class UndeleteRequest:
-    """What to bring back, and from where.
+    """Which lost files to bring back, and from where.
 
-    `sources` are `versions` (what the store keeps of deleted objects; the default), or directories and URIs with the
-    same paths below them: a backup, a copy, a clone, a quarantine. `version` is the one whose files are needed (None:
-    the newest), `prefix` limits its data files to a directory. `accept_commits` are versions that a copy may bring
-    although nothing proves that they are of this table.
+    Attributes:
+        sources: Where files are looked for: `versions` (what the store keeps of deleted objects), and paths or
+            URIs of copies of the table. The first that has a file as the log describes it is its source. Empty:
+            `versions`.
+        version: The version whose files are needed. None: the newest one.
+        prefix: A directory of the table. Only data files below it are brought back.
+        accept_commits: Versions that a copy may bring although nothing proves that they are of this table.
+        dry_run: True to plan only, and change nothing.
     """
 
     sources: Sequence[str] = option(
@@ -75,7 +79,7 @@ class UndeleteRequest:
         if any(not source for source in self.sources):
             raise UsageError(f"{parameter('undelete.sources')} is empty")
         object.__setattr__(self, "accept_commits", accepted_versions(self.accept_commits))
-        optional_version(self.version, parameter("undelete.version"))
+        require_optional_version(self.version, parameter("undelete.version"))
         if self.prefix is not None:
             require_path(self.prefix, parameter("undelete.prefix"))
             parts = [part for part in self.prefix.split("/") if part not in ("", ".")]
@@ -126,7 +130,7 @@ class UndeletePlan:
     version: int | None
     version_before: int | None
     had_log: bool
-    needed: Amount
+    needed: FileTotals
     items: ArrowTable
     log: LogPlan | None
     log_sources: Sequence[Source]
@@ -149,16 +153,16 @@ class UndeletePlan:
     unconfirmed: int = 0
     """The number of files that the log names once it is back, and that nobody agreed to put back."""
 
-    def amount(self, *states: str) -> Amount:
+    def amount(self, *states: str) -> FileTotals:
         rows = self.items.filter(pc.is_in(self.items["state"], value_set=_texts(states)))
-        return Amount(rows.num_rows, pc.sum(rows["sizeBytes"]).as_py() or 0)
+        return FileTotals(rows.num_rows, pc.sum(rows["sizeBytes"]).as_py() or 0)
 
     @property
-    def found(self) -> Amount:
+    def found(self) -> FileTotals:
         return self.amount(PLANNED)
 
     @property
-    def missing(self) -> Amount:
+    def missing(self) -> FileTotals:
         return self.amount(MISSING)
 
     @property
@@ -169,7 +173,7 @@ class UndeletePlan:
     def is_noop(self) -> bool:
         return not self.found.files
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         if not self.refusals:
             return None
         first = self.refusals[0]
@@ -181,7 +185,7 @@ class UndeletePlan:
             *(rows[name].to_pylist() for name in ("path", "sizeBytes", "source")), strict=True
         ):
             yield f"put {path} back, {size} bytes from {source}"
-        yield from (f"a note in {NOTES} of {uri}" for uri in self.owners.uris)
+        yield from (f"a note in {NOTES_DIRECTORY} of {uri}" for uri in self.owners.uris)
 
     @property
     def replaced(self) -> ArrowTable:

@@ -548,16 +548,16 @@ def put_found(
 
     Raises StorageFailed, also where another file is in the place of one.
     """
-    from deltacli.changing.change import in_flight
-    from deltacli.changing.proofs import AsLogged, ProvenFile
+    from deltacli.changing.derived_files import annotate_interruption
+    from deltacli.changing.proofs import MatchesLog, ProvenFile
 
     told, counting = journal or Journal(), Lock()
     pieces = list(_pieces(found, sources, damaged))
 
     def put(piece: _Piece) -> _Piece:
         replace = piece.damaged is not None and tag_of(storage, piece.path) == piece.damaged
-        file = ProvenFile(piece.path, piece.size_bytes, AsLogged(piece.size_bytes))
-        with in_flight(piece.path):
+        file = ProvenFile(piece.path, piece.size_bytes, MatchesLog(piece.size_bytes))
+        with annotate_interruption(piece.path):
             put_file(piece.source, file, storage, replace=replace)
         with counting:
             told.note(piece.path, piece.size_bytes)

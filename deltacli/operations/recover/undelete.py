@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import Act, Basis, past_of
-from deltacli.changing.change import Gate, in_flight
-from deltacli.changing.clone_notes import CloneNote, address_of
-from deltacli.changing.file_owners import external_directories_of, find_file_owners, put_notes
-from deltacli.changing.plan import Amount, Shortfall
+from deltacli.changing.basis import Basis, identify_commit
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.clone_notes import CloneNote, resolve_note_uri
+from deltacli.changing.derived_files import annotate_interruption
+from deltacli.changing.execution import ChangeExecution
+from deltacli.changing.file_owners import find_external_directories_of_version, find_file_owners, put_notes
+from deltacli.changing.file_totals import FileTotals
+from deltacli.changing.outcome import PartialFailure
 from deltacli.core import errors
 from deltacli.core.progress import weighed_step
 from deltacli.core.short_repr import short_repr
@@ -302,7 +305,7 @@ def _begin(
 ) -> UndeletePlan:
     """Return the plan for the log alone."""
     newest = log.version_before
-    past = past_of(versioned((present or {}).values()), newest)
+    past = identify_commit(versioned((present or {}).values()), newest)
     barred = {one.path for one in overwritten}
     rows = [_log_row(item, sources) for item in log.items]
     rows += [_lost_row(name, log.unsound, log_location(name) in barred) for name in log.missing]
@@ -310,12 +313,12 @@ def _begin(
     sizes = [*((present or {}).values()), *(item.file for item in log.items)]
     return UndeletePlan(
         table=table.uri,
-        basis=Basis(table, newest, table.clock(), past, looked_at=looked_at),
+        basis=Basis(table, newest, table.clock(), past, listed_at=looked_at),
         request=request,
         version=log.version,
         version_before=newest if newest >= 0 else None,
         had_log=present is not None,
-        needed=Amount(len(names) + len(log.missing), sum(file.size_bytes for file in sizes)),
+        needed=FileTotals(len(names) + len(log.missing), sum(file.size_bytes for file in sizes)),
         items=_table(rows),
         log=log,
         log_sources=sources,
@@ -414,7 +417,7 @@ def _with_data(
     data = DataPlan(found, damaged, tags, sources)
     plan = replace(
         plan,
-        needed=Amount(plan.needed.files + needed.files.num_rows, plan.needed.size_bytes + needed.size_bytes),
+        needed=FileTotals(plan.needed.files + needed.files.num_rows, plan.needed.size_bytes + needed.size_bytes),
         items=pa.concat_tables([_data_rows(data, pc.filter(sizes, is_lost)), plan.items]),
         data=data,
         outside=needed.outside,
@@ -433,10 +436,10 @@ def _add_owners(table: TableHandle, snapshot: Snapshot, plan: UndeletePlan) -> U
     assert plan.log is not None
     if not plan.log.items and not plan.outside:
         return plan
-    directories = external_directories_of(snapshot, table.storage)
+    directories = find_external_directories_of_version(snapshot, table.storage)
     if not directories:
         return plan
-    owners = find_file_owners(table, directories, address_of(table.storage))
+    owners = find_file_owners(table, directories, resolve_note_uri(table.storage))
     notes = list(owners.warnings)
     if plan.log.items:
         notes += [f"{uri} gets a note of this table, so that its vacuum keeps the files" for uri in owners.uris]
@@ -508,17 +511,17 @@ class UndeleteResult(NamedTuple):
     plan: UndeletePlan
     restored: Journal | None
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         return f"{plural(0 if self.restored is None else self.restored.files, 'file')} put back"
 
-    def shortfall(self) -> Shortfall | None:
+    def build_partial_failure(self) -> PartialFailure | None:
         """Return which files nobody agreed to put back, or which that the version needs are in no source."""
         plan = self.plan
         if plan.unconfirmed:
-            return Shortfall(
+            return PartialFailure(
                 "consent.denied",
                 f"the log is back; {plural(plan.unconfirmed, 'file')} that it names were not put back: not confirmed",
-                {"so far": self.so_far()},
+                {"so far": self.describe_progress()},
                 errors.command("undelete", version=plan.request.version, sources=list(plan.request.sources)),
             )
         missing, newest = plan.missing, plan.newest_readable
@@ -526,7 +529,7 @@ class UndeleteResult(NamedTuple):
             return None
         names = [str(one["path"]) for one in plan.still_missing()]
         more = f", and {missing.files - _NAMED:,} more" if missing.files > _NAMED else ""
-        return Shortfall(
+        return PartialFailure(
             STILL_MISSING,
             f"{plural(missing.files, 'file')} of version {plan.version} {'is' if missing.files == 1 else 'are'} in no "
             "source",
@@ -544,7 +547,7 @@ class UndeleteResult(NamedTuple):
 class Undelete:
     """Bringing back what a version and its log need and that is gone."""
 
-    act: ClassVar[Act] = Act.PUT
+    kind: ClassVar[ChangeKind] = ChangeKind.RECOVER_FILES
 
     request: UndeleteRequest
 
@@ -556,24 +559,24 @@ class Undelete:
     def outcome(self, plan: UndeletePlan) -> UndeleteResult:
         return UndeleteResult(plan, Journal())
 
-    def execute(self, gate: Gate[UndeletePlan, UndeleteResult]) -> None:
+    def execute(self, execution: ChangeExecution[UndeletePlan, UndeleteResult]) -> None:
         """Put the found files in their places; planning and running it again continues. Raises what `bring_back` does.
 
         Somebody has to agree to the data files of a log that could be read only once it was back.
         """
-        plan, journal = gate.outcome
+        plan, journal = execution.outcome
         assert journal is not None  # it begins with an empty one
-        gate.has_begun = True  # nobody knows it of an interruption
+        execution.has_begun = True  # nobody knows it of an interruption
         try:
-            done = bring_back(gate, plan, journal, gate.follow)
+            done = bring_back(execution, plan, journal, execution.continue_with)
         except errors.DeltacliError:
-            gate.has_begun = journal.files > 0
+            execution.has_begun = journal.files > 0
             raise
-        gate.outcome = UndeleteResult(done, journal)
+        execution.outcome = UndeleteResult(done, journal)
 
 
 def bring_back(
-    gate: Gate[Any, Any],  # Any: also of a repair
+    execution: ChangeExecution[Any, Any],  # Any: also of a repair
     plan: UndeletePlan,
     told: Journal,
     agreed: Callable[[UndeletePlan], bool] = lambda _: True,
@@ -585,11 +588,11 @@ def bring_back(
     another writer created a commit that is to come back; StorageFailed where a file cannot be put in its place or is
     not what it was.
     """
-    if (refusal := plan.objection()) is not None:
+    if (refusal := plan.build_refusal()) is not None:
         raise refusal
-    table = gate.table
+    table = execution.table
     _require_proofs(table, plan)
-    gate.look_at_past(plan.basis)
+    execution.recheck_base_commit(plan.basis)
     if plan.data is not None:
         found, data = plan.data.found, plan.data
         put_found(
@@ -598,7 +601,7 @@ def bring_back(
         )  # fmt: skip
     if plan.owners.tables:
         # Before the log: from then on the files are live in this table, and only the note tells their owners.
-        note = CloneNote(plan.table_id, address_of(table.storage), plan.version or 0, table.clock())
+        note = CloneNote(plan.table_id, resolve_note_uri(table.storage), plan.version or 0, table.clock())
         plan = replace(plan, notes=(*plan.notes, *put_notes(plan.owners.tables, note).warnings))
     _put_log(table, plan, told)
     if not plan.is_log_first:
@@ -609,7 +612,7 @@ def bring_back(
         raise errors.StorageFailed("the log cannot be read although its files were put in their places")
     if rest.found.files and not rest.refusals and not agreed(rest):
         return replace(plan, unconfirmed=rest.found.files)
-    rest = bring_back(gate, rest, told)
+    rest = bring_back(execution, rest, told)
     snapshot = read_snapshot(table, version=rest.version)
     keeps_times = has_in_commit_timestamps(snapshot.protocol, snapshot.metadata)
     return replace(
@@ -627,13 +630,16 @@ def _require_proofs(table: TableHandle, plan: UndeletePlan) -> None:
     """Raise Refused where what the plan compared is not there any more."""
     if plan.log is None or not plan.log.items:
         return
-    from deltacli.changing.proofs import Between, FilesAgree
+    from deltacli.changing.proofs import CommonDataFile, CommonLaterCommit
     from deltacli.operations.recover.proving import still_holds
 
     seen: set[tuple[int, Proof]] = set()
     for item in plan.log.items:
         proof, source = plan.proofs[item.path], plan.log_sources[item.source]
-        of_source = (item.source, proof._replace(version=0) if isinstance(proof, Between | FilesAgree) else proof)
+        of_source = (
+            item.source,
+            proof._replace(version=0) if isinstance(proof, CommonLaterCommit | CommonDataFile) else proof,
+        )
         if of_source in seen:
             continue
         seen.add(of_source)
@@ -657,7 +663,7 @@ def _put_log(table: TableHandle, plan: UndeletePlan, journal: Journal) -> None:
         table.progress, "putting the log in place", unit="files", total=len(log.items), weight=total
     ) as step:
         for item in log.items:
-            with in_flight(item.path):
+            with annotate_interruption(item.path):
                 _put_log_file(table, plan, item)
             journal.note(item.path, item.file.size_bytes)
             step.advance(weight=item.file.size_bytes)

@@ -161,7 +161,7 @@ class BringLog:
         run.backup.keep(replaced)
         tags = {path: tag for path in self.hidden if (tag := tag_of(storage, path)) is not None}
         plan = replace(self.plan, log_tags={**self.plan.log_tags, **tags})
-        bring_back(run.gate, plan, run.put)
+        bring_back(run.execution, plan, run.put)
         run.backup.note_versions(self._commits())
 
     def _commits(self) -> list[int]:
@@ -203,7 +203,7 @@ def plan_log_files(
     unproven = next((one for one in plan.refusals if one.code == UNPROVEN), None)
     if unproven is not None and len(plan.refusals) == 1:
         return Planned(unrepaired=[left(one, unproven.message) for one in findings], refusals=[unproven])
-    if (refusal := plan.objection()) is not None:
+    if (refusal := plan.build_refusal()) is not None:
         raise refusal
     found = {
         path: (kind, source, size)
@@ -350,7 +350,7 @@ class WriteCheckpoint:
         )
 
         def begin(_: str) -> None:
-            run.gate.has_begun = True
+            run.execution.has_begun = True
 
         written = {file.path for file in write_checkpoint(plan, tell=begin).files}
         run.move([name for name in names if name not in written])
@@ -377,7 +377,7 @@ class WriteChecksum:
             run.move([path])
             return
         run.backup.keep([path])
-        run.gate.store.put(path, data)
+        run.execution.store.put(path, data)
 
 
 @dataclass(frozen=True)

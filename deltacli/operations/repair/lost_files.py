@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.arrow.parquet import ParquetReader
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.core.errors import DataUnreadable, DeltacliError, Refused, StorageFailed, command
 from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.units import plural
@@ -208,7 +208,7 @@ class _Steps:
         self.request, self.named, self.looked, self.obstacle = request, named, looked, obstacle
         self.steps: list[Step] = []
         self.unrepaired: list[Unrepaired] = []
-        self.removed: dict[int, Amount] = {}
+        self.removed: dict[int, FileTotals] = {}
         self.returned: set[str] = set()
         self.renamed: dict[int, OtherNames] = {}
         self.amended: dict[int, Amendment] = {}
@@ -330,13 +330,13 @@ class _Steps:
             return CONTENT, finding.message
         return (Problem.MISSING.value, "it is outside the table") if is_elsewhere else (None, None)
 
-    def _loss(self, row: int) -> Amount:
+    def _loss(self, row: int) -> FileTotals:
         adds = self.named.adds.slice(row, 1)
         records = num_records_column(adds["stats"].combine_chunks())[0].as_py()
         vector = adds["deletionVector"][0].as_py()
         deleted = 0 if vector is None else vector.get("cardinality")
         rows = None if records is None or deleted is None else max(records - deleted, 0)
-        return Amount(1, adds["size"][0].as_py() or 0, rows)
+        return FileTotals(1, adds["size"][0].as_py() or 0, rows)
 
     def _removal(self) -> RemoveFiles:
         rows = sorted(self.removed)

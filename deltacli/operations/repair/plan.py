@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from deltacli.changing.plan import Amount, OnTable
+from deltacli.changing.file_totals import FileTotals
+from deltacli.changing.plan import WithTable
 from deltacli.changing.recorded_fields import digest_content, read_uri
 from deltacli.core.documents import dumps
 from deltacli.core.errors import (
@@ -36,11 +37,11 @@ from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import StepKind
 from deltacli.storage import Failed, is_address_of
 from deltacli.storage.local_write import replacement
-from deltacli.table.api_arguments import version_number
+from deltacli.table.api_arguments import require_version
 
 if TYPE_CHECKING:
     from deltacli.changing.basis import Basis
-    from deltacli.changing.change import Gate
+    from deltacli.changing.execution import ChangeExecution
     from deltacli.delta.log.commit_content import CommitRequest
     from deltacli.operations.recover.sources import Journal
     from deltacli.operations.repair.backup import Backup
@@ -57,12 +58,21 @@ IN_USE_MS, IN_USE = 3_600_000, "within the last hour"
 class RepairRequest:
     """Which findings of a validation to act on, and what is allowed.
 
-    `sources` are where lost files are looked for: `versions`, or copies of the table. `accept_commits` are versions
-    that a copy may bring although nothing proves that they are of this table. `accept_empty_commits` are versions whose
-    commit has 0 bytes and is written as one that changed nothing. `accept_loss` allows steps that
-    give up rows, `max_missing` is the share of the live files above which none of these is made. `allow_in_use` allows
-    steps that commit or replace files although others committed lately (`IN_USE`). `quarantine` is a directory outside
-    of all tables for the backup, and for rows of damaged files that can still be read.
+    Attributes:
+        level: The level of the validation whose findings are repaired: `log`, `storage`, `footers` or `data`.
+        select: Globs over the ids of rules to act on. Empty: all rules.
+        sources: Where lost files are looked for: `versions` (what the store keeps of deleted objects), and
+            paths or URIs of copies of the table.
+        accept_commits: Versions that a copy may bring although nothing proves that they are of this table.
+        accept_empty_commits: Versions whose commit has 0 bytes, to write as versions that changed nothing.
+        accept_loss: True to allow steps that give up rows which no source has.
+        partition_values: Partition values that neither the log nor the path of a file has, as `COL=VALUE` or,
+            for paths that match, `COL=VALUE @ GLOB`.
+        allow_in_use: True to repair a table that others committed to lately.
+        max_missing: The share of the live files above which no file is given up.
+        quarantine: A directory outside of all tables for the backup, and for readable rows of damaged files.
+        commit_metadata: Keys to add to the commitInfo. `userMetadata` sets the field of that name.
+        dry_run: True to plan only, and change nothing.
     """
 
     level: str = option(
@@ -123,7 +133,7 @@ class RepairRequest:
             object.__setattr__(self, name, tuple(value))
         object.__setattr__(self, "accept_commits", accepted_versions(self.accept_commits))
         name = parameter("repair.accept_empty_commits")
-        accepted = tuple(version_number(version, name) for version in self.accept_empty_commits)
+        accepted = tuple(require_version(version, name) for version in self.accept_empty_commits)
         object.__setattr__(self, "accept_empty_commits", accepted)
         require_fraction(self.max_missing, parameter("repair.max_missing"))
 
@@ -178,9 +188,9 @@ class Work(Protocol):
 
 @dataclass(eq=False)
 class Run:
-    """The execution of plans: their gate, the backup, and the files that were put in their places."""
+    """The execution of plans: the change, the backup, and the files that were put in their places."""
 
-    gate: Gate[RepairPlan, Any]  # Any: the outcome
+    execution: ChangeExecution[RepairPlan, Any]  # Any: the outcome
     request: RepairRequest
     backup: Backup
     put: Journal
@@ -191,13 +201,13 @@ class Run:
 
     @property
     def table(self) -> TableHandle:
-        return self.gate.table
+        return self.execution.table
 
     def commit(self, make: Callable[[Snapshot], CommitRequest | None]) -> int | None:
         """Commit what is made for the newest version, and return the version; None where nothing is left to do."""
         from deltacli.changing.commit import Committed
 
-        done = self.gate.commit_one(make, commit_metadata=self.request.commit_metadata)
+        done = self.execution.commit_step(make, commit_metadata=self.request.commit_metadata)
         if not isinstance(done, Committed):
             return None
         self.committed.append(done.version)
@@ -206,10 +216,10 @@ class Run:
     def move(self, paths: Sequence[str]) -> None:
         """Keep files, then delete them from the table. Raises StorageFailed."""
         self.backup.keep(paths)
-        for path, outcome in self.gate.store.delete_many(paths):
+        for path, outcome in self.execution.store.delete_many(paths):
             if isinstance(outcome, Failed):
                 raise StorageFailed(f"{path} could not be moved to the backup: {outcome.reason}")
-            self.gate.has_begun = True
+            self.execution.has_begun = True
 
 
 class Step(NamedTuple):
@@ -221,7 +231,7 @@ class Step(NamedTuple):
     work: int
     what: str
     source: str | None = None
-    loses: Amount | None = None
+    loses: FileTotals | None = None
     state: StepState = StepState.PLANNED
     reason: str | None = None
     """Why it was refused, skipped, or failed."""
@@ -262,7 +272,7 @@ class Unrepaired(NamedTuple):
 
 @short_repr("version", "planned", "unrepaired", "refusals", "is_partial")
 @dataclass(frozen=True, eq=False, repr=False)
-class RepairPlan(OnTable):
+class RepairPlan(WithTable):
     """The changes in the order in which they are made, and the steps that ask for them.
 
     `is_partial`: more is planned once these steps are done, because the rest cannot be judged before. `refusals` stop
@@ -288,7 +298,7 @@ class RepairPlan(OnTable):
     def is_noop(self) -> bool:
         return not self.planned
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         """Return the error for its refusals, which does not stop the steps that none of them is about."""
         return Refused.by(self.refusals) if self.refusals and (self.is_noop or self.request.dry_run) else None
 
@@ -310,10 +320,10 @@ class RepairPlan(OnTable):
         return any(isinstance(one.reason, lacking) for one in self.errors)
 
     @property
-    def loss(self) -> Amount:
+    def loss(self) -> FileTotals:
         """Return what the planned steps give up; a file is counted once."""
         of_work = {(step.work, step.place.key): step.loses for step in self.planned if step.loses is not None}
-        return sum(of_work.values(), Amount(0, 0, 0))
+        return sum(of_work.values(), FileTotals(0, 0, 0))
 
     def as_json(self, *, dry_run: bool) -> dict[str, Json]:
         """Return the content of the document `deltacli.repair`."""

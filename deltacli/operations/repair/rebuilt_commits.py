@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.commit import ENGINE_INFO
+from deltacli.changing.commit_sender import ENGINE_INFO
 from deltacli.core.errors import CommitCorrupt, FileMissing, Refused, StorageFailed, Unreadable
 from deltacli.core.texts import add_article
 from deltacli.core.typing import ArrowArray, JsonObject
@@ -216,7 +216,7 @@ class RebuildCommit:
         return f"write commit {self.version} from {self.source}"
 
     def run(self, run: Run) -> None:
-        path, storage = log_location(commit_name(self.version)), run.gate.store
+        path, storage = log_location(commit_name(self.version)), run.execution.store
         try:
             found = storage.read(path)
         except FileMissing:

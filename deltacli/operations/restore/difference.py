@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.core.errors import FileMissing, PathExternal, parameter
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import SILENT
@@ -282,11 +282,11 @@ class Difference:
     removed: ArrowArray
 
     @cached_property
-    def added_amount(self) -> Amount:
+    def added_amount(self) -> FileTotals:
         return amount_of(self.target, self.added)
 
     @cached_property
-    def removed_amount(self) -> Amount:
+    def removed_amount(self) -> FileTotals:
         return amount_of(self.now, self.removed)
 
     @property
@@ -314,10 +314,10 @@ class Difference:
     def without_row_id(self) -> ArrowArray:
         return pc.and_(self.added, pc.invert(self.target.has_row_id))
 
-    def physical(self, chosen: ArrowArray) -> Amount:
+    def physical(self, chosen: ArrowArray) -> FileTotals:
         """Return some files of the target with their physical rows."""
         rows, sizes = pc.filter(self.target.physical_rows, chosen), pc.filter(self.target.sizes, chosen)
-        return Amount(len(rows), _sum(sizes), None if rows.null_count else _sum(rows))
+        return FileTotals(len(rows), _sum(sizes), None if rows.null_count else _sum(rows))
 
 
 def compare(now: Snapshot, target: Snapshot, where: Mask | None = None) -> Difference:
@@ -373,10 +373,10 @@ def joined_files(parts: Sequence[tuple[ArrowArray, ...]], *, are_keys_narrow: bo
     )
 
 
-def amount_of(files: KeyedLiveFiles, chosen: ArrowArray | None) -> Amount:
+def amount_of(files: KeyedLiveFiles, chosen: ArrowArray | None) -> FileTotals:
     """Return the bytes and rows of the chosen files; None: of all."""
     sizes, rows = (one if chosen is None else pc.filter(one, chosen) for one in (files.sizes, files.rows))
-    return Amount(len(sizes), _sum(sizes), None if rows.null_count else _sum(rows))
+    return FileTotals(len(sizes), _sum(sizes), None if rows.null_count else _sum(rows))
 
 
 def _sum(values: ArrowArray) -> int:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.core.errors import Refusal, command
 from deltacli.core.times import format_duration
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
@@ -480,10 +480,10 @@ def returning_ids(now: Snapshot, found: Difference, where: Mask | None, *, begin
 
 def files_to_number(
     target: Snapshot, after: Snapshot, found: Difference, where: Mask | None, ids: ReturningIds
-) -> Amount:
+) -> FileTotals:
     """Return the files that come back and get new ids, with their physical rows."""
     if not assigns_row_ids(after.protocol, after.metadata):
-        return Amount(0, 0, 0)
+        return FileTotals(0, 0, 0)
     fresh = found.added if ids.begins_again else found.without_row_id
     if ids.known is not None:
         adds = marked_actions(target, found.target.keys, fresh, where, ("path", *_IDS))
@@ -493,7 +493,7 @@ def files_to_number(
 
 
 def refusals_of_files(
-    now: Snapshot, target: Snapshot, found: Difference, where: Mask | None, ids: ReturningIds, fresh: Amount
+    now: Snapshot, target: Snapshot, found: Difference, where: Mask | None, ids: ReturningIds, fresh: FileTotals
 ) -> Iterator[Refusal]:
     """Refuse files that need ids (`fresh`) and whose rows are unknown, and ids that files which stay have as well."""
     if fresh.files and fresh.rows is None:

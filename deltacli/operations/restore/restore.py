@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import LOOK_SECONDS, Act, Basis, basis_of
-from deltacli.changing.commit import Committed, require_possible
-from deltacli.changing.plan import OnTable, Shortfall
+from deltacli.changing.basis import MAX_FILE_CHECK_AGE_SECONDS, Basis, build_basis
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.commit import Committed
+from deltacli.changing.outcome import PartialFailure
+from deltacli.changing.plan import WithTable
+from deltacli.changing.request_checks import require_possible
 from deltacli.core.documents import dumps
 from deltacli.core.errors import (
     NOTHING_CHANGED,
@@ -57,14 +60,14 @@ from deltacli.operations.restore.difference import (
 )
 from deltacli.operations.restore.spellings import find_spelling_refusals
 from deltacli.rules.framework.repairs import may_keep
-from deltacli.table.api_arguments import moment_ms, version_number
+from deltacli.table.api_arguments import require_timestamp_ms, require_version
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.live_files import FileKind, Mask, PartitionCondition, chosen_actions, marked_actions, removes_of
 from deltacli.table.rebuild import find_snapshot, read_snapshot
 from deltacli.work.commits.reading import stream_commit
 
 if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
+    from deltacli.changing.execution import ChangeExecution
     from deltacli.operations.restore.missing_files import Brought
     from deltacli.operations.schemas.described import SchemaDiff
     from deltacli.table.version import Snapshot
@@ -77,11 +80,20 @@ EXECUTING = frozenset({"commit_metadata"})
 
 @dataclass(frozen=True, kw_only=True)
 class RestoreRequest:
-    """The version to restore: its number, or a time at which it was the newest, as for `Table.snapshot`.
+    """The version to restore, and where files that it needs are looked for.
 
-    `where` is a condition on partition columns. `sources` are where files are looked for that are missing or damaged,
-    as for an undelete. With `trust_listing` no footer of a data file is read, with `allow_removals` files of a table
-    with `delta.appendOnly` are removed.
+    Attributes:
+        version: The version to restore.
+        timestamp: Instead of `version`: the version that was the newest one at this time, a datetime with its
+            time zone, or a date, which is midnight UTC.
+        timestamp_ms: The same in epoch milliseconds.
+        where: A condition on partition columns. Only matching partitions are restored; schema and properties
+            stay.
+        sources: Where missing or damaged files are looked for, as by `undelete`.
+        trust_listing: True to compare only the sizes of files that come back, not their footers.
+        allow_removals: True to remove files of a table with `delta.appendOnly`, too.
+        commit_metadata: Keys to add to the commitInfo. `userMetadata` sets the field of that name.
+        dry_run: True to plan only, and change nothing.
     """
 
     version: int | None = None
@@ -114,10 +126,10 @@ class RestoreRequest:
                 facts={"expected": f"{names.replace(' and ', ' or ')}"},
                 hint=None if given else command("history"),
             )
-        if self.version is not None and version_number(self.version, "version") < 0:
+        if self.version is not None and require_version(self.version, "version") < 0:
             raise UsageError(f"{parameter('restore.version')} {self.version} is negative")
         if self.timestamp is not None:
-            object.__setattr__(self, "timestamp_ms", moment_ms(self.timestamp, "timestamp"))
+            object.__setattr__(self, "timestamp_ms", require_timestamp_ms(self.timestamp, "timestamp"))
             object.__setattr__(self, "timestamp", None)
 
 
@@ -150,7 +162,7 @@ class Noticing(NamedTuple):
     "refusals",
 )
 @dataclass(frozen=True, eq=False, repr=False)
-class RestorePlan(OnTable):
+class RestorePlan(WithTable):
     """What a restore would do. Nothing has been done."""
 
     basis: Basis
@@ -189,7 +201,7 @@ class RestorePlan(OnTable):
         """The files that cannot be used and are not brought, because no source has them, or nothing is committed."""
         return [one for one in self.problems if one.source is None or self.is_noop]
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         """Return the error of the first refusal, with the others as facts; None without one."""
         if not self.refusals:
             return None
@@ -246,7 +258,7 @@ class RestorePlan(OnTable):
             "newestRestorableVersion": self.restorable,
             "schemaChanges": [] if schema is None else [schema.change_json(change) for change in schema.changes],
             "clients": [client.as_json() for client in self.clients],
-            "notes": [*self.notes, *self.basis.cautions],
+            "notes": [*self.notes, *self.basis.warnings],
             "refusals": [one._replace(hint=self.filled(one)).as_json("wayOut", "files") for one in self.refusals],
             "dryRun": dry_run,
         }
@@ -307,14 +319,14 @@ class _Planning:
         refusals += metadata.refusals_of_files(now, target, found, self._where, ids, fresh)
         refusals += _refuse_without_partition_values(target, found, self._where)
         if small.metadata is not None:
-            from deltacli.changing.preflight import broken_rules
+            from deltacli.changing.preflight import find_new_errors
 
-            refusals += broken_rules(now.version, _configuration(now), _configuration(after), Act.NAME)
+            refusals += find_new_errors(now.version, _configuration(now), _configuration(after), ChangeKind.REUSE_FILES)
         checked_at = now.table.machine.monotonic()
         checked, brought = self._verified(found)
         refusals += () if refusals else self._violations(found, checked)
         plan = RestorePlan(
-            basis=basis_of(now),
+            basis=build_basis(now),
             request=self._request,
             now=now,
             target=target,
@@ -337,7 +349,7 @@ class _Planning:
             plan = replace(plan, notes=(*plan.notes, none))
         plan = replace(plan, refusals=(*plan.refusals, *_file_refusals(plan)))
         if not plan.is_noop:
-            require_possible(now, request_of(plan), act=None)
+            require_possible(now, request_of(plan), kind=None)
             by_catalog = managed_store(now.table.storage) is not None  # of what comes back, too
             require_committable(after.protocol, after.properties, now.version + 1, by_catalog=by_catalog)
             plan = replace(plan, clients=tuple(_clients(plan, *states)))
@@ -615,20 +627,20 @@ class RestoreOutcome:
             committed_version=self.committed_version, dry_run=self.plan.request.dry_run, lost=self.lost
         )
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         if self.committed_version is None:
             return "nothing was committed; files copied from elsewhere may remain in their places"
         return f"version {self.committed_version} was committed"
 
-    def shortfall(self) -> Shortfall | None:
+    def build_partial_failure(self) -> PartialFailure | None:
         """Return which files of the restored version were deleted meanwhile, with the command that undoes the restore,
         or why they could not be looked at.
         """
         if self.unchecked is not None:
-            return Shortfall(
+            return PartialFailure(
                 "restore.not-checked",
                 f"version {self.committed_version} was committed; its files could not be checked again",
-                {"why": self.unchecked.message, "so far": self.so_far()},
+                {"why": self.unchecked.message, "so far": self.describe_progress()},
                 command("validate", level="storage"),
             )
         if not self.lost:
@@ -637,7 +649,7 @@ class RestoreOutcome:
         before = (self.committed_version or 0) - 1
         options = {} if where is None else {"where": where}
         same = "" if where is None else " with the same condition"
-        return Shortfall(
+        return PartialFailure(
             "restore.file-vanished",
             f"version {self.committed_version} was committed, but {plural(len(self.lost), 'file')} of it "
             f"{'is' if len(self.lost) == 1 else 'are'} gone by now: another program deletes files of this table",
@@ -650,7 +662,7 @@ class RestoreOutcome:
 class Restore:
     """A restore, to be planned and committed."""
 
-    act: ClassVar[Act] = Act.NAME
+    kind: ClassVar[ChangeKind] = ChangeKind.REUSE_FILES
 
     request: RestoreRequest
 
@@ -660,32 +672,32 @@ class Restore:
     def outcome(self, plan: RestorePlan) -> RestoreOutcome:
         return RestoreOutcome(plan)
 
-    def execute(self, gate: Gate[RestorePlan, RestoreOutcome]) -> None:
+    def execute(self, execution: ChangeExecution[RestorePlan, RestoreOutcome]) -> None:
         """Put files from elsewhere in their places, commit, and look at the files that came back once more: those that
-        are gone are in the outcome. Raises what `Gate.commit` raises.
+        are gone are in the outcome. Raises what `ChangeExecution.commit` raises.
         """
-        attempts = _Attempts(gate)
-        done = gate.commit(
+        attempts = _Attempts(execution)
+        done = execution.commit(
             attempts.make,
             plan_again=attempts.plan_again,
-            look=attempts.look,
+            recheck=attempts.look,
             commit_metadata=self.request.commit_metadata,
             needs_clock=True,
         )
-        gate.outcome = RestoreOutcome(gate.plan, done.version if isinstance(done, Committed) else None)
+        execution.outcome = RestoreOutcome(execution.plan, done.version if isinstance(done, Committed) else None)
         if isinstance(done, Committed):
             try:
-                gate.outcome = replace(gate.outcome, lost=_lost(gate.plan))
+                execution.outcome = replace(execution.outcome, lost=_lost(execution.plan))
             except DeltacliError as fault:
-                gate.outcome = replace(gate.outcome, unchecked=fault)
+                execution.outcome = replace(execution.outcome, unchecked=fault)
 
 
 class _Attempts:
     """Attempts to commit a plan whose files another program may delete at any time."""
 
-    def __init__(self, gate: Gate[RestorePlan, RestoreOutcome]) -> None:
-        self._gate = gate
-        self._checked_at = gate.plan.checked_at if gate.may_plan_again else -math.inf
+    def __init__(self, execution: ChangeExecution[RestorePlan, RestoreOutcome]) -> None:
+        self._execution = execution
+        self._checked_at = execution.plan.checked_at if execution.may_plan_again else -math.inf
         self._lacks_files = False
 
     def make(self, plan: RestorePlan) -> CommitRequest:
@@ -704,12 +716,12 @@ class _Attempts:
         if plan.brought is not None:
             from deltacli.operations.recover.sources import Journal
 
-            has_begun, journal = self._gate.has_begun, Journal()
-            self._gate.has_begun = True  # nobody knows it of an interruption
+            has_begun, journal = self._execution.has_begun, Journal()
+            self._execution.has_begun = True  # nobody knows it of an interruption
             try:
                 plan.brought.put(plan.table, journal)
             except DeltacliError:
-                self._gate.has_begun = has_begun or journal.files > 0
+                self._execution.has_begun = has_begun or journal.files > 0
                 raise
         condition = plan.where
         reads = FilesOfPartitions(condition.chooses) if isinstance(condition, PartitionCondition) else EveryFile()
@@ -725,13 +737,13 @@ class _Attempts:
 
     @property
     def _has_waited(self) -> bool:
-        return self._gate.table.machine.monotonic() - self._checked_at > LOOK_SECONDS
+        return self._execution.table.machine.monotonic() - self._checked_at > MAX_FILE_CHECK_AGE_SECONDS
 
     def look(self) -> bool:
         """Look at the files that come back, before a prompt or after a minute; return whether they are there."""
         if self._has_waited:
-            self._checked_at = self._gate.table.machine.monotonic()
-            self._lacks_files = bool(_lost(self._gate.plan))
+            self._checked_at = self._execution.table.machine.monotonic()
+            self._lacks_files = bool(_lost(self._execution.plan))
         return not self._lacks_files
 
 

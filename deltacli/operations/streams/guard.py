@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import FRESH_SECONDS
+from deltacli.changing.basis import MAX_LISTING_AGE_SECONDS
 from deltacli.core.errors import Refusal, Refused, command, parameter
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.delta.paths.keys import PathKeys
@@ -286,7 +286,7 @@ class StreamWatch:
         raises.
         """
         begun = self.table.machine.monotonic()
-        if self._looked_at is not None and 0 <= begun - self._looked_at <= FRESH_SECONDS:
+        if self._looked_at is not None and 0 <= begun - self._looked_at <= MAX_LISTING_AGE_SECONDS:
             return
         protection = self.planned.protection
         known = {one.checkpoint: one for one in self.planned.queries}

@@ -52,7 +52,15 @@ class StreamProtection:
 
 @dataclass(frozen=True, kw_only=True)
 class ProtectionRequest:
-    """The options of a command that deletes parts of a log, and has no other options about age."""
+    """Which streaming queries to protect from a command that deletes parts of a log and has no retention.
+
+    Attributes:
+        protect_streams: Patterns of checkpoint directories of Spark queries. Whatever these queries still need
+            is kept.
+        ignore_streams_older_ms: The age of a checkpoint, in milliseconds, from which its query is not protected
+            if it is behind. None: every matching query is protected.
+        allow_stream_loss: Queries, by their ids or checkpoint directories, that may become unable to continue.
+    """
 
     protect_streams: Sequence[str] = shared(PROTECT_STREAMS, ())
     ignore_streams_older_ms: int | None = shared(IGNORE_STREAMS_OLDER)

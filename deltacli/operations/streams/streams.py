@@ -201,7 +201,13 @@ class FailOn(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class StreamsRequest:
-    """Which queries are looked at: those with these checkpoint directories, or the one to start over."""
+    """Which streaming queries to examine: those with these checkpoints, or the one to start over.
+
+    Attributes:
+        checkpoints: Checkpoint directories of queries, and patterns of them, relative to the current directory.
+        restart_point: Instead of `checkpoints`: the checkpoint directory of one query. Where it can start over
+            is part of the result.
+    """
 
     checkpoints: Sequence[str] = option(
         "Checkpoint directories of the queries, also patterns such as 'chk/*'. Repeatable.",

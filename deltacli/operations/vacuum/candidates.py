@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.core.errors import CommitCorrupt, Unreadable
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import ArrowArray, ArrowTable, RecordBatch
@@ -105,7 +105,7 @@ class References(NamedTuple):
     """Files that were added after the listing was made."""
     history: FileHistory
     """The adds and removes of the commits, to find files that the newest version lost."""
-    live_count: Amount
+    live_count: FileTotals
     """The number of all live files, wherever they are, and their bytes by the log."""
     lookalikes: Lookalikes
     """What other names of needed files would have in common with them."""
@@ -188,7 +188,7 @@ class ReferenceCollector:
         self._keys, self._window = keys, window
         self._lookalikes = LookalikeCollector(keys, is_listed=not with_lookalikes)
         self.history = FileHistory(last_run)
-        self.live_count = Amount()
+        self.live_count = FileTotals()
         self._removals_since, self._unlisted_since = removals_since, unlisted_since
         self.unlisted = _Batches()
         self.removals: list[RecordBatch] = []
@@ -219,7 +219,7 @@ class ReferenceCollector:
         self.retained.add(pc.filter(keys.hashes, pc.and_(pc.is_valid(keys.hashes), pc.invert(is_here))))
         every = self.live_count
         size_bytes = pc.sum(adds.column("size")).as_py() or 0
-        self.live_count = Amount(every.files + adds.num_rows, every.size_bytes + size_bytes)
+        self.live_count = FileTotals(every.files + adds.num_rows, every.size_bytes + size_bytes)
         sizes = pc.filter(adds.column("size"), is_here)
         self.sizes.add(pc.if_else(pc.less(sizes, 0), 0, sizes))
         self.protected.add(keys.spare)
@@ -583,13 +583,13 @@ class CandidateClassifier:
         return sum(map(len, self.young))
 
     @cached_property
-    def live_found(self) -> tuple[Amount, Amount]:
+    def live_found(self) -> tuple[FileTotals, FileTotals]:
         """Return the expected and the found number of live files in the listing, with their bytes by the log."""
         live, written, sizes = self.references.live, self.references.live_written, self.references.live_sizes
         if (
             self._live_hits == len(live) and not self.may_repeat
         ):  # the usual case: all were found, and no lookup is needed
-            every = Amount(len(live), pc.sum(sizes).as_py() or 0)
+            every = FileTotals(len(live), pc.sum(sizes).as_py() or 0)
             return every, every
         is_found = is_among(live, self.needed)
         if written is not live:
@@ -598,7 +598,7 @@ class CandidateClassifier:
         if len(self.references.unlisted):
             is_new = pc.is_in(live, value_set=self.references.unlisted)
             sizes = pc.filter(sizes, pc.or_(is_found, pc.invert(is_new)))
-        return Amount(len(sizes), pc.sum(sizes).as_py() or 0), Amount(len(found), pc.sum(found).as_py() or 0)
+        return FileTotals(len(sizes), pc.sum(sizes).as_py() or 0), FileTotals(len(found), pc.sum(found).as_py() or 0)
 
     def find_unlisted(self) -> pyarrow.Array:
         """Return the hashes of needed files that were not listed under their names."""
@@ -651,7 +651,7 @@ class Candidates(NamedTuple):
 
     rows: pyarrow.Table
     hashes: pyarrow.Array
-    foreign: Amount
+    foreign: FileTotals
     foreign_examples: tuple[str, ...]
     unproven: int
     outside_selection: int
@@ -673,11 +673,11 @@ def choose(old: pyarrow.Table, nested: Sequence[str], references: References, ch
     """Return the reason to delete each old unneeded file, without the files that are kept for another reason."""
     rows = _with_reasons(outside_of(old, nested), references)
     in_nested = old.num_rows - rows.num_rows
-    foreign, examples = Amount(), ()
+    foreign, examples = FileTotals(), ()
     if not choice.include_foreign:
         is_foreign = pc.equal(rows.column("reason"), Reason.FOREIGN.value)
         found = pc.filter(rows, is_foreign)
-        foreign = Amount(found.num_rows, pc.sum(found.column("sizeBytes")).as_py() or 0)
+        foreign = FileTotals(found.num_rows, pc.sum(found.column("sizeBytes")).as_py() or 0)
         examples = tuple(
             path.decode("utf-8", "surrogateescape") for path in found.column("path").slice(0, _EXAMPLES).to_pylist()
         )
@@ -778,7 +778,7 @@ def kept_files(judge: CandidateClassifier, found: Candidates, walk: Walk, nested
     vectors = judge.references.live_vectors
     of_vectors = pc.sum(pc.is_in(judge.needed, value_set=vectors)).as_py() or 0 if len(vectors) else 0
     return Kept(
-        live=Amount(live.files + of_vectors, live.size_bytes),
+        live=FileTotals(live.files + of_vectors, live.size_bytes),
         retained=max(0, len(judge.needed) - live.files - of_vectors),
         young=judge.young_files,
         foreign=found.foreign,

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import Act
-from deltacli.changing.change import carry_out
-from deltacli.changing.plan import Amount
+from deltacli.changing.change import execute_change
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.file_totals import FileTotals
 from deltacli.core.errors import Refusal, Unreadable, command
 from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 
     import pyarrow
 
-    from deltacli.changing.change import Gate
+    from deltacli.changing.execution import ChangeExecution
     from deltacli.storage import ReadStorage
     from deltacli.table.version import Snapshot
 
@@ -88,7 +88,7 @@ _BATCHES_AHEAD = 4
 class VacuumChange:
     """A vacuum, to be planned and executed."""
 
-    act: ClassVar[Act] = Act.DELETE
+    kind: ClassVar[ChangeKind] = ChangeKind.DELETE_FILES
 
     request: VacuumRequest
 
@@ -99,17 +99,17 @@ class VacuumChange:
     def outcome(self, plan: VacuumPlan) -> VacuumResult:
         return VacuumResult(plan, VacuumOutcome())
 
-    def execute(self, gate: Gate[VacuumPlan, VacuumResult]) -> None:
+    def execute(self, execution: ChangeExecution[VacuumPlan, VacuumResult]) -> None:
         from deltacli.operations.vacuum.execute import execute_by
 
-        execute_by(gate, self.request)
+        execute_by(execution, self.request)
 
 
 def vacuum(
     table: TableHandle, request: VacuumRequest, plan: VacuumPlan | None = None, *, accept_copy: bool = False
 ) -> VacuumResult:
     """Plan a vacuum, unless there is a plan, and execute it without a question. `accept_copy` accepts the plan of a
-    table elsewhere with the same past. Raises what `carry_out` raises.
+    table elsewhere with the same past. Raises what `execute_change` raises.
     """
     from deltacli.operations.vacuum.execute import bound, note_progress
     from deltacli.operations.vacuum.rechecking import adopted
@@ -118,7 +118,7 @@ def vacuum(
         plan = adopted(table, plan, accept_copy=accept_copy)
     elif plan is not None:
         plan = replace(plan, made_from=replace(plan.basis, table=bound(table, plan)))
-    result = carry_out(VacuumChange(request), table, plan=plan)
+    result = execute_change(VacuumChange(request), table, plan=plan)
     note_progress(result.plan)
     return result
 
@@ -242,12 +242,12 @@ def _plan(
         *shared_refusals({*judge.tables.items(), *tables.items()}, own_formats(setting)),
         *nested_refusals(request, _below(tables), found.in_nested),
     ]
-    lost = Amount(expected.files - live.files, expected.size_bytes - live.size_bytes)
+    lost = FileTotals(expected.files - live.files, expected.size_bytes - live.size_bytes)
     if request.inventory is not None:
         from deltacli.operations.vacuum.inventory_names import find_encoded_names
 
         refusals += find_encoded_names(setting.table.storage, found.rows.column("path").combine_chunks())
-        lost = Amount()  # it may be older than these files
+        lost = FileTotals()  # it may be older than these files
     reach = find_time_travel(setting, judge, found.hashes)
     return make_plan(
         setting,
@@ -264,11 +264,11 @@ def _plan(
     )
 
 
-def listing_refusals(listed: int, expected: Amount, actual: Amount) -> Iterator[Refusal]:
+def listing_refusals(listed: int, expected: FileTotals, actual: FileTotals) -> Iterator[Refusal]:
     """Yield a refusal if the listing lacks files that the log names."""
     if not expected.files:
         return
-    missing = Amount(expected.files - actual.files, expected.size_bytes - actual.size_bytes)
+    missing = FileTotals(expected.files - actual.files, expected.size_bytes - actual.size_bytes)
     if not listed:
         yield Refusal(
             "vacuum.empty-listing",
@@ -329,7 +329,7 @@ def viewed_notes(setting: PlanContext, needed: ArrowArray) -> Iterator[str]:
         yield f"{plural(kept, 'file')} kept, because a manifest in {MANIFESTS} names {'it' if kept == 1 else 'them'}"
 
 
-def missing_notes(setting: PlanContext, lost: Amount) -> Iterator[str]:
+def missing_notes(setting: PlanContext, lost: FileTotals) -> Iterator[str]:
     """Return a note on live files that are not in the listing."""
     if lost.files:
         is_are, them = is_or_are(lost.files)

@@ -14,7 +14,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.core.errors import FileMissing, Refusal, Refused, command, parameter
 from deltacli.core.ranges import format_ranges
 from deltacli.core.typing import ArrowArray, ArrowTable
@@ -148,7 +148,7 @@ def _plan(
     """`kept_from` is the oldest version that removed a file that is kept; Any: an Arrow table."""
     references = setting.references
     end = references.window.last_before
-    live = Amount(len(references.live), pc.sum(references.live_sizes).as_py() or 0)
+    live = FileTotals(len(references.live), pc.sum(references.live_sizes).as_py() or 0)
     newest = pc.max(rows.column("removedAtVersion")).as_py()
     paths = _flat(rows.column("path"))
     candidates = rows.drop_columns(["hash"]).append_column("partition", partition_of(paths))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow.compute as pc
 
-from deltacli.changing.plan import NO_FILES, Amount, Failures, Undone
+from deltacli.changing.file_totals import NO_FILES, FileTotals
+from deltacli.changing.outcome import DeletionFailures, OutcomeProblem
 from deltacli.core.errors import DeltacliError, Refusal, Refused, UsageError, command, parameter, suggest_parameters
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.request_fields import (
@@ -31,7 +32,8 @@ from deltacli.core.units import format_size, parse_size, plural
 from deltacli.delta.log.actions import NO_METADATA
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.log.state import DEFAULT_DELETED_FILE_RETENTION_MS, DELETED_FILE_RETENTION
-from deltacli.table.api_arguments import name_table, version_number
+from deltacli.table.api_arguments import require_at_least, require_version
+from deltacli.table.api_errors import name_table
 
 if TYPE_CHECKING:
     import pyarrow
@@ -80,11 +82,33 @@ class DeletionLimit(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class VacuumRequest:
-    """What to delete and how. Durations are milliseconds; None: the table's own, what the store prefers, or no limit.
+    """Which files to delete, and how.
 
-    `allow_retention_below_ms` is the table's own retention, named to allow a shorter one. At most one of `prefix` (a
-    directory below the table) and `where` (a condition on partition columns) is given. `inventory` is the path or URI
-    of a listing made by the store. `log_entries`: START and END are committed, with the keys of `commit_metadata`.
+    Attributes:
+        retention_ms: Files that have been unneeded for longer, in milliseconds, are deleted. None: the
+            retention of the table's property, or 7 days.
+        allow_retention_below_ms: The table's own retention, to allow a shorter one.
+        mode: Where candidates come from: `full` lists the table, `lite` reads the removed files of the log.
+        prefix: Delete only below this directory of the table. It excludes `where`.
+        where: A condition on partition columns. Delete only in matching partitions.
+        keep_versions: Versions whose files are kept, whatever their age.
+        protect_from: Paths or URIs of other tables, such as shallow clones, whose files are kept.
+        protect_streams: Patterns of checkpoint directories of Spark queries. Whatever these queries still need
+            is kept.
+        ignore_streams_older_ms: The age of a checkpoint, in milliseconds, from which its query is not protected
+            if it is behind. None: every matching query is protected.
+        allow_stream_loss: Queries, by their ids or checkpoint directories, that may become unable to continue.
+        inventory: Path or URI of a list of files that the store made, to use instead of a listing.
+        max_delete: The share of the table, such as `50%`, or the size above which nothing is deleted.
+        quarantine: A directory outside of all tables that gets a copy of each file before it is deleted.
+        include_foreign: True to delete unrecognized files that are older than the retention, too.
+        skip_nested_tables: True to skip directories that are tables of their own. False refuses the vacuum.
+        log_entries: False to not commit VACUUM START and VACUUM END.
+        threads: The number of threads that delete. None: what the store allows.
+        rate: The largest number of files to delete per second. None: no limit.
+        commit_metadata: Keys to add to the commitInfo of VACUUM START and VACUUM END. `userMetadata` sets the
+            field of that name.
+        dry_run: True to plan only, and change nothing.
     """
 
     retention_ms: int | None = option(
@@ -92,7 +116,6 @@ class VacuumRequest:
         f"[default: {DELETED_FILE_RETENTION}, else {format_duration(DEFAULT_DELETED_FILE_RETENTION_MS)}]",
         "DURATION",
         Kind.DURATION,
-        policy="Age up to which files are kept; without it the table's own property.",
     )
     allow_retention_below_ms: int | None = option(
         "Allow a retention below the table's own, whose value is given here, such as 168h.", "DURATION", Kind.DURATION
@@ -101,7 +124,6 @@ class VacuumRequest:
         "Source of candidates: full lists the table, lite reads removed files from commits.  [default: full]",
         default=Mode.FULL,
         choices=Mode,
-        policy="Source of candidates: a listing, or the log only.",
     )
     prefix: str | None = option("Delete only below this directory of the table.", "P")
     where: str | None = option("Delete only in partitions that match: \"date < '2026-01-01'\".", "CONDITION", Kind.TEXT)
@@ -113,7 +135,6 @@ class VacuumRequest:
         "OTHER",
         Kind.TEXTS,
         default=(),
-        policy="Tables, such as shallow clones, whose files are kept: URIs.",
     )
     protect_streams: Sequence[str] = shared(PROTECT_STREAMS, ())
     ignore_streams_older_ms: int | None = shared(IGNORE_STREAMS_OLDER)
@@ -126,13 +147,11 @@ class VacuumRequest:
         "N%|SIZE",
         Kind.LIMIT,
         default="50%",
-        policy="Refuse a plan that would delete more.",
     )
     quarantine: str | None = option(
         "Copy each file to this directory outside of all tables before it is deleted.",
         "DIRECTORY|URI",
         Kind.TEXT,
-        policy="Directory or URI outside of all tables that gets a copy of each file before it is deleted.",
     )
     include_foreign: bool = option("Also delete unrecognized files that are older than the retention.", default=False)
     skip_nested_tables: bool = option(
@@ -147,6 +166,7 @@ class VacuumRequest:
     def __post_init__(self) -> None:
         """Bring the texts to one form. Raises UsageError, also for fields that exclude each other."""
         require_known_word(self.mode, "mode", Mode)
+        require_at_least(1, self.threads, "threads")
         if self.quarantine is not None and not self.quarantine.strip():
             raise UsageError(f"{parameter('vacuum.quarantine')} is empty")
         if self.prefix is not None and self.where is not None:
@@ -170,7 +190,7 @@ class VacuumRequest:
         settled = {
             "mode": Mode(self.mode),
             "prefix": None if self.prefix is None else _directory(self.prefix),
-            "keep_versions": tuple(version_number(version, "keep_versions") for version in self.keep_versions),
+            "keep_versions": tuple(require_version(version, "keep_versions") for version in self.keep_versions),
             "protect_from": tuple(self.protect_from),
             "protect_streams": tuple(self.protect_streams),
             "allow_stream_loss": tuple(self.allow_stream_loss),
@@ -217,12 +237,12 @@ class Reason(StrEnum):
 class Kept(NamedTuple):
     """The listed files that are kept. Sizes are counted where the listing has them without a further call."""
 
-    live: Amount = NO_FILES
+    live: FileTotals = NO_FILES
     """Files of the newest version, including deletion vectors, as far as they were listed."""
     retained: int = 0
     """Not live, but needed by a retained version, a version to keep, or another table."""
     young: int = 0
-    foreign: Amount = NO_FILES
+    foreign: FileTotals = NO_FILES
     hidden: int = 0
     """Files with hidden names, and hidden directories, which are not listed."""
     links: int = 0
@@ -261,7 +281,7 @@ class Ages(NamedTuple):
 class KindTotals(NamedTuple):
     """The candidates of one reason."""
 
-    amount: Amount
+    amount: FileTotals
     ages: Ages
 
 
@@ -347,7 +367,7 @@ class VacuumPlan:
     there was no such file.
     """
     protected: tuple[ProtectedTable, ...] = ()
-    missing_live: Amount = field(default_factory=Amount)
+    missing_live: FileTotals = field(default_factory=FileTotals)
     """Live files that are not in the listing; always empty where the listing was made earlier by the store."""
     by_inventory: bool = False
     """The listing was made earlier by the store: each file is checked before it is deleted."""
@@ -374,7 +394,7 @@ class VacuumPlan:
     def is_noop(self) -> bool:
         return not self.files and not self.directories
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         if not self.refusals:
             return None
         first = self.refusals[0]
@@ -412,7 +432,7 @@ class VacuumPlan:
             rows = pc.filter(numbers, pc.equal(reasons, reason.value))
             if rows.num_rows:
                 ages = pc.min_max(rows.column("modificationTimeMs")).as_py()
-                amount = Amount(rows.num_rows, _sum(rows.column("sizeBytes")))
+                amount = FileTotals(rows.num_rows, _sum(rows.column("sizeBytes")))
                 kind_totals[reason] = KindTotals(amount, Ages(ages["min"], ages["max"]))
         return kind_totals
 
@@ -448,7 +468,7 @@ class VacuumPlan:
             **({} if self.streams is None else {"streams": [one.as_json() for one in self.streams.queries]}),
             "emptyDirectories": len(self.directories),
             "refusals": [one.as_json("override") for one in self.refusals],
-            "notes": [*self.notes, *(() if self.made_from is None else self.made_from.cautions)],
+            "notes": [*self.notes, *(() if self.made_from is None else self.made_from.warnings)],
             "reach": {
                 "firstVersion": reach.first_version,
                 "firstTimestampMs": reach.first_ms,
@@ -471,12 +491,12 @@ class VacuumPlan:
 class VacuumOutcome:
     """The outcome of a plan, as far as it was executed."""
 
-    deleted: Amount = NO_FILES
+    deleted: FileTotals = NO_FILES
     missing: int = 0
     """Files that were deleted already."""
     spared: int = 0
     """Candidates that a version committed after the plan needs again, or that are younger than it saw them."""
-    failed: Failures = field(default_factory=Failures)
+    failed: DeletionFailures = field(default_factory=DeletionFailures)
     directories_removed: int = 0
     start_version: int | None = None
     end_version: int | None = None
@@ -513,18 +533,20 @@ class VacuumResult(NamedTuple):
     plan: VacuumPlan
     outcome: VacuumOutcome | None
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         outcome = self.outcome or VacuumOutcome()
         done = f"{outcome.deleted.files:,} of {plural(self.plan.files, 'file')} deleted"
         if outcome.end_version is not None:
             return f"{done}, VACUUM END ({outcome.end_status}) is version {outcome.end_version}"
         return done if outcome.end_problem is None else f"{done}, VACUUM END was not written"
 
-    def shortfall(self) -> Undone:
+    def build_partial_failure(self) -> OutcomeProblem:
         if self.outcome is None:
             return None
         hint, has_deleted = command("vacuum", yes=True), bool(self.outcome.deleted.files)
-        return self.outcome.failed.shortfall("file", code="vacuum.partly-done", hint=hint, has_deleted=has_deleted)
+        return self.outcome.failed.build_partial_failure(
+            "file", code="vacuum.partly-done", hint=hint, has_deleted=has_deleted
+        )
 
 
 def _sum(column: pyarrow.ChunkedArray) -> int:

@@ -19,20 +19,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.arrow.batches import aggregate_rows
-from deltacli.changing.basis import (
-    CLOCK,
-    NEWER,
-    OTHER_PAST,
-    TOO_OLD,
-    Basis,
-    digest_of_past,
-    lasting_basis,
-    past_of,
-    refusal_of_lost_versions,
-    require_committable,
-)
-from deltacli.changing.change import files_of_manifests
-from deltacli.changing.plan import Amount
+from deltacli.changing.base_errors import BASE_COMMIT_REPLACED, CLOCK_BEHIND, COMMITS_MISSING, LOG_ROLLED_BACK
+from deltacli.changing.basis import Basis, identify_commit
+from deltacli.changing.file_totals import FileTotals
+from deltacli.changing.lost_versions import find_lost_versions_refusal
+from deltacli.changing.protocol_checks import require_committable
+from deltacli.changing.rechecks import build_storable_basis, hash_base_commit
+from deltacli.changing.views import read_paths_in_manifests
 from deltacli.core.errors import Refusal, Refused, StorageFailed, Unreadable, command, parameter
 from deltacli.core.ranges import find_gaps, format_spans
 from deltacli.core.texts import add_article
@@ -165,7 +158,7 @@ def prepare(
     )
     listing = list_log(table.storage, progress=table.progress)
     with with_codes_of_vacuum():
-        basis = lasting_basis(snapshot, listing, now_ms)
+        basis = build_storable_basis(snapshot, listing, now_ms)
     window = find_window(table, listing, cutoff_ms, snapshot)
     listed_until = None if listed_ms is None else last_commit_before(table, listing, listed_ms, known=snapshot)
     protect = [open_protected(table, uri) for uri in request.protect_from]
@@ -182,7 +175,7 @@ def prepare(
         unlisted_since=None if listed_ms is None else (-1 if listed_until is None else listed_until) + 1,
         with_lookalikes=request.mode is not Mode.FULL or request.prefix is not None or request.inventory is not None,
     )
-    if manifested := files_of_manifests(table):
+    if manifested := read_paths_in_manifests(table):
         references = references.with_viewed(keys.of_listing(binary_paths(sorted(manifested))))
     streams = _guarded_streams(snapshot, request, protect)
     if streams is not None:
@@ -231,17 +224,17 @@ def find_clones(
 
 def protected_table(snapshot: Snapshot) -> ProtectedTable:
     """Return what a plan stores about it. Raises Refused where its newest commit has changed since it was read."""
-    storage, past = snapshot.table.storage, past_of(snapshot.listing, snapshot.version)
+    storage, past = snapshot.table.storage, identify_commit(snapshot.listing, snapshot.version)
     with of_protected(snapshot.table.uri), with_codes_of_vacuum():
-        sha256 = digest_of_past(storage, past)
+        sha256 = hash_base_commit(storage, past)
     return ProtectedTable(snapshot.table.uri, snapshot.metadata.id, snapshot.version, sha256)
 
 
 _CODES = {
-    OTHER_PAST: "vacuum.plan-other-past",
-    TOO_OLD: "vacuum.plan-too-old",
-    NEWER: "vacuum.plan-newer",
-    CLOCK: "vacuum.clock-skew",
+    BASE_COMMIT_REPLACED: "vacuum.plan-other-past",
+    COMMITS_MISSING: "vacuum.plan-too-old",
+    LOG_ROLLED_BACK: "vacuum.plan-newer",
+    CLOCK_BEHIND: "vacuum.clock-skew",
 }
 
 
@@ -253,7 +246,7 @@ def with_codes_of_vacuum() -> Iterator[None]:
     except Refused as refused:
         if (code := _CODES.get(refused.code)) is not None:
             refused.code = code
-            if code != _CODES[CLOCK]:
+            if code != _CODES[CLOCK_BEHIND]:
                 refused.hint = command("vacuum", dry_run=True)
         raise
 
@@ -368,7 +361,7 @@ def clock_refusals(snapshot: Snapshot, references: References, now_ms: int) -> I
             return
 
 
-def limit_refusals(request: VacuumRequest, candidates: Amount, live: Amount) -> Iterator[Refusal]:
+def limit_refusals(request: VacuumRequest, candidates: FileTotals, live: FileTotals) -> Iterator[Refusal]:
     """Yield a refusal if more would be deleted than the limit. `candidates` are of every kind, change data and vectors
     too; `live` are data files, without files of vectors: those found by the listing, in LITE mode all that the log has.
     """
@@ -636,14 +629,14 @@ def contradiction_refusals(setting: PlanContext, rows: ArrowTable) -> Iterator[R
         yield from checksum_refusals(setting)
         hint = find_hint(setting.table.storage)
         listing, named = setting.references.listing, hint.version if isinstance(hint, Hint) else -1
-        if (lost := refusal_of_lost_versions(setting.table.storage, listing, named)) is not None:
+        if (lost := find_lost_versions_refusal(setting.table.storage, listing, named)) is not None:
             yield lost
 
 
 def make_plan(
     setting: PlanContext,
     rows: ArrowTable,
-    live: Amount,
+    live: FileTotals,
     refusals: Iterable[Refusal],
     *,
     kept: Kept,
@@ -661,7 +654,7 @@ def make_plan(
         notes, parts = (*notes, *streams.notes(), *guard.notes), parts | {"streams": streams}
     if setting.ambiguous is not None:
         notes = (*notes, *setting.ambiguous.notes(needed))
-    amount = Amount(rows.num_rows, pc.sum(rows.column("sizeBytes")).as_py() or 0)
+    amount = FileTotals(rows.num_rows, pc.sum(rows.column("sizeBytes")).as_py() or 0)
     return VacuumPlan(
         table=setting.table.uri,
         table_id=setting.snapshot.metadata.id,

@@ -11,8 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from deltacli.changing.basis import Act, Basis, basis_of
-from deltacli.changing.plan import Failures, Shortfall, Undone
+from deltacli.changing.basis import Basis, build_basis
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.outcome import DeletionFailures, OutcomeProblem, PartialFailure
 from deltacli.core.errors import (
     CredentialsMissing,
     FileMissing,
@@ -66,7 +67,7 @@ from deltacli.table.rebuild import read_snapshot
 from deltacli.table.walk import stores_around, table_at
 
 if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
+    from deltacli.changing.execution import ChangeExecution
     from deltacli.operations.vacuum.plan import VacuumPlan
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
@@ -312,7 +313,7 @@ class PurgePlan:
     def is_noop(self) -> bool:
         return not self.due
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         """Return the error of the refusals where they are all there is; None without one."""
         return _refused(self.refusals) if self.refusals and (self.is_shown_only or self.is_noop) else None
 
@@ -362,7 +363,7 @@ class PurgeOutcome:
 
     plans: int = 0
     files: int = 0
-    failed: Failures = field(default_factory=Failures)
+    failed: DeletionFailures = field(default_factory=DeletionFailures)
 
     def as_json(self) -> JsonObject:
         failed = self.failed
@@ -378,14 +379,14 @@ class PurgeResult(NamedTuple):
     plan: PurgePlan
     outcome: PurgeOutcome | None
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         done = 0 if self.outcome is None else self.outcome.files
         return f"{done:,} of {plural(self.plan.files, 'file')} deleted from the quarantine"
 
-    def shortfall(self) -> Undone:
+    def build_partial_failure(self) -> OutcomeProblem:
         """Return what of the quarantine could not be emptied; where nothing was, the error of the refusals."""
         outcome, refusals = self.outcome or PurgeOutcome(), self.plan.refusals
-        failed = outcome.failed.shortfall(
+        failed = outcome.failed.build_partial_failure(
             "file", code="vacuum.partly-done", has_deleted=bool(outcome.files), where=" of the quarantine"
         )
         if failed is not None or not refusals:
@@ -397,7 +398,7 @@ class PurgeResult(NamedTuple):
 class QuarantinePurge:
     """Emptying a quarantine of what is older, to be planned and executed."""
 
-    act: ClassVar[Act] = Act.DELETE
+    kind: ClassVar[ChangeKind] = ChangeKind.DELETE_FILES
 
     uri: str
     older_ms: int
@@ -409,16 +410,16 @@ class QuarantinePurge:
     def outcome(self, plan: PurgePlan) -> PurgeResult:
         return PurgeResult(plan, PurgeOutcome())
 
-    def execute(self, gate: Gate[PurgePlan, PurgeResult]) -> None:
+    def execute(self, execution: ChangeExecution[PurgePlan, PurgeResult]) -> None:
         """Delete what the plan names, if the table still is the one of the plan."""
-        gate.look(needs_clock=True)
-        outcome = gate.outcome.outcome
+        execution.recheck_table(needs_clock=True)
+        outcome = execution.outcome.outcome
         assert outcome is not None  # it begins with an empty one
-        gate.has_begun = True  # an interruption may come between a deletion and its count
+        execution.has_begun = True  # an interruption may come between a deletion and its count
         try:
-            execute_purge(gate.table, gate.plan, outcome)
+            execute_purge(execution.table, execution.plan, outcome)
         except Exception:
-            gate.has_begun = bool(outcome.files or outcome.plans)
+            execution.has_begun = bool(outcome.files or outcome.plans)
             raise
 
 
@@ -462,7 +463,7 @@ def plan_purge(table: TableHandle, uri: str, older_ms: int, snapshot: Snapshot |
         tuple(unnamed),
         tuple(refusals),
         tuple(others),
-        replace(basis_of(snapshot), snapshot=None),
+        replace(build_basis(snapshot), snapshot=None),
     )
 
 
@@ -491,11 +492,11 @@ def execute_purge(table: TableHandle, plan: PurgePlan, outcome: PurgeOutcome) ->
                 _end(plan.storage, held, outcome)
 
 
-def _left(refusals: Sequence[Refusal]) -> Shortfall:
+def _left(refusals: Sequence[Refusal]) -> PartialFailure:
     """Return which directories are not touched."""
     first = refusals[0]
     message = f"{first.files[0]} in the quarantine was left: {first.message}"
-    return Shortfall(first.code, message, {"left": f"{len(refusals):,} of the directories of this table"})
+    return PartialFailure(first.code, message, {"left": f"{len(refusals):,} of the directories of this table"})
 
 
 def _refused(refusals: Sequence[Refusal]) -> Refused:

@@ -42,13 +42,11 @@ SELECT = Option(
     "Check only these rules: globs over rule ids. Repeatable.",
     "A,B,…",
     Kind.PATTERNS,
-    policy="Rules to check: globs over rule ids.",
 )
 IGNORE = Option(
     "Skip these rules: globs over rule ids. Repeatable.",
     "A,B,…",
     Kind.PATTERNS,
-    policy="Rules to skip: globs over rule ids.",
 )
 
 
@@ -63,9 +61,16 @@ class LevelChoice(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ValidateRequest:
-    """What to check of a table, and the number of findings that are kept for each rule (0: all).
+    """What to check of a table. Of the data files, a share or those that may have matching rows are checked.
 
-    Of the data files a share is checked (1: all), or those that may contain rows that match `where`.
+    Attributes:
+        level: What is checked: `log`, `storage` (also a listing of the table), `footers` (also footers of data
+            files) or `data` (also their rows).
+        sample: The share of the data files to check, above 0 and at most 1. The sample differs per version.
+        where: A condition. Only data files that may contain matching rows are checked.
+        select: Globs over the ids of rules. Empty: all rules.
+        ignore: Globs over the ids of rules to skip.
+        max_findings: The largest number of findings per rule. 0: all of them.
     """
 
     level: str = option(
@@ -73,14 +78,12 @@ class ValidateRequest:
         "[default: log]",
         default=LevelChoice.LOG,
         choices=LevelChoice,
-        policy="Level of the check.",
     )
     sample: float = option(
         "Check only this share of the data files, such as 5%; the sample differs per version.",
         "N%",
         Kind.SHARE,
         default=1.0,
-        policy="Share of the data files to open, at the levels footers and data.",
     )
     where: str | None = option(
         "Check only data files that may contain matching rows; all of their rows are checked.", "CONDITION"

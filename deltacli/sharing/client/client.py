@@ -24,7 +24,13 @@ from deltacli.sharing.protocol.directories import NOT_STATED, TableAccess, read_
 from deltacli.sharing.protocol.parameters import Point
 from deltacli.storage.base import RETRY_BUDGET
 from deltacli.storage.retry import Retry
-from deltacli.table.api_arguments import moment_ms, optional_count, require_plan, text_of, wrong_kind
+from deltacli.table.api_arguments import (
+    require_optional_count,
+    require_path_text,
+    require_plan,
+    require_timestamp_ms,
+    wrong_argument,
+)
 
 if TYPE_CHECKING:
     import pyarrow
@@ -42,7 +48,7 @@ class Client:
     def __init__(
         self, profile: str | os.PathLike[str], *, retry_budget: timedelta = RETRY_BUDGET, clock: Clock = system_clock
     ) -> None:
-        self.profile = text_of(profile, "the profile")
+        self.profile = require_path_text(profile, "the profile")
         self._clock = clock
         self.transport = open_profile(profile, retry=Retry(retry_budget.total_seconds(), is_explicit=True), clock=clock)
 
@@ -78,7 +84,7 @@ class Client:
             name = name.full_name
         full = parse_table_name(name) if isinstance(name, str) else name
         if not isinstance(full, TableName):
-            raise wrong_kind(name, "the table", "a name, as share.schema.table")
+            raise wrong_argument(name, "the table", "a name, as share.schema.table")
         address, requests = ShareAddress(self.profile, full), table_requests.TableRequests(self.transport, full)
         return ClientTable(address, requests, self._clock, AccessChoice(access), OpenOptions(storage_options or {}))
 
@@ -129,9 +135,9 @@ class ClientTable:
         With `where` and `limit` the server may leave out files without matching rows: use it for one scan with the
         same condition and limit.
         """
-        limit = optional_count(limit, "limit")
+        limit = require_optional_count(limit, "limit")
         if where is not None and not isinstance(where, str):
-            raise wrong_kind(where, "where", "a string")
+            raise wrong_argument(where, "where", "a string")
         storage = directory_or(self._by_urls, self.access, self.options)
         if isinstance(storage, ShareStorage) and (where is not None or limit is not None):
             storage = storage.expecting(where=where, limit=limit)
@@ -202,7 +208,8 @@ class ClientTable:
         point = _point(version, timestamp)
         if verify not in ("footers", "data"):
             raise UsageError(f"verify is {verify!r}", facts={"expected": "footers or data"})
-        request = PullRequest(text_of(directory, "the directory"), point, resumes=resume, decodes=verify == "data")
+        path = require_path_text(directory, "the directory")
+        request = PullRequest(path, point, resumes=resume, decodes=verify == "data")
         store = directory_or(self._by_urls, self.access, self.options, preferred=AccessChoice.URL)
         return plan_change(Pull(store, request, progress), request.target(self.clock))
 
@@ -249,4 +256,4 @@ def _count(head: table_requests.AnswerHead, name: str) -> int | None:
 
 
 def _point(version: int | None, timestamp: datetime | date | None) -> Point:
-    return Point(version, None if timestamp is None else moment_ms(timestamp, "timestamp"))
+    return Point(version, None if timestamp is None else require_timestamp_ms(timestamp, "timestamp"))

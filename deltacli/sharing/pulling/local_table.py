@@ -37,7 +37,7 @@ from deltacli.delta.schema.types import NO_COLUMNS, parse_schema
 from deltacli.sharing.client.faults import PullRefused
 from deltacli.storage.base import disk_fault, writing_faults
 from deltacli.storage.local_write import replace_file
-from deltacli.table.api_arguments import name_table
+from deltacli.table.api_errors import name_table
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot

@@ -29,7 +29,7 @@ from deltacli.spark.parquet_scan import require_session
 from deltacli.spark.table_plan import read_table
 from deltacli.storage import open_storage
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.api_arguments import moment_ms, text_of
+from deltacli.table.api_arguments import require_path_text, require_timestamp_ms
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -335,7 +335,9 @@ def _maintained(
     from deltacli.fleet.running.run import FleetSession
     from deltacli.fleet.running.steps import FleetCluster
 
-    file, clock, engine = require_fleet_file(text_of(policy, "the policy file")), _clock(now), engine_of(spark)
+    file = require_fleet_file(require_path_text(policy, "the policy file"))
+    clock = _clock(now)
+    engine = engine_of(spark)
     table = open_table(path, storage_options=storage_options)
     name = str(path) if "://" in str(path) else str(Path(path).absolute())
 
@@ -349,7 +351,7 @@ def _maintained(
         engine,
         clock,
         FleetRunRequest(
-            state=None if state is None else text_of(state, "state"),
+            state=None if state is None else require_path_text(state, "state"),
             jobs=1,
             time_budget_ms=None if time_budget is None else time_budget // timedelta(milliseconds=1),
             yes=yes,
@@ -395,7 +397,7 @@ def _only(file: FleetFile, group: Group, name: str) -> FleetFile:
 
 
 def _clock(now: datetime | None) -> Clock:
-    return system_clock if now is None else fixed_clock(moment_ms(now, "now"))
+    return system_clock if now is None else fixed_clock(require_timestamp_ms(now, "now"))
 
 
 def register_tables(

@@ -36,7 +36,13 @@ from deltacli.spark.parquet_scan import require_session
 from deltacli.spark.parquet_schema import spark_schema
 from deltacli.storage import open_storage
 from deltacli.storage.secrets import all_without_secrets
-from deltacli.table.api_arguments import count_number, moment_ms, named_call, optional_version, text_of
+from deltacli.table.api_arguments import (
+    require_count,
+    require_optional_version,
+    require_path_text,
+    require_timestamp_ms,
+)
+from deltacli.table.api_errors import api_function
 from deltacli.table.discover import find_tables
 from deltacli.work.rows.kept_rows import CompareRows
 from deltacli.work.task import TableStores
@@ -51,7 +57,7 @@ _KINDS = ("string", "long", "long", "string")
 """The types of `FIXED`."""
 
 
-@named_call
+@api_function
 def history(
     spark: SparkSession,
     paths: Any,
@@ -68,11 +74,11 @@ def history(
     Raises UsageError for arguments and sessions that cannot be used, and what `SparkEngine` raises. An action raises an
     error of Spark whose text begins with the code of ours.
     """
-    arguments = {"limit": count_number(limit, "limit")}
+    arguments = {"limit": require_count(limit, "limit")}
     return _facts(spark, paths, "history", arguments, unreadable=unreadable, storage_options=storage_options)
 
 
-@named_call
+@api_function
 def files(
     spark: SparkSession,
     paths: Any,
@@ -86,11 +92,11 @@ def files(
     The arguments are those of `history`. A table is read by one task, in batches, so its files need not fit in memory.
     Spec: Add File and Remove File.
     """
-    arguments = {"version": optional_version(version, "version")}
+    arguments = {"version": require_optional_version(version, "version")}
     return _facts(spark, paths, "files", arguments, unreadable=unreadable, storage_options=storage_options)
 
 
-@named_call
+@api_function
 def tombstones(
     spark: SparkSession,
     paths: Any,
@@ -105,13 +111,13 @@ def tombstones(
     `now` is the time by which `expired` is judged (default: the clock of the driver). The other arguments are those of
     `history`. Spec: Add File and Remove File.
     """
-    arguments = {"version": optional_version(version, "version")}
+    arguments = {"version": require_optional_version(version, "version")}
     return _facts(
         spark, paths, "tombstones", arguments, now=now, unreadable=unreadable, storage_options=storage_options
     )
 
 
-@named_call
+@api_function
 def detail(
     spark: SparkSession, paths: Any, *, now: datetime | None = None, storage_options: Mapping[str, str] | None = None
 ) -> DataFrame:
@@ -123,7 +129,7 @@ def detail(
     return _facts(spark, paths, "detail", {}, now=now, storage_options=storage_options)
 
 
-@named_call
+@api_function
 def findings(
     spark: SparkSession,
     paths: Any,
@@ -147,7 +153,7 @@ def findings(
     return _facts(spark, paths, "findings", arguments, now=now, storage_options=storage_options)
 
 
-@named_call
+@api_function
 def vacuum_plan(
     spark: SparkSession,
     paths: Any,
@@ -168,7 +174,7 @@ def vacuum_plan(
     return _facts(spark, paths, "vacuum_plan", request, now=now, unreadable=unreadable, storage_options=storage_options)
 
 
-@named_call
+@api_function
 def streams(
     spark: SparkSession,
     paths: Any,
@@ -186,7 +192,7 @@ def streams(
     """
     from deltacli.operations.streams.streams import StreamsRequest
 
-    names = [text_of(one) for one in checkpoints]
+    names = [require_path_text(one) for one in checkpoints]
     absolute = [one if "://" in one or one.startswith("file:") else str(Path(one).absolute()) for one in names]
     arguments = {"checkpoints": StreamsRequest(checkpoints=absolute).checkpoints}
     return _facts(spark, paths, "streams", arguments, now=now, unreadable=unreadable, storage_options=storage_options)
@@ -211,7 +217,7 @@ def fleet_facts(
     require_session(spark)
     now_ms = _now_ms(now)
     engine = engine_of(spark)
-    groups = require_fleet_file(text_of(policy, "the policy file")).groups
+    groups = require_fleet_file(require_path_text(policy, "the policy file")).groups
     found = discover(groups, partial(open_storage, options=storage_options), engine).tables
     names = list(all_without_secrets(_uri(one.base, one.at) for one in found))
     rows = {
@@ -242,7 +248,7 @@ def _require_fields(given: Mapping[str, Any], request: type, method: str) -> Non
 
 
 def _now_ms(now: datetime | None) -> int:
-    return system_clock() if now is None else moment_ms(now, "now")
+    return system_clock() if now is None else require_timestamp_ms(now, "now")
 
 
 def _facts(
@@ -279,7 +285,7 @@ def _listed(paths: Any, storage_options: Mapping[str, str] | None) -> Iterator[s
             facts={"expected": "a path, a glob, a list of them, or a DataFrame with a column `table`"},
         )
     for path in given:
-        text = text_of(path)
+        text = require_path_text(path)
         if _MAGIC.search(text) and ("://" in text or not os.path.lexists(text)):
             targets = find_tables([text], partial(open_storage, options=storage_options))
             for _, fault in targets.failures:
@@ -385,7 +391,7 @@ def _spark_schema(name: str) -> SparkSchema:
     )
 
 
-@named_call
+@api_function
 def diff(
     spark: SparkSession,
     uri: str | os.PathLike[str],

@@ -68,7 +68,8 @@ from deltacli.spark.source_plans import StreamPlan as TableStreamPlan
 from deltacli.spark.source_plans import newest_commit, partitions_of, require_schema, searchable_faults
 from deltacli.spark.table_log import TableLog
 from deltacli.storage import NOTHING, Allowed, Storage, path_external
-from deltacli.table.api_arguments import moment_ms, named_call, text_of
+from deltacli.table.api_arguments import require_path_text, require_timestamp_ms
+from deltacli.table.api_errors import api_function
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import find_snapshot
 from deltacli.table.scan import ChangesRequest, Selection
@@ -365,7 +366,7 @@ _ROWS = "deltacli.spark.executor_rows"
 _MOST_TASKS = 10_000
 
 
-@named_call
+@api_function
 def read_share(
     spark: SparkSession,
     address: str | os.PathLike[str],
@@ -395,7 +396,7 @@ def read_share(
     raises an error of Spark whose text begins with the code of ours, such as `[share.url-expired]`.
     """
     require_session(spark)
-    parsed = parse_address(text_of(address, "the address"))
+    parsed = parse_address(require_path_text(address, "the address"))
     if parsed is None:
         raise UsageError("the address is not that of a shared table", code=CODE, facts={"expected": FORM})
     _require_one(version=version, timestamp=timestamp, changes_from=changes_from)
@@ -405,7 +406,7 @@ def read_share(
         parsed.uri,
         access=access_of("access", access),
         version=version,
-        timestamp_ms=None if timestamp is None else moment_ms(timestamp, "timestamp"),
+        timestamp_ms=None if timestamp is None else require_timestamp_ms(timestamp, "timestamp"),
         read_change_feed=changes_from is not None,
         first=changes_from,
         last=changes_to,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.changing.change import require_complete
+from deltacli.changing.outcome import require_complete
 from deltacli.core.errors import PartlyDone, Refused, command
 from deltacli.operations.recover.verify import Problem
 from deltacli.operations.restore.difference import ProblemFile

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.changing.change import require_complete
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
+from deltacli.changing.outcome import require_complete
 from deltacli.cli.terminal.signals import Interrupted, raise_on_signals
 from deltacli.core.errors import (
     ConflictLost,
@@ -67,7 +67,7 @@ Delete = Callable[[str], None]
 def small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches are small, and there is no wait between attempts."""
     monkeypatch.setattr(deleting, "FILES_A_BATCH", FILES_A_BATCH)
-    monkeypatch.setattr("deltacli.changing.commit._LONGEST_PAUSE", 0)
+    monkeypatch.setattr("deltacli.changing.commit._LONGEST_PAUSE_SECONDS", 0)
 
 
 @pytest.fixture
@@ -476,7 +476,7 @@ def test_an_interruption_finishes_batches_in_flight_and_the_next_run_resumes(
     rest = Refusing(place)
     found = execute(rest, plan)
     assert isinstance(found, VacuumOutcome)
-    assert (Amount(11, 11), 0, 11 - done) == (found.deleted, found.missing, rest.asked.total())
+    assert (FileTotals(11, 11), 0, 11 - done) == (found.deleted, found.missing, rest.asked.total())
     assert set(NEEDED) == files_of(place)
 
 

@@ -6,13 +6,17 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
+import typer
+
+from deltacli.cli.command_classes import SharedOptionsCommand
+from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
-from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption, argument
+from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
 from deltacli.cli.output.columns import Column
+from deltacli.cli.output.sections import Section, make_refusal_section
 from deltacli.cli.output.grids import WriteItems, write_lines
 from deltacli.cli.output.results import ListResult, SingleResult
-from deltacli.cli.output.sections import Section, make_refusal_section
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.documents import SCHEMA_VERSION, envelope
 from deltacli.core.errors import EXIT_FINDINGS, command
@@ -33,15 +37,18 @@ if TYPE_CHECKING:
         StagedFiles,
     )
 
-EXIT_CODES = {
-    "ls": (0, 2, 3, 7, 70),
-    "publish": (0, 2, 3, 4, 5, 7, 70),
-    "staged": (0, 2, 3, 7, 70),
-    "status": (0, 1, 2, 3, 7, 70),
-}
+app = typer.Typer(add_completion=False)
 
 
-def catalog_status(run: Run, table: TableArgument) -> None:
+@app.command(
+    "status",
+    cls=SharedOptionsCommand,
+    epilog=exit_codes(findings="the log and the catalog differ", unreadable=True, storage=True),
+)
+def catalog_status(
+    context: typer.Context,
+    table: TableArgument,
+) -> None:
     """Show the newest versions in catalog and log, and what differs.
 
     \b
@@ -55,6 +62,7 @@ def catalog_status(run: Run, table: TableArgument) -> None:
       deltacli catalog status uc://prod.sales.orders
       deltacli catalog status uc://prod.sales.orders --json
     """
+    run: CommandContext = context.obj
     found = _open_managed(run, table).status_catalog()
     for note in found.notes:
         run.note(f"note: {note}")
@@ -65,7 +73,11 @@ def catalog_status(run: Run, table: TableArgument) -> None:
         raise Exit(EXIT_FINDINGS)
 
 
-def catalog_staged(run: Run, table: TableArgument) -> None:
+@app.command("staged", cls=SharedOptionsCommand, epilog=exit_codes(unreadable=True, storage=True))
+def catalog_staged(
+    context: typer.Context,
+    table: TableArgument,
+) -> None:
     """List the staged commits of a table, and the outcome of each.
 
     \b
@@ -77,10 +89,24 @@ def catalog_staged(run: Run, table: TableArgument) -> None:
       deltacli catalog staged uc://prod.sales.orders
       deltacli catalog staged uc://prod.sales.orders --format csv
     """
+    run: CommandContext = context.obj
     run.write(staged_result(_open_managed(run, table).staged_catalog()))
 
 
-def catalog_publish(run: Run, table: TableArgument, *, dry_run: DryRunOption = False, yes: YesOption = False) -> None:
+@app.command(
+    "publish",
+    cls=SharedOptionsCommand,
+    epilog=exit_codes(
+        unreadable=True, refused=True, partly="some commits are copied, or not reported; run it again", storage=True
+    ),
+)
+def catalog_publish(
+    context: typer.Context,
+    table: TableArgument,
+    *,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
     """Copy ratified commits into the log, in order, and report them.
 
     \b
@@ -96,6 +122,7 @@ def catalog_publish(run: Run, table: TableArgument, *, dry_run: DryRunOption = F
     from deltacli.cli.running.changing import Mode, Wording, run_change
     from deltacli.operations.catalog import Publish
 
+    run: CommandContext = context.obj
     opened = _open_managed(run, table, writes=not dry_run)
     name = table
     wording: Wording[PublishPlan, PublishOutcome] = Wording(
@@ -108,7 +135,7 @@ def catalog_publish(run: Run, table: TableArgument, *, dry_run: DryRunOption = F
     run_change(run, opened, Publish(), wording, Mode(dry_run, yes))
 
 
-def _open_managed(run: Run, table: str, *, writes: bool = False) -> Table:
+def _open_managed(run: CommandContext, table: str, *, writes: bool = False) -> Table:
     """Open a table that a catalog manages. Raises UsageError for another, with what it is by its address."""
     from deltacli.operations.catalog import not_managed
     from deltacli.table.handle import managed_store
@@ -129,10 +156,14 @@ def _question(plan: PublishPlan, name: str) -> str:
     return f"{' and '.join(parts)} of {name}"
 
 
+@app.command("ls", cls=SharedOptionsCommand, epilog=exit_codes(unreadable=True, storage=True))
 def catalog_ls(
-    run: Run,
+    context: typer.Context,
     catalog: Annotated[
-        str, argument("Catalog or schema: uc://CATALOG or uc://CATALOG.SCHEMA; uc:// for all catalogs.", "CATALOG")
+        str,
+        typer.Argument(
+            metavar="CATALOG", help="Catalog or schema: uc://CATALOG or uc://CATALOG.SCHEMA; uc:// for all catalogs."
+        ),
     ],
 ) -> None:
     """List the tables of a catalog or of a schema, or the catalogs.
@@ -149,6 +180,7 @@ def catalog_ls(
     """
     from deltacli.catalogs.unity.addresses import SCHEME, is_root, parse_container
 
+    run: CommandContext = context.obj
     if is_root(catalog):
         names = run.open_catalog().list_catalogs()
         run.write(catalogs_result(SCHEME, names))

@@ -5,22 +5,17 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from deltacli.cli.command_classes import SharedOptionsCommand
+from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit, invocation
-from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption
+from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
 from deltacli.cli.running.changing import confirmed
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.suggested_commands import repeat_command_with, repeat_command_without_flag
-from deltacli.core.errors import (
-    EXIT_FINDINGS,
-    NOTHING_CHANGED,
-    CatalogDenied,
-    CredentialsMissing,
-    Refused,
-    command,
-    fill_hint,
-    quote_table,
-)
-from deltacli.core.request_fields import Option
+from deltacli.core.errors import fill_hint, quote_table
+from deltacli.core.errors import EXIT_FINDINGS, NOTHING_CHANGED, CatalogDenied, CredentialsMissing, Refused, command
 from deltacli.storage.base import StoreWithGrant, no_atomic_create
 from deltacli.table.handle import managed_store
 
@@ -31,13 +26,19 @@ if TYPE_CHECKING:
     from deltacli.operations.doctor.storage import AccessReport, StorageReport
     from deltacli.storage import Storage
 
-EXIT_CODES = {"access": (0, 1, 2, 3, 7, 70), "storage": (0, 1, 2, 3, 4, 7, 70)}
+app = typer.Typer(add_completion=False)
 
 
+@app.command(
+    "access",
+    cls=SharedOptionsCommand,
+    epilog=exit_codes(findings="a permission is missing", unreadable=True, storage=True),
+)
 def doctor_access(
-    run: Run,
+    context: typer.Context,
     table: TableArgument,
-    yes: Annotated[bool, Option("Also create, replace and delete a scratch file.")] = False,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Also create, replace and delete a scratch file.")] = False,
 ) -> None:
     """Show the identity that a store sees, and the permissions that are missing.
 
@@ -58,6 +59,7 @@ def doctor_access(
     """
     from deltacli.cli.render.doctor import access_result
 
+    run: CommandContext = context.obj
     storage = run.open_other(table)
     is_managed = managed_store(storage) is not None
     if is_managed and yes:
@@ -90,7 +92,20 @@ def _check(storage: Storage, *, yes: bool) -> AccessReport:
         return without_credentials(AccessReport(storage.uri, storage.uri.partition("://")[0]), fault)
 
 
-def doctor_storage(run: Run, table: TableArgument, dry_run: DryRunOption = False, yes: YesOption = False) -> None:
+@app.command(
+    "storage",
+    cls=SharedOptionsCommand,
+    epilog=exit_codes(
+        findings="the store does not guarantee what deltacli relies on", unreadable=True, refused=True, storage=True
+    ),
+)
+def doctor_storage(
+    context: typer.Context,
+    table: TableArgument,
+    *,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
     """Probe what the store of a table guarantees, on scratch files.
 
     \b
@@ -111,6 +126,7 @@ def doctor_storage(run: Run, table: TableArgument, dry_run: DryRunOption = False
     from deltacli.operations.doctor.storage import plan_probes, probe_storage, require_directory
     from deltacli.storage.probing.opening import subject_of
 
+    run: CommandContext = context.obj
     opened = run.open_other(table, writes=not dry_run)
     if managed_store(opened) is not None:
         raise Refused(
@@ -143,7 +159,7 @@ def _with_table(findings: Sequence[StoreFinding], table: str) -> list[StoreFindi
     return [finding._replace(next=fill_hint(finding.next, table)) for finding in findings]
 
 
-def _show(run: Run, report: StorageReport) -> None:
+def _show(run: CommandContext, report: StorageReport) -> None:
     from deltacli.cli.render.doctor import storage_result
 
     run.write(storage_result(report))

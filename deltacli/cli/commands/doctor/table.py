@@ -2,34 +2,54 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
-from deltacli.cli.command_tree import HERE
+import typer
+
+from deltacli.cli.command_classes import SharedOptionsCommand
+from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
-from deltacli.cli.options.declared import CheckpointsOption, TableHereArgument
+from deltacli.cli.options.streams import CheckpointsOption
+from deltacli.cli.options.tables import TableHereArgument
 from deltacli.cli.output.destination import is_stdout_free, open_destination, require_file_outside_tables
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.core.errors import EXIT_FINDINGS, UsageError
-from deltacli.core.request_fields import option
 from deltacli.operations.doctor.advice import DoctorRequest, PriceTable, parse_prices
 
-EXIT_CODES = (0, 1, 2, 3, 7, 70)
+app = typer.Typer(add_completion=False)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class DoctorOptions:
-    """What the command reads and writes besides the table."""
-
-    html: str | None = option("Also write a page with plots of the table, which loads nothing else.", "FILE")
-    prices_file: str | None = option(
-        "Prices of the store, TOML or JSON.  [default: list prices of S3, GCS and Azure]", "FILE", spelled="--prices"
-    )
-    check: bool = option("Exit with 1 if there is advice.", default=False)
-    checkpoints: CheckpointsOption = None
-
-
-def doctor_table(run: Run, table: TableHereArgument = HERE, *, request: DoctorRequest, how: DoctorOptions) -> None:
+@app.command(
+    "table",
+    cls=SharedOptionsCommand,
+    epilog=exit_codes(findings="with --check: there is advice", unreadable=True, storage=True),
+)
+def doctor_table(
+    context: typer.Context,
+    table: TableHereArgument = ".",
+    *,
+    no_listing: Annotated[
+        bool, typer.Option("--no-listing", help="Do not list the files of the table: no advice on unreferenced files.")
+    ] = False,
+    html: Annotated[
+        str | None,
+        typer.Option(
+            "--html", metavar="FILE", help="Also write a page with plots of the table, which loads nothing else."
+        ),
+    ] = None,
+    prices_file: Annotated[
+        str | None,
+        typer.Option(
+            "--prices",
+            metavar="FILE",
+            help="Prices of the store, TOML or JSON.  [default: list prices of S3, GCS and Azure]",
+        ),
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Exit with 1 if there is advice.")] = False,
+    checkpoints: CheckpointsOption = None,
+) -> None:
     """Give advice on a table, with its numbers before and after.
 
     \b
@@ -56,28 +76,31 @@ def doctor_table(run: Run, table: TableHereArgument = HERE, *, request: DoctorRe
     from deltacli.cli.render.doctor import table_result
     from deltacli.operations.doctor.table import examine_table
 
-    if how.html is not None:
-        require_file_outside_tables(how.html, "--html")
-    if how.prices_file is not None:
-        request = replace(request, prices=_read_prices(how.prices_file))
+    run: CommandContext = context.obj
+    request = DoctorRequest(listing=not no_listing)
+
+    if html is not None:
+        require_file_outside_tables(html, "--html")
+    if prices_file is not None:
+        request = replace(request, prices=_read_prices(prices_file))
     opened = run.open_table(table)
     report = examine_table(opened, request)
-    if how.html is not None:
+    if html is not None:
         from deltacli.fleet.reporting.table_page import table_page
 
-        with open_destination(how.html) as sink:
+        with open_destination(html) as sink:
             sink.write(table_page(report).encode())
-    if is_stdout_free(run.output, how.html):
+    if is_stdout_free(run.output, html):
         run.write(table_result(report, table))
-    if how.html not in (None, "-"):
-        run.note(f"wrote {how.html}")
-    if how.checkpoints:
+    if html not in (None, "-"):
+        run.note(f"wrote {html}")
+    if checkpoints:
         from deltacli.cli.running.stream_notes import note_streams
 
-        note_streams(run, opened, how.checkpoints)
+        note_streams(run, opened, checkpoints)
     if report.facts.gap is not None:
         raise report.facts.gap
-    if how.check and report.advice:
+    if check and report.advice:
         raise Exit(EXIT_FINDINGS)
     if command := next(filter(None, (one.command_for(table) for one in report.advice)), None):
         run.say_next(command)

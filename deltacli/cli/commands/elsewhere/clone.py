@@ -4,40 +4,51 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from deltacli.changing.clone_notes import NOTES
-from deltacli.cli.options import declared
-from deltacli.cli.output.results import SingleResult
+import typer
+
+from deltacli.changing.clone_notes import NOTES_DIRECTORY
+from deltacli.cli.command_classes import SharedOptionsCommand
+from deltacli.cli.exit_codes import exit_codes
+from deltacli.cli.options.moments import chosen_version
+from deltacli.cli.options.tables import DryRunOption, TimestampOption, VersionOption, YesOption
 from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
+from deltacli.cli.output.results import SingleResult
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
+from deltacli.core.errors import quote_table
 from deltacli.cli.terminal.capabilities import Style
-from deltacli.core.errors import UsageError, quote_table
-from deltacli.core.request_fields import Option
+from deltacli.core.errors import UsageError
 from deltacli.core.units import plural
 
 if TYPE_CHECKING:
     from deltacli.operations.clone import ClonePlan
 
-EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 8, 70)
-
-SourceArgument = Annotated[str, declared.argument("Table to clone: a path or URI.", "SRC")]
-TargetArgument = Annotated[
-    str, declared.argument("Directory of the clone, absent or empty, or a table without rows.", "DST")
-]
+app = typer.Typer(add_completion=False)
 
 
+@app.command(
+    "clone",
+    cls=SharedOptionsCommand,
+    epilog=exit_codes(unreadable=True, refused=True, partly=True, conflict=True, storage=True, unknown=True),
+)
 def clone(
-    run: Run,
-    src: SourceArgument,
-    dst: TargetArgument,
-    version: declared.VersionOption = None,
-    timestamp: declared.TimestampOption = None,
+    context: typer.Context,
+    src: Annotated[str, typer.Argument(metavar="SRC", help="Table to clone: a path or URI.")],
+    dst: Annotated[
+        str, typer.Argument(metavar="DST", help="Directory of the clone, absent or empty, or a table without rows.")
+    ],
+    *,
+    version: VersionOption = None,
+    timestamp: TimestampOption = None,
     unprotected: Annotated[
-        bool, Option("Do not note the clone in the source, whose vacuum may then delete its files.")
+        bool,
+        typer.Option(
+            "--unprotected", help="Do not note the clone in the source, whose vacuum may then delete its files."
+        ),
     ] = False,
-    deep: Annotated[bool, Option("Copy the files, too: the same as copy --newest.")] = False,
-    dry_run: declared.DryRunOption = False,
-    yes: declared.YesOption = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Copy the files, too: the same as copy --newest.")] = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
 ) -> None:
     """Create a table that shares the data files of another one.
 
@@ -56,18 +67,19 @@ def clone(
     """
     from deltacli.operations.clone import Clone
 
+    run: CommandContext = context.obj
     if deep:
         given = {"--version": version, "--timestamp": timestamp, "--unprotected": unprotected or None}
         if other := next((name for name, value in given.items() if value is not None), None):
             raise UsageError(f"{other} cannot be used with --deep", hint="deltacli copy --help")
-        from deltacli.cli.commands.elsewhere.copy import copy
+        from deltacli.cli.commands.elsewhere.copy import copy_table
         from deltacli.operations.copy.request import CopyRequest
 
-        copy(run, src, dst, request=CopyRequest(newest=True), dry_run=dry_run)
+        copy_table(run, src, dst, CopyRequest(newest=True), dry_run=dry_run)
         return
     source = run.open_table(src, writes=not dry_run and not unprotected).held()
     target = run.open_table(dst, writes=not dry_run)
-    snapshot = source.snapshot(version=declared.chosen_version(source, version, timestamp))
+    snapshot = source.snapshot(version=chosen_version(source, version, timestamp))
     wording: Wording[ClonePlan, ClonePlan] = Wording(
         question=_question,
         planned=lambda plan, _: _result(plan),
@@ -84,7 +96,7 @@ def _question(plan: ClonePlan) -> str:
         f"clone version {plan.version} of {plan.source.table.uri}, {plural(plan.files.files, 'file')}, to {plan.target}"
     )
     places = " and of ".join(["the source", *plan.owners.uris])
-    return made if plan.note is None else f"{made}, and note that in {NOTES} of {places}"
+    return made if plan.note is None else f"{made}, and note that in {NOTES_DIRECTORY} of {places}"
 
 
 def _notes(plan: ClonePlan) -> list[str]:
@@ -94,7 +106,9 @@ def _notes(plan: ClonePlan) -> list[str]:
             f"a vacuum of the source keeps the files of the clone only with --protect-from {quote_table(plan.target)}"
         )
     else:
-        notes.append(f"only the vacuum of deltacli reads {NOTES}; other tools may delete files that the clone needs")
+        notes.append(
+            f"only the vacuum of deltacli reads {NOTES_DIRECTORY}; other tools may delete files that the clone needs"
+        )
     return [*notes, *plan.warnings]
 
 

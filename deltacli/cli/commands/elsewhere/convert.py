@@ -5,33 +5,97 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
-from deltacli.cli.options.declared import Asked, DryRunOption, YesOption, argument
-from deltacli.cli.output.results import SingleResult
+import typer
+
+from deltacli.cli.command_classes import SharedOptionsCommand
+from deltacli.cli.exit_codes import exit_codes
+from deltacli.cli.options.given import given_options
+from deltacli.cli.options.tables import DryRunOption, YesOption
+from deltacli.cli.options.values import make_text_parser
 from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
-from deltacli.cli.running.run import Run
+from deltacli.cli.output.results import SingleResult
+from deltacli.cli.running.run import CommandContext
+from deltacli.core.errors import quote_table
 from deltacli.cli.terminal.capabilities import Style
-from deltacli.core.errors import UsageError, quote_table
-from deltacli.core.request_fields import Kind, Option
+from deltacli.core.errors import UsageError
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import plural
 from deltacli.operations.change.convert import Convert, ConvertPlan, ConvertRequest
 
-EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 8, 70)
+app = typer.Typer(add_completion=False)
+
+_REQUEST_OPTIONS = ("partition", "schema", "like", "exclude", "time_zone", "accept_unknowable")
+"""Parameters that say how the table is made of its files."""
+
 _NAMED = 10
 
 
+@app.command(
+    "convert",
+    cls=SharedOptionsCommand,
+    epilog=exit_codes(unreadable=True, refused=True, partly=True, conflict=True, storage=True, unknown=True),
+)
 def convert(
-    run: Run,
-    table: Annotated[str, argument("Directory of Parquet files: a path or URI.", "PATH")],
+    context: typer.Context,
+    table: Annotated[str, typer.Argument(metavar="PATH", help="Directory of Parquet files: a path or URI.")],
     *,
-    asked: Asked[ConvertRequest],
+    partition: Annotated[
+        str | None,
+        typer.Option(
+            "--partition",
+            metavar="'COL TYPE, …'",
+            help="Partition columns with their types, as 'day date, country string'.  [default: inferred]",
+        ),
+    ] = None,
+    schema: Annotated[
+        str | None,
+        typer.Option(
+            "--schema",
+            metavar="FILE",
+            parser=make_text_parser("--schema"),
+            help="Take the columns from this file: a schemaString, or a document of schema show or snapshot.",
+        ),
+    ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            "--like",
+            metavar="FILE",
+            parser=make_text_parser("--like"),
+            help="Take columns, partitions and column mapping from this JSON document of snapshot.",
+        ),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exclude",
+            metavar="GLOB",
+            parser=make_text_parser("--exclude"),
+            help="Leave out files whose path matches. Repeatable.",
+        ),
+    ] = None,
+    time_zone: Annotated[
+        str | None,
+        typer.Option(
+            "--time-zone",
+            metavar="ZONE",
+            parser=make_text_parser("--time-zone"),
+            help="Zone of the times in directories that have none, for partition columns of type timestamp.",
+        ),
+    ] = None,
+    accept_unknowable: Annotated[
+        bool,
+        typer.Option(
+            "--accept-unknowable", help="Convert a Delta table that has lost its log, although removed rows come back."
+        ),
+    ] = False,
     sources: Annotated[
         list[str] | None,
-        Option(
-            "Bring the lost log of a table back from this copy: the same as undelete --from. Repeatable.",
-            "COPY",
-            Kind.TEXTS,
-            spelled="--from",
+        typer.Option(
+            "--from",
+            metavar="COPY",
+            parser=make_text_parser("--from"),
+            help="Bring the lost log of a table back from this copy: the same as undelete --from. Repeatable.",
         ),
     ] = None,
     dry_run: DryRunOption = False,
@@ -65,13 +129,15 @@ def convert(
     """
     from deltacli.cli.running.changing import Mode, Wording, run_change
 
+    run: CommandContext = context.obj
     if sources:
-        if other := next(iter(asked.given()), None):
-            raise UsageError(f"{other} cannot be used with --from, which takes all of it from the log")
-        from deltacli.cli.commands.undelete import undelete
+        others = given_options(context, *_REQUEST_OPTIONS)
+        if others:
+            raise UsageError(f"{others[0]} cannot be used with --from, which takes all of it from the log")
+        from deltacli.cli.commands.undelete import undelete_files
         from deltacli.operations.recover.plan import UndeleteRequest
 
-        undelete(run, table, request=UndeleteRequest(sources=sources), dry_run=dry_run, yes=yes)
+        undelete_files(run, table, UndeleteRequest(sources=sources), dry_run=dry_run, yes=yes)
         return
     opened = run.open_table(table, writes=not dry_run)
     uri, name = opened.uri, quote_table(table)
@@ -85,7 +151,15 @@ def convert(
         following=lambda _: f"deltacli validate {name} --level footers",
         overrides={"convert.lost-log": "--accept-unknowable"},
     )
-    run_change(run, opened, Convert(asked.request()), wording, Mode(dry_run, yes))
+    request = ConvertRequest(
+        partition=partition,
+        schema=schema,
+        like=like,
+        exclude=tuple(exclude or ()),
+        time_zone=time_zone,
+        accept_unknowable=accept_unknowable,
+    )
+    run_change(run, opened, Convert(request), wording, Mode(dry_run, yes))
 
 
 def _result(uri: str, plan: ConvertPlan, content: JsonObject) -> SingleResult:

@@ -4,29 +4,104 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from deltacli.cli.command_classes import SharedOptionsCommand
+from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
-from deltacli.cli.options.declared import DryRunOption, argument
-from deltacli.cli.output.results import SingleResult
+from deltacli.cli.options.tables import DryRunOption
+from deltacli.cli.options.values import make_choice_parser, make_duration_parser, make_number_parser, make_text_parser
 from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
+from deltacli.cli.output.results import SingleResult
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
+from deltacli.core.errors import quote_table
 from deltacli.cli.terminal.capabilities import Style
-from deltacli.core.errors import EXIT_FINDINGS, quote_table
+from deltacli.core.errors import EXIT_FINDINGS
 from deltacli.core.units import plural
-from deltacli.operations.copy.request import CopyRequest
+from deltacli.operations.copy.request import CopyLevel, CopyRequest
 
 if TYPE_CHECKING:
     from deltacli.operations.copy.execute import CopyResult
     from deltacli.operations.copy.plan import CopyPlan
 
-EXIT_CODES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 70)
-
-SourceArgument = Annotated[str, argument("Table to copy: a path or URI.", "SRC")]
-TargetArgument = Annotated[str, argument("Directory of the copy, new or a replica: a path or URI.", "DST")]
+app = typer.Typer(add_completion=False)
 
 
+@app.command(
+    "copy",
+    cls=SharedOptionsCommand,
+    epilog=exit_codes(
+        findings="with --check: the target differs from the source",
+        unreadable=True,
+        refused=True,
+        partly="an error or the time budget ended it; run it again",
+        conflict=True,
+        storage=True,
+        unknown=True,
+    ),
+)
 def copy(
-    run: Run, src: SourceArgument, dst: TargetArgument, *, request: CopyRequest, dry_run: DryRunOption = False
+    context: typer.Context,
+    src: Annotated[str, typer.Argument(metavar="SRC", help="Table to copy: a path or URI.")],
+    dst: Annotated[str, typer.Argument(metavar="DST", help="Directory of the copy, new or a replica: a path or URI.")],
+    *,
+    versions: Annotated[
+        str | None,
+        typer.Option(
+            "--versions",
+            metavar="N-M",
+            parser=make_text_parser("--versions"),
+            help="Copy only these versions.  [default: all that can be rebuilt]",
+        ),
+    ] = None,
+    newest: Annotated[bool, typer.Option("--newest", help="Copy only the newest version.")] = False,
+    replica: Annotated[
+        bool,
+        typer.Option("--replica", help="Keep the table id and every commit; run again to bring the target up to date."),
+    ] = False,
+    check: Annotated[bool, typer.Option("--check", help="Compare the target with the source; copy nothing.")] = False,
+    level: Annotated[
+        CopyLevel,
+        typer.Option(
+            "--level",
+            metavar="storage|footers|data",
+            parser=make_choice_parser(CopyLevel),
+            help="What to compare with the source.  [default: storage]",
+        ),
+    ] = CopyLevel.STORAGE,
+    keep_external: Annotated[
+        bool,
+        typer.Option("--keep-external", help="Keep paths that lead out of the source, whose files are not copied."),
+    ] = False,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            "--threads",
+            metavar="N",
+            parser=make_number_parser(at_least=1),
+            help="Files to copy at a time.  [default: by the stores]  [x>=1]",
+        ),
+    ] = None,
+    rate: Annotated[
+        str | None,
+        typer.Option(
+            "--rate",
+            metavar="SIZE/s",
+            parser=make_text_parser("--rate"),
+            help="Bytes to copy per second, such as 50MiB/s.",
+        ),
+    ] = None,
+    time_budget_ms: Annotated[
+        int | None,
+        typer.Option(
+            "--time-budget",
+            metavar="DURATION",
+            parser=make_duration_parser("--time-budget", "m"),
+            help="Begin no file after this time, such as 30m; run the same command to continue.",
+        ),
+    ] = None,
+    dry_run: DryRunOption = False,
 ) -> None:
     """Copy a table to another place, and verify the copy.
 
@@ -46,6 +121,23 @@ def copy(
       deltacli copy s3://lake/events gs://safe/events --replica
       deltacli copy s3://lake/events gs://safe/events --check --level data
     """
+    run: CommandContext = context.obj
+    request = CopyRequest(
+        versions=versions,
+        newest=newest,
+        replica=replica,
+        check=check,
+        level=level,
+        keep_external=keep_external,
+        threads=threads,
+        rate=rate,
+        time_budget_ms=time_budget_ms,
+    )
+    copy_table(run, src, dst, request, dry_run=dry_run)
+
+
+def copy_table(run: CommandContext, src: str, dst: str, request: CopyRequest, *, dry_run: bool) -> None:
+    """Copy a table, or compare it with its copy, and write the result."""
     from deltacli.operations.copy.execute import Copy, CopyResult, check_copy
 
     opened, target = run.open_table(src), run.open_other(dst, writes=not (dry_run or request.check))

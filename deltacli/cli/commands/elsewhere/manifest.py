@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption
-from deltacli.cli.output.results import SingleResult
+import typer
+
+from deltacli.cli.command_classes import SharedOptionsCommand
+from deltacli.cli.exit_codes import exit_codes
+from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
 from deltacli.cli.output.sections import Section, make_refusal_section
-from deltacli.cli.running.run import Run
+from deltacli.cli.output.results import SingleResult
+from deltacli.cli.running.run import CommandContext
 from deltacli.core.errors import quote_table
-from deltacli.core.request_fields import Option
 from deltacli.core.units import format_count, plural
 
 if TYPE_CHECKING:
@@ -18,15 +21,29 @@ if TYPE_CHECKING:
     from deltacli.changing.manifests import ManifestProblem, ManifestsOutcome, ManifestsPlan
     from deltacli.core.typing import JsonObject
 
-EXIT_CODES = (0, 1, 2, 3, 4, 5, 7, 70)
+app = typer.Typer(add_completion=False)
+
 _NAMED = 5
 
 
+@app.command(
+    "manifest",
+    cls=SharedOptionsCommand,
+    epilog=exit_codes(
+        findings="with --check: a manifest differs from the newest version",
+        unreadable=True,
+        refused=True,
+        partly="some manifests were not written; run it again",
+        storage=True,
+    ),
+)
 def manifest(
-    run: Run,
+    context: typer.Context,
     table: TableArgument,
     *,
-    check: Annotated[bool, Option("Change nothing; exit 1 if a manifest differs, 4 if refused.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Change nothing; exit 1 if a manifest differs, 4 if refused.")
+    ] = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
@@ -49,6 +66,7 @@ def manifest(
     from deltacli.cli.running.changing import Mode, Wording, run_change
     from deltacli.operations.change.manifest import Manifests
 
+    run: CommandContext = context.obj
     opened = run.open_table(table, writes=not (check or dry_run))
     uri = opened.uri
     wording: Wording[ManifestsPlan, ManifestsOutcome] = Wording(
@@ -63,8 +81,8 @@ def manifest(
 
 
 def _deed(plan: ManifestsPlan) -> str:
-    deleted = f" and delete {len(plan.to_delete):,}" if plan.to_delete else ""
-    return f"write {plural(len(plan.to_write), 'manifest')}{deleted}"
+    deleted = f" and delete {len(plan.paths_to_delete):,}" if plan.paths_to_delete else ""
+    return f"write {plural(len(plan.paths_to_write), 'manifest')}{deleted}"
 
 
 def _result(uri: str, plan: ManifestsPlan, content: JsonObject, done: ManifestsOutcome | None = None) -> SingleResult:
@@ -82,7 +100,7 @@ def _sections(uri: str, plan: ManifestsPlan, done: ManifestsOutcome | None) -> I
     yield Section("version", [str(plan.basis.version)])
     yield Section("files", [] if plan.live is None else [format_count(plan.live.files)])
     if done is None:
-        counts = {"would write": len(plan.to_write), "would delete": len(plan.to_delete)}
+        counts = {"would write": len(plan.paths_to_write), "would delete": len(plan.paths_to_delete)}
     else:
         counts = {"written": done.written, "deleted": done.deleted}
     for label, count in counts.items():

@@ -7,16 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, Annotated, NamedTuple, overload
 
+import typer
+
+from deltacli.cli.command_classes import SharedOptionsCommand
+from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit, invocation
-from deltacli.cli.options import declared
+from deltacli.cli.options.fleet import FleetFileArgument, FleetLimitOption, OnlyOption, StateOption, fleet_command
 from deltacli.cli.output.columns import Column
-from deltacli.cli.output.destination import open_destination
-from deltacli.cli.output.formats import JSON
 from deltacli.cli.output.sections import Section
 from deltacli.cli.render.fleet.check import FleetListing, Items, Screen, fleet_fields, of_row, table_screen
-from deltacli.cli.running.run import Run, note_left_out, settle_limit
+from deltacli.cli.output.destination import open_destination
+from deltacli.cli.output.formats import JSON
+from deltacli.cli.running.run import CommandContext, note_left_out, settle_limit
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, UsageError
 from deltacli.core.lock_free_property import cached_property
@@ -37,6 +41,8 @@ from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
+
+app = typer.Typer(add_completion=False)
 
 # -- the plan of a fleet -----------------------------------------------------------------------------------------------
 
@@ -229,18 +235,32 @@ def _sections(plan: FleetPlan) -> list[Section]:
 
 # -- `deltacli fleet plan` ---------------------------------------------------------------------------------------------
 
-EXIT_CODES = (0, 1, 2, 5, 7, 70)
 
-
+@app.command(
+    "plan",
+    cls=SharedOptionsCommand,
+    epilog=exit_codes(
+        findings="with --exit-code: a step is due",
+        partly="a table or a directory could not be read, or a step planned",
+        storage=True,
+    ),
+)
 def fleet_plan(
-    run: Run,
-    file: declared.FleetFileArgument = declared.FLEET_FILE,
+    context: typer.Context,
+    file: FleetFileArgument = "fleet.toml",
     *,
-    choice: FleetChoice,
-    details: declared.DetailsOption = False,
-    save_plans: declared.SavePlansOption = None,
-    limit: declared.FleetLimitOption = None,
-    exit_code: declared.ExitCodeOption = False,
+    only: OnlyOption = None,
+    state: StateOption = None,
+    details: Annotated[
+        bool,
+        typer.Option("--details", help="Plan destructive steps exactly, as vacuum and log expire do with --dry-run."),
+    ] = False,
+    save_plans: Annotated[
+        str | None,
+        typer.Option("--save-plans", metavar="DIR", help="Also save these plans in a directory, for vacuum --apply."),
+    ] = None,
+    limit: FleetLimitOption = None,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 1 if a step is due, for scripts.")] = False,
 ) -> None:
     """Show what is due for the tables of a policy file, and why.
 
@@ -262,6 +282,9 @@ def fleet_plan(
     """
     from deltacli.fleet.policy_file.reading import require_fleet_file
     from deltacli.fleet.running.journal import Journal
+
+    run: CommandContext = context.obj
+    choice = FleetChoice(only=tuple(only or ()), state=state)
 
     most = settle_limit(run, limit)
     found = require_fleet_file(file)
@@ -285,7 +308,7 @@ def fleet_plan(
     note_left_out(run, result)
     planned.note_search(run.note)
     if planned.due:
-        run.say_next(declared.fleet_command("run", file, choice.state, choice.only))
+        run.say_next(fleet_command("run", file, choice.state, choice.only))
     if any("error" in plan for plan in exact.values()):
         raise Exit(PartlyDone.exit_code)
     if code := planned.exit_code or (EXIT_FINDINGS if exit_code and planned.due else EXIT_OK):
@@ -296,7 +319,7 @@ _ExactPlans = Mapping[tuple[str, str], JsonObject]
 """Table and step -> the fields of the document of the step, or the error instead."""
 
 
-def _add_exact_plans(run: Run, plan: FleetPlan, directory: str | None) -> _ExactPlans:
+def _add_exact_plans(run: CommandContext, plan: FleetPlan, directory: str | None) -> _ExactPlans:
     """Return the exact plan of each destructive step, and save it in a directory if one is given. Raises UsageError."""
     if directory is not None:
         _make(directory)
@@ -330,7 +353,7 @@ def _file_name(table: TablePlan, kind: str) -> str:
     return f"{last}-{digest}.{kind}{'.parquet' if kind == 'vacuum' else '.json'}"
 
 
-def _plan_vacuum(_: Run, table: Table, policy: Policy, path: str | None) -> JsonObject:
+def _plan_vacuum(_: CommandContext, table: Table, policy: Policy, path: str | None) -> JsonObject:
     from deltacli.operations.vacuum.rechecking import with_past
     from deltacli.operations.vacuum.saved import save_plan
 
@@ -342,7 +365,7 @@ def _plan_vacuum(_: Run, table: Table, policy: Policy, path: str | None) -> Json
     return {**plan.as_json(), "savedAs": path}
 
 
-def _plan_expiry(run: Run, table: Table, policy: Policy, path: str | None) -> JsonObject:
+def _plan_expiry(run: CommandContext, table: Table, policy: Policy, path: str | None) -> JsonObject:
     from deltacli.changing.change import plan_change
     from deltacli.cli.render.log_files import expiry_result
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import typer
+
+from deltacli.cli.command_classes import SharedOptionsCommand
+from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
-from deltacli.cli.options.declared import FLEET_FILE, FleetFileArgument, argument, fleet_command
+from deltacli.cli.options.fleet import FleetFileArgument, fleet_command
 from deltacli.cli.render.fleet.check import policy_check_result
-from deltacli.cli.running.run import Run, settle_limit
+from deltacli.cli.running.run import CommandContext, settle_limit
 from deltacli.cli.running.starting_file import (
     find_tables,
     in_comment,
@@ -18,18 +22,28 @@ from deltacli.cli.running.starting_file import (
     write_schema,
 )
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone
-from deltacli.core.request_fields import Option
 
-EXIT_CODES = {"init": (0, 2, 3, 4, 5, 7, 70), "check": (0, 1, 2, 70)}
+app = typer.Typer(add_completion=False)
 
 _EXISTS = "fleet.exists"
 
 
+@app.command(
+    "init",
+    cls=SharedOptionsCommand,
+    epilog=exit_codes(
+        unreadable=True,
+        refused="the file exists; --force replaces it",
+        partly="the file is written; a directory could not be read",
+        storage=True,
+    ),
+)
 def fleet_init(
-    run: Run,
-    directory: Annotated[str, argument("Directory or URI with the tables.", "DIR")],
-    file: FleetFileArgument = FLEET_FILE,
-    force: Annotated[bool, Option("Replace an existing policy file.")] = False,
+    context: typer.Context,
+    directory: Annotated[str, typer.Argument(metavar="DIR", help="Directory or URI with the tables.")],
+    file: FleetFileArgument = "fleet.toml",
+    *,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing policy file.")] = False,
 ) -> None:
     """Write a policy file for the tables at and below a directory.
 
@@ -47,6 +61,7 @@ def fleet_init(
     """
     from deltacli.fleet.policy_file.init_and_check import fleet_file_schema, starting_policy
 
+    run: CommandContext = context.obj
     require_new(file, "FILE", force=force, code=_EXISTS)
     found = find_tables(run, directory)
     names = [table.name for table in found.tables]
@@ -62,7 +77,11 @@ def fleet_init(
         raise Exit(PartlyDone.exit_code)
 
 
-def fleet_check(run: Run, file: FleetFileArgument = FLEET_FILE) -> None:
+@app.command("check", cls=SharedOptionsCommand, epilog=exit_codes(findings="the policy file has errors"))
+def fleet_check(
+    context: typer.Context,
+    file: FleetFileArgument = "fleet.toml",
+) -> None:
     """Check a policy file, without opening any table.
 
     \b
@@ -81,6 +100,7 @@ def fleet_check(run: Run, file: FleetFileArgument = FLEET_FILE) -> None:
     """
     from deltacli.fleet.policy_file.init_and_check import check_fleet_file
 
+    run: CommandContext = context.obj
     found = check_fleet_file(file)
     run.write(policy_check_result(found))
     if found.errors:

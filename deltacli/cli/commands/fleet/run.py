@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from deltacli.cli.command_classes import ClusterCommand
+from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit, invocation
-from deltacli.cli.options.declared import FLEET_FILE, FleetFileArgument, FleetLimitOption, fleet_command
+from deltacli.cli.options.fleet import FleetFileArgument, FleetLimitOption, OnlyOption, StateOption, fleet_command
+from deltacli.cli.options.values import make_duration_parser, parse_whole_number
 from deltacli.cli.running.changing import require_now_is_not_ahead
-from deltacli.cli.running.run import Run, note_left_out, settle_limit
-from deltacli.cli.terminal.signals import Interrupted
+from deltacli.cli.running.run import CommandContext, note_left_out, settle_limit
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
+from deltacli.cli.terminal.signals import Interrupted
 from deltacli.core.documents import dumps
 from deltacli.core.errors import StorageFailed
 from deltacli.core.units import plural
@@ -25,12 +30,56 @@ if TYPE_CHECKING:
     from deltacli.fleet.running.run import FleetReport, FleetSession
     from deltacli.fleet.running.steps import FleetCluster
 
-EXIT_CODES = (0, 1, 2, 4, 5, 7, 70)
-RUNS_ON_CLUSTER = True
+app = typer.Typer(add_completion=False)
 
 
+@app.command(
+    "run",
+    cls=ClusterCommand,
+    epilog=exit_codes(
+        findings="everything due was done; a table has findings or an alert",
+        refused="--resume, and the newest run is still active",
+        partly="a step was refused, failed or not started",
+        storage=True,
+    ),
+)
 def fleet_run(
-    run: Run, file: FleetFileArgument = FLEET_FILE, *, request: FleetRunRequest, limit: FleetLimitOption = None
+    context: typer.Context,
+    file: FleetFileArgument = "fleet.toml",
+    *,
+    only: OnlyOption = None,
+    state: StateOption = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            metavar="N",
+            parser=parse_whole_number,
+            help="Tables to work on at once.  [default: jobs of the policy file, else 4]",
+        ),
+    ] = None,
+    time_budget_ms: Annotated[
+        int | None,
+        typer.Option(
+            "--time-budget",
+            metavar="DURATION",
+            parser=make_duration_parser("--time-budget", "m"),
+            help="Start no step after this time, nor one that is expected to end later.",
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the newest run if it was killed, interrupted or out of time.")
+    ] = False,
+    steal_leases: Annotated[
+        str | None,
+        typer.Option(
+            "--steal-leases", metavar="REASON", help="Take tables that other runs hold; the reason is recorded."
+        ),
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Run destructive steps where their policy has consent = true.")
+    ] = False,
+    limit: FleetLimitOption = None,
 ) -> None:
     """Do what is due for the tables of a policy file.
 
@@ -56,6 +105,17 @@ def fleet_run(
     from deltacli.fleet.policy_file.reading import require_fleet_file
     from deltacli.fleet.reporting.monitoring import make_sender
 
+    run: CommandContext = context.obj
+    request = FleetRunRequest(
+        only=tuple(only or ()),
+        state=state,
+        jobs=jobs,
+        time_budget_ms=time_budget_ms,
+        resume=resume,
+        steal_leases=steal_leases,
+        yes=yes,
+    )
+
     most = settle_limit(run, limit)
     found = require_fleet_file(file)
     if request.yes:
@@ -78,7 +138,7 @@ def fleet_run(
         raise Exit(report.exit_code or StorageFailed.exit_code)
 
 
-def _make_session(run: Run, found: FleetFile, request: FleetRunRequest) -> FleetSession:
+def _make_session(run: CommandContext, found: FleetFile, request: FleetRunRequest) -> FleetSession:
     from deltacli.fleet.running.run import FleetSession
 
     on_tables = run.throttled(found.settings.calls_per_second)
@@ -101,7 +161,7 @@ def _make_session(run: Run, found: FleetFile, request: FleetRunRequest) -> Fleet
 
 
 def _cluster_of(
-    run: Run, fleet: FleetFile, open_table: Callable[[str], Table], jobs: int | None
+    run: CommandContext, fleet: FleetFile, open_table: Callable[[str], Table], jobs: int | None
 ) -> FleetCluster | None:
     if not run.engine.may_repeat:
         return None
@@ -115,7 +175,7 @@ def _cluster_of(
     )
 
 
-def _send(run: Run, sender: Sender, result: FleetListing[RunRow], report: FleetReport) -> bool:
+def _send(run: CommandContext, sender: Sender, result: FleetListing[RunRow], report: FleetReport) -> bool:
     """Send the summary of a run to the webhook, if its policy file wants it, and return whether it was accepted."""
     if sender.webhook.when == "alerts" and not report.exit_code:
         return True

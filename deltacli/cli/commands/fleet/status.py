@@ -6,16 +6,18 @@ import gc
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from deltacli.cli.command_classes import FindingsCommand
+from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
-from deltacli.cli.options.declared import FLEET_FILE, FleetFileArgument, FleetLimitOption, fleet_command
+from deltacli.cli.options.fleet import FleetFileArgument, FleetLimitOption, OnlyOption, StateOption, fleet_command
 from deltacli.cli.output.destination import is_stdout_free, open_destination, require_file_outside_tables
-from deltacli.cli.output.formats import FindingFormat
-from deltacli.cli.running.run import Run, note_left_out, settle_limit
+from deltacli.cli.running.run import CommandContext, note_left_out, settle_limit
 from deltacli.cli.terminal.signals import Interrupted
 from deltacli.core.errors import DeltacliError, UsageError, suggest_parameters
-from deltacli.core.request_fields import option
 from deltacli.core.units import plural
 from deltacli.fleet.policy_file.model import FleetChoice, FleetFile, short_name, table_file_name
 from deltacli.operations.doctor.advice import DoctorRequest
@@ -24,26 +26,19 @@ from deltacli.storage.secrets import without_secrets
 if TYPE_CHECKING:
     from deltacli.fleet.status import FleetStatus
 
-FORMATS = FindingFormat
-EXIT_CODES = (0, 1, 2, 4, 5, 7, 70)
+app = typer.Typer(add_completion=False)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StatusFiles:
     """What the command writes besides its result, or serves instead of it."""
 
-    html: str | None = option("Also write a page with sortable tables and plots, which loads nothing else.", "FILE")
-    pages: str | None = option(
-        "Directory of pages that doctor table --html wrote, to which the page of --html links.", "DIR"
-    )
-    write_pages: bool = option("First examine each table and write its page to --pages.", default=False)
-    metrics: str | None = option(
-        "Also write metrics in OpenMetrics text, for node_exporter's textfile collector.", "FILE"
-    )
-    serve_metrics: str | None = option(
-        "Instead serve the metrics over HTTP until a signal, on loopback.", "[HOST:]PORT"
-    )
-    allow_remote: bool = option("Let --serve-metrics use an address that other machines can reach.", default=False)
+    html: str | None = None
+    pages: str | None = None
+    write_pages: bool = False
+    metrics: str | None = None
+    serve_metrics: str | None = None
+    allow_remote: bool = False
 
     def __post_init__(self) -> None:
         if self.pages is not None and self.html is None:
@@ -57,12 +52,58 @@ class StatusFiles:
                 require_file_outside_tables(os.path.join(output, "page.html") if output is self.pages else output, name)
 
 
+@app.command(
+    "status",
+    cls=FindingsCommand,
+    epilog=exit_codes(
+        findings="a table has an alert",
+        refused="--serve-metrics for others, without --allow-remote",
+        partly="the newest run was interrupted; fleet run --resume",
+        storage=True,
+    ),
+)
 def fleet_status(
-    run: Run,
-    file: FleetFileArgument = FLEET_FILE,
+    context: typer.Context,
+    file: FleetFileArgument = "fleet.toml",
     *,
-    choice: FleetChoice,
-    files: StatusFiles,
+    only: OnlyOption = None,
+    state: StateOption = None,
+    html: Annotated[
+        str | None,
+        typer.Option(
+            "--html", metavar="FILE", help="Also write a page with sortable tables and plots, which loads nothing else."
+        ),
+    ] = None,
+    pages: Annotated[
+        str | None,
+        typer.Option(
+            "--pages",
+            metavar="DIR",
+            help="Directory of pages that doctor table --html wrote, to which the page of --html links.",
+        ),
+    ] = None,
+    write_pages: Annotated[
+        bool, typer.Option("--write-pages", help="First examine each table and write its page to --pages.")
+    ] = False,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            metavar="FILE",
+            help="Also write metrics in OpenMetrics text, for node_exporter's textfile collector.",
+        ),
+    ] = None,
+    serve_metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--serve-metrics",
+            metavar="[HOST:]PORT",
+            help="Instead serve the metrics over HTTP until a signal, on loopback.",
+        ),
+    ] = None,
+    allow_remote: Annotated[
+        bool, typer.Option("--allow-remote", help="Let --serve-metrics use an address that other machines can reach.")
+    ] = False,
     limit: FleetLimitOption = None,
 ) -> None:
     """Show the alerts of each table, the worst first, and trends.
@@ -90,6 +131,17 @@ def fleet_status(
     from deltacli.fleet.policy_file.reading import require_fleet_file
     from deltacli.fleet.status import read_status
 
+    run: CommandContext = context.obj
+    choice = FleetChoice(only=tuple(only or ()), state=state)
+    files = StatusFiles(
+        html=html,
+        pages=pages,
+        write_pages=write_pages,
+        metrics=metrics,
+        serve_metrics=serve_metrics,
+        allow_remote=allow_remote,
+    )
+
     most = settle_limit(run, limit)
     found = require_fleet_file(file)
     choose_groups(found, choice.only)
@@ -114,13 +166,13 @@ def fleet_status(
         raise Exit(known.exit_code)
 
 
-def _note_files(run: Run, *files: str | None) -> None:
+def _note_files(run: CommandContext, *files: str | None) -> None:
     for file in files:
         if file not in (None, "-"):
             run.note(f"wrote {file}")
 
 
-def _write_files(run: Run, known: FleetStatus, found: FleetFile, files: StatusFiles) -> None:
+def _write_files(run: CommandContext, known: FleetStatus, found: FleetFile, files: StatusFiles) -> None:
     if files.metrics is not None:
         from deltacli.fleet.reporting.monitoring import fleet_metrics
 
@@ -138,7 +190,9 @@ def _write_files(run: Run, known: FleetStatus, found: FleetFile, files: StatusFi
             sink.write(status_page(known, str(found.path), run.clock(), linked, faults).encode())
 
 
-def _write_pages(run: Run, known: FleetStatus, found: FleetFile, directory: str, html: str) -> dict[str, str]:
+def _write_pages(
+    run: CommandContext, known: FleetStatus, found: FleetFile, directory: str, html: str
+) -> dict[str, str]:
     """Write the page of each table, which links to the page `html` of all. Return the tables that cannot be examined,
     by their shown names, each with the reason, and note them. Raises UsageError.
     """
@@ -168,7 +222,7 @@ def _write_pages(run: Run, known: FleetStatus, found: FleetFile, directory: str,
     return faults
 
 
-def _serve(run: Run, file: str, choice: FleetChoice, address: str, *, is_remote: bool) -> None:
+def _serve(run: CommandContext, file: str, choice: FleetChoice, address: str, *, is_remote: bool) -> None:
     """Answer requests until a signal. The policy file and the journal are read again for each answer."""
     from deltacli.fleet.policy_file.reading import require_fleet_file
     from deltacli.fleet.reporting.monitoring import MetricsServer, fleet_metrics, parse_address

@@ -4,27 +4,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption, argument
+import typer
+
+from deltacli.cli.command_classes import SharedOptionsCommand
+from deltacli.cli.exit_codes import exit_codes
+from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.core.errors import quote_table
-from deltacli.core.request_fields import Option
 from deltacli.core.units import format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.log.log_backup import BackupPlan, BackupResult
     from deltacli.operations.log.log_restore import LogRestored, LogRestorePlan
 
-EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 70)
-
-DestinationArgument = Annotated[str, argument("Directory of the backup: a path or URI.", "DEST")]
+app = typer.Typer(add_completion=False)
 
 
+@app.command(
+    "backup",
+    cls=SharedOptionsCommand,
+    epilog=exit_codes(unreadable=True, refused=True, partly=True, conflict=True, storage=True),
+)
 def log_backup(
-    run: Run,
+    context: typer.Context,
     table: TableArgument,
-    dest: DestinationArgument,
-    full: Annotated[bool, Option("Compare every file by digest instead of by size and time.")] = False,
+    dest: Annotated[str, typer.Argument(metavar="DEST", help="Directory of the backup: a path or URI.")],
+    *,
+    full: Annotated[
+        bool, typer.Option("--full", help="Compare every file by digest instead of by size and time.")
+    ] = False,
     dry_run: DryRunOption = False,
 ) -> None:
     """Copy the log of a table, and keep the copy up to date.
@@ -46,6 +55,7 @@ def log_backup(
     from deltacli.cli.render.log_files import backup_result
     from deltacli.operations.log.log_backup import LogBackup, planned_backup
 
+    run: CommandContext = context.obj
     opened, destination = run.open_table(table), run.open_other(dest, writes=not dry_run)
     wording: Wording[BackupPlan, BackupResult] = Wording(
         question=None,
@@ -56,14 +66,19 @@ def log_backup(
     run_change(run, opened, LogBackup(destination, full), wording, Mode(dry_run))
 
 
-SourceArgument = Annotated[str, argument("Directory of the backup: a path or URI.", "SRC")]
-
-
+@app.command(
+    "restore",
+    cls=SharedOptionsCommand,
+    epilog=exit_codes(unreadable=True, refused=True, partly=True, conflict=True, storage=True),
+)
 def log_restore(
-    run: Run,
+    context: typer.Context,
     table: TableArgument,
-    src: SourceArgument,
-    replace: Annotated[bool, Option("Replace files that differ from the backup, such as torn commits.")] = False,
+    src: Annotated[str, typer.Argument(metavar="SRC", help="Directory of the backup: a path or URI.")],
+    *,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace files that differ from the backup, such as torn commits.")
+    ] = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
@@ -85,6 +100,7 @@ def log_restore(
     from deltacli.cli.render.log_files import log_restore_result
     from deltacli.operations.log.log_restore import LogRestore, LogRestored
 
+    run: CommandContext = context.obj
     opened, source = run.open_table(table, writes=not dry_run), run.open_other(src)
     validate = f"deltacli validate {quote_table(table)}"
     wording: Wording[LogRestorePlan, LogRestored] = Wording(

@@ -6,34 +6,41 @@ import json
 import re
 from typing import TYPE_CHECKING, Annotated
 
-from deltacli.cli.options.declared import TableArgument, TimestampOption, argument, chosen_version, parse_moment_of
-from deltacli.cli.output.formats import JSON, TableFormat
-from deltacli.cli.running.run import Run
+import typer
+
+from deltacli.cli.command_classes import TextCommand
+from deltacli.cli.exit_codes import exit_codes
+from deltacli.cli.options.moments import chosen_version, parse_moment_of
+from deltacli.cli.options.tables import TableArgument, TimestampOption
+from deltacli.cli.options.values import parse_whole_number
+from deltacli.cli.output.formats import JSON
+from deltacli.cli.running.run import CommandContext
 from deltacli.core.errors import UsageError
-from deltacli.core.request_fields import Option
 from deltacli.core.units import plural
 
 if TYPE_CHECKING:
     from deltacli.operations.read.log_cat import CatSummary
 
-EXIT_CODES = (0, 2, 3, 7, 70)
-FORMATS = TableFormat
+app = typer.Typer(add_completion=False)
 
 
-VersionArgument = Annotated[int | None, argument("Version whose actions are written.", "VERSION")]
-ActionsOption = Annotated[str | None, Option("Only actions of these kinds.", "A,B,…")]
-CheckpointOption = Annotated[bool, Option("Write the actions of the checkpoint even if there is a commit.")]
-PrettyOption = Annotated[bool, Option("Indent the JSON of each action, for reading.")]
-
-
+@app.command("cat", cls=TextCommand, epilog=exit_codes(unreadable=True, storage=True))
 def log_cat(
-    run: Run,
+    context: typer.Context,
     table: TableArgument,
-    version: VersionArgument = None,
+    version: Annotated[
+        int | None,
+        typer.Argument(metavar="VERSION", parser=parse_whole_number, help="Version whose actions are written."),
+    ] = None,
+    *,
     timestamp: TimestampOption = None,
-    actions: ActionsOption = None,
-    checkpoint: CheckpointOption = False,
-    pretty: PrettyOption = False,
+    actions: Annotated[
+        str | None, typer.Option("--actions", metavar="A,B,…", help="Only actions of these kinds.")
+    ] = None,
+    checkpoint: Annotated[
+        bool, typer.Option("--checkpoint", help="Write the actions of the checkpoint even if there is a commit.")
+    ] = False,
+    pretty: Annotated[bool, typer.Option("--pretty", help="Indent the JSON of each action, for reading.")] = False,
 ) -> None:
     """Write the raw actions of a version, one per line.
 
@@ -55,6 +62,7 @@ def log_cat(
     """
     from deltacli.operations.read.log_cat import choose_kinds, find_actions, read_raw
 
+    run: CommandContext = context.obj
     if (version is None) == (timestamp is None):
         raise UsageError("pass VERSION or --timestamp", code="usage.version", hint="deltacli log cat --help")
     if version is not None and version < 0:
@@ -97,7 +105,7 @@ def _indented_line(line: bytes) -> bytes:
     return bytes(out) + b"\n"
 
 
-def _say_what_was_left_out(run: Run, told: CatSummary) -> None:
+def _say_what_was_left_out(run: CommandContext, told: CatSummary) -> None:
     if told.is_checkpoint and not told.was_asked_for:
         run.note(f"note: version {told.version} has no commit file; these are the actions of its checkpoint")
     if told.is_empty:

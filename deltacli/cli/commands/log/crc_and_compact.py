@@ -4,28 +4,41 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from deltacli.cli.options.declared import TableArgument, TimestampOption, VersionOption, chosen_version
-from deltacli.cli.output.results import SingleResult
+import typer
+
+from deltacli.cli.command_classes import SharedOptionsCommand
+from deltacli.cli.exit_codes import exit_codes
+from deltacli.cli.options.moments import chosen_version
+from deltacli.cli.options.tables import TableArgument, TimestampOption, VersionOption
+from deltacli.cli.options.values import parse_whole_number
 from deltacli.cli.output.sections import Section
+from deltacli.cli.output.results import SingleResult
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import Run
-from deltacli.core.documents import dumps
+from deltacli.cli.running.run import CommandContext
 from deltacli.core.errors import quote_table
-from deltacli.core.request_fields import Option
+from deltacli.core.documents import dumps
 from deltacli.core.units import format_count, format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.log.crc_and_compact import ChecksumReport, Compaction
 
-EXIT_CODES = {"compact": (0, 2, 3, 4, 5, 7, 70), "crc": (0, 1, 2, 3, 4, 7, 70)}
+app = typer.Typer(add_completion=False)
 
 
+@app.command(
+    "crc",
+    cls=SharedOptionsCommand,
+    epilog=exit_codes(
+        findings="the checksum differs from the state, or is unreadable", unreadable=True, refused=True, storage=True
+    ),
+)
 def log_crc(
-    run: Run,
+    context: typer.Context,
     table: TableArgument,
+    *,
     version: VersionOption = None,
     timestamp: TimestampOption = None,
-    dry_run: Annotated[bool, Option("Compare only; write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare only; write nothing.")] = False,
 ) -> None:
     """Write a missing version checksum, or compare an existing one.
 
@@ -42,6 +55,7 @@ def log_crc(
     """
     from deltacli.operations.log.crc_and_compact import Checksum, ChecksumStatus
 
+    run: CommandContext = context.obj
     opened = run.open_table(table, writes=not dry_run)
     found = ChecksumStatus.DIFFERS, ChecksumStatus.UNREADABLE
     validate = f"deltacli validate {quote_table(table)} --select 'crc.*'"
@@ -77,12 +91,20 @@ def _checksum_sections(uri: str, report: ChecksumReport) -> list[Section]:
     ]
 
 
+@app.command(
+    "compact", cls=SharedOptionsCommand, epilog=exit_codes(unreadable=True, refused=True, partly=True, storage=True)
+)
 def log_compact(
-    run: Run,
+    context: typer.Context,
     table: TableArgument,
-    first: Annotated[int, Option("First commit of the range.", "V", spelled="--from")],
-    last: Annotated[int, Option("Last commit of the range.", "V", spelled="--to")],
-    dry_run: Annotated[bool, Option("Show what would be written; write nothing.")] = False,
+    *,
+    first: Annotated[
+        int, typer.Option("--from", metavar="V", parser=parse_whole_number, help="First commit of the range.")
+    ],
+    last: Annotated[
+        int, typer.Option("--to", metavar="V", parser=parse_whole_number, help="Last commit of the range.")
+    ],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")] = False,
 ) -> None:
     """Write a log compaction: one file for the commits X to Y.
 
@@ -99,6 +121,7 @@ def log_compact(
     """
     from deltacli.operations.log.crc_and_compact import LogCompaction
 
+    run: CommandContext = context.obj
     opened = run.open_table(table, writes=not dry_run)
     wording: Wording[Compaction, Compaction] = Wording(
         question=None,

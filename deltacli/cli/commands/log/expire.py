@@ -2,21 +2,65 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
+from deltacli.cli.command_classes import ClusterCommand
+from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.declared import DryRunOption, TableArgument, YesOption
+from deltacli.cli.options.streams import AllowStreamLossOption, IgnoreStreamsOlderOption, ProtectStreamsOption
+from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
+from deltacli.cli.options.values import join_versions, make_duration_parser
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.suggested_commands import suggest_own_retention
-from deltacli.core.errors import PartlyDone, Refused, quote_table
+from deltacli.core.errors import quote_table
+from deltacli.core.errors import PartlyDone, Refused
 from deltacli.core.units import format_size, plural
 from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan, ExpiryRequest, LogExpiry
 
-EXIT_CODES = (0, 2, 3, 4, 5, 7, 70)
-RUNS_ON_CLUSTER = True
+app = typer.Typer(add_completion=False)
 
 
+@app.command(
+    "expire",
+    cls=ClusterCommand,
+    epilog=exit_codes(
+        unreadable=True, refused=True, partly="some log files could not be deleted; run it again", storage=True
+    ),
+)
 def log_expire(
-    run: Run, table: TableArgument, *, request: ExpiryRequest, dry_run: DryRunOption = False, yes: YesOption = False
+    context: typer.Context,
+    table: TableArgument,
+    *,
+    retention_ms: Annotated[
+        int | None,
+        typer.Option(
+            "--retention",
+            metavar="DURATION",
+            parser=make_duration_parser("--retention"),
+            help="Age up to which commits are kept, such as 60d.  [default: delta.logRetentionDuration, else 30d]",
+        ),
+    ] = None,
+    keep_versions: Annotated[
+        list[str] | None,
+        typer.Option("--keep-version", metavar="A,B-C,…", help="Versions to keep, whatever their age. Repeatable."),
+    ] = None,
+    allow_retention_below_ms: Annotated[
+        int | None,
+        typer.Option(
+            "--allow-retention-below",
+            metavar="DURATION",
+            parser=make_duration_parser("--allow-retention-below"),
+            help="Allow a retention below the table's own, whose value is given here, such as 30d.",
+        ),
+    ] = None,
+    protect_streams: ProtectStreamsOption = None,
+    ignore_streams_older_ms: IgnoreStreamsOlderOption = None,
+    allow_stream_loss: AllowStreamLossOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
 ) -> None:
     """Delete log files that no kept version needs.
 
@@ -35,6 +79,15 @@ def log_expire(
       deltacli log expire ./tbl --yes  # in cron
       deltacli log expire ./tbl --retention 60d --keep-version 3,9-11
     """
+    run: CommandContext = context.obj
+    request = ExpiryRequest(
+        retention_ms=retention_ms,
+        keep_versions=join_versions(keep_versions, "--keep-version"),
+        allow_retention_below_ms=allow_retention_below_ms,
+        protect_streams=tuple(protect_streams or ()),
+        ignore_streams_older_ms=ignore_streams_older_ms,
+        allow_stream_loss=tuple(allow_stream_loss or ()),
+    )
     opened = run.open_table(table, writes=not dry_run)
     change = LogExpiry(request, proves=dry_run or not yes)  # otherwise verified right before the deletion
     run_change(run, opened, change, _wording(run, table), Mode(dry_run, yes))
@@ -45,7 +98,7 @@ def _keep_retention(refused: Refused | PartlyDone) -> None:
         suggest_own_retention(refused, invocation.arguments, refused.override, "if no older version is needed")
 
 
-def _wording(run: Run, table: str) -> Wording[ExpiryPlan, ExpiryOutcome]:
+def _wording(run: CommandContext, table: str) -> Wording[ExpiryPlan, ExpiryOutcome]:
     from deltacli.cli.render.log_files import expiry_result
 
     name = quote_table(table)

@@ -6,9 +6,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from deltacli.cli.command_classes import SharedOptionsCommand
+from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit, invocation
-from deltacli.cli.options.declared import SHARES, ConfigurationOption, DryRunOption, YesOption, argument, read_shares
-from deltacli.cli.running.run import Run, settle_limit
+from deltacli.cli.options.share import ConfigurationOption, read_shares
+from deltacli.cli.options.tables import DryRunOption, YesOption
+from deltacli.cli.options.values import make_choice_parser
+from deltacli.cli.running.run import CommandContext, settle_limit
 from deltacli.cli.running.starting_file import (
     configuration_result,
     find_tables,
@@ -19,24 +25,37 @@ from deltacli.cli.running.starting_file import (
     write_new,
     write_schema,
 )
-from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, UsageError, quote_word
-from deltacli.core.request_fields import Option
+from deltacli.core.errors import quote_word
+from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, UsageError
 from deltacli.core.times import format_duration, parse_duration
 
 if TYPE_CHECKING:
     from deltacli.sharing.configuration.settings import Configuration
     from deltacli.sharing.signing.keys import ServerKeys
 
-EXIT_CODES = {"init": (0, 2, 3, 4, 5, 7, 70), "check": (0, 1, 2, 7, 70), "rotate": (0, 2, 4, 7, 70)}
+app = typer.Typer(add_completion=False)
 
 _EXISTS = "share.target-exists"
 
 
+@app.command(
+    "init",
+    cls=SharedOptionsCommand,
+    epilog=exit_codes(
+        unreadable=True,
+        refused="the file exists; --force replaces it",
+        partly="the file is written; a directory could not be read",
+        storage=True,
+    ),
+)
 def share_init(
-    run: Run,
-    directories: Annotated[list[str], argument("Tables, or directories of tables: paths or URIs.", "DIRECTORY...")],
-    config: ConfigurationOption = SHARES,
-    force: Annotated[bool, Option("Replace an existing configuration.")] = False,
+    context: typer.Context,
+    directories: Annotated[
+        list[str], typer.Argument(metavar="DIRECTORY...", help="Tables, or directories of tables: paths or URIs.")
+    ],
+    *,
+    config: ConfigurationOption = "shares.yaml",
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing configuration.")] = False,
 ) -> None:
     """Write the configuration of a server that shares the tables at and below directories.
 
@@ -55,6 +74,7 @@ def share_init(
     from deltacli.sharing.configuration.file_schema import shares_schema
     from deltacli.sharing.configuration.starting import named_tables, starting_configuration
 
+    run: CommandContext = context.obj
     require_new(config, "--config", force=force, code=_EXISTS)
     found = {directory: find_tables(run, directory) for directory in dict.fromkeys(directories)}
     tables = named_tables([(whole(name), [table.name for table in one.tables]) for name, one in found.items()])
@@ -76,17 +96,25 @@ class CheckLevel(StrEnum):
     STORAGE = "storage"
 
 
-LevelOption = Annotated[
-    CheckLevel,
-    Option(
-        "What to check: the logs; also whether the files of the newest version exist.",
-        "log|storage",
-        shows_default=True,
-    ),
-]
-
-
-def share_check(run: Run, config: ConfigurationOption = SHARES, level: LevelOption = CheckLevel.STORAGE) -> None:
+@app.command(
+    "check",
+    cls=SharedOptionsCommand,
+    epilog=exit_codes(findings="recipients cannot read something that is shared", storage=True),
+)
+def share_check(
+    context: typer.Context,
+    *,
+    config: ConfigurationOption = "shares.yaml",
+    level: Annotated[
+        CheckLevel,
+        typer.Option(
+            "--level",
+            metavar="log|storage",
+            parser=make_choice_parser(CheckLevel),
+            help="What to check: the logs; also whether the files of the newest version exist.  [default: storage]",
+        ),
+    ] = CheckLevel.STORAGE,
+) -> None:
     """Check a sharing configuration by opening every shared table.
 
     \b
@@ -110,6 +138,7 @@ def share_check(run: Run, config: ConfigurationOption = SHARES, level: LevelOpti
     from deltacli.sharing.configuration.recipients import read_recipients
     from deltacli.sharing.configuration.share_check import check_configuration
 
+    run: CommandContext = context.obj
     configuration = read_shares(config, lists_wildcards=True)
     file = configuration.recipients_file
     recipients = read_recipients(file) if file is not None and file.exists() else None
@@ -122,18 +151,19 @@ def share_check(run: Run, config: ConfigurationOption = SHARES, level: LevelOpti
         raise Exit(EXIT_FINDINGS)
 
 
-OverlapOption = Annotated[
-    str | None,
-    Option(
-        "How long old keys are accepted; 0s ends them. As long as tokens and URLs are valid by default.", "DURATION"
-    ),
-]
-
-
+@app.command("rotate", cls=SharedOptionsCommand, epilog=exit_codes(refused=True, storage=True))
 def share_key_rotate(
-    run: Run,
-    overlap: OverlapOption = None,
-    config: ConfigurationOption = SHARES,
+    context: typer.Context,
+    *,
+    overlap: Annotated[
+        str | None,
+        typer.Option(
+            "--overlap",
+            metavar="DURATION",
+            help="How long old keys are accepted; 0s ends them. As long as tokens and URLs are valid by default.",
+        ),
+    ] = None,
+    config: ConfigurationOption = "shares.yaml",
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
@@ -156,6 +186,7 @@ def share_key_rotate(
     from deltacli.sharing.configuration.secrets import locked
     from deltacli.sharing.signing.keys import ServerKeys
 
+    run: CommandContext = context.obj
     configuration = read_shares(config)
     file, now_ms = _key_file_of(configuration), run.clock()
     lifetimes = (

@@ -2,34 +2,54 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 
-from deltacli.cli.commands import read_and_changes as local
-from deltacli.cli.options import declared
-from deltacli.cli.output.formats import RowFormat
-from deltacli.cli.running.run import Run, judge_left_out, note_rows, require_file, write_directory
-from deltacli.cli.running.shared_tables import SharedTableArgument, open_shared, require_address, rows_of_shared
+import typer
+
+from deltacli.cli.command_classes import RowsCommand
+from deltacli.cli.commands.read_and_changes import write_changes
+from deltacli.cli.exit_codes import exit_codes
+from deltacli.cli.options.moments import parse_moment_of
+from deltacli.cli.options.share import SharedTableArgument
+from deltacli.cli.options.tables import (
+    ChangedColumnsOption,
+    FirstVersionOption,
+    LastVersionOption,
+    LimitOption,
+    ReadColumnsOption,
+    RowIdsOption,
+    TimestampOption,
+    VersionOption,
+    WhereOption,
+)
+from deltacli.cli.options.values import parse_whole_number
+from deltacli.cli.running.run import CommandContext, judge_left_out, note_rows, require_file, write_directory
+from deltacli.cli.running.shared_tables import open_shared, require_address, rows_of_shared
 from deltacli.core.errors import UsageError
-from deltacli.core.request_fields import Option
 from deltacli.delta.schema.types import type_json
-from deltacli.table.scan import ChangesRequest, ScanRequest
+from deltacli.table.scan import ScanRequest
 
-EXIT_CODES = (0, 2, 3, 4, 7, 70)
-FORMATS = RowFormat
-DEFAULT_ROWS = 10
+app = typer.Typer(add_completion=False)
 
-FewOption = Annotated[int, Option("Number of rows shown.", "N", spelled="-n --limit", shows_default=True)]
+DEFAULT_SHARED_ROWS = 10
 
 
+@app.command("head", cls=RowsCommand, epilog=exit_codes(unreadable=True, refused=True, storage=True))
 def share_head(
-    run: Run,
+    context: typer.Context,
     table: SharedTableArgument,
-    limit: FewOption = DEFAULT_ROWS,
     *,
-    asked: declared.Asked[ScanRequest],
-    version: declared.VersionOption = None,
-    timestamp: declared.TimestampOption = None,
+    limit: Annotated[
+        int,
+        typer.Option(
+            "-n", "--limit", metavar="N", parser=parse_whole_number, help="Number of rows shown.  [default: 10]"
+        ),
+    ] = 10,
+    columns: ReadColumnsOption = None,
+    where: WhereOption = None,
+    row_ids: RowIdsOption = False,
+    version: VersionOption = None,
+    timestamp: TimestampOption = None,
 ) -> None:
     """Show a few rows of a shared table.
 
@@ -44,11 +64,12 @@ def share_head(
     """
     from deltacli.cli.render.data.rows import Rows, RowsResult
 
+    run: CommandContext = context.obj
     if limit < 1:
         raise UsageError(f"--limit {limit} is not a number of rows", facts={"expected": "1 or more"})
-    at_ms = declared.parse_moment_of(version, timestamp)
+    at_ms = parse_moment_of(version, timestamp)
     require_file(run)
-    request = replace(asked.request(), limit=limit)
+    request = ScanRequest(columns=columns, where=where, row_ids=row_ids, limit=limit)
     store = open_shared(run, table)
     scan, uri = rows_of_shared(run, store, request, version, at_ms), store.uri
     judge_left_out(run, scan)
@@ -62,14 +83,17 @@ def share_head(
     note_rows(run, scan, table)
 
 
+@app.command("changes", cls=RowsCommand, epilog=exit_codes(unreadable=True, refused=True, storage=True))
 def share_changes(
-    run: Run,
+    context: typer.Context,
     table: SharedTableArgument,
-    first: local.First,
-    last: declared.LastOption = None,
     *,
-    asked: declared.Asked[ChangesRequest],
-    limit: declared.LimitOption = None,
+    first: FirstVersionOption,
+    last: LastVersionOption = None,
+    columns: ChangedColumnsOption = None,
+    where: WhereOption = None,
+    row_ids: RowIdsOption = False,
+    limit: LimitOption = None,
 ) -> None:
     """Read how the rows of a shared table changed between two versions.
 
@@ -82,5 +106,6 @@ def share_changes(
       deltacli share changes acme.share#sales.main.orders --from 12
       deltacli share changes acme.share#sales.main.orders --from 3 --format ndjson
     """
+    run: CommandContext = context.obj
     require_address(table)
-    local.changes(run, table, first, last, asked=asked, limit=limit)
+    write_changes(run, table, first, last, columns=columns, where=where, row_ids=row_ids, limit=limit)

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import typer
+
+from deltacli.cli.command_classes import SharedOptionsCommand
+from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
-from deltacli.cli.options.declared import ProfileArgument, TimestampOption, VersionOption, parse_moment_of
-from deltacli.cli.running.run import Run
-from deltacli.cli.running.shared_tables import SharedTableArgument, SharesArgument, open_shared, open_shares
-from deltacli.core.errors import EXIT_FINDINGS, quote_word
+from deltacli.cli.options.moments import parse_moment_of
+from deltacli.cli.options.share import ProfileArgument, SharedTableArgument, SharesArgument
+from deltacli.cli.options.tables import TimestampOption, VersionOption
+from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.shared_tables import open_shared, open_shares
+from deltacli.core.errors import quote_word
+from deltacli.core.errors import EXIT_FINDINGS
 
-EXIT_CODES = {"check": (0, 1, 2, 7, 70), "ls": (0, 2, 3, 7, 70), "schema": (0, 2, 3, 7, 70), "show": (0, 1, 2, 7, 70)}
+app = typer.Typer(add_completion=False)
 
 
-def share_profile_show(run: Run, profile: ProfileArgument) -> None:
+@app.command("show", cls=SharedOptionsCommand, epilog=exit_codes(storage=True))
+def share_profile_show(
+    context: typer.Context,
+    profile: ProfileArgument,
+) -> None:
     """Show the endpoint and the expiry of a profile file, and never its secrets.
 
     \b
@@ -24,11 +35,16 @@ def share_profile_show(run: Run, profile: ProfileArgument) -> None:
     from deltacli.cli.render.sharing import profile_result
     from deltacli.sharing.configuration.secrets import problems_of, read_profile
 
+    run: CommandContext = context.obj
     found = read_profile(Path(profile))
     run.write(profile_result(found, problems_of(found, run.clock()), run.clock()))
 
 
-def share_profile_check(run: Run, profile: ProfileArgument) -> None:
+@app.command("check", cls=SharedOptionsCommand, epilog=exit_codes(findings="the profile has a problem", storage=True))
+def share_profile_check(
+    context: typer.Context,
+    profile: ProfileArgument,
+) -> None:
     """Check a profile file: form, checksum of the token, expiry, permissions.
 
     \b
@@ -43,6 +59,7 @@ def share_profile_check(run: Run, profile: ProfileArgument) -> None:
     from deltacli.cli.render.sharing import profile_result
     from deltacli.sharing.configuration.secrets import problems_of, read_profile
 
+    run: CommandContext = context.obj
     found = read_profile(Path(profile))
     problems = problems_of(found, run.clock())
     run.write(profile_result(found, problems, run.clock()))
@@ -53,7 +70,11 @@ def share_profile_check(run: Run, profile: ProfileArgument) -> None:
 # -- what a profile gives access to ------------------------------------------------------------------------------------
 
 
-def share_ls(run: Run, shares: SharesArgument) -> None:
+@app.command("ls", cls=SharedOptionsCommand, epilog=exit_codes(unreadable=True, storage=True))
+def share_ls(
+    context: typer.Context,
+    shares: SharesArgument,
+) -> None:
     """List the shares, schemas and tables that a profile gives access to.
 
     \b
@@ -66,6 +87,7 @@ def share_ls(run: Run, shares: SharesArgument) -> None:
     from deltacli.sharing.client.addresses import split_profile
     from deltacli.sharing.client.table_requests import list_entries
 
+    run: CommandContext = context.obj
     profile, names = split_profile(shares)
     entries = list_entries(open_shares(run, profile), names)
     run.write(listing_result(profile, entries))
@@ -74,8 +96,13 @@ def share_ls(run: Run, shares: SharesArgument) -> None:
         run.say_next(f"deltacli share head {quote_word(f'{profile}#{table.full_name}')}")
 
 
+@app.command("schema", cls=SharedOptionsCommand, epilog=exit_codes(unreadable=True, storage=True))
 def share_schema(
-    run: Run, table: SharedTableArgument, version: VersionOption = None, timestamp: TimestampOption = None
+    context: typer.Context,
+    table: SharedTableArgument,
+    *,
+    version: VersionOption = None,
+    timestamp: TimestampOption = None,
 ) -> None:
     """Show the schema of a shared table, as a tree.
 
@@ -91,6 +118,7 @@ def share_schema(
     from deltacli.cli.render.schemas.tree import SchemaResult
     from deltacli.sharing.client.share_storage import ShareStorage
 
+    run: CommandContext = context.obj
     at_ms = parse_moment_of(version, timestamp)
     shared = open_shared(run, table)
     assert isinstance(shared, ShareStorage)

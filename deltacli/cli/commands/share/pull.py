@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
-from deltacli.cli.command_tree import ColourChoice
+import typer
+
+from deltacli.cli.command_classes import SharedOptionsCommand
+from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.declared import Asked, DryRunOption, TimestampOption, VersionOption, parse_moment_of
+from deltacli.cli.options.given import given_options
+from deltacli.cli.options.moments import parse_moment_of
+from deltacli.cli.options.share import SharedTableArgument
+from deltacli.cli.options.tables import DryRunOption, RowIdsOption, TimestampOption, VersionOption, WhereOption
+from deltacli.cli.options.values import make_choice_parser, make_columns_parser, parse_whole_number
 from deltacli.cli.output.destination import find_output_directory, require_file_outside_tables, require_parent_directory
 from deltacli.cli.output.formats import FORMATS
-from deltacli.cli.running.run import Run, note_rows, require_all_columns
-from deltacli.cli.running.shared_tables import SharedTableArgument, open_shared, rows_of_shared
-from deltacli.cli.terminal.capabilities import detect_terminal
+from deltacli.cli.running.run import CommandContext, note_rows, require_all_columns
+from deltacli.cli.running.shared_tables import open_shared, rows_of_shared
+from deltacli.cli.shared_options import ColourChoice
 from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_without_flag
-from deltacli.core.errors import Refused, StorageFailed, UsageError, quote_word
-from deltacli.core.request_fields import Option
+from deltacli.core.errors import quote_word
+from deltacli.cli.terminal.capabilities import detect_terminal
+from deltacli.core.errors import Refused, StorageFailed, UsageError
 from deltacli.sharing.client.share_storage import ShareStorage
 from deltacli.sharing.protocol.parameters import Point
 from deltacli.sharing.pulling.pull import Pull, PullPlan, PullRequest, PullResult, RowRequest, WrittenRows
@@ -29,7 +37,7 @@ if TYPE_CHECKING:
     from deltacli.sharing.client.shared_directory import DirectoryStorage
     from deltacli.table.scan import Scan
 
-EXIT_CODES = (0, 2, 3, 4, 6, 7, 8, 70)
+app = typer.Typer(add_completion=False)
 
 
 class PullForm(StrEnum):
@@ -44,39 +52,57 @@ class VerifyChoice(StrEnum):
     DATA = "data"
 
 
-ToOption = Annotated[str, Option("Directory of the local table, or file or directory of rows.", "DIR|FILE")]
-AsOption = Annotated[
-    PullForm | None,
-    Option(
-        "Form of the result.  [default: by the end of --to: .parquet, .csv, .ndjson, else delta]",
-        "delta|parquet|csv|ndjson",
-        spelled="--as",
-    ),
-]
-VerifyOption = Annotated[
-    VerifyChoice | None,
-    Option(
-        "Check footers, or decode all data of each file, also of those that are there.  [default: footers]",
-        "footers|data",
-    ),
-]
-ResumeOption = Annotated[bool, Option("Finish an interrupted pull at the version that it was pulling.")]
-
-ForceOption = Annotated[bool, Option("Replace the file of --to if it exists.")]
-
-
+@app.command(
+    "pull",
+    cls=SharedOptionsCommand,
+    epilog=exit_codes(unreadable=True, refused=True, conflict=True, storage=True, unknown=True),
+)
 def share_pull(
-    run: Run,
+    context: typer.Context,
     table: SharedTableArgument,
-    to: ToOption,
-    form: AsOption = None,
     *,
-    asked: Asked[RowRequest],
+    to: Annotated[
+        str,
+        typer.Option("--to", metavar="DIR|FILE", help="Directory of the local table, or file or directory of rows."),
+    ],
+    form: Annotated[
+        PullForm | None,
+        typer.Option(
+            "--as",
+            metavar="delta|parquet|csv|ndjson",
+            parser=make_choice_parser(PullForm),
+            help="Form of the result.  [default: by the end of --to: .parquet, .csv, .ndjson, else delta]",
+        ),
+    ] = None,
+    columns: Annotated[
+        Sequence[str] | None,
+        typer.Option(
+            "--columns",
+            metavar="A,B,…",
+            parser=make_columns_parser("--columns"),
+            help="Write only these columns, in this order.",
+        ),
+    ] = None,
+    where: WhereOption = None,
+    row_ids: RowIdsOption = False,
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", parser=parse_whole_number, help="Largest number of rows.")
+    ] = None,
     version: VersionOption = None,
     timestamp: TimestampOption = None,
-    resume: ResumeOption = False,
-    verify: VerifyOption = None,
-    force: ForceOption = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Finish an interrupted pull at the version that it was pulling.")
+    ] = False,
+    verify: Annotated[
+        VerifyChoice | None,
+        typer.Option(
+            "--verify",
+            metavar="footers|data",
+            parser=make_choice_parser(VerifyChoice),
+            help="Check footers, or decode all data of each file, also of those that are there.  [default: footers]",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file of --to if it exists.")] = False,
     dry_run: DryRunOption = False,
 ) -> None:
     """Copy a shared table into a local one, or its rows into files, verified.
@@ -105,9 +131,13 @@ def share_pull(
     cannot be decoded. --where, --columns and --limit choose rows, so they cannot be
     used for a Delta table.
     """
+    run: CommandContext = context.obj
     chosen = form or _form_of(to)
     at_ms = parse_moment_of(version, timestamp)
-    _require_fitting(chosen, asked, resume=resume, is_past=version is not None or at_ms is not None)
+    if limit is not None and limit < 1:
+        raise UsageError(f"--limit {limit} is not a number of rows", facts={"expected": "1 or more"})
+    row_options = given_options(context, "columns", "where", "row_ids", "limit")
+    _require_fitting(chosen, row_options, resume=resume, is_past=version is not None or at_ms is not None)
     if chosen is PullForm.DELTA:
         decodes = verify is VerifyChoice.DATA
         _pull_table(run, table, to, version=version, at_ms=at_ms, resume=resume, dry_run=dry_run, decodes=decodes)
@@ -117,8 +147,10 @@ def share_pull(
             f"--verify cannot be used with --as {chosen}, whose rows are decoded in any case",
             facts={"instead": "omit it, or use --as delta"},
         )
-    rows = Asked(RowRequest, {**asked.values, "form": chosen.value, "version": version, "at_ms": at_ms})
-    _pull_rows(run, table, to, rows.request(), force=force, dry_run=dry_run)
+    request = RowRequest(
+        columns=columns, where=where, row_ids=row_ids, limit=limit, form=chosen.value, version=version, at_ms=at_ms
+    )
+    _pull_rows(run, table, to, request, force=force, dry_run=dry_run)
 
 
 def _form_of(to: str) -> PullForm:
@@ -127,13 +159,12 @@ def _form_of(to: str) -> PullForm:
     return PullForm(ending) if ending in list(PullForm) and ending != "delta" else PullForm.DELTA
 
 
-def _require_fitting(form: PullForm, asked: Asked[RowRequest], *, resume: bool, is_past: bool) -> None:
-    if (limit := asked.values.get("limit", 1)) < 1:
-        raise UsageError(f"--limit {limit} is not a number of rows", facts={"expected": "1 or more"})
+def _require_fitting(form: PullForm, row_options: list[str], *, resume: bool, is_past: bool) -> None:
+    """Raise UsageError for options that the form of the result does not have."""
     if form is PullForm.DELTA:
-        if given := asked.given():
+        if row_options:
             raise UsageError(
-                f"{' and '.join(given)} cannot be used for a Delta table, which is a copy of whole files",
+                f"{' and '.join(row_options)} cannot be used for a Delta table, which is a copy of whole files",
                 facts={"instead": "--as parquet, csv or ndjson; or pull the table, then read it"},
                 hint="deltacli share pull --help",
             )
@@ -147,7 +178,15 @@ def _require_fitting(form: PullForm, asked: Asked[RowRequest], *, resume: bool, 
 
 
 def _pull_table(
-    run: Run, table: str, to: str, *, version: int | None, at_ms: int | None, resume: bool, dry_run: bool, decodes: bool
+    run: CommandContext,
+    table: str,
+    to: str,
+    *,
+    version: int | None,
+    at_ms: int | None,
+    resume: bool,
+    dry_run: bool,
+    decodes: bool,
 ) -> None:
     from deltacli.cli.render.sharing import pull_outcome
     from deltacli.cli.running.changing import Mode, Wording, run_change
@@ -185,7 +224,7 @@ def _next(result: PullResult) -> str:
     )
 
 
-def _pull_rows(run: Run, table: str, to: str, request: RowRequest, *, force: bool, dry_run: bool) -> None:
+def _pull_rows(run: CommandContext, table: str, to: str, request: RowRequest, *, force: bool, dry_run: bool) -> None:
     from deltacli.cli.render.sharing import rows_outcome
 
     if os.path.isfile(to) and not force:
@@ -206,7 +245,13 @@ def _pull_rows(run: Run, table: str, to: str, request: RowRequest, *, force: boo
 
 
 def _write_rows(
-    run: Run, shared: ShareStorage | DirectoryStorage, table: str, to: str, request: RowRequest, *, dry_run: bool
+    run: CommandContext,
+    shared: ShareStorage | DirectoryStorage,
+    table: str,
+    to: str,
+    request: RowRequest,
+    *,
+    dry_run: bool,
 ) -> WrittenRows:
     """Write rows to a file or directory, complete or not at all. Raises UsageError, and what scans raise.
 
@@ -252,7 +297,7 @@ def _require_place(to: str, form: str) -> str | None:
     return directory
 
 
-def _write_file(run: Run, uri: str, scan: Scan, to: str, form: str) -> int:
+def _write_file(run: CommandContext, uri: str, scan: Scan, to: str, form: str) -> int:
     from deltacli.cli.render.data.rows import Rows, RowsResult
 
     rows = 0

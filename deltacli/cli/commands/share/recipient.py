@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from deltacli.cli.command_classes import SharedOptionsCommand
+from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options import declared
+from deltacli.cli.options.share import (
+    ConfigurationOption,
+    GrantsArgument,
+    ListedRecipientArgument,
+    RecipientArgument,
+    read_shares,
+    recipients_file_of,
+)
+from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.running.changing import confirmed
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.core.errors import quote_word
 from deltacli.core.units import plural
 
@@ -19,15 +31,24 @@ if TYPE_CHECKING:
 
     Change = Callable[[Recipients], Recipients]
 
-EXIT_CODES = (0, 2, 4, 7, 70)
+app = typer.Typer(add_completion=False)
 
 
+@app.command("add", cls=SharedOptionsCommand, epilog=exit_codes(refused=True, storage=True))
 def share_recipient_add(
-    run: Run,
-    recipient: declared.RecipientArgument,
-    grant: declared.GrantsOption = None,
-    comment: declared.CommentOption = None,
-    config: declared.ConfigurationOption = declared.SHARES,
+    context: typer.Context,
+    recipient: RecipientArgument,
+    *,
+    grant: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--grant", metavar="GRANT", help="SHARE, SHARE/SCHEMA or SHARE/SCHEMA/TABLE to grant. Repeatable."
+        ),
+    ] = None,
+    comment: Annotated[
+        str | None, typer.Option("--comment", metavar="TEXT", help="Remark that is listed with it.")
+    ] = None,
+    config: ConfigurationOption = "shares.yaml",
 ) -> None:
     """Add a recipient.
 
@@ -44,9 +65,10 @@ def share_recipient_add(
     """
     from deltacli.sharing.configuration.recipients import add_recipient, parse_grant
 
-    configuration = declared.read_shares(config, lists_wildcards=bool(grant))
+    run: CommandContext = context.obj
+    configuration = read_shares(config, lists_wildcards=bool(grant))
     grants = [parse_grant(text, configuration.catalog) for text in grant or []]
-    file = declared.recipients_file_of(configuration)
+    file = recipients_file_of(configuration)
     now_ms = run.clock()
     _apply(run, file, recipient, "add", lambda all_: add_recipient(all_, recipient, grants, now_ms, comment=comment))
     shares = configuration.catalog.shares
@@ -56,8 +78,12 @@ def share_recipient_add(
         _say_how_to_create_a_token(run, recipient)
 
 
+@app.command("list", cls=SharedOptionsCommand, epilog=exit_codes(refused=True, storage=True))
 def share_recipient_list(
-    run: Run, recipient: declared.OneRecipientArgument = None, config: declared.ConfigurationOption = declared.SHARES
+    context: typer.Context,
+    recipient: ListedRecipientArgument = None,
+    *,
+    config: ConfigurationOption = "shares.yaml",
 ) -> None:
     """List recipients with their grants.
 
@@ -69,18 +95,21 @@ def share_recipient_list(
     from deltacli.cli.render.sharing import recipients_result
     from deltacli.sharing.configuration.recipients import find_recipient, read_recipients
 
-    file = declared.recipients_file_of(declared.read_shares(config))
+    run: CommandContext = context.obj
+    file = recipients_file_of(read_shares(config))
     known = read_recipients(file)
     shown = known.items if recipient is None else (find_recipient(known, recipient),)
     run.write(recipients_result(file, shown, run.clock()))
 
 
+@app.command("remove", cls=SharedOptionsCommand, epilog=exit_codes(refused=True, storage=True))
 def share_recipient_remove(
-    run: Run,
-    recipient: declared.RecipientArgument,
-    config: declared.ConfigurationOption = declared.SHARES,
-    dry_run: declared.DryRunOption = False,
-    yes: declared.YesOption = False,
+    context: typer.Context,
+    recipient: RecipientArgument,
+    *,
+    config: ConfigurationOption = "shares.yaml",
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
 ) -> None:
     """Remove a recipient with its tokens and grants.
 
@@ -96,7 +125,8 @@ def share_recipient_remove(
     from deltacli.cli.render.sharing import what_of
     from deltacli.sharing.configuration.recipients import find_recipient, read_recipients, remove_recipient
 
-    file = declared.recipients_file_of(declared.read_shares(config))
+    run: CommandContext = context.obj
+    file = recipients_file_of(read_shares(config))
     found = find_recipient(read_recipients(file), recipient)
     what = f"remove the recipient {found.name} with {what_of(found)}"
     if confirmed(run, what, lambda: _show(run, file, [found], "remove", dry_run=True), dry_run=dry_run, yes=yes):
@@ -104,11 +134,13 @@ def share_recipient_remove(
         _show(run, file, [found], "remove", dry_run=False)
 
 
+@app.command("grant", cls=SharedOptionsCommand, epilog=exit_codes(refused=True, storage=True))
 def share_recipient_grant(
-    run: Run,
-    recipient: declared.RecipientArgument,
-    grants: declared.GrantsArgument,
-    config: declared.ConfigurationOption = declared.SHARES,
+    context: typer.Context,
+    recipient: RecipientArgument,
+    grants: GrantsArgument,
+    *,
+    config: ConfigurationOption = "shares.yaml",
 ) -> None:
     """Grant shares, schemas or tables to a recipient.
 
@@ -123,21 +155,24 @@ def share_recipient_grant(
     """
     from deltacli.sharing.configuration.recipients import grant_to, parse_grant
 
-    configuration = declared.read_shares(config, lists_wildcards=True)
+    run: CommandContext = context.obj
+    configuration = read_shares(config, lists_wildcards=True)
     added = [parse_grant(text, configuration.catalog) for text in grants]
-    file = declared.recipients_file_of(configuration)
+    file = recipients_file_of(configuration)
     after = _apply(run, file, recipient, "grant", lambda all_: grant_to(all_, recipient, added))
     if not after.tokens:
         _say_how_to_create_a_token(run, recipient)
 
 
+@app.command("revoke", cls=SharedOptionsCommand, epilog=exit_codes(refused=True, storage=True))
 def share_recipient_revoke(
-    run: Run,
-    recipient: declared.RecipientArgument,
-    grants: declared.GrantsArgument,
-    config: declared.ConfigurationOption = declared.SHARES,
-    dry_run: declared.DryRunOption = False,
-    yes: declared.YesOption = False,
+    context: typer.Context,
+    recipient: RecipientArgument,
+    grants: GrantsArgument,
+    *,
+    config: ConfigurationOption = "shares.yaml",
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
 ) -> None:
     """Revoke grants of a recipient.
 
@@ -160,7 +195,8 @@ def share_recipient_revoke(
         revoke_from,
     )
 
-    file = declared.recipients_file_of(declared.read_shares(config))
+    run: CommandContext = context.obj
+    file = recipients_file_of(read_shares(config))
     found = find_recipient(read_recipients(file), recipient)
     dropped = [parse_old_grant(text, found) for text in grants]
 
@@ -174,7 +210,7 @@ def share_recipient_revoke(
 
 
 def _apply(
-    run: Run, file: Path, recipient: str, action: str, change: Change, *, dry_run: bool | None = None
+    run: CommandContext, file: Path, recipient: str, action: str, change: Change, *, dry_run: bool | None = None
 ) -> Recipient:
     after = _change(file, change, may_create=action == "add").find(recipient)
     assert after is not None
@@ -182,7 +218,7 @@ def _apply(
     return after
 
 
-def _say_how_to_create_a_token(run: Run, recipient: str) -> None:
+def _say_how_to_create_a_token(run: CommandContext, recipient: str) -> None:
     run.say_next(f"deltacli share token create {quote_word(recipient)} --profile {quote_word(f'{recipient}.share')}")
 
 
@@ -193,7 +229,9 @@ def _change(file: Path, change: Change, *, may_create: bool = False) -> Recipien
     return change_recipients(file, change, may_create=may_create)
 
 
-def _show(run: Run, file: Path, recipients: Sequence[Recipient], action: str, *, dry_run: bool | None) -> None:
+def _show(
+    run: CommandContext, file: Path, recipients: Sequence[Recipient], action: str, *, dry_run: bool | None
+) -> None:
     from deltacli.cli.render.sharing import recipients_result
 
     run.write(recipients_result(file, recipients, run.clock(), action=action, dry_run=dry_run))

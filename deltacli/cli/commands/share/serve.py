@@ -11,12 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from deltacli.cli.options.declared import SHARES, argument
-from deltacli.cli.output.formats import TableFormat
-from deltacli.cli.running.run import Run, note_staged
+import typer
+
+from deltacli.cli.command_classes import TextCommand
+from deltacli.cli.exit_codes import exit_codes
+from deltacli.cli.options.share import SHARES
+from deltacli.cli.options.values import parse_whole_number
+from deltacli.cli.running.run import CommandContext, note_staged
+from deltacli.core.errors import quote_word
 from deltacli.cli.terminal.signals import Interrupted
-from deltacli.core.errors import DeltacliError, UsageError, quote_word, suggest_parameters
-from deltacli.core.request_fields import Option
+from deltacli.core.errors import DeltacliError, UsageError, suggest_parameters
 from deltacli.core.units import plural
 
 if TYPE_CHECKING:
@@ -27,39 +31,61 @@ if TYPE_CHECKING:
     from deltacli.sharing.server.services import Overrides
     from deltacli.sharing.server.serving import MakeService, Sockets
 
-EXIT_CODES = (0, 2, 3, 7, 70)
-FORMATS = TableFormat
+app = typer.Typer(add_completion=False)
 
 _LOOPBACK = "127.0.0.1"
 _MOST_NAMED = 10
 
 
-DirectoriesArgument = Annotated[
-    list[str] | None, argument("Local tables, or directories of tables, to try it out.", "DIRECTORY...")
-]
-ConfigOption = Annotated[str | None, Option(f"Configuration; {SHARES} by default.", "FILE", spelled="-c --config")]
-HostOption = Annotated[str | None, Option("Address to listen on.  [default: that of FILE]", "HOST")]
-PortOption = Annotated[
-    int | None, Option("Port to listen on; 0: any free one.  [default: that of FILE, with DIRECTORY 0]", "N")
-]
-AdminPortOption = Annotated[int | None, Option("Port of /metrics, /healthz, /readyz.", "N")]
-WorkersOption = Annotated[int, Option("Number of processes that answer requests.", "N", shows_default=True)]
-BehindProxyOption = Annotated[bool, Option("Accept plain HTTP from a reverse proxy, which has the certificate.")]
-ProfileOption = Annotated[
-    str | None, Option("With DIRECTORY: write the profile there, readable by you only, instead of stdout.", "FILE")
-]
-
-
+@app.command("serve", cls=TextCommand, epilog=exit_codes(unreadable=True, storage=True))
 def share_serve(
-    run: Run,
-    directories: DirectoriesArgument = None,
-    config: ConfigOption = None,
-    host: HostOption = None,
-    port: PortOption = None,
-    admin_port: AdminPortOption = None,
-    workers: WorkersOption = 1,
-    behind_proxy: BehindProxyOption = False,
-    profile: ProfileOption = None,
+    context: typer.Context,
+    directories: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="DIRECTORY...", help="Local tables, or directories of tables, to try it out."),
+    ] = None,
+    *,
+    config: Annotated[
+        str | None, typer.Option("-c", "--config", metavar="FILE", help="Configuration; shares.yaml by default.")
+    ] = None,
+    host: Annotated[
+        str | None, typer.Option("--host", metavar="HOST", help="Address to listen on.  [default: that of FILE]")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port",
+            metavar="N",
+            parser=parse_whole_number,
+            help="Port to listen on; 0: any free one.  [default: that of FILE, with DIRECTORY 0]",
+        ),
+    ] = None,
+    admin_port: Annotated[
+        int | None,
+        typer.Option(
+            "--admin-port", metavar="N", parser=parse_whole_number, help="Port of /metrics, /healthz, /readyz."
+        ),
+    ] = None,
+    workers: Annotated[
+        int,
+        typer.Option(
+            "--workers",
+            metavar="N",
+            parser=parse_whole_number,
+            help="Number of processes that answer requests.  [default: 1]",
+        ),
+    ] = 1,
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="Accept plain HTTP from a reverse proxy, which has the certificate.")
+    ] = False,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--profile",
+            metavar="FILE",
+            help="With DIRECTORY: write the profile there, readable by you only, instead of stdout.",
+        ),
+    ] = None,
 ) -> None:
     """Serve tables to Delta Sharing clients.
 
@@ -87,6 +113,7 @@ def share_serve(
     """
     from deltacli.sharing.server.serving import require_server
 
+    run: CommandContext = context.obj
     require_server()
     for name, number in (("--port", port), ("--admin-port", admin_port)):
         if number is not None and not 0 <= number <= 65_535:
@@ -121,7 +148,7 @@ def _refuse_with_directories(config: str | None, host: str | None, admin_port: i
             )
 
 
-def _try_out(run: Run, directories: list[str], port: int, workers: int, profile: str | None) -> None:
+def _try_out(run: CommandContext, directories: list[str], port: int, workers: int, profile: str | None) -> None:
     """Serve local tables on loopback, with one token."""
     from deltacli.sharing.configuration.starting import catalog_of
     from deltacli.sharing.server.services import TryOut
@@ -137,7 +164,7 @@ def _try_out(run: Run, directories: list[str], port: int, workers: int, profile:
         _serve(make, lambda: make, Sockets(bound), workers, run)
 
 
-def _serve_configuration(run: Run, config: str, overrides: Overrides, workers: int) -> None:
+def _serve_configuration(run: CommandContext, config: str, overrides: Overrides, workers: int) -> None:
     from deltacli.sharing.configuration.recipients import read_recipients
     from deltacli.sharing.server.services import Configured, Inheritance, open_sockets
     from deltacli.sharing.server.serving import address_of
@@ -160,7 +187,9 @@ def _serve_configuration(run: Run, config: str, overrides: Overrides, workers: i
         sockets.close()
 
 
-def _serve(make: MakeService, following: Callable[[], MakeService], sockets: Sockets, workers: int, run: Run) -> None:
+def _serve(
+    make: MakeService, following: Callable[[], MakeService], sockets: Sockets, workers: int, run: CommandContext
+) -> None:
     """Answer requests until a signal. `following` returns the service of the next worker."""
     import logging
 
@@ -178,7 +207,7 @@ def _serve(make: MakeService, following: Callable[[], MakeService], sockets: Soc
         raise
 
 
-def _announce(run: Run, configuration: Configuration, sockets: Sockets, workers: int) -> None:
+def _announce(run: CommandContext, configuration: Configuration, sockets: Sockets, workers: int) -> None:
     from deltacli.sharing.server.serving import address_of
 
     for note in configuration.notes:
@@ -197,7 +226,7 @@ def _announce(run: Run, configuration: Configuration, sockets: Sockets, workers:
     run.say_next(f"deltacli share check --config {shlex.quote(str(configuration.path))}", also_in_pipe=True)
 
 
-def _hand_out(run: Run, endpoint: str, token: str, path: str | None) -> None:
+def _hand_out(run: CommandContext, endpoint: str, token: str, path: str | None) -> None:
     """Write the profile to a file of the user's, or to stdout. Raises UsageError."""
     document = {"shareCredentialsVersion": 1, "endpoint": endpoint, "bearerToken": token}
     text = json.dumps(document).encode() + b"\n"
@@ -218,7 +247,7 @@ def _hand_out(run: Run, endpoint: str, token: str, path: str | None) -> None:
         ) from fault
 
 
-def _introduce(run: Run, catalog: Catalog, endpoint: str, token: str, profile: str | None) -> None:
+def _introduce(run: CommandContext, catalog: Catalog, endpoint: str, token: str, profile: str | None) -> None:
     tables = [table for share in catalog.shares for schema in share.schemas for table in schema.tables]
     run.note(f"sharing {plural(len(tables), 'table')} at {endpoint} (Ctrl-C stops)")
     width = max(len(table.full_name) for table in tables[:_MOST_NAMED])

@@ -9,17 +9,25 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from deltacli.cli.command_classes import FindingsCommand
+from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit, invocation
-from deltacli.cli.options.declared import argument
-from deltacli.cli.output.formats import Content, FindingFormat
+from deltacli.cli.options.findings import (
+    BaselineOption,
+    BriefOption,
+    ExitZeroOption,
+    FailOnOption,
+    IgnoreOption,
+    MaxFindingsOption,
+    SelectOption,
+    WriteBaselineOption,
+)
+from deltacli.cli.options.values import join_names, make_choice_parser, make_duration_parser, make_number_parser
+from deltacli.cli.output.formats import Content
 from deltacli.cli.output.grids import WriteItems
 from deltacli.cli.running.finding_filter import (
-    BASELINE,
-    BRIEF,
-    EXIT_ZERO,
-    FAIL_ON,
-    MAX_FINDINGS,
-    WRITE_BASELINE,
     FindingFilter,
     SinkFailedError,
     keep_baseline,
@@ -29,12 +37,11 @@ from deltacli.cli.running.finding_filter import (
     require_baseline_target,
     require_known,
 )
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, UsageError
-from deltacli.core.request_fields import Kind, option, shared
 from deltacli.core.times import parse_duration
-from deltacli.operations.validate.findings import DEFAULT_MOST, IGNORE, SELECT, RuleChoice, require_limit
+from deltacli.operations.validate.findings import RuleChoice, require_limit
 from deltacli.rules.framework.base import Finding, Rule, Severity
 
 if TYPE_CHECKING:
@@ -42,8 +49,8 @@ if TYPE_CHECKING:
     from deltacli.sharing.conformance.run import ConformanceRun, ServerTarget
     from deltacli.sharing.conformance.wire import Suite
 
-EXIT_CODES = (0, 1, 2, 3, 5, 7, 70)
-FORMATS = FindingFormat
+app = typer.Typer(add_completion=False)
+
 _COMMAND = "share test"
 
 
@@ -62,38 +69,24 @@ class TestedProfile(StrEnum):
 class TestOptions:
     """The options of a run."""
 
-    profile: str | None = option("Profile with the token for the URL.", "FILE")
-    level: TestLevel = option(
-        "What to check: answers of the API; also URLs and footers of up to 3 files per table; also their rows.",
-        "api|footers|data",
-        default=TestLevel.FOOTERS,
-        shows_default=True,
-    )
-    profile_of: TestedProfile = option(
-        "Protocol whose rules are checked; opensharing adds those about its own routes.",
-        "delta-sharing|opensharing",
-        default=TestedProfile.DELTA_SHARING,
-        shows_default=True,
-    )
-    no_credentials: bool = option("Do not ask for credentials of directories.", default=False)
-    probe_scope: bool = option(
-        "Also try to list what is outside the credentials: the parent directory and a sibling.", default=False
-    )
-    select: Sequence[str] = shared(SELECT, ())
-    ignore: Sequence[str] = shared(IGNORE, ())
-    fail_on: Severity = shared(FAIL_ON, Severity.ERROR)
-    baseline: str | None = shared(BASELINE)
-    write_baseline: str | None = shared(WRITE_BASELINE)
-    max_findings: int = shared(MAX_FINDINGS, DEFAULT_MOST)
-    exit_zero: bool = shared(EXIT_ZERO, default=False)
-    brief: bool = shared(BRIEF, default=False)
-    max_tables: int = option(
-        "Test at most this many tables; 0 tests the lists only.", "N", default=10, least=0, shows_default=True
-    )
-    max_requests: int = option("Send at most this many requests.", "N", default=2_000, least=1, shows_default=True)
-    time_budget_ms: int | None = option("Send no request after this time, such as 5m.", "DURATION", Kind.DURATION)
-    pause: str = option("Wait between two requests, such as 200ms.", "DURATION", default="0s", shows_default=True)
-    list_rules: bool = option("List the rules instead; takes no ADDRESS.", default=False)
+    profile: str | None = None
+    level: TestLevel = TestLevel.FOOTERS
+    profile_of: TestedProfile = TestedProfile.DELTA_SHARING
+    no_credentials: bool = False
+    probe_scope: bool = False
+    select: Sequence[str] = ()
+    ignore: Sequence[str] = ()
+    fail_on: Severity = Severity.ERROR
+    baseline: str | None = None
+    write_baseline: str | None = None
+    max_findings: int = 100
+    exit_zero: bool = False
+    brief: bool = False
+    max_tables: int = 10
+    max_requests: int = 2000
+    time_budget_ms: int | None = None
+    pause: str = "0s"
+    list_rules: bool = False
 
     def __post_init__(self) -> None:
         if not self.list_rules:  # which needs no pause
@@ -108,7 +101,7 @@ class TestOptions:
 class ConformanceChecker:
     """One run over a server."""
 
-    def __init__(self, run: Run, wanted: TestOptions, rules: Sequence[Rule]) -> None:
+    def __init__(self, run: CommandContext, wanted: TestOptions, rules: Sequence[Rule]) -> None:
         self._run = run
         self._wanted = wanted
         self._rules = {rule.id: rule for rule in rules}
@@ -228,12 +221,99 @@ class ConformanceChecker:
         )
 
 
-ServerArgument = Annotated[
-    str | None, argument("URL of a server, with --profile, or PROFILE[#SHARE[.SCHEMA[.TABLE]]].", "ADDRESS")
-]
-
-
-def share_test(run: Run, address: ServerArgument = None, *, wanted: TestOptions) -> None:
+@app.command(
+    "test",
+    cls=FindingsCommand,
+    epilog=exit_codes(
+        findings="a finding has the severity of --fail-on, or a higher one",
+        unreadable=True,
+        partly="a limit ended the test early, without findings",
+        storage=True,
+    ),
+)
+def share_test(
+    context: typer.Context,
+    address: Annotated[
+        str | None,
+        typer.Argument(metavar="ADDRESS", help="URL of a server, with --profile, or PROFILE[#SHARE[.SCHEMA[.TABLE]]]."),
+    ] = None,
+    *,
+    profile: Annotated[
+        str | None, typer.Option("--profile", metavar="FILE", help="Profile with the token for the URL.")
+    ] = None,
+    level: Annotated[
+        TestLevel,
+        typer.Option(
+            "--level",
+            metavar="api|footers|data",
+            parser=make_choice_parser(TestLevel),
+            help="What to check: answers of the API; also URLs and footers of up to 3 files per table; also their "
+            "rows.  [default: footers]",
+        ),
+    ] = TestLevel.FOOTERS,
+    profile_of: Annotated[
+        TestedProfile,
+        typer.Option(
+            "--profile-of",
+            metavar="delta-sharing|opensharing",
+            parser=make_choice_parser(TestedProfile),
+            help="Protocol whose rules are checked; opensharing adds those about its own routes.  [default: "
+            "delta-sharing]",
+        ),
+    ] = TestedProfile.DELTA_SHARING,
+    no_credentials: Annotated[
+        bool, typer.Option("--no-credentials", help="Do not ask for credentials of directories.")
+    ] = False,
+    probe_scope: Annotated[
+        bool,
+        typer.Option(
+            "--probe-scope",
+            help="Also try to list what is outside the credentials: the parent directory and a sibling.",
+        ),
+    ] = False,
+    select: SelectOption = None,
+    ignore: IgnoreOption = None,
+    fail_on: FailOnOption = Severity.ERROR,
+    baseline: BaselineOption = None,
+    write_baseline: WriteBaselineOption = None,
+    max_findings: MaxFindingsOption = 100,
+    exit_zero: ExitZeroOption = False,
+    brief: BriefOption = False,
+    max_tables: Annotated[
+        int,
+        typer.Option(
+            "--max-tables",
+            metavar="N",
+            parser=make_number_parser(at_least=0),
+            help="Test at most this many tables; 0 tests the lists only.  [default: 10; x>=0]",
+        ),
+    ] = 10,
+    max_requests: Annotated[
+        int,
+        typer.Option(
+            "--max-requests",
+            metavar="N",
+            parser=make_number_parser(at_least=1),
+            help="Send at most this many requests.  [default: 2000; x>=1]",
+        ),
+    ] = 2000,
+    time_budget_ms: Annotated[
+        int | None,
+        typer.Option(
+            "--time-budget",
+            metavar="DURATION",
+            parser=make_duration_parser("--time-budget", "m"),
+            help="Send no request after this time, such as 5m.",
+        ),
+    ] = None,
+    pause: Annotated[
+        str,
+        typer.Option("--pause", metavar="DURATION", help="Wait between two requests, such as 200ms.  [default: 0s]"),
+    ] = "0s",
+    shows_rules: Annotated[
+        bool, typer.Option("--list-rules", help="List the rules instead; takes no ADDRESS.")
+    ] = False,
+) -> None:
     """Check a Delta Sharing or OpenSharing server against the text of the protocol.
 
     \b
@@ -257,6 +337,28 @@ def share_test(run: Run, address: ServerArgument = None, *, wanted: TestOptions)
     """
     from deltacli.sharing.conformance.run import conformance_rules
 
+    run: CommandContext = context.obj
+    wanted = TestOptions(
+        profile=profile,
+        level=level,
+        profile_of=profile_of,
+        no_credentials=no_credentials,
+        probe_scope=probe_scope,
+        select=join_names(select, "--select"),
+        ignore=join_names(ignore, "--ignore"),
+        fail_on=fail_on,
+        baseline=baseline,
+        write_baseline=write_baseline,
+        max_findings=max_findings,
+        exit_zero=exit_zero,
+        brief=brief,
+        max_tables=max_tables,
+        max_requests=max_requests,
+        time_budget_ms=time_budget_ms,
+        pause=pause,
+        list_rules=shows_rules,
+    )
+
     known = conformance_rules()
     require_known(run, _COMMAND, list(known), wanted.select, wanted.ignore)
     choice = RuleChoice(select=wanted.select, ignore=wanted.ignore)
@@ -279,7 +381,7 @@ def share_test(run: Run, address: ServerArgument = None, *, wanted: TestOptions)
         raise Exit(PartlyDone.exit_code)
 
 
-def _say_what_next(run: Run, report: ValidationReport) -> None:
+def _say_what_next(run: CommandContext, report: ValidationReport) -> None:
     """Note what was left out, the counts where the format has no place for them, and the next command."""
     from deltacli.cli.render.validate.findings import summary_sentence
 

@@ -6,14 +6,29 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from deltacli.cli.command_classes import SharedOptionsCommand
+from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options import declared
+from deltacli.cli.options.share import (
+    ConfigurationOption,
+    ExpiresOption,
+    ListedRecipientArgument,
+    NewProfileOption,
+    RecipientArgument,
+    parse_lifetime,
+    read_shares,
+    recipients_file_of,
+)
+from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.output.destination import require_file_outside_tables, require_parent_directory
 from deltacli.cli.running.changing import confirmed
-from deltacli.cli.running.run import Run
-from deltacli.core.errors import UsageError, quote_word
+from deltacli.cli.running.run import CommandContext
+from deltacli.core.errors import quote_word
+from deltacli.core.errors import UsageError
 from deltacli.core.times import format_duration, parse_duration
 from deltacli.core.units import plural
 
@@ -23,15 +38,17 @@ if TYPE_CHECKING:
 
     Creation = Callable[[Recipients], tuple[Recipients, CreatedToken]]
 
-EXIT_CODES = (0, 2, 4, 7, 70)
+app = typer.Typer(add_completion=False)
 
 
+@app.command("create", cls=SharedOptionsCommand, epilog=exit_codes(refused=True, storage=True))
 def share_token_create(
-    run: Run,
-    recipient: declared.RecipientArgument,
-    expires: declared.ExpiresOption = declared.DEFAULT_LIFETIME,
-    profile: declared.ProfileOption = None,
-    config: declared.ConfigurationOption = declared.SHARES,
+    context: typer.Context,
+    recipient: RecipientArgument,
+    *,
+    expires: ExpiresOption = "90d",
+    profile: NewProfileOption = None,
+    config: ConfigurationOption = "shares.yaml",
 ) -> None:
     """Create a token for a recipient, and show it once.
 
@@ -48,9 +65,10 @@ def share_token_create(
     """
     from deltacli.sharing.configuration.recipients import add_token
 
-    configuration = declared.read_shares(config)
+    run: CommandContext = context.obj
+    configuration = read_shares(config)
     now_ms = run.clock()
-    expires_ms = declared.parse_lifetime(expires, now_ms)
+    expires_ms = parse_lifetime(expires, now_ms)
     _create(
         run,
         configuration,
@@ -61,8 +79,12 @@ def share_token_create(
     )
 
 
+@app.command("list", cls=SharedOptionsCommand, epilog=exit_codes(refused=True, storage=True))
 def share_token_list(
-    run: Run, recipient: declared.OneRecipientArgument = None, config: declared.ConfigurationOption = declared.SHARES
+    context: typer.Context,
+    recipient: ListedRecipientArgument = None,
+    *,
+    config: ConfigurationOption = "shares.yaml",
 ) -> None:
     """List tokens by their ids, with their state and expiry.
 
@@ -73,19 +95,24 @@ def share_token_list(
     """
     from deltacli.sharing.configuration.recipients import find_recipient, read_recipients
 
-    file = declared.recipients_file_of(declared.read_shares(config))
+    run: CommandContext = context.obj
+    file = recipients_file_of(read_shares(config))
     known = read_recipients(file)
     _show(run, file, known.items if recipient is None else (find_recipient(known, recipient),), "list")
 
 
+@app.command("revoke", cls=SharedOptionsCommand, epilog=exit_codes(refused=True, storage=True))
 def share_token_revoke(
-    run: Run,
-    recipient: declared.RecipientArgument,
-    tokens: declared.TokensArgument = None,
-    all_tokens: declared.AllTokensOption = False,
-    config: declared.ConfigurationOption = declared.SHARES,
-    dry_run: declared.DryRunOption = False,
-    yes: declared.YesOption = False,
+    context: typer.Context,
+    recipient: RecipientArgument,
+    tokens: Annotated[
+        list[str] | None, typer.Argument(metavar="TOKEN...", help="Ids of tokens, from share token list.")
+    ] = None,
+    *,
+    all_tokens: Annotated[bool, typer.Option("--all", help="Revoke all tokens of the recipient.")] = False,
+    config: ConfigurationOption = "shares.yaml",
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
 ) -> None:
     """Revoke tokens of a recipient.
 
@@ -107,9 +134,10 @@ def share_token_revoke(
         revoke_tokens,
     )
 
+    run: CommandContext = context.obj
     if bool(tokens) == all_tokens:
         raise UsageError("name the ids of tokens, or --all", hint=f"deltacli share token list {recipient}")
-    file = declared.recipients_file_of(declared.read_shares(config))
+    file = recipients_file_of(read_shares(config))
     found = find_recipient(read_recipients(file), recipient)
     ids = tuple(tokens or ())
 
@@ -125,15 +153,22 @@ def share_token_revoke(
         _show(run, file, revoked, "revoke", dry_run=False)
 
 
+@app.command("rotate", cls=SharedOptionsCommand, epilog=exit_codes(refused=True, storage=True))
 def share_token_rotate(
-    run: Run,
-    recipient: declared.RecipientArgument,
-    overlap: declared.OverlapOption = declared.DEFAULT_OVERLAP,
-    expires: declared.ExpiresOption = declared.DEFAULT_LIFETIME,
-    profile: declared.ProfileOption = None,
-    config: declared.ConfigurationOption = declared.SHARES,
-    dry_run: declared.DryRunOption = False,
-    yes: declared.YesOption = False,
+    context: typer.Context,
+    recipient: RecipientArgument,
+    *,
+    overlap: Annotated[
+        str,
+        typer.Option(
+            "--overlap", metavar="DURATION", help="How long the old tokens stay valid; 0s revokes them.  [default: 24h]"
+        ),
+    ] = "24h",
+    expires: ExpiresOption = "90d",
+    profile: NewProfileOption = None,
+    config: ConfigurationOption = "shares.yaml",
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
 ) -> None:
     """Replace the tokens of a recipient by a new one.
 
@@ -149,10 +184,11 @@ def share_token_rotate(
     """
     from deltacli.sharing.configuration.recipients import Recipients, find_recipient, read_recipients, rotate_tokens
 
-    configuration = declared.read_shares(config)
-    file = declared.recipients_file_of(configuration)
+    run: CommandContext = context.obj
+    configuration = read_shares(config)
+    file = recipients_file_of(configuration)
     now_ms, overlap_ms = run.clock(), parse_duration(overlap, "--overlap")
-    expires_ms = declared.parse_lifetime(expires, now_ms)
+    expires_ms = parse_lifetime(expires, now_ms)
     found = find_recipient(read_recipients(file), recipient)
 
     def change(known: Recipients) -> tuple[Recipients, CreatedToken]:
@@ -167,13 +203,18 @@ def share_token_rotate(
 
 
 def _create(
-    run: Run, configuration: Configuration, recipient: str, action: str, profile: str | None, creation: Creation
+    run: CommandContext,
+    configuration: Configuration,
+    recipient: str,
+    action: str,
+    profile: str | None,
+    creation: Creation,
 ) -> None:
     """Store a new token, and show it or write its profile."""
     from deltacli.cli.render.sharing import tokens_result
     from deltacli.sharing.configuration.recipients import change_recipients
 
-    file = declared.recipients_file_of(configuration)
+    file = recipients_file_of(configuration)
     created: dict[str, CreatedToken] = {}
 
     def change(known: Recipients) -> Recipients:
@@ -214,7 +255,9 @@ def _create(
     run.say_next(f"deltacli share profile check {quote_word(profile)}")
 
 
-def _show(run: Run, file: Path, recipients: Sequence[Recipient], action: str, *, dry_run: bool | None = None) -> None:
+def _show(
+    run: CommandContext, file: Path, recipients: Sequence[Recipient], action: str, *, dry_run: bool | None = None
+) -> None:
     from deltacli.cli.render.sharing import tokens_result
 
     run.write(tokens_result(file, recipients, run.clock(), action=action, dry_run=dry_run))

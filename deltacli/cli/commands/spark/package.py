@@ -6,16 +6,22 @@ import os
 import shlex
 from typing import Annotated
 
-from deltacli.cli.output.formats import TableFormat
-from deltacli.cli.running.run import Run
+import typer
+
+from deltacli.cli.command_classes import TextCommand
+from deltacli.cli.exit_codes import exit_codes
+from deltacli.cli.running.run import CommandContext
 from deltacli.core.errors import UsageError
-from deltacli.core.request_fields import Option
 
-EXIT_CODES = (0, 2, 70)
-FORMATS = TableFormat
+app = typer.Typer(add_completion=False)
 
 
-def spark_package(run: Run, to: Annotated[str, Option("Existing directory that gets the archive.", "DIR")]) -> None:
+@app.command("package", cls=TextCommand, epilog=exit_codes())
+def spark_package(
+    context: typer.Context,
+    *,
+    to: Annotated[str, typer.Option("--to", metavar="DIR", help="Existing directory that gets the archive.")],
+) -> None:
     """Write the archive that executors import deltacli from, and print its path.
 
     \b
@@ -32,6 +38,7 @@ def spark_package(run: Run, to: Annotated[str, Option("Existing directory that g
     """
     from deltacli.engine.spark.cluster import write_package
 
+    run: CommandContext = context.obj
     try:
         path = write_package(to)
     except OSError as fault:

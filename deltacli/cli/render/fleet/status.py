@@ -24,7 +24,8 @@ from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import Place
 from deltacli.fleet.planning.due import ORDER
-from deltacli.fleet.policy_file.model import ALERT_KEYS, STEP_KEYS, short_name
+from deltacli.fleet.policy_file.keys import ALERT_KEYS, STEP_KEYS
+from deltacli.fleet.policy_file.model import short_name
 from deltacli.fleet.status import (
     Alert,
     Cause,

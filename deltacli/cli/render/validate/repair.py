@@ -17,7 +17,7 @@ from deltacli.operations.repair.plan import RepairPlan, Step, StepState
 from deltacli.rules.framework.base import Severity
 
 if TYPE_CHECKING:
-    from deltacli.changing.plan import Amount
+    from deltacli.changing.file_totals import FileTotals
     from deltacli.core.typing import JsonObject
     from deltacli.operations.repair.backup import PutBack
     from deltacli.operations.repair.repair import RepairOutcome
@@ -147,7 +147,7 @@ def _escaped(word: str) -> str:
     return "".join(f"\\u{ord(one):04x}" if combining(one) else one for one in word)
 
 
-def _loss(loss: Amount) -> list[str]:
+def _loss(loss: FileTotals) -> list[str]:
     if not loss.files:
         return []
     rows = "an unknown number of rows" if loss.rows is None else plural(loss.rows, "row")

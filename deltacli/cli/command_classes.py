@@ -1,0 +1,215 @@
+"""The classes of commands: which formats a command writes, and whether a cluster can run it.
+
+A command names its class where it is registered: `@app.command("vacuum", cls=ClusterCommand)`. The class adds the
+options that all commands share; the function of the command finds their settled values in `context.obj`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from typer.core import TyperCommand
+
+from deltacli.cli.output.formats import AnyFormat, FindingFormat, RowFormat, TableFormat
+from deltacli.cli.help_page import write_command_help
+from deltacli.cli.invocation import ASK_FOR_HELP, HELP_ALL
+from deltacli.cli.missing_values import refuse_missing_value
+from deltacli.cli.options.cluster import ClusterOptions, declare_cluster_options
+from deltacli.cli.parameter_types import takes_value
+from deltacli.cli.running.run import CommandContext
+from deltacli.cli.settled_options import settle_options
+from deltacli.cli.shared_options import (
+    SharedOptions,
+    declare_output,
+    declare_output_of_findings,
+    declare_output_of_rows,
+    declare_output_of_text,
+    declare_settings,
+    read_parameters,
+)
+from deltacli.cli.usage_errors import UnexpectedWords
+from deltacli.cli.vendored_click import Command, Context, Parameter
+from deltacli.core.errors import UsageError
+from deltacli.core.units import require_number
+
+HELP_OF_HELP = f"Show help and exit; {HELP_ALL} has every option."
+
+
+class ReaderGoneError(Exception):
+    """The reader of stdout has closed it; not an error."""
+
+
+class SharedOptionsCommand(TyperCommand):
+    """A command with the shared options after its own.
+
+    A shared option is left out where the command has one of the same name, such as `--config` of `share serve`.
+
+    Attributes:
+        formats: The formats that the command writes.
+        declare_output: The function that declares the options of the output.
+        runs_on_cluster: Whether the command has the options that choose the engine.
+        name_chooses_format: Whether the name of the output file chooses the format.
+    """
+
+    formats: ClassVar[type[StrEnum]] = AnyFormat
+    declare_output: ClassVar[Callable[..., None]] = staticmethod(declare_output)
+    runs_on_cluster: ClassVar[bool] = False
+    name_chooses_format: ClassVar[bool] = True
+
+    allow_extra_args = True
+    """Words too many are refused in `parse_args`, whose error has them as a list."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:  # Any: as TyperCommand takes them
+        super().__init__(*arguments, **settings)
+        own_names = {parameter.name for parameter in self.params}
+        cluster = read_parameters(declare_cluster_options) if self.runs_on_cluster else []
+        common = [*read_parameters(self.declare_output), *read_parameters(declare_settings)]
+        self.declarations = [self.callback, self.declare_output, declare_settings, declare_cluster_options]
+        self._cluster_names = [parameter.name for parameter in cluster]
+        self._shared_names = [parameter.name for parameter in common if parameter.name not in own_names]
+        self.params += [parameter for parameter in [*cluster, *common] if parameter.name not in own_names]
+
+    def get_help_option_names(self, ctx: Context) -> list[str]:  # noqa: ARG002  (Typer passes it)
+        """Return the options that show help. A command has none of these names for another option."""
+        return [*ASK_FOR_HELP]
+
+    def get_help_option(self, ctx: Context) -> Any:  # Any: an option of Typer's, whose class differs by version
+        """Return the help option with our description of it."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.help = HELP_OF_HELP
+        return option
+
+    def get_help(self, ctx: Context) -> str:
+        """Return the help in the form that was asked for."""
+        return write_command_help(self, ctx)
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Parse the words of the command. Raises UsageError, of Typer and of ours."""
+        if ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
+
+        _require_values(self, args)
+        try:
+            remaining = super().parse_args(ctx, [*args])  # a copy, because the parser empties the list
+        except UsageError:
+            # In `--retention 168 hours` the space is the error. The hint that says so is more useful than the one
+            # that a duration needs a unit.
+            self._refuse_unexpected_words(ctx, args)
+            raise
+        if remaining:
+            raise UnexpectedWords(remaining, ctx)
+
+        for parameter in self.params:
+            value = ctx.params.get(parameter.name)
+            if type(value) is int:
+                require_number(value, spelling_of(parameter))
+        return remaining
+
+    def _refuse_unexpected_words(self, ctx: Context, args: list[str]) -> None:
+        """Raise UnexpectedWords for words behind the last argument, without converting any value."""
+        _, remaining, _ = self.make_parser(ctx).parse_args([*args])
+        if remaining:
+            raise UnexpectedWords(remaining, ctx)
+
+    def invoke(self, ctx: Context) -> Any:  # Any: as Typer's own
+        """Settle the shared options, and call the function of the command with its own."""
+        cluster_values = {name: ctx.params.pop(name) for name in self._cluster_names}
+        shared_values = {name: ctx.params.pop(name) for name in self._shared_names}
+        context = settle_options(
+            self.formats,
+            SharedOptions(**shared_values),
+            ClusterOptions(**cluster_values) if self.runs_on_cluster else None,
+            name_chooses_format=self.name_chooses_format,
+        )
+        ctx.obj = context
+        try:
+            _note_comparison_with_null(context, ctx.params.get("where"))
+            return super().invoke(ctx)
+        except BrokenPipeError as closed:
+            raise ReaderGoneError from closed
+        finally:
+            context.close()
+
+
+class TextCommand(SharedOptionsCommand):
+    """A command whose result is one text, script or path."""
+
+    formats = TableFormat
+    declare_output = staticmethod(declare_output_of_text)
+
+
+class RowsCommand(SharedOptionsCommand):
+    """A command that writes rows of a table, also as Parquet."""
+
+    formats = RowFormat
+    declare_output = staticmethod(declare_output_of_rows)
+
+
+class FindingsCommand(SharedOptionsCommand):
+    """A command that writes findings, also for code hosts and build servers."""
+
+    formats = FindingFormat
+    declare_output = staticmethod(declare_output_of_findings)
+
+
+class ClusterCommand(SharedOptionsCommand):
+    """A command that a Spark cluster can run."""
+
+    runs_on_cluster = True
+
+
+class ClusterRowsCommand(RowsCommand):
+    """A command that writes rows, and that a Spark cluster can run."""
+
+    runs_on_cluster = True
+
+
+class ClusterFindingsCommand(FindingsCommand):
+    """A command that writes findings, and that a Spark cluster can run."""
+
+    runs_on_cluster = True
+
+
+def spelling_of(parameter: Parameter) -> str:
+    """Return how a parameter is called in errors: the last spelling of an option, the name of an argument."""
+    return str(parameter.opts[-1] if parameter.param_type_name == "option" else parameter.name)
+
+
+def _require_values(command: Command, words: Sequence[str]) -> None:
+    """Raise UsageError for an option without its value, also where the parser would take the next option for it.
+
+    In `vacuum TABLE --save-plan --dry-run` the parser would take `--dry-run` for the name of the file, and delete.
+    """
+    options = {name: option for option in command.params if takes_value(option) for name in option.opts}
+    for option, name, following in _find_options(options, words):
+        if following is None or _looks_like_option(following):
+            raise refuse_missing_value(command, option, name, following)
+
+
+def _find_options(options: dict[str, Parameter], words: Sequence[str]) -> Iterator[tuple[Parameter, str, str | None]]:
+    """Yield each option among the words whose value is the next word, with that word; None at the end."""
+    remaining = iter(words)
+    for word in remaining:
+        if word == "--":
+            return
+        if word in options:
+            yield options[word], word, next(remaining, None)
+
+
+def _looks_like_option(word: str) -> bool:
+    """Return whether a word is an option, and not a negative number or a single dash."""
+    return word[:1] == "-" and (word[1:2] == "-" or word[1:].isalpha())
+
+
+def _note_comparison_with_null(run: CommandContext, where: str | None) -> None:
+    """Note what to write in place of a comparison with NULL, which no row matches."""
+    if where is None or "null" not in where.lower():
+        return
+    from deltacli.delta.predicate.columns import compared_with_null
+
+    condition = compared_with_null(where)
+    if condition is not None:
+        run.note(f"note: a comparison with NULL is never true; write {condition}")

@@ -1,0 +1,188 @@
+"""Parsers of option values, for `typer.Option(parser=...)`.
+
+Typer's own conversions differ from version to version: some accept `1_000`, ` 5` or `1.0` as a whole number. The
+parsers here accept the same texts with every version, and their errors name the option and say what is expected.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import TypeVar
+
+import typer
+
+from deltacli.core.errors import UsageError
+from deltacli.core.ranges import parse_versions
+from deltacli.core.texts import parse_names
+from deltacli.core.times import parse_duration
+from deltacli.core.units import FRACTION_CODE, parse_percentage
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+_COLUMN_NAME = re.compile(r"\s*`(?:[^`]|``)*`\s*(?=,|$)|[^,]+")
+_RATE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)/s")
+
+
+class InvalidValue(typer.BadParameter):
+    """A text that is no value of its option or argument; Typer adds which one that is.
+
+    Attributes:
+        text: What was written on the command line.
+        choices: The words that are accepted; empty if there is no fixed set of them.
+    """
+
+    def __init__(self, text: str, expected: str, choices: Sequence[str] = ()) -> None:
+        super().__init__(f"{text!r} is not {expected}")
+        self.text = text
+        self.choices = choices
+
+
+def parse_whole_number(text: str | int) -> int:
+    """Return a whole number. Raises InvalidValue, also for underscores, blanks and digits of other scripts."""
+    if isinstance(text, int):  # the default of the option, which Typer passes through its parser as well
+        return text
+
+    has_only_digits = text.isascii() and text.lstrip("+-").isdecimal()
+    try:
+        return int(text) if has_only_digits else _refuse_number(text)
+    except ValueError:  # two signs, or thousands of digits
+        return _refuse_number(text)
+
+
+def _refuse_number(text: str) -> int:
+    raise InvalidValue(text, "a whole number")
+
+
+def make_number_parser(*, at_least: int) -> Callable[[str | int], int]:
+    """Return a parser of whole numbers that are not less than `at_least`."""
+
+    def parse_bounded_number(text: str | int) -> int:
+        number = parse_whole_number(text)
+        if number < at_least:
+            raise typer.BadParameter(f"{number} is less than {at_least}")
+        return number
+
+    return parse_bounded_number
+
+
+def make_choice_parser(choices: type[Choice]) -> Callable[[str], Choice]:
+    """Return a parser of the words of an enumeration, spelled exactly like its values."""
+
+    def parse_choice(text: str) -> Choice:
+        try:
+            return choices(text)
+        except ValueError:
+            words = [str(choice) for choice in choices]
+            expected = f"one of {', '.join(map(repr, words))}"
+            raise InvalidValue(text, expected, words) from None
+
+    return parse_choice
+
+
+def make_text_parser(option: str) -> Callable[[str], str]:
+    """Return a parser of texts that are not empty: an empty one usually comes from an unset variable of a script."""
+
+    def parse_text(text: str) -> str:
+        if not text.strip():
+            raise UsageError(f"{option} is empty")
+        return text
+
+    return parse_text
+
+
+def make_duration_parser(option: str, suggested_unit: str | None = None) -> Callable[[str], int]:
+    """Return a parser of durations such as `7d`, in milliseconds.
+
+    Args:
+        option: The option, for errors.
+        suggested_unit: The unit that the error for a number without one proposes; None: days or hours.
+    """
+
+    def parse_duration_of_option(text: str) -> int:
+        return parse_duration(text, option, suggested_unit)
+
+    return parse_duration_of_option
+
+
+def make_columns_parser(option: str) -> Callable[[str], Sequence[str]]:
+    """Return a parser of names of columns, separated by commas."""
+
+    def parse_columns(text: str) -> Sequence[str]:
+        return split_columns(text, option)
+
+    return parse_columns
+
+
+def split_columns(text: str, option: str) -> list[str]:
+    """Return names of columns; backticks quote a name with a comma. Raises UsageError for an empty list."""
+    hint = "deltacli snapshot {table} --schema"
+    names = parse_names(text, option, _COLUMN_NAME, code="usage.column", hint=hint)
+    return [_without_backticks(name) for name in names]
+
+
+def _without_backticks(name: str) -> str:
+    is_quoted = len(name) > 2 and name[0] == "`" == name[-1]
+    return name[1:-1].replace("``", "`") if is_quoted else name
+
+
+def make_share_parser(option: str) -> Callable[[str | float], float]:
+    """Return a parser of shares such as `5%`, as a number from 0 to 1."""
+
+    def parse_share_of_option(text: str | float) -> float:
+        if isinstance(text, float):  # the default
+            return text
+        try:
+            return parse_percentage(text)
+        except ValueError as fault:
+            raise _refuse_share(text, f"{option} {fault}", FRACTION_CODE, "0% to 100%") from fault
+
+    return parse_share_of_option
+
+
+def make_sample_parser(option: str) -> Callable[[str | float], float]:
+    """Return a parser of shares that are more than nothing: a sample of 0% would check nothing."""
+
+    def parse_sample(text: str | float) -> float:
+        if isinstance(text, float):  # the default
+            return text
+        try:
+            share = parse_percentage(text)
+            if not share:
+                raise ValueError(f"{text!r} is not a share such as 5%")
+        except ValueError as fault:
+            raise _refuse_share(text, f"{option} {fault}", "usage.sample", "more than 0%, up to 100%") from fault
+        return share
+
+    return parse_sample
+
+
+def _refuse_share(text: str, message: str, code: str, expected: str) -> UsageError:
+    error = UsageError(message, code=code, facts={"expected": expected})
+    if re.fullmatch(r"[1-9][0-9]?|100", text):  # the sign was forgotten
+        error.suggest_as_fact(text, f"{text}%")
+    return error
+
+
+def make_rate_parser(option: str) -> Callable[[str], float]:
+    """Return a parser of files per second, such as `500/s`."""
+
+    def parse_rate(text: str) -> float:
+        match = _RATE.fullmatch(text.strip())
+        if match is None or float(match[1]) <= 0:
+            expected = "files per second, such as 500/s or 0.5/s"
+            raise UsageError(f"{option} {text} is not a rate", facts={"expected": expected})
+        return float(match[1])
+
+    return parse_rate
+
+
+def join_names(texts: Sequence[str] | None, option: str) -> tuple[str, ...]:
+    """Return the names in the values of a repeatable option, each of which is a list separated by commas."""
+    return tuple(name for text in texts or () for name in parse_names(text, option))
+
+
+def join_versions(texts: Sequence[str] | None, option: str) -> tuple[int, ...]:
+    """Return the versions in the values of a repeatable option, each a list such as `5,10-12`."""
+    return parse_versions(",".join(texts), option) if texts else ()

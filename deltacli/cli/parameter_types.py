@@ -1,0 +1,53 @@
+"""The types of parameters, as the functions declare them that Typer reads.
+
+Typer keeps the type of a parameter in a place that differs from version to version, and not at all where a parser of
+ours makes the value. The annotations are the same in all versions.
+"""
+
+from __future__ import annotations
+
+import inspect
+from enum import StrEnum
+from types import NoneType, UnionType
+from typing import get_args, get_origin, get_type_hints
+
+from deltacli.cli.vendored_click import Command, Parameter
+
+
+def value_type_of(command: Command, parameter: Parameter) -> type:
+    """Return the type of a value of a parameter, of one of several for a repeatable option; str if none is declared."""
+    for declaration in getattr(command, "declarations", (command.callback,)):
+        hints = get_type_hints(inspect.unwrap(declaration)) if declaration is not None else {}
+        if parameter.name in hints:
+            return _without_none_and_list(hints[parameter.name])
+    return str
+
+
+def _without_none_and_list(hint: object) -> type:
+    if isinstance(hint, UnionType):
+        hint = next(part for part in get_args(hint) if part is not NoneType)
+    if get_origin(hint) is not None:
+        hint = get_args(hint)[0]
+    assert isinstance(hint, type)
+    return hint
+
+
+def is_whole_number(command: Command, parameter: Parameter) -> bool:
+    """Return whether a value is written as a whole number; a duration is one only after it has been parsed."""
+    return value_type_of(command, parameter) is int and getattr(parameter, "metavar", None) != "DURATION"
+
+
+def choices_of(command: Command, parameter: Parameter) -> tuple[str, ...]:
+    """Return the words that a parameter takes; none where it takes any text."""
+    kind = value_type_of(command, parameter)
+    if not issubclass(kind, StrEnum):
+        return ()
+    words = tuple(str(word) for word in kind)
+    metavar: str = getattr(parameter, "metavar", None) or ""
+    return words or tuple(metavar.split("|"))  # --format, whose formats differ between commands
+
+
+def takes_value(parameter: Parameter) -> bool:
+    """Return whether a parameter is an option that is followed by a value."""
+    is_flag = getattr(parameter, "is_flag", False) or getattr(parameter, "count", False)
+    return parameter.param_type_name == "option" and not is_flag
