@@ -27,7 +27,10 @@ from deltacli.cli.invocation import (
     without_directories,
 )
 from deltacli.cli.parameter_types import takes_value
-from deltacli.cli.terminal import term
+from deltacli.cli.terminal.characters import escape_control
+from deltacli.cli.terminal.library_messages import mute_libraries
+from deltacli.cli.terminal.signals import Interrupted, PagerQuitError, raise_on_signals
+from deltacli.cli.terminal.stderr import close_live_line, write_message
 from deltacli.cli.usage import report_usage
 from deltacli.cli.vendored_click import UsageError as TyperUsageError
 from deltacli.core import errors, tempfiles

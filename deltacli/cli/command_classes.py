@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 
 from typer.core import TyperCommand
 
-from deltacli.cli.output.formats import AnyFormat, FindingFormat, RowFormat, TableFormat
 from deltacli.cli.help_page import write_command_help
 from deltacli.cli.invocation import ASK_FOR_HELP, HELP_ALL
 from deltacli.cli.missing_values import refuse_missing_value
 from deltacli.cli.options.cluster import ClusterOptions, declare_cluster_options
+from deltacli.cli.output.formats import AnyFormat, FindingFormat, RowFormat, TableFormat
 from deltacli.cli.parameter_types import takes_value
 from deltacli.cli.running.run import CommandContext
 from deltacli.cli.settled_options import settle_options

@@ -375,7 +375,7 @@ def _of_damage(hint: str, version: object, arguments: Sequence[str], table: str)
 
     path = path_of(arguments)
     if not has_option(path, "--version") or _changes(arguments):
-        return f"deltacli validate {shell.quote_table(table)}"
+        return f"deltacli validate {quote_table(table)}"
     if path == ("snapshot",):
         return hint
     typed = remove_option(remove_option(arguments, "--timestamp"), "--version")
@@ -413,7 +413,7 @@ def _with_meant(error: errors.DeltacliError, arguments: Sequence[str]) -> str | 
     unit = "".join(words[place + 1 : place + 2]).lower().removesuffix("s")
     if error.wrong_word.isdecimal() and unit in UNITS_MS:
         words[place : place + 2] = [part.sub(f"{error.wrong_word}{unit[0]}", written)]
-    return shell.again(words)
+    return repeat_command(words)
 
 
 def _of_condition(error: errors.DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:

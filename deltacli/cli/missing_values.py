@@ -8,9 +8,8 @@ from itertools import pairwise
 from deltacli.cli.invocation import invocation
 from deltacli.cli.parameter_types import choices_of, is_whole_number
 from deltacli.cli.terminal.suggested_commands import repeat_command
-from deltacli.core.errors import quote_word
 from deltacli.cli.vendored_click import Command, Parameter
-from deltacli.core.errors import PLACEHOLDERS, UsageError
+from deltacli.core.errors import PLACEHOLDERS, UsageError, quote_word
 
 
 def refuse_missing_value(command: Command, option: Parameter, name: str, following: str | None) -> UsageError:

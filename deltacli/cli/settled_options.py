@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from deltacli.cli.output.destination import find_output_directory, require_file_outside_tables, require_output_directory, require_parent_directory
-from deltacli.cli.output.formats import CSV, EveryFormat, FOREIGN_ENDINGS, FORMATS, Format, JSON, NDJSON, PARQUET, TABLE, TEMPLATE, find_format_by_name
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import (
     Variable,
@@ -24,6 +22,25 @@ from deltacli.cli.options.configuration import (
     retry_budget_of,
 )
 from deltacli.cli.options.moments import parse_moment
+from deltacli.cli.output.destination import (
+    find_output_directory,
+    require_file_outside_tables,
+    require_output_directory,
+    require_parent_directory,
+)
+from deltacli.cli.output.formats import (
+    CSV,
+    FOREIGN_ENDINGS,
+    FORMATS,
+    JSON,
+    NDJSON,
+    PARQUET,
+    TABLE,
+    TEMPLATE,
+    EveryFormat,
+    Format,
+    find_format_by_name,
+)
 from deltacli.cli.running.run import CommandContext
 from deltacli.cli.shared_options import AccessMode, ColourChoice, LogFormat, ProgressChoice, SharedOptions
 from deltacli.cli.terminal.capabilities import detect_terminal, has_coloured_stderr
@@ -315,15 +332,15 @@ def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> F
         )
     if named is None or (len(formats) == 1 and named in (JSON, NDJSON)):
         return None
-    if (
-        given is not None and given != named.name and not (given == "sarif" and named is JSON)
-    ):  # which SARIF is, too
+    if given is not None and given != named.name and not (given == "sarif" and named is JSON):  # which SARIF is, too
         from deltacli.cli.terminal.suggested_commands import remove_option_value, repeat_command
 
         raise errors.UsageError(
             f"--format {given} contradicts --output {output}, whose name chooses {named.name}",
             code="usage.output",
-            hint=repeat_command([word for word in remove_option_value(invocation.arguments, "--format", given) if word != "--json"]),
+            hint=repeat_command(
+                [word for word in remove_option_value(invocation.arguments, "--format", given) if word != "--json"]
+            ),
         )
     if named.name not in list(formats):
         endings = [FORMATS[name].endings[0] for name in formats if FORMATS[name].endings]

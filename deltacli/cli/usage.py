@@ -10,9 +10,9 @@ from deltacli.cli.command_tree import path_in
 from deltacli.cli.errors import say_document, wants_json
 from deltacli.cli.options.values import InvalidValue
 from deltacli.cli.parameter_types import choices_of
-from deltacli.cli.terminal.suggested_commands import remove_consent
 from deltacli.cli.terminal.characters import escape_control
 from deltacli.cli.terminal.stderr import write_message
+from deltacli.cli.terminal.suggested_commands import remove_consent
 from deltacli.cli.usage_errors import has_one_format, is_action, name_in_errors
 from deltacli.cli.usage_hints import find_meant
 from deltacli.cli.vendored_click import MissingParameter, NoArgsIsHelpError, NoSuchOption, Parameter

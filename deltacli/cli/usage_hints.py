@@ -24,11 +24,16 @@ from deltacli.cli.other_programs import (
     WHAT_FLAGS_ARE,
 )
 from deltacli.cli.parameter_types import choices_of
-from deltacli.cli.terminal.suggested_commands import remove_option_value, repeat_command, repeat_command_with, repeat_command_without_cluster
-from deltacli.core.errors import quote_word
+from deltacli.cli.terminal.suggested_commands import (
+    CLUSTER_OPTIONS,
+    remove_option_value,
+    repeat_command,
+    repeat_command_with,
+    repeat_command_without_cluster,
+)
 from deltacli.cli.usage_errors import UnexpectedWords, UnknownCommand, has_one_format, is_action, name_in_errors
 from deltacli.cli.vendored_click import Command, MissingParameter, NoSuchOption, UsageError
-from deltacli.core.errors import nearest_name
+from deltacli.core.errors import nearest_name, quote_word
 from deltacli.storage import open_storage
 
 _ROWS = frozenset({"-n", "--head", "--last", "--lines", "--max-rows", "--number", "--rows"})
@@ -138,7 +143,9 @@ def for_extra(word: str, options: Sequence[str], arguments: Sequence[str]) -> Me
     number, unit = arguments[place - 1], _UNITS.get(word.lower().removesuffix("s"), word)
     if place > 1 and re.fullmatch(r"(--[a-z-]+=)?\d+", number) and re.fullmatch("[smhdw]|[KMGT]i?B", unit):
         meant = f"{number}{unit}"
-        return Meant(meant.rpartition("=")[2], repeat_command([*arguments[: place - 1], meant, *arguments[place + 1 :]]))
+        return Meant(
+            meant.rpartition("=")[2], repeat_command([*arguments[: place - 1], meant, *arguments[place + 1 :]])
+        )
     if "://" in word or os.path.isdir(word):
         fact = f"{' '.join(path_of(arguments))} works on one table"
         return Meant(None, repeat_command([*arguments[:place], *arguments[place + 1 :]]), fact)
@@ -236,9 +243,7 @@ def _command_for(group: str, word: str, rest: Sequence[str]) -> Meant | None:
     if not group and word == "version":
         return Meant("--version", "deltacli --version")
     if not group and word == "compact":
-        hint = (
-            f"deltacli optimize {quote_word(rest[0])} --dry-run" if len(rest) == 1 else "deltacli optimize --help"
-        )
+        hint = f"deltacli optimize {quote_word(rest[0])} --dry-run" if len(rest) == 1 else "deltacli optimize --help"
         return Meant("'optimize' or 'log compact'", hint)
     if (group, word) == ("log", "ls"):
         return Meant("'history'", repeat_command(["history", *rest]))
@@ -374,7 +379,7 @@ _IN_THIS_PROCESS = {
 
 def _without_engine(name: str, arguments: Sequence[str]) -> Meant | None:
     path = " ".join(path_of(arguments))
-    if name not in shell.OF_A_CLUSTER or path not in _IN_THIS_PROCESS:
+    if name not in CLUSTER_OPTIONS or path not in _IN_THIS_PROCESS:
         return None
     said = f"{path} does not run on a Spark cluster: {_IN_THIS_PROCESS[path]}"
     return Meant(None, repeat_command_without_cluster(arguments), instead=said)

@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from deltacli import open_table
-from deltacli.cli.results import NDJSON
+from deltacli.cli.output.formats import NDJSON
 from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal import progress as progress_module
 from deltacli.cli.terminal.capabilities import Terminal

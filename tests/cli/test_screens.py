@@ -17,7 +17,8 @@ import pytest
 
 from deltacli.changing.file_totals import FileTotals
 from deltacli.changing.outcome import DeletionFailures
-from deltacli.cli.render.columns import Column
+from deltacli.cli.output.columns import Column
+from deltacli.cli.output.text_tables import write_text_table
 from deltacli.cli.render.data.rows import Rows, RowsResult
 from deltacli.cli.render.vacuum import VacuumResult
 from deltacli.cli.terminal.capabilities import Terminal

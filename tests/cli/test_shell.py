@@ -8,11 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.cli.results import TABLE
+from deltacli.cli.output.formats import TABLE
 from deltacli.cli.running.run import CommandContext
-from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_without_flag, repeat_command_without_limit
-from deltacli.core.errors import fill_hint, quote_word
 from deltacli.cli.terminal.capabilities import Terminal
+from deltacli.cli.terminal.suggested_commands import (
+    repeat_command,
+    repeat_command_without_flag,
+    repeat_command_without_limit,
+)
+from deltacli.core.errors import fill_hint, quote_word
 from deltacli.core.machine import fixed_clock
 from tests.cli.support import deltacli
 

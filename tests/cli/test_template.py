@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.command_table import COMMANDS
-from deltacli.cli.formats.template import known_lines, parse_template
+from deltacli.cli.output.template import check_template, read_known_lines
 from deltacli.core.errors import UsageError
 from tests.cli.support import deltacli
 from tests.support.actions import add, birth, commit_info

@@ -12,7 +12,9 @@ import pytest
 
 from deltacli.changing.file_totals import FileTotals
 from deltacli.changing.outcome import DeletionFailures
-from deltacli.cli.render.columns import Section
+from deltacli.cli.output.formats import NDJSON
+from deltacli.cli.output.sections import Section
+from deltacli.cli.output.text_tables import write_sections
 from deltacli.cli.render.vacuum import VacuumResult, vacuum_sections
 from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.operations.vacuum.plan import Kept, Mode, TimeTravelRange, VacuumOutcome

@@ -16,8 +16,7 @@ from deltacli.cli.options.values import make_choice_parser, parse_whole_number
 from deltacli.cli.output.results import SingleResult
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import EXPLAINED, CommandContext
-from deltacli.core.errors import quote_table
-from deltacli.core.errors import EXIT_FINDINGS, UsageError
+from deltacli.core.errors import EXIT_FINDINGS, UsageError, quote_table
 from deltacli.delta.checkpoint.layout import TopFile
 from deltacli.operations.checkpoint.checkpoint import (
     Checkpoint,

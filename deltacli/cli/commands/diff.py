@@ -16,15 +16,15 @@ from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.moments import corrected_timestamp, parse_timestamp
 from deltacli.cli.options.tables import TableArgument
 from deltacli.cli.options.values import join_names, make_text_parser
-from deltacli.cli.output.sections import NOT_THE_NEWEST, Section
-from deltacli.cli.output.surface import Labelled
 from deltacli.cli.output.grids import Grid, WriteItems, encode_line, make_batch_grid
 from deltacli.cli.output.results import Document, Result
-from deltacli.cli.output.surface import make_surface
+from deltacli.cli.output.sections import NOT_THE_NEWEST, Section
+from deltacli.cli.output.surface import Labelled
+from deltacli.cli.output.text_tables import make_surface
 from deltacli.cli.running.run import CommandContext, note_catalog, note_disputed, note_misnamed_columns
-from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_with_flags
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.characters import count_cells
+from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_with_flags
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.errors import EXIT_FINDINGS, PaimonTable, UsageError, command, quote_table
 from deltacli.core.times import format_moment

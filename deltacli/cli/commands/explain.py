@@ -15,9 +15,9 @@ from deltacli.cli.options.given import given_options_of_one_format
 from deltacli.cli.options.tables import TableHereArgument
 from deltacli.cli.options.values import make_text_parser
 from deltacli.cli.output.columns import Column
-from deltacli.cli.output.sections import NOT_THE_NEWEST, Section
 from deltacli.cli.output.grids import WriteItems, encode_line
 from deltacli.cli.output.results import ListResult
+from deltacli.cli.output.sections import NOT_THE_NEWEST, Section
 from deltacli.cli.output.text_tables import write_sections
 from deltacli.cli.running.run import CommandContext
 from deltacli.cli.running.table_formats import Handle, ask

@@ -22,15 +22,14 @@ from deltacli.cli.options.streams import (
 from deltacli.cli.options.tables import CommitMetadataOption, DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.values import make_choice_parser
 from deltacli.cli.output.columns import Column
+from deltacli.cli.output.results import ListResult, SingleResult
 from deltacli.cli.output.sections import Section
 from deltacli.cli.output.surface import Surface
-from deltacli.cli.output.results import ListResult, SingleResult
 from deltacli.cli.output.text_tables import write_sections
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import CommandContext, note_catalog
-from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with_flags
-from deltacli.core.errors import quote_table
 from deltacli.cli.terminal.capabilities import Style, Terminal
+from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with_flags
 from deltacli.core.documents import envelope
 from deltacli.core.errors import UsageError, is_shared, nearest_name, parameter, quote_table
 from deltacli.core.ranges import format_ranges

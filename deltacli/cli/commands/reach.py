@@ -14,9 +14,9 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.streams import CheckpointsOption
 from deltacli.cli.options.tables import TableHereArgument
 from deltacli.cli.options.values import make_duration_parser
-from deltacli.cli.output.sections import Section, format_file_totals
 from deltacli.cli.output.grids import WriteItems
 from deltacli.cli.output.results import Document, SingleResult
+from deltacli.cli.output.sections import Section, format_file_totals
 from deltacli.cli.running.run import CommandContext, note_staged
 from deltacli.core import units
 from deltacli.core.errors import PathExternal, is_shared, quote_table

@@ -24,9 +24,9 @@ from deltacli.cli.options.tables import (
     VersionOption,
     WhereOption,
 )
-from deltacli.cli.output.sections import Section
 from deltacli.cli.output.formats import PARQUET
 from deltacli.cli.output.results import SingleResult
+from deltacli.cli.output.sections import Section
 from deltacli.cli.running.run import (
     CommandContext,
     judge_left_out,

@@ -31,8 +31,7 @@ from deltacli.cli.output.results import Result
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.suggested_commands import repeat_command_with, repeat_command_with_flags
-from deltacli.core.errors import quote_table, quote_word
-from deltacli.core.errors import Refusal, Refused, UsageError
+from deltacli.core.errors import Refusal, Refused, UsageError, quote_table, quote_word
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.actions import parse_commit_metadata
 from deltacli.operations.repair.plan import (

@@ -18,6 +18,9 @@ from deltacli.cli.options.paimon import BranchOption, SchemaIdOption, SnapshotId
 from deltacli.cli.options.tables import TableArgument, TimestampOption, VersionOption, YesOption
 from deltacli.cli.options.values import make_choice_parser, parse_whole_number
 from deltacli.cli.output.columns import Column
+from deltacli.cli.output.grids import Grid, RowGrid, WriteItems, encode_line
+from deltacli.cli.output.results import Document, ListResult, Result
+from deltacli.cli.output.text_tables import write_text_table
 from deltacli.cli.render.paimon import STYLES, is_told
 from deltacli.cli.running.changing import confirmed
 from deltacli.cli.running.run import CommandContext
@@ -26,7 +29,7 @@ from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.characters import encode_utf8, escape_control
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.documents import envelope
-from deltacli.core.errors import EXIT_FINDINGS, NotATable, UsageError
+from deltacli.core.errors import EXIT_FINDINGS, NotATable, UsageError, quote_table
 from deltacli.core.request_fields import OF_DELTA, OF_PAIMON
 from deltacli.core.units import plural
 from deltacli.operations.schemas.described import (

@@ -19,8 +19,7 @@ from deltacli.cli.output.formats import PARQUET
 from deltacli.cli.running.run import CommandContext, note_findings, require_file, settle_limit, write_directory
 from deltacli.cli.running.table_formats import Handle, ask, require_one_point
 from deltacli.cli.terminal.suggested_commands import repeat_command_with_flags, repeat_command_without_limit
-from deltacli.core.errors import quote_table
-from deltacli.core.errors import UsageError
+from deltacli.core.errors import UsageError, quote_table
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table

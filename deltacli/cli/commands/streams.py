@@ -11,8 +11,8 @@ from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit, outside
 from deltacli.cli.options.values import make_choice_parser, make_text_parser
-from deltacli.cli.output.sections import Section
 from deltacli.cli.output.results import SingleResult
+from deltacli.cli.output.sections import Section
 from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.errors import EXIT_FINDINGS, NotATable, PaimonTable, command

@@ -15,15 +15,14 @@ from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.tables import AcceptCommitsOption, DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.values import join_versions, make_text_parser, parse_whole_number
-from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
-from deltacli.cli.output.surface import Surface
-from deltacli.cli.render.plans import PlanRow, make_plan_table, make_refusal_rows, make_section_rows
 from deltacli.cli.output.grids import BatchGrid, EncodedItems, Grid, WriteItems, encode_line
 from deltacli.cli.output.results import Document, Result
-from deltacli.cli.output.surface import make_surface
+from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
+from deltacli.cli.output.surface import Surface
+from deltacli.cli.output.text_tables import make_surface
+from deltacli.cli.render.plans import PlanRow, make_plan_table, make_refusal_rows, make_section_rows
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import CommandContext
-from deltacli.core.errors import quote_table
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.documents import envelope
 from deltacli.core.errors import quote_table

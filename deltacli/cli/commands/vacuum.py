@@ -326,7 +326,7 @@ def _require_one_errand(context: typer.Context, how: VacuumOptions) -> None:
 
     if how.purge_older_ms is not None:
         if not is_given(context, "quarantine"):
-            hint = again_with(invocation.arguments, "--quarantine", "URI")
+            hint = repeat_command_with(invocation.arguments, "--quarantine", "URI")
             raise UsageError("--purge-older empties a quarantine and needs --quarantine URI", hint=hint)
         request_options = [name for name in _REQUEST_OPTIONS if name != "quarantine"]
         others = [*chosen, *given_options(context, *request_options, "files")]

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
 from deltacli.changing.file_totals import NO_FILES
-from deltacli.cli import results
 from deltacli.cli.invocation import invocation
 from deltacli.cli.output.columns import Column, choose_default_columns, show_exact_values
 from deltacli.cli.output.grids import Grid, RowGrid, WriteItems, encode_line, make_field_grid, write_lines

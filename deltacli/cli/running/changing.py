@@ -19,11 +19,11 @@ from deltacli.changing.plan import Plan
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.output.results import Result, SingleResult
 from deltacli.cli.running.run import CommandContext
-from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_without_flag
 from deltacli.cli.terminal.capabilities import terminal_width
 from deltacli.cli.terminal.characters import escape_for_screen
 from deltacli.cli.terminal.signals import Interrupted
 from deltacli.cli.terminal.stderr import close_live_line, write_stderr
+from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_without_flag
 from deltacli.cli.terminal.waiting import read_line
 from deltacli.core.errors import CONTINUE, EXIT_FINDINGS, NOTHING_CHANGED, PartlyDone, Refused
 from deltacli.core.machine import system_clock

@@ -147,7 +147,7 @@ class Part:
         return found
 
     def head(self, run: CommandContext, sink: BinaryIO) -> None:
-        name = visible(self.name)
+        name = escape_control(self.name)
         line = f"### {name}\n" if run.format is MARKDOWN else run.terminal.paint(f"{name}:", Style.HEADING)
         sink.write(encode_utf8(("\n" if self.others else "") + line + "\n"))
         self.others.append(self.name)

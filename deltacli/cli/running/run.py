@@ -19,16 +19,22 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import CatalogChoice, catalog_profile_of, place_of_catalog
 from deltacli.cli.options.tables import DEFAULT_ROWS
 from deltacli.cli.output.destination import open_destination
-from deltacli.cli.output.formats import Content, Format, MARKDOWN, PARQUET, TABLE
+from deltacli.cli.output.formats import MARKDOWN, PARQUET, TABLE, Content, Format
 from deltacli.cli.output.results import Result
 from deltacli.cli.output.text_tables import write_sections
 from deltacli.cli.shared_options import TableFormat
-from deltacli.cli.terminal.suggested_commands import add_context_options, repeat_command_with, repeat_command_without_cluster, repeat_command_without_limit, spell_tables_as_typed
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.characters import escape_control
 from deltacli.cli.terminal.library_messages import capture_logging
 from deltacli.cli.terminal.signals import before_leaving, is_interrupted
 from deltacli.cli.terminal.stderr import close_live_line, write_json_message, write_message
+from deltacli.cli.terminal.suggested_commands import (
+    add_context_options,
+    repeat_command_with,
+    repeat_command_without_cluster,
+    repeat_command_without_limit,
+    spell_tables_as_typed,
+)
 from deltacli.core.documents import dumps
 from deltacli.core.errors import DeltacliError, PaimonTable, Refused, UsageError, quote_table
 from deltacli.core.long_steps import LongStepAdvisor

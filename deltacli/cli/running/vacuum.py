@@ -16,8 +16,7 @@ from deltacli.cli.output.results import Result, SingleResult
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.suggested_commands import suggest_own_retention
-from deltacli.core.errors import quote_table, quote_word
-from deltacli.core.errors import PaimonTable, PartlyDone, Refused
+from deltacli.core.errors import PaimonTable, PartlyDone, Refused, quote_table, quote_word
 from deltacli.core.units import format_size, plural
 from deltacli.operations.vacuum.full_plan import VacuumChange
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan, VacuumRequest, VacuumResult

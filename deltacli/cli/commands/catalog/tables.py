@@ -13,9 +13,9 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
 from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
 from deltacli.cli.output.columns import Column
-from deltacli.cli.output.sections import Section, make_refusal_section
 from deltacli.cli.output.grids import WriteItems, write_lines
 from deltacli.cli.output.results import ListResult, SingleResult
+from deltacli.cli.output.sections import Section, make_refusal_section
 from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.documents import SCHEMA_VERSION, envelope

@@ -14,8 +14,16 @@ from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
 from deltacli.cli.running.changing import confirmed
 from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.suggested_commands import repeat_command_with, repeat_command_without_flag
-from deltacli.core.errors import fill_hint, quote_table
-from deltacli.core.errors import EXIT_FINDINGS, NOTHING_CHANGED, CatalogDenied, CredentialsMissing, Refused, command
+from deltacli.core.errors import (
+    EXIT_FINDINGS,
+    NOTHING_CHANGED,
+    CatalogDenied,
+    CredentialsMissing,
+    Refused,
+    command,
+    fill_hint,
+    quote_table,
+)
 from deltacli.storage.base import StoreWithGrant, no_atomic_create
 from deltacli.table.handle import managed_store
 

@@ -11,13 +11,12 @@ from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.moments import chosen_version
 from deltacli.cli.options.tables import DryRunOption, TimestampOption, VersionOption, YesOption
-from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
 from deltacli.cli.output.results import SingleResult
+from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import CommandContext
-from deltacli.core.errors import quote_table
 from deltacli.cli.terminal.capabilities import Style
-from deltacli.core.errors import UsageError
+from deltacli.core.errors import UsageError, quote_table
 from deltacli.core.units import plural
 
 if TYPE_CHECKING:

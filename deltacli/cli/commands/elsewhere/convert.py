@@ -12,12 +12,11 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.given import given_options
 from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.options.values import make_text_parser
-from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
 from deltacli.cli.output.results import SingleResult
+from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
 from deltacli.cli.running.run import CommandContext
-from deltacli.core.errors import quote_table
 from deltacli.cli.terminal.capabilities import Style
-from deltacli.core.errors import UsageError
+from deltacli.core.errors import UsageError, quote_table
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import plural
 from deltacli.operations.change.convert import Convert, ConvertPlan, ConvertRequest

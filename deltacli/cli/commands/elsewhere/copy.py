@@ -11,13 +11,12 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
 from deltacli.cli.options.tables import DryRunOption
 from deltacli.cli.options.values import make_choice_parser, make_duration_parser, make_number_parser, make_text_parser
-from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
 from deltacli.cli.output.results import SingleResult
+from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import CommandContext
-from deltacli.core.errors import quote_table
 from deltacli.cli.terminal.capabilities import Style
-from deltacli.core.errors import EXIT_FINDINGS
+from deltacli.core.errors import EXIT_FINDINGS, quote_table
 from deltacli.core.units import plural
 from deltacli.operations.copy.request import CopyLevel, CopyRequest
 

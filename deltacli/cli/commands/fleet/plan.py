@@ -16,10 +16,10 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.fleet import FleetFileArgument, FleetLimitOption, OnlyOption, StateOption, fleet_command
 from deltacli.cli.output.columns import Column
-from deltacli.cli.output.sections import Section
-from deltacli.cli.render.fleet.check import FleetListing, Items, Screen, fleet_fields, of_row, table_screen
 from deltacli.cli.output.destination import open_destination
 from deltacli.cli.output.formats import JSON
+from deltacli.cli.output.sections import Section
+from deltacli.cli.render.fleet.check import FleetListing, Items, Screen, fleet_fields, of_row, table_screen
 from deltacli.cli.running.run import CommandContext, note_left_out, settle_limit
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, UsageError

@@ -15,8 +15,8 @@ from deltacli.cli.options.fleet import FleetFileArgument, FleetLimitOption, Only
 from deltacli.cli.options.values import make_duration_parser, parse_whole_number
 from deltacli.cli.running.changing import require_now_is_not_ahead
 from deltacli.cli.running.run import CommandContext, note_left_out, settle_limit
-from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.cli.terminal.signals import Interrupted
+from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.documents import dumps
 from deltacli.core.errors import StorageFailed
 from deltacli.core.units import plural

@@ -11,12 +11,12 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.moments import chosen_version
 from deltacli.cli.options.tables import TableArgument, TimestampOption, VersionOption
 from deltacli.cli.options.values import parse_whole_number
-from deltacli.cli.output.sections import Section
 from deltacli.cli.output.results import SingleResult
+from deltacli.cli.output.sections import Section
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import CommandContext
-from deltacli.core.errors import quote_table
 from deltacli.core.documents import dumps
+from deltacli.core.errors import quote_table
 from deltacli.core.units import format_count, format_size, plural
 
 if TYPE_CHECKING:

@@ -23,10 +23,9 @@ from deltacli.cli.output.formats import FORMATS
 from deltacli.cli.running.run import CommandContext, note_rows, require_all_columns
 from deltacli.cli.running.shared_tables import open_shared, rows_of_shared
 from deltacli.cli.shared_options import ColourChoice
-from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_without_flag
-from deltacli.core.errors import quote_word
 from deltacli.cli.terminal.capabilities import detect_terminal
-from deltacli.core.errors import Refused, StorageFailed, UsageError
+from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_without_flag
+from deltacli.core.errors import Refused, StorageFailed, UsageError, quote_word
 from deltacli.sharing.client.share_storage import ShareStorage
 from deltacli.sharing.protocol.parameters import Point
 from deltacli.sharing.pulling.pull import Pull, PullPlan, PullRequest, PullResult, RowRequest, WrittenRows
