@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 
 from typer.core import TyperCommand
 
+from deltacli.cli import results
+from deltacli.cli.configured_errors import settle_error_format
 from deltacli.cli.help_page import write_command_help
 from deltacli.cli.invocation import ASK_FOR_HELP, HELP_ALL
 from deltacli.cli.missing_values import refuse_missing_value
@@ -98,6 +100,7 @@ class SharedOptionsCommand(TyperCommand):
             # In `--retention 168 hours` the space is the error. The hint that says so is more useful than the one
             # that a duration needs a unit.
             self._refuse_unexpected_words(ctx, args)
+            settle_error_format(args)
             raise
         if remaining:
             raise UnexpectedWords(remaining, ctx)
