@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 
 from typer.core import TyperCommand
 
-from deltacli.cli import results
 from deltacli.cli.configured_errors import settle_error_format
 from deltacli.cli.help_page import write_command_help
 from deltacli.cli.invocation import ASK_FOR_HELP, HELP_ALL
