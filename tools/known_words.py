@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from deltacli.cli.render.history import history_columns
+from deltacli.cli.render.history_columns import history_columns
 from deltacli.delta.log.actions import KNOWN_ACTIONS
 from deltacli.rules.framework.base import CATALOGUE
 from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE

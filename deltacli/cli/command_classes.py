@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 
 from typer.core import TyperCommand
 
-from deltacli.cli import results
 from deltacli.cli.configured_errors import settle_error_format
 from deltacli.cli.help_page import write_command_help
 from deltacli.cli.invocation import ASK_FOR_HELP, HELP_ALL
 from deltacli.cli.missing_values import refuse_missing_value
 from deltacli.cli.options.cluster import ClusterOptions, declare_cluster_options
+from deltacli.cli.output.formats import AnyFormat, FindingFormat, RowFormat, TableFormat
 from deltacli.cli.parameter_types import takes_value
 from deltacli.cli.running.run import CommandContext
 from deltacli.cli.settled_options import settle_options
@@ -54,7 +54,7 @@ class SharedOptionsCommand(TyperCommand):
         name_chooses_format: Whether the name of the output file chooses the format.
     """
 
-    formats: ClassVar[type[StrEnum]] = results.AnyFormat
+    formats: ClassVar[type[StrEnum]] = AnyFormat
     declare_output: ClassVar[Callable[..., None]] = staticmethod(declare_output)
     runs_on_cluster: ClassVar[bool] = False
     name_chooses_format: ClassVar[bool] = True
@@ -139,21 +139,21 @@ class SharedOptionsCommand(TyperCommand):
 class TextCommand(SharedOptionsCommand):
     """A command whose result is one text, script or path."""
 
-    formats = results.TableFormat
+    formats = TableFormat
     declare_output = staticmethod(declare_output_of_text)
 
 
 class RowsCommand(SharedOptionsCommand):
     """A command that writes rows of a table, also as Parquet."""
 
-    formats = results.RowFormat
+    formats = RowFormat
     declare_output = staticmethod(declare_output_of_rows)
 
 
 class FindingsCommand(SharedOptionsCommand):
     """A command that writes findings, also for code hosts and build servers."""
 
-    formats = results.FindingFormat
+    formats = FindingFormat
     declare_output = staticmethod(declare_output_of_findings)
 
 

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.parameter_types import choices_of, is_whole_number
-from deltacli.cli.terminal import shell
+from deltacli.cli.terminal.suggested_commands import repeat_command
 from deltacli.cli.vendored_click import Command, Parameter
-from deltacli.core.errors import PLACEHOLDERS, UsageError
+from deltacli.core.errors import PLACEHOLDERS, UsageError, quote_word
 
 
 def refuse_missing_value(command: Command, option: Parameter, name: str, following: str | None) -> UsageError:
@@ -23,12 +23,12 @@ def refuse_missing_value(command: Command, option: Parameter, name: str, followi
         facts["expected"] = ", ".join(choices)
         return UsageError(message, facts=facts)
     if following not in (None, "--") and not is_whole_number(command, option):
-        facts["for such a value"] = f"{max(option.opts, key=len)}={shell.quote_word(following or '')}"
+        facts["for such a value"] = f"{max(option.opts, key=len)}={quote_word(following or '')}"
 
     words = invocation.arguments
     pairs = pairwise([*words, None])
     position = next(index for index, pair in enumerate(pairs, 1) if pair == (name, following))
-    hint = shell.again([*words[:position], _find_placeholder(option), *words[position:]])
+    hint = repeat_command([*words[:position], _find_placeholder(option), *words[position:]])
     return UsageError(message, facts=facts, hint=hint)
 
 

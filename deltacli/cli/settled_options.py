@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from deltacli.cli import results
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import (
     Variable,
@@ -23,9 +22,28 @@ from deltacli.cli.options.configuration import (
     retry_budget_of,
 )
 from deltacli.cli.options.moments import parse_moment
+from deltacli.cli.output.destination import (
+    find_output_directory,
+    require_file_outside_tables,
+    require_output_directory,
+    require_parent_directory,
+)
+from deltacli.cli.output.formats import (
+    CSV,
+    FOREIGN_ENDINGS,
+    FORMATS,
+    JSON,
+    NDJSON,
+    PARQUET,
+    TABLE,
+    TEMPLATE,
+    EveryFormat,
+    Format,
+    find_format_by_name,
+)
 from deltacli.cli.running.run import CommandContext
 from deltacli.cli.shared_options import AccessMode, ColourChoice, LogFormat, ProgressChoice, SharedOptions
-from deltacli.cli.terminal import term
+from deltacli.cli.terminal.capabilities import detect_terminal, has_coloured_stderr
 from deltacli.core import errors
 from deltacli.core.machine import Clock, fixed_clock, system_clock
 from deltacli.core.progress import SILENT, Progress
@@ -46,7 +64,7 @@ class SettledOutput:
         directory: The directory that gets rows as Parquet files; the result then says what was written there.
     """
 
-    format: results.Format
+    format: Format
     file: str | None
     directory: str | None
 
@@ -92,24 +110,24 @@ def settle_options(
         output=output.file,
         clock=_make_clock(options.now),
         storage_options=_merge_storage_options(settings, options.storage_option),
-        terminal=term.detect_terminal(colours, to_file=output.file not in (None, "-")),
+        terminal=detect_terminal(colours, to_file=output.file not in (None, "-")),
         quiet=is_quiet,
         verbosity=options.verbose,
         table_format=options.table_format,
         access=options.access or AccessMode.AUTO,
-        progress=SILENT if is_quiet else _start_progress(shows_progress, colour=term.colours_stderr(colours)),
+        progress=SILENT if is_quiet else _start_progress(shows_progress, colour=has_coloured_stderr(colours)),
         progress_is_asked_for=shows_progress is not ProgressChoice.AUTO,
         log_is_json=log_format is LogFormat.JSON,
         is_paged=not options.no_pager,
         retry_budget_ms=retry_budget_of(options.retry_budget, settings.get("retry_budget"), configuration),
         allow_external=(*settings.get("allow_external", ()), *(options.allow_external or ())),
         directory=output.directory,
-        colours_notes=term.colours_stderr(colours),
+        colours_notes=has_coloured_stderr(colours),
         can_use_cluster=cluster is not None,
         cluster=None if cluster is None else settle_engine(cluster, settings, configuration),
         catalog=choose_catalog(options.catalog_profile, settings, options.config or Variable.CONFIG.read()),
     )
-    is_text_by_default = requested_format is None and output.format is results.TABLE
+    is_text_by_default = requested_format is None and output.format is TABLE
     if name_chooses_format and is_text_by_default and len(formats) > 1:
         _note_unknown_ending(context, formats)
     return context
@@ -134,14 +152,14 @@ def _settle_format(
 
     A command with a single format ignores the default of the configuration for its result, but its errors follow it.
     """
-    is_named = options.output is not None and results.format_named(options.output) is not None
+    is_named = options.output is not None and find_format_by_name(options.output) is not None
     accepts_all = (name_chooses_format and is_named) or len(formats) == 1
     default = _find_requested_format(options) or configured(
-        results.EveryFormat if accepts_all else formats, Variable.FORMAT, settings, configuration
+        EveryFormat if accepts_all else formats, Variable.FORMAT, settings, configuration
     )
     if options.template is not None:
-        return results.TABLE.name
-    return str(default or results.TABLE.name)
+        return TABLE.name
+    return str(default or TABLE.name)
 
 
 def _settle_colours(options: SharedOptions, settings: Mapping[str, Toml], configuration: str) -> ColourChoice:
@@ -155,7 +173,7 @@ def _settle_log_format(options: SharedOptions, wished_format: str) -> LogFormat:
     """Return the form of notes and errors: that of the result where it is for programs."""
     if options.log_format is not None:
         return options.log_format
-    is_json = wished_format in results.FORMATS and results.FORMATS[wished_format].errors_are_json
+    is_json = wished_format in FORMATS and FORMATS[wished_format].errors_are_json
     return LogFormat.JSON if is_json else LogFormat.TEXT
 
 
@@ -164,29 +182,29 @@ def _settle_output(
 ) -> SettledOutput:
     """Return where the result goes. Raises UsageError for a target that is not possible, or contradicts the format."""
     requested_format = _find_requested_format(options)
-    result_format = results.TABLE
+    result_format = TABLE
     if wished_format in list(formats):
-        result_format = results.FORMATS.get(wished_format, results.TABLE)
+        result_format = FORMATS.get(wished_format, TABLE)
 
     file = options.output
-    can_be_directory = results.PARQUET.name in list(formats)
-    directory = results.directory_of(options.output) if can_be_directory else None
+    can_be_directory = PARQUET.name in list(formats)
+    directory = find_output_directory(options.output) if can_be_directory else None
     if directory is not None:
         file = None
         result_format = _format_of_directory(result_format, options.output_format, directory)
     if file is not None:
         _require_no_format(file, formats, requested_format)
-        results.require_target(file, "--output")
-        results.require_directory(file)
+        require_file_outside_tables(file, "--output")
+        require_parent_directory(file)
         if name_chooses_format:
             result_format = _format_of_name(file, formats, requested_format) or result_format
 
     if options.template is not None:
-        if result_format is not results.TABLE or directory is not None:
+        if result_format is not TABLE or directory is not None:
             raise errors.UsageError(
                 f"--template and --output {options.output} exclude each other", code="usage.template"
             )
-        result_format = results.TEMPLATE._replace(template=options.template)
+        result_format = TEMPLATE._replace(template=options.template)
     return SettledOutput(result_format, file, directory)
 
 
@@ -203,19 +221,19 @@ def _read_settings(options: SharedOptions) -> tuple[dict[str, Toml], str]:
 
 def _require_no_format(output: str, formats: type[StrEnum], given: str | None) -> None:
     """Raise UsageError for `--output json`, which in other programs is what `--format json` is here."""
-    if given is not None or len(formats) == 1 or output not in (*results.FORMATS, "yaml"):
+    if given is not None or len(formats) == 1 or output not in (*FORMATS, "yaml"):
         return
-    from deltacli.cli.terminal.shell import again_with, without_option
+    from deltacli.cli.terminal.suggested_commands import remove_option, repeat_command_with
 
-    meant = output if output in list(formats) else results.JSON.name
+    meant = output if output in list(formats) else JSON.name
     raise errors.UsageError(
         f"--output {output}: this is the name of a format, and --output takes the name of a file",
         code="usage.output",
         facts={
             "formats": ", ".join(formats),
-            "for a file of this name": f"--output {output} --format {results.TABLE.name}",
+            "for a file of this name": f"--output {output} --format {TABLE.name}",
         },
-        hint=again_with(without_option(invocation.arguments, "--output"), "--format", meant),
+        hint=repeat_command_with(remove_option(invocation.arguments, "--output"), "--format", meant),
     )
 
 
@@ -226,7 +244,7 @@ def _note_unknown_ending(run: CommandContext, formats: type[StrEnum]) -> None:
     """
     name, ending = os.path.splitext(run.output or "")
     if ending and ending.lower() not in _OF_TEXTS:
-        known = [name for row in results.FORMATS.values() if row.name in list(formats) for name in row.endings]
+        known = [name for row in FORMATS.values() if row.name in list(formats) for name in row.endings]
         if near := errors.nearest_name(ending, known, ignores_case=True, alike=_ALIKE_ENDINGS):
             raise errors.UsageError(
                 f"--output {run.output}: {ending} chooses no format",
@@ -244,40 +262,40 @@ def _make_clock(now: str | None) -> Clock:
     return system_clock if now is None else fixed_clock(parse_moment("--now", now, invocation.arguments))
 
 
-def _format_of_directory(chosen: results.Format, given: StrEnum | None, directory: str) -> results.Format:
+def _format_of_directory(chosen: Format, given: StrEnum | None, directory: str) -> Format:
     """Return the format of the result that describes an output directory. Raises UsageError."""
-    from deltacli.cli.terminal.shell import again_with
+    from deltacli.cli.terminal.suggested_commands import repeat_command_with
 
-    results.require_empty_target(directory)
-    if given in (results.NDJSON.name, results.CSV.name):
+    require_output_directory(directory)
+    if given in (NDJSON.name, CSV.name):
         raise errors.UsageError(
             f"--format {given} cannot be written to a directory",
             code="usage.output",
             facts={"directory": directory, "expected": "parquet, or a file for --output"},
-            hint=again_with(invocation.arguments, "--format", results.PARQUET.name),
+            hint=repeat_command_with(invocation.arguments, "--format", PARQUET.name),
         )
-    return results.TABLE if chosen is results.PARQUET else chosen
+    return TABLE if chosen is PARQUET else chosen
 
 
 def _require_possible_format(formats: type[StrEnum], output_format: StrEnum | None, *, as_json: bool) -> None:
     if as_json and output_format not in (None, "json"):
         raise errors.UsageError(f"--json and --format {output_format} exclude each other")
     if as_json and "json" not in list(formats):
-        from deltacli.cli.terminal.shell import again_without
+        from deltacli.cli.terminal.suggested_commands import repeat_command_without_flag
 
         raise errors.UsageError(
             "--json is not available: this command has a fixed format",
-            hint=again_without(invocation.arguments, "--json"),
+            hint=repeat_command_without_flag(invocation.arguments, "--json"),
         )
 
 
 def _require_template(template: str, given: str | None) -> None:
     """Raise UsageError for a template with errors, and for a format, which a template replaces."""
-    from deltacli.cli.formats.template import parse_template
+    from deltacli.cli.output.template import check_template
 
-    if given not in (None, results.TABLE.name):
+    if given not in (None, TABLE.name):
         raise errors.UsageError(f"--template and --format {given} exclude each other", code="usage.template")
-    parse_template(template)
+    check_template(template)
 
 
 def _merge_storage_options(settings: Mapping[str, Toml], given: list[str] | None) -> dict[str, str]:
@@ -287,19 +305,19 @@ def _merge_storage_options(settings: Mapping[str, Toml], given: list[str] | None
 
 def _writable_name(stem: str) -> str:
     """Return the name of a file that can be written, for one without its last ending: `x.csv` of `x.csv.gz`."""
-    while stem.lower().endswith(results.FOREIGN_ENDINGS):
+    while stem.lower().endswith(FOREIGN_ENDINGS):
         stem = stem.rpartition(".")[0]
-    return stem if results.format_named(stem) is not None else f"{stem}.{results.CSV.name}"
+    return stem if find_format_by_name(stem) is not None else f"{stem}.{CSV.name}"
 
 
-def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> results.Format | None:
+def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> Format | None:
     """Return the format that the name of the output file chooses; None where it is left open, and for a command with a
     single format, which may be JSON. Raises UsageError where an option contradicts the name, and where the command
     lacks the format.
     """
-    named = results.format_named(output)
-    if given is None and len(formats) > 1 and output.lower().endswith(results.FOREIGN_ENDINGS):
-        from deltacli.cli.terminal.shell import again_with
+    named = find_format_by_name(output)
+    if given is None and len(formats) > 1 and output.lower().endswith(FOREIGN_ENDINGS):
+        from deltacli.cli.terminal.suggested_commands import repeat_command_with
 
         stem, _, ending = output.rpartition(".")
         as_junit = ending.lower() == "xml" and "junit" in list(formats)
@@ -308,24 +326,24 @@ def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> r
             + ("name the format of an XML file" if as_junit else f"deltacli cannot write .{ending}"),
             code="usage.output",
             facts={"formats": ", ".join(formats)},
-            hint=again_with(invocation.arguments, "--format", "junit")
+            hint=repeat_command_with(invocation.arguments, "--format", "junit")
             if as_junit
-            else again_with(invocation.arguments, "--output", _writable_name(stem)),
+            else repeat_command_with(invocation.arguments, "--output", _writable_name(stem)),
         )
-    if named is None or (len(formats) == 1 and named in (results.JSON, results.NDJSON)):
+    if named is None or (len(formats) == 1 and named in (JSON, NDJSON)):
         return None
-    if (
-        given is not None and given != named.name and not (given == "sarif" and named is results.JSON)
-    ):  # which SARIF is, too
-        from deltacli.cli.terminal.shell import again, without_value
+    if given is not None and given != named.name and not (given == "sarif" and named is JSON):  # which SARIF is, too
+        from deltacli.cli.terminal.suggested_commands import remove_option_value, repeat_command
 
         raise errors.UsageError(
             f"--format {given} contradicts --output {output}, whose name chooses {named.name}",
             code="usage.output",
-            hint=again([word for word in without_value(invocation.arguments, "--format", given) if word != "--json"]),
+            hint=repeat_command(
+                [word for word in remove_option_value(invocation.arguments, "--format", given) if word != "--json"]
+            ),
         )
     if named.name not in list(formats):
-        endings = [results.FORMATS[name].endings[0] for name in formats if results.FORMATS[name].endings]
+        endings = [FORMATS[name].endings[0] for name in formats if FORMATS[name].endings]
         raise errors.UsageError(
             f"--output {output}: this command does not write {named.name}",
             code="usage.output",

@@ -10,8 +10,9 @@ from deltacli.cli.command_tree import path_in
 from deltacli.cli.errors import say_document, wants_json
 from deltacli.cli.options.values import InvalidValue
 from deltacli.cli.parameter_types import choices_of
-from deltacli.cli.terminal import shell
-from deltacli.cli.terminal.term import say, visible
+from deltacli.cli.terminal.characters import escape_control
+from deltacli.cli.terminal.stderr import write_message
+from deltacli.cli.terminal.suggested_commands import remove_consent
 from deltacli.cli.usage_errors import has_one_format, is_action, name_in_errors
 from deltacli.cli.usage_hints import find_meant
 from deltacli.cli.vendored_click import MissingParameter, NoArgsIsHelpError, NoSuchOption, Parameter
@@ -22,7 +23,7 @@ from deltacli.core.texts import cut_middle
 def report_usage(error: typer.TyperException, arguments: Sequence[str]) -> None:
     """Write an error of the command-line parser, with a hint that names what was probably meant."""
     if isinstance(error, NoArgsIsHelpError):  # a group without a command: its help is the answer
-        say(error.message)
+        write_message(error.message)
         return
 
     message = cut_middle(" ".join(describe_error(error).split()))
@@ -37,13 +38,13 @@ def report_usage(error: typer.TyperException, arguments: Sequence[str]) -> None:
     if meant is None:
         hint = " ".join(["deltacli", *path_in(arguments), "--help"])
     else:
-        hint = shell.before_consent(meant.hint, arguments)
+        hint = remove_consent(meant.hint, arguments)
 
     if wants_json(arguments):
         say_document(UsageError.code, UsageError.exit_code, message, hint=hint)
     else:
-        say(visible(f"error: {message}"))
-        say(visible(f"hint: {hint}"))
+        write_message(escape_control(f"error: {message}"))
+        write_message(escape_control(f"hint: {hint}"))
 
 
 def describe_error(error: typer.TyperException) -> str:

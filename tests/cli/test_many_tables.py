@@ -17,7 +17,7 @@ import pytest
 from deltacli.changing.change import execute_change
 from deltacli.cli.app import run
 from deltacli.cli.running.many import EXIT_CODE_ORDER, first_exit_code
-from deltacli.cli.terminal.term import Interrupted
+from deltacli.cli.terminal.signals import Interrupted
 from deltacli.core.errors import EXIT_CODES, PermissionRefused
 from deltacli.operations.vacuum.full_plan import VacuumChange
 from tests.cli.pty_session import Session

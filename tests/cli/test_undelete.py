@@ -14,7 +14,7 @@ from deltacli import open_table
 from deltacli.changing.change import execute_change
 from deltacli.changing.execution import ChangeExecution
 from deltacli.cli.commands.undelete import UndeleteScreen
-from deltacli.cli.terminal.term import Terminal
+from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.core.errors import PartlyDone, Refused, StorageFailed
 from deltacli.operations.recover import undelete as execute
 from deltacli.operations.recover.plan import UndeletePlan, UndeleteRequest

@@ -21,7 +21,7 @@ from deltacli.changing.basis import Basis
 from deltacli.changing.file_totals import FileTotals
 from deltacli.changing.outcome import DeletionFailures
 from deltacli.cli.app import run
-from deltacli.cli.terminal.term import Interrupted
+from deltacli.cli.terminal.signals import Interrupted
 from deltacli.core.errors import Refused
 from deltacli.operations.vacuum.plan import Kept, Mode, VacuumOutcome, VacuumPlan, VacuumRequest
 from deltacli.operations.vacuum.rechecking import digest_commit

@@ -12,10 +12,11 @@ import pytest
 
 from deltacli.changing.file_totals import FileTotals
 from deltacli.changing.outcome import DeletionFailures
-from deltacli.cli.render.columns import Section
+from deltacli.cli.output.formats import NDJSON
+from deltacli.cli.output.sections import Section
+from deltacli.cli.output.text_tables import write_sections
 from deltacli.cli.render.vacuum import VacuumResult, vacuum_sections
-from deltacli.cli.results import NDJSON, write_sections
-from deltacli.cli.terminal.term import Terminal
+from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.operations.vacuum.plan import Kept, Mode, TimeTravelRange, VacuumOutcome
 from tests.cli.vacuum_plans import ROWS, TOO_MUCH, TORN, make_plan
 
@@ -154,7 +155,7 @@ def test_a_hundred_thousand_candidates_are_listed_completely() -> None:
     sink = io.BytesIO()
     begun = time.process_time()
 
-    NDJSON.write(sink, VacuumResult(plan, None, dry_run=True, lists=True), PIPE)
+    NDJSON.write(sink, VacuumResult(plan, None, dry_run=True, has_requested_rows=True), PIPE)
 
     assert 120_002 == sink.getvalue().count(b"\n")
     assert time.process_time() - begun < 5  # 0.3 s; a row at a time takes more than a second

@@ -12,7 +12,7 @@ import pytest
 
 from deltacli.api.table import Table, open_table
 from deltacli.cli.app import run
-from deltacli.cli.terminal.term import Interrupted
+from deltacli.cli.terminal.signals import Interrupted
 from deltacli.core.errors import StorageFailed
 from deltacli.core.pools import ThreadPool
 from deltacli.core.times import DAY_MS, format_timestamp

@@ -7,7 +7,7 @@ import pytest
 from deltacli.changing.change import execute_change
 from deltacli.changing.commit import Committed
 from deltacli.cli.render.vacuum import vacuum_sections
-from deltacli.cli.terminal.term import Terminal
+from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.core.errors import CommitCorrupt, Refused, VersionAbsent
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.segment import MAX_TIME_MS, MAX_VERSION

@@ -13,11 +13,10 @@ from deltacli.cli.options.given import given_options
 from deltacli.cli.options.moments import chosen_version, parse_moment_of
 from deltacli.cli.options.tables import TablesArgument, TimestampOption, VersionOption, is_several
 from deltacli.cli.options.values import make_choice_parser, parse_whole_number
-from deltacli.cli.results import Outcome
+from deltacli.cli.output.results import SingleResult
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import EXPLAINED, CommandContext
-from deltacli.cli.terminal.shell import quote_table
-from deltacli.core.errors import EXIT_FINDINGS, UsageError
+from deltacli.core.errors import EXIT_FINDINGS, UsageError, quote_table
 from deltacli.delta.checkpoint.layout import TopFile
 from deltacli.operations.checkpoint.checkpoint import (
     Checkpoint,
@@ -186,7 +185,7 @@ def _write(run: CommandContext, opened: Table, table: str, request: CheckpointRe
         noted[:] = [*problems, *plan.notes]
         return noted
 
-    def result(made: CheckpointResult) -> Outcome:
+    def result(made: CheckpointResult) -> SingleResult:
         known = list(noted)
         for note in notes(made.plan):  # of one that was planned again: the checkpoint of its version is corrupt
             if note not in known:
@@ -195,7 +194,7 @@ def _write(run: CommandContext, opened: Table, table: str, request: CheckpointRe
 
         content = made.as_json()
         columns = ("path", "sizeBytes", "rows")
-        return Outcome(
+        return SingleResult(
             "checkpoint",
             opened.uri,
             content,

@@ -17,8 +17,7 @@ from deltacli.cli.options.values import (
     make_text_parser,
 )
 from deltacli.cli.running.run import CommandContext
-from deltacli.cli.terminal.shell import quote_table
-from deltacli.core.errors import command, fill_hint
+from deltacli.core.errors import command, fill_hint, quote_table
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.actions import parse_commit_metadata
 from deltacli.operations.optimize.request import OptimizeRequest

@@ -24,8 +24,9 @@ from deltacli.cli.options.tables import (
     VersionOption,
     WhereOption,
 )
-from deltacli.cli.render.columns import Section
-from deltacli.cli.results import PARQUET, Outcome
+from deltacli.cli.output.formats import PARQUET
+from deltacli.cli.output.results import SingleResult
+from deltacli.cli.output.sections import Section
 from deltacli.cli.running.run import (
     CommandContext,
     judge_left_out,
@@ -161,7 +162,7 @@ def _count(run: CommandContext, snapshot: Snapshot, where: str | None) -> None:
         note_rows(run, scan, snapshot.table.address, snapshot.problems)
     content = {"version": snapshot.version, "rows": rows, "countedFrom": "log" if is_from_log else "data"}
     said = [Section("rows", [format_count(rows)])]
-    run.write(Outcome("row-count", snapshot.table.uri, content, lambda: said, [content], ("version", "rows")))
+    run.write(SingleResult("row-count", snapshot.table.uri, content, lambda: said, [content], ("version", "rows")))
 
 
 def _narrowest(snapshot: Snapshot, where: str | None) -> list[str]:

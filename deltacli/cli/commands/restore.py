@@ -15,8 +15,7 @@ from deltacli.cli.options.streams import CheckpointsOption
 from deltacli.cli.options.tables import CommitMetadataOption, DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.values import make_text_parser, parse_whole_number
 from deltacli.cli.running.run import CommandContext
-from deltacli.cli.terminal.shell import quote_table
-from deltacli.core.errors import UsageError
+from deltacli.core.errors import UsageError, quote_table
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.actions import parse_commit_metadata
 from deltacli.operations.restore.restore import Restore, RestoreOutcome, RestorePlan, RestoreRequest

@@ -11,10 +11,10 @@ from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit, outside
 from deltacli.cli.options.values import make_choice_parser, make_text_parser
-from deltacli.cli.render.columns import Section
-from deltacli.cli.results import Outcome
+from deltacli.cli.output.results import SingleResult
+from deltacli.cli.output.sections import Section
 from deltacli.cli.running.run import CommandContext
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.errors import EXIT_FINDINGS, NotATable, PaimonTable, command
 from deltacli.core.times import DAY_MS, UNITS_MS, format_duration, format_moment
 from deltacli.core.units import format_count, format_size, plural
@@ -145,9 +145,9 @@ def _found(run: CommandContext, names: list[str] | tuple[()]) -> Iterator[TableH
         raise NotATable("no Delta table is at or below the paths of --tables")
 
 
-def streams_result(report: StreamsReport, table: str) -> Outcome:
+def streams_result(report: StreamsReport, table: str) -> SingleResult:
     content = report.as_json()
-    return Outcome("streams", table, content, lambda: list(_sections(report)), list(report.rows()), COLUMNS)
+    return SingleResult("streams", table, content, lambda: list(_sections(report)), list(report.rows()), COLUMNS)
 
 
 def _sections(report: StreamsReport) -> Iterator[Section]:

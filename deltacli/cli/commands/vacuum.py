@@ -32,7 +32,7 @@ from deltacli.cli.running.changing import Mode
 from deltacli.cli.running.run import CommandContext
 from deltacli.cli.running.table_formats import ask
 from deltacli.cli.running.vacuum import VacuumOptions
-from deltacli.cli.terminal.shell import again_with
+from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.errors import UsageError
 from deltacli.delta.log.actions import parse_commit_metadata
 from deltacli.operations.vacuum.plan import Mode as VacuumMode
@@ -326,7 +326,7 @@ def _require_one_errand(context: typer.Context, how: VacuumOptions) -> None:
 
     if how.purge_older_ms is not None:
         if not is_given(context, "quarantine"):
-            hint = again_with(invocation.arguments, "--quarantine", "URI")
+            hint = repeat_command_with(invocation.arguments, "--quarantine", "URI")
             raise UsageError("--purge-older empties a quarantine and needs --quarantine URI", hint=hint)
         request_options = [name for name in _REQUEST_OPTIONS if name != "quarantine"]
         others = [*chosen, *given_options(context, *request_options, "files")]

@@ -31,7 +31,8 @@ from deltacli.cli.options.findings import (
 from deltacli.cli.options.given import is_given
 from deltacli.cli.options.paimon import RefsOption
 from deltacli.cli.options.values import join_names, make_choice_parser, make_sample_parser
-from deltacli.cli.results import Content, Emit, EncodedItems
+from deltacli.cli.output.formats import Content
+from deltacli.cli.output.grids import EncodedItems, WriteItems
 from deltacli.cli.running.finding_filter import (
     FindingFilter,
     SinkFailedError,
@@ -45,7 +46,7 @@ from deltacli.cli.running.finding_filter import (
 )
 from deltacli.cli.running.run import CommandContext
 from deltacli.cli.shared_options import TableFormat
-from deltacli.cli.terminal.shell import again, again_with, again_with_flags
+from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_with_flags
 from deltacli.core.errors import EXIT_FINDINGS, DeltacliError, StorageFailed, UsageError, is_shared
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.texts import summarize_names
@@ -190,7 +191,7 @@ class Checker:
         shows_findings = self._shows_findings(report)
         self._run.write(FindingsResult(report, self._wanted.brief, self._read_line, shows_findings))
         if self._run.is_on_screen and not shows_findings and any(table.findings for table in report.tables):
-            self._run.note(f"findings of each table: {again_with_flags(invocation.arguments, ['-v'])}")
+            self._run.note(f"findings of each table: {repeat_command_with_flags(invocation.arguments, ['-v'])}")
         return report
 
     def _shows_findings(self, report: ValidationReport) -> bool:
@@ -319,7 +320,7 @@ class Checker:
             reaches(rule.severity, self._wanted.fail_on) for rule in self._rules if rule.id in above
         )
 
-    def _check_as_it_goes(self, targets: Sequence[Target], emit: Emit) -> bool:
+    def _check_as_it_goes(self, targets: Sequence[Target], write_items: WriteItems) -> bool:
         """Write findings as they are found and a summary after each table; return whether the result is complete."""
         from deltacli.cli.render.validate.result import summary_line
         from deltacli.rules.framework.repairs import Condition
@@ -327,13 +328,13 @@ class Checker:
         for number, target in enumerate(targets, 1):
             so_far = Condition.WHOLE if managed_store(target.storage) is None else Condition.MANAGED
             held: list[Finding] = []
-            tell = partial(_hold_or_emit, target, held, so_far, emit)
+            tell = partial(_hold_or_emit, target, held, so_far, write_items)
             is_checked = self._check_or_fail(target, tell, is_last=number == len(targets))
             condition = self._tables[-1].validation.condition if is_checked else Condition.UNREADABLE
             for finding in held:
-                emit(_line(target, finding, condition))
+                write_items(_line(target, finding, condition))
             if is_checked:
-                emit(summary_line(self._tables[-1], self._request.level))
+                write_items(summary_line(self._tables[-1], self._request.level))
         return self._report().is_complete
 
     def _report(self) -> ValidationReport:
@@ -383,14 +384,16 @@ def _label(target: Target, baseline: str | None) -> str:
     return os.path.relpath(target.storage.root, os.path.dirname(os.path.abspath(baseline))).replace(os.sep, "/")
 
 
-def _hold_or_emit(target: Target, held: list[Finding], so_far: Condition, emit: Emit, finding: Finding) -> None:
+def _hold_or_emit(
+    target: Target, held: list[Finding], so_far: Condition, write_items: WriteItems, finding: Finding
+) -> None:
     """Write a finding of a table; hold it where its command depends on what is known at the end."""
     from deltacli.rules.framework.repairs import depends_on_condition
 
     if depends_on_condition(finding.rule):
         held.append(finding)
     else:
-        emit(_line(target, finding, so_far))
+        write_items(_line(target, finding, so_far))
 
 
 def _line(target: Target, finding: Finding, condition: Condition) -> EncodedItems:
@@ -545,7 +548,8 @@ def validate(
     )
     if wanted.list_rules and tables:
         raise UsageError(
-            "--list-rules takes no TABLE", hint=again([word for word in invocation.arguments if word not in tables])
+            "--list-rules takes no TABLE",
+            hint=repeat_command([word for word in invocation.arguments if word not in tables]),
         )
     if wanted.list_rules:
         rules = _choose_rules(run, request, [request.level] if is_given(context, "level") else [*LevelChoice])
@@ -599,7 +603,7 @@ def _choose_rules(run: CommandContext, request: ValidateRequest, levels: Sequenc
                 meant.id if word in request.select and word not in known else word for word in invocation.arguments
             ]
             fault.reason += f" It is checked at --level {meant.level}"
-            fault.suggestion, fault.hint = None, again_with(words, "--level", meant.level)  # which has it
+            fault.suggestion, fault.hint = None, repeat_command_with(words, "--level", meant.level)  # which has it
         raise
 
     def chosen(names: Sequence[str]) -> list[Rule]:
@@ -613,7 +617,7 @@ def _choose_rules(run: CommandContext, request: ValidateRequest, levels: Sequenc
             f"no rule is left to check at --level {request.level}",
             code="usage.rule",
             facts={"at other levels": ", ".join(rule.id for rule in elsewhere[:_NAMED])} if elsewhere else None,
-            hint=again_with(invocation.arguments, "--level", elsewhere[0].level) if elsewhere else None,
+            hint=repeat_command_with(invocation.arguments, "--level", elsewhere[0].level) if elsewhere else None,
         )
     return rules
 
@@ -652,7 +656,7 @@ def _say_what_next(run: CommandContext, request: ValidateRequest, report: Valida
         level = dict(pairwise(LevelChoice))[LevelChoice(request.level)]
         if level == "storage" and all(is_shared(one.name) for one in report.tables):  # which checks no file there
             level = LevelChoice.FOOTERS
-        run.say_next(again_with(invocation.arguments, "--level", level))
+        run.say_next(repeat_command_with(invocation.arguments, "--level", level))
 
 
 def _may_hide_more(request: ValidateRequest, report: ValidationReport) -> bool:

@@ -17,10 +17,14 @@ from deltacli.changing.outcome import Outcome as ChangeOutcome
 from deltacli.changing.outcome import require_complete
 from deltacli.changing.plan import Plan
 from deltacli.cli.invocation import Exit, invocation
-from deltacli.cli.results import Outcome, Result
+from deltacli.cli.output.results import Result, SingleResult
 from deltacli.cli.running.run import CommandContext
-from deltacli.cli.terminal.shell import again, again_with, again_without
-from deltacli.cli.terminal.term import Interrupted, close_live_line, columns, for_screen, read_line, write_stderr
+from deltacli.cli.terminal.capabilities import terminal_width
+from deltacli.cli.terminal.characters import escape_for_screen
+from deltacli.cli.terminal.signals import Interrupted
+from deltacli.cli.terminal.stderr import close_live_line, write_stderr
+from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_without_flag
+from deltacli.cli.terminal.waiting import read_line
 from deltacli.core.errors import CONTINUE, EXIT_FINDINGS, NOTHING_CHANGED, PartlyDone, Refused
 from deltacli.core.machine import system_clock
 from deltacli.core.times import format_timestamp
@@ -63,9 +67,9 @@ def confirmed(
             preamble=NOTHING_CHANGED,
             code="consent.missing",
             facts=dict(facts),
-            hint=again_with(invocation.arguments, "--yes"),
+            hint=repeat_command_with(invocation.arguments, "--yes"),
         )
-    is_for_eyes = run.format.is_for_eyes and run.output is None
+    is_for_eyes = run.format.is_for_people and run.output is None
     if is_for_eyes:
         show_plan()
     if not _ask(what):
@@ -109,7 +113,7 @@ def _ask(what: str) -> bool:
     sys.stdout.flush()
     answer = b""
     try:
-        write_stderr(_wrapped(f"{for_screen(what)}? [y/N]") + " ")
+        write_stderr(_wrapped(f"{escape_for_screen(what)}? [y/N]") + " ")
         answer = read_line(sys.stdin.fileno())
     finally:
         if not answer.endswith(b"\n"):  # Ctrl-C or Ctrl-D
@@ -118,7 +122,7 @@ def _ask(what: str) -> bool:
 
 
 def _wrapped(question: str) -> str:
-    width = columns() - 1
+    width = terminal_width() - 1
     if len(question) <= width:
         return question
     import textwrap
@@ -218,12 +222,12 @@ def _with_ways_out(wording: Wording[P, O]) -> Iterator[None]:
     except Refused as refused:
         wording.refused(refused)
         if refused.hint is None and (option := wording.overrides.get(refused.code)) is not None:
-            refused.hint = again_with(invocation.arguments, option)
+            refused.hint = repeat_command_with(invocation.arguments, option)
         raise
     except PartlyDone as partly:
         wording.refused(partly)
         if wording.repeats and partly.cause_exit is None:
-            partly.hint = again(invocation.arguments)
+            partly.hint = repeat_command(invocation.arguments)
         raise
 
 
@@ -234,7 +238,7 @@ def _end_plan(run: CommandContext, plan: P, wording: Wording[P, O], mode: Mode) 
     if first := wording.before(plan):
         run.say_next(first, also_in_pipe=True)
     elif not (first == "" or plan.is_noop or (wording.deletes_by_age and now_is_ahead(run))):
-        run.say_next(again_without(invocation.arguments, "--dry-run"))
+        run.say_next(repeat_command_without_flag(invocation.arguments, "--dry-run"))
     if wording.is_finding(plan):
         raise Exit(EXIT_FINDINGS)
 
@@ -337,7 +341,7 @@ def _note_after(run: CommandContext, executions: list[ChangeExecution[P, O]], no
 def _done(wording: Wording[P, O], execution: ChangeExecution[P, O]) -> Result:
     """Return what was done as a result, whose document says where it was planned again behind another writer."""
     result = wording.done(execution.outcome)
-    if execution.was_planned_again and isinstance(result, Outcome):
+    if execution.was_planned_again and isinstance(result, SingleResult):
         result.content = {**result.content, "replanned": True}
     return result
 

@@ -17,6 +17,9 @@ from deltacli.changing.file_totals import NO_FILES
 from deltacli.cli.command_tree import path_of
 from deltacli.cli.errors import document_of, report_error, unexpected
 from deltacli.cli.invocation import Exit, invocation
+from deltacli.cli.output.formats import MARKDOWN, TABLE
+from deltacli.cli.output.grids import EncodedItems, Grid, RowEncoder, WriteItems, encode_line
+from deltacli.cli.output.results import Document, Result
 from deltacli.cli.render.many import (
     Overview,
     TableRow,
@@ -25,10 +28,12 @@ from deltacli.cli.render.many import (
     state_of_result,
     sum_rows,
 )
-from deltacli.cli.results import MARKDOWN, TABLE, Document, Emit, EncodedItems, Grid, Result, RowForm, line_of
 from deltacli.cli.running.changing import Mode, Pending, confirmed
-from deltacli.cli.terminal.shell import again, again_with, again_with_flags
-from deltacli.cli.terminal.term import Interrupted, Style, encoded, safe_text, visible
+from deltacli.cli.terminal.capabilities import Style
+from deltacli.cli.terminal.characters import encode_utf8, escape_control
+from deltacli.cli.terminal.signals import Interrupted
+from deltacli.cli.terminal.stderr import clean_message
+from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_with_flags
 from deltacli.core.documents import SCHEMA_VERSION, dumps, loads
 from deltacli.core.errors import DeltacliError, PaimonTable, UsageError, is_shared
 from deltacli.core.open_files import raise_open_file_limit
@@ -138,13 +143,13 @@ class Part:
 
     def _pasted_from_here(self, document: JsonObject) -> JsonObject:
         """Return an error with the URI that documents of tables have, and commands that have the `-C` of this run."""
-        found: JsonObject = loads(safe_text(dumps({**document, "uri": self.uri}).decode()).encode())
+        found: JsonObject = loads(clean_message(dumps({**document, "uri": self.uri}).decode()).encode())
         return found
 
     def head(self, run: CommandContext, sink: BinaryIO) -> None:
-        name = visible(self.name)
+        name = escape_control(self.name)
         line = f"### {name}\n" if run.format is MARKDOWN else run.terminal.paint(f"{name}:", Style.HEADING)
-        sink.write(encoded(("\n" if self.others else "") + line + "\n"))
+        sink.write(encode_utf8(("\n" if self.others else "") + line + "\n"))
         self.others.append(self.name)
 
 
@@ -175,12 +180,12 @@ class _Results(Result):
         """Return one row per table."""
         return [part.row() for part in self._parts]
 
-    def lines(self, emit: Emit) -> bool:
+    def lines(self, write_items: WriteItems) -> bool:
         for part in self._parts:
             if part.result is not None:
-                part.result.lines(_Naming(part.uri, emit))
+                part.result.lines(_Naming(part.uri, write_items))
             if part.error is not None:
-                emit(line_of({name: value for name, value in part.error.items() if name != "type"}, "error"))
+                write_items(encode_line({name: value for name, value in part.error.items() if name != "type"}, "error"))
         return self._is_complete
 
     def grid(self) -> Grid:
@@ -193,14 +198,14 @@ def _whole(result: Result) -> JsonObject:
         return document.fields
     items = b"".join(bytes(block.data) for block in document.items)
     fields = {name: value for name, value in document.fields.items() if name != "complete"}
-    return {**fields, "items": loads(b"[" + items[:-2] + b"]"), **document.after()}
+    return {**fields, "items": loads(b"[" + items[:-2] + b"]"), **document.make_last_fields()}
 
 
 class _Naming:
     """Writes lines of NDJSON with the table that they are about, behind their type."""
 
-    def __init__(self, uri: str, emit: Emit) -> None:
-        self._named, self._emit = b'"table":' + dumps(uri) + b",", emit
+    def __init__(self, uri: str, write_items: WriteItems) -> None:
+        self._named, self._emit = b'"table":' + dumps(uri) + b",", write_items
 
     def __call__(self, block: EncodedItems) -> None:
         named = re.sub(
@@ -217,27 +222,29 @@ class _Rows(NamedTuple):
 
     parts: Sequence[Part]
 
-    def written(self, form: RowForm) -> Iterator[bytes | memoryview]:
+    def encode(self, encoder: RowEncoder) -> Iterator[bytes | memoryview]:
         for number, part in enumerate(self.parts):
             if part.result is not None:
-                yield from part.result.grid().written(_WithTable(form, part.uri, has_header=number == 0))
+                yield from part.result.grid().encode(_WithTable(encoder, part.uri, has_header=number == 0))
 
 
 class _WithTable:
-    """A form whose rows have the table in front."""
+    """An encoder whose rows have the table in front."""
 
-    def __init__(self, form: RowForm, uri: str, *, has_header: bool) -> None:
-        self.is_for_eyes = form.is_for_eyes
-        self._form, self._uri, self._has_header = form, uri, has_header
+    def __init__(self, encoder: RowEncoder, uri: str, *, has_header: bool) -> None:
+        self.is_for_people = encoder.is_for_people
+        self._encoder = encoder
+        self._uri = uri
+        self._has_header = has_header
 
-    def header(self, names: Sequence[str], right: Sequence[bool] = ()) -> bytes:
-        return self._form.header(["table", *names], [False, *right]) if self._has_header else b""
+    def encode_header(self, names: Sequence[str], align_right: Sequence[bool] = ()) -> bytes:
+        return self._encoder.encode_header(["table", *names], [False, *align_right]) if self._has_header else b""
 
-    def row(self, values: Sequence[object]) -> bytes:
-        return self._form.row([self._uri, *values])
+    def encode_row(self, values: Sequence[object]) -> bytes:
+        return self._encoder.encode_row([self._uri, *values])
 
-    def block(self, columns: Sequence[pa.Array], rows: int, null: str = "") -> EncodedItems:
-        return self._form.block([pa.repeat(self._uri, rows), *columns], rows, null)
+    def encode_columns(self, columns: Sequence[pa.Array], rows: int, null: str = "") -> EncodedItems:
+        return self._encoder.encode_columns([pa.repeat(self._uri, rows), *columns], rows, null)
 
 
 # -- a run on several tables -------------------------------------------------------------------------------------------
@@ -289,7 +296,7 @@ def run_many(
         tried = sum(not part.is_left_out for part in parts)
         run.note(f"note: {tried - len(failed):,} of {plural(tried, 'table')} done; failed: {', '.join(failed)}")
     if mode.only_plans and run.is_on_screen and not shows_details:
-        run.note(f"details of each table: {again_with_flags(invocation.arguments, ['-v'])}")
+        run.note(f"details of each table: {repeat_command_with_flags(invocation.arguments, ['-v'])}")
     following = {line for part in parts for line in part.following}
     if len(following) == 1:
         run.say_next(following.pop())
@@ -314,7 +321,11 @@ def require_tables(names: Sequence[str]) -> None:
         if reason is not None:
             meant = _meant_by(name)
             question = f"; did you mean {meant.name}?" if meant is not None and meant.name else ""
-            hint = again([word for word in invocation.arguments if word != name]) if os.path.exists(name) else None
+            hint = (
+                repeat_command([word for word in invocation.arguments if word != name])
+                if os.path.exists(name)
+                else None
+            )
             raise UsageError(f"unexpected argument: {name}; {reason}{question}", hint=meant.hint if meant else hint)
 
 
@@ -360,7 +371,7 @@ def _meant_by(name: str) -> Meant | None:
         option = "--zorder" if re.fullmatch(r"[\w.,]+", name) else ""
     if not option or option in given or not has_option(path, option):
         return None
-    return Meant(f"{option} {value}", again_with(rest, option, value))
+    return Meant(f"{option} {value}", repeat_command_with(rest, option, value))
 
 
 def _is_inside(name: str, other: str) -> bool:

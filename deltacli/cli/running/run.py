@@ -18,19 +18,22 @@ from deltacli.cli.command_tree import path_of
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import CatalogChoice, catalog_profile_of, place_of_catalog
 from deltacli.cli.options.tables import DEFAULT_ROWS
-from deltacli.cli.results import MARKDOWN, PARQUET, TABLE, Content, Format, Result, open_sink, write_sections
+from deltacli.cli.output.destination import open_destination
+from deltacli.cli.output.formats import MARKDOWN, PARQUET, TABLE, Content, Format
+from deltacli.cli.output.results import Result
+from deltacli.cli.output.text_tables import write_sections
 from deltacli.cli.shared_options import TableFormat
-from deltacli.cli.terminal.shell import again_with, again_without_cluster, again_without_limit, as_typed, with_files
-from deltacli.cli.terminal.term import (
-    Style,
-    Terminal,
-    before_leaving,
-    capture_logging,
-    close_live_line,
-    is_interrupted,
-    say,
-    say_json,
-    visible,
+from deltacli.cli.terminal.capabilities import Style, Terminal
+from deltacli.cli.terminal.characters import escape_control
+from deltacli.cli.terminal.library_messages import capture_logging
+from deltacli.cli.terminal.signals import before_leaving, is_interrupted
+from deltacli.cli.terminal.stderr import close_live_line, write_json_message, write_message
+from deltacli.cli.terminal.suggested_commands import (
+    add_context_options,
+    repeat_command_with,
+    repeat_command_without_cluster,
+    repeat_command_without_limit,
+    spell_tables_as_typed,
 )
 from deltacli.core.documents import dumps
 from deltacli.core.errors import DeltacliError, PaimonTable, Refused, UsageError, quote_table
@@ -67,7 +70,7 @@ if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.catalogs.unity.unity import UnityCatalog
     from deltacli.changing.file_totals import FileTotals
-    from deltacli.cli.render.columns import Section
+    from deltacli.cli.output.sections import Section
     from deltacli.engine.base import Engine
     from deltacli.engine.spark.engine import SparkSettings
     from deltacli.storage.location import StoreLocation
@@ -166,9 +169,9 @@ class CommandContext:
         if self.verbosity and not self.quiet:
             for host in merged(host for stores in self._stores for host in stores.tallies):
                 if self.log_is_json:
-                    say_json(dumps(document_of(host)))
+                    write_json_message(dumps(document_of(host)))
                 else:
-                    say(text_of(host))
+                    write_message(text_of(host))
 
     @property
     def allowed(self) -> Allowed:
@@ -210,14 +213,14 @@ class CommandContext:
         if self.log_is_json and not self.format.errors_are_json:
             self.note(said)
         else:
-            say(said)  # plain text, as progress is, also where the file is JSON
+            write_message(said)  # plain text, as progress is, also where the file is JSON
 
     def confirm(self) -> None:
         if self.is_on_screen:
             self.confirmed[:] = self._written
 
     def _new_sections(self, result: Result) -> list[Section]:
-        if not self.confirmed or result.lists or type(self.confirmed[0]) is not type(result):
+        if not self.confirmed or result.has_requested_rows or type(self.confirmed[0]) is not type(result):
             return []  # the rows of a list are in no section
         shown = [(section.label, list(section.lines)) for section in self.confirmed[0].sections(self.terminal)]
         filled = [section for section in result.sections(self.terminal) if section.lines]
@@ -241,15 +244,15 @@ class CommandContext:
         if self.part is not None and text.startswith(_NOTE):
             text = f"{_NOTE}{self.part.name}: {text.removeprefix(_NOTE)}"
         if text.startswith(_NEXT):
-            text = _NEXT + with_files(text.removeprefix(_NEXT), invocation.arguments)
+            text = _NEXT + add_context_options(text.removeprefix(_NEXT), invocation.arguments)
         if self.log_is_json:
-            say_json(dumps({"type": "note", "message": text.removeprefix(_NOTE)}))
+            write_json_message(dumps({"type": "note", "message": text.removeprefix(_NOTE)}))
             return
-        text = visible(cut_middle(as_typed(text, invocation.arguments)))
+        text = escape_control(cut_middle(spell_tables_as_typed(text, invocation.arguments)))
         if self.colours_notes and text.startswith(_NEXT):
-            say(text, lambda shown: self.terminal._replace(colour=True).paint(shown, Style.NEXT))
+            write_message(text, lambda shown: self.terminal._replace(colour=True).paint(shown, Style.NEXT))
         else:
-            say(text)
+            write_message(text)
 
     def open(self, table: str, *, writes: bool = False) -> Storage:
         """Open the store of a table, which the command `writes` to or only reads.
@@ -299,7 +302,7 @@ class CommandContext:
         return LongStepAdvisor(self.progress, self._suggest_cluster, is_far=storage.capabilities.parallel_reads > 1)
 
     def _suggest_cluster(self, why: str) -> None:
-        self.note(f"note: {why}; on a Spark cluster: {again_with(invocation.arguments, '--engine', 'spark')}")
+        self.note(f"note: {why}; on a Spark cluster: {repeat_command_with(invocation.arguments, '--engine', 'spark')}")
 
     def location_of(self, storage: ReadStorage) -> StoreLocation | None:
         """Return where other processes find the store of a table; None for a shared one, which by its directory gives
@@ -313,7 +316,7 @@ class CommandContext:
             raise UsageError(
                 "--engine spark does not work on tables of a catalog: its credentials and commits stay in this process",
                 code="cluster.catalog",
-                hint=again_without_cluster(invocation.arguments),
+                hint=repeat_command_without_cluster(invocation.arguments),
             )
         budget = None if self.retry_budget_ms is None else self.retry_budget_ms / 1_000
         return StoreLocation.of(storage.uri, self.storage_options, self.allowed, budget)
@@ -351,13 +354,13 @@ class CommandContext:
     def sink(self, *, content: Format | None = None) -> AbstractContextManager[BinaryIO]:
         """Open the destination of the result: a file, a pipe, or a terminal with a pager; `content`: its format."""
         if self.terminal.is_terminal:
-            from deltacli.cli.terminal.pager import open_screen
+            from deltacli.cli.terminal.pager import open_paged_stream
 
             shown = content or self.format
-            return open_sink(None, open_screen(shown.cleaning, is_paged=self.is_paged and shown.is_paged))
+            return open_destination(None, open_paged_stream(shown.escaping, is_paged=self.is_paged and shown.is_paged))
         if not self.progress_is_asked_for and self.output in (None, "-") and _is_pipe(sys.stdout):
             close_live_line()  # the reader of the pipe may draw on the same terminal
-        return open_sink(self.output)
+        return open_destination(self.output)
 
 
 def _is_spoiled(text: str) -> bool:
@@ -632,7 +635,7 @@ def require_file(run: CommandContext) -> None:
         raise UsageError(
             "--format parquet requires --output FILE or --output DIR/",
             code="usage.output",
-            hint=again_with(invocation.arguments, "--output", "rows.parquet"),
+            hint=repeat_command_with(invocation.arguments, "--output", "rows.parquet"),
         )
 
 
@@ -726,7 +729,7 @@ def require_all_columns(rows: ArrowRows) -> None:
         rows.require_all_columns()
     except Refused as refused:
         names = ",".join(column.name for column in rows.columns)
-        refused.hint = again_with(invocation.arguments, "--columns", names)
+        refused.hint = repeat_command_with(invocation.arguments, "--columns", names)
         raise
 
 
@@ -746,13 +749,13 @@ def write_directory(
     invocation.outputs = *invocation.outputs, (without_secrets(run.directory), lambda: True)
     run.write(DirectoryResult(table, content, versions, written))
     if written.was_cut:
-        run.note(f"wrote the first {limit:,} rows; to write all: {again_without_limit(invocation.arguments)}")
+        run.note(f"wrote the first {limit:,} rows; to write all: {repeat_command_without_limit(invocation.arguments)}")
 
 
 def note_what_is_missing(run: CommandContext, written: Written, limit: int) -> None:
     """Report rows left out by the limit, and values cut and columns left out for lack of room."""
     if written.left_out or written.cuts_values:
-        again = again_with(invocation.arguments, "--format", "ndjson")
+        again = repeat_command_with(invocation.arguments, "--format", "ndjson")
         if written.left_out:
             shown = summarize_names(list(written.left_out), _NAMED)
             cut = ", and values are cut" if written.cuts_values else ""
@@ -761,13 +764,15 @@ def note_what_is_missing(run: CommandContext, written: Written, limit: int) -> N
             run.note(f"values are cut; to show them whole: {again}")
     if written.was_cut:
         said = "" if run.is_on_screen else f"showing the first {limit:,}; "  # the screen ends with the number
-        run.note(f"{said}to show all: {again_without_limit(invocation.arguments)}")
+        run.note(f"{said}to show all: {repeat_command_without_limit(invocation.arguments)}")
 
 
 def note_the_cut(run: CommandContext, rows: int, most: int) -> None:
     """Note how many rows a limit leaves out: none if it is 0, nor in formats of findings."""
     if most and rows > most and run.format.content is not Content.FINDINGS:
-        run.note(f"showing {most:,} of {rows:,} rows; to show all: {again_without_limit(invocation.arguments)}")
+        run.note(
+            f"showing {most:,} of {rows:,} rows; to show all: {repeat_command_without_limit(invocation.arguments)}"
+        )
 
 
 def note_left_out(run: CommandContext, result: FleetListing[Any], *, may_repeat: bool = True) -> None:
@@ -778,7 +783,7 @@ def note_left_out(run: CommandContext, result: FleetListing[Any], *, may_repeat:
         return
     said, how = result.left_out()
     if said or (how and may_repeat):
-        run.note("; ".join(filter(None, (said, f"{how}: {again_without_limit(invocation.arguments)}"))))
+        run.note("; ".join(filter(None, (said, f"{how}: {repeat_command_without_limit(invocation.arguments)}"))))
 
 
 def note_catalog(run: CommandContext, *found: Snapshot, name: str = "") -> None:

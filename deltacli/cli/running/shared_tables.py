@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.command_tree import path_in
 from deltacli.cli.invocation import invocation
-from deltacli.cli.terminal.shell import again
+from deltacli.cli.terminal.suggested_commands import repeat_command
 from deltacli.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def _hint_for(table: str) -> str:
     """Return the command line with the profile file of this directory before the table, else the help."""
     profiles, words = sorted(glob("*.share")), invocation.arguments
     if len(profiles) == 1 and re.fullmatch(r"[^#/]+\.[^#/.]+\.[^#/.]+", table):
-        return again([f"{profiles[0]}#{table}" if word == table else word for word in words])
+        return repeat_command([f"{profiles[0]}#{table}" if word == table else word for word in words])
     return " ".join(["deltacli", *path_in(words), "--help"])
 
 

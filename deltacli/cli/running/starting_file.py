@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.command_tree import path_of
 from deltacli.cli.invocation import invocation
-from deltacli.cli.render.columns import Column, Row, Section
+from deltacli.cli.output.columns import Column, Row
+from deltacli.cli.output.destination import open_destination, require_file_outside_tables, require_parent_directory
+from deltacli.cli.output.sections import Section
 from deltacli.cli.render.fleet.check import FleetListing, fleet_fields
-from deltacli.cli.results import open_sink, require_directory, require_target
-from deltacli.cli.terminal.shell import again_with
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.terminal.capabilities import Style
+from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.documents import dumps
 from deltacli.core.errors import NotATable, Refused, StorageFailed, command
 from deltacli.core.typing import JsonObject
@@ -53,8 +54,8 @@ def whole(directory: str) -> str:
 
 def require_new(file: str, name: str, *, force: bool, code: str) -> None:
     """Raise UsageError where a file cannot be written, and Refused where it exists, unless it is to be replaced."""
-    require_target(file, name)
-    require_directory(file)
+    require_file_outside_tables(file, name)
+    require_parent_directory(file)
     if not force and os.path.lexists(file):
         raise _exists(file, code)
 
@@ -62,7 +63,7 @@ def require_new(file: str, name: str, *, force: bool, code: str) -> None:
 def write_new(file: str, text: bytes, *, force: bool, code: str) -> None:
     """Write a file, whole or not at all. Without `force` it must not exist, not even since it was looked for."""
     if force:
-        with open_sink(file) as sink:
+        with open_destination(file) as sink:
             sink.write(text)
         return
     invocation.writes(file)
@@ -128,7 +129,7 @@ def _content_of(path: str) -> bytes | None:
 def _exists(file: str, code: str) -> Refused:
     group = path_of(invocation.arguments)[0]
     hint = command(f"{group} check", file) if group == "fleet" else command(f"{group} check", config=file)
-    replacing = {"to replace it": again_with(invocation.arguments, "--force")}
+    replacing = {"to replace it": repeat_command_with(invocation.arguments, "--force")}
     return Refused(f"{file} exists already; nothing was changed", code=code, facts=replacing, hint=hint)
 
 
@@ -203,6 +204,6 @@ def _result(
         columns,
         rows,
         items_name="tables",
-        last={"type": kind, "file": file, **content},
-        said=lambda _: [section for section in sections if section.lines],
+        last_line={"type": kind, "file": file, **content},
+        make_sections=lambda _: [section for section in sections if section.lines],
     )

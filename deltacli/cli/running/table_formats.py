@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from deltacli.cli.invocation import invocation
+from deltacli.cli.output.results import Result
 from deltacli.cli.shared_options import TableFormat
 from deltacli.core.errors import PaimonTable, UsageError, command
 from deltacli.core.request_fields import OF_DELTA, OF_PAIMON
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.cli.render.history import HistoryResult
     from deltacli.cli.render.paimon import PaimonHistoryResult
-    from deltacli.cli.results import Result
     from deltacli.cli.running.changing import Mode
     from deltacli.cli.running.run import CommandContext
     from deltacli.cli.running.vacuum import VacuumOptions
@@ -225,12 +225,12 @@ class PaimonHandle(_Handle):
         self, *, limit: int, columns: str | None, branch: str | None, refs: bool, **_: object
     ) -> PaimonHistoryResult:
         """Return the newest `limit` schemas and snapshots. Raises UsageError for columns."""
-        from deltacli.cli.render.columns import choose
+        from deltacli.cli.output.columns import choose_columns
         from deltacli.cli.render.paimon import PaimonHistoryResult, paimon_history_columns
 
         if columns is not None and self.run.format.errors_are_json:
             raise UsageError("--columns is not available for JSON of a Paimon table", hint="omit --columns")
-        chosen = choose(paimon_history_columns(self.run.clock()), columns)
+        chosen = choose_columns(paimon_history_columns(self.run.clock()), columns)
         found = self.at(branch).history(limit=limit, with_manifests=refs)
         for note in found.notes:
             self.run.note(f"note: {note}")
@@ -370,12 +370,12 @@ def ask(
             return use(DeltaHandle(run, table, storage))
         except PaimonTable as other:
             if run.table_format is not None:
-                from deltacli.cli.terminal.shell import again, without_option
+                from deltacli.cli.terminal.suggested_commands import remove_option, repeat_command
 
                 raise UsageError(
                     f"--table-format {run.table_format}: this is a Paimon table, without a _delta_log",
                     code="usage.table-format",
-                    hint=again(without_option(invocation.arguments, "--table-format")),
+                    hint=repeat_command(remove_option(invocation.arguments, "--table-format")),
                 ) from other
     _refuse(given, OF_DELTA)
     return use(PaimonHandle(run, table, storage))

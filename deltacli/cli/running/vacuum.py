@@ -11,11 +11,12 @@ from deltacli.changing.file_totals import NO_FILES, FileTotals
 from deltacli.changing.outcome import OutcomeT
 from deltacli.changing.plan import PlanT
 from deltacli.cli.invocation import invocation
-from deltacli.cli.results import Outcome, Result, require_target
+from deltacli.cli.output.destination import require_file_outside_tables
+from deltacli.cli.output.results import Result, SingleResult
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import CommandContext
-from deltacli.cli.terminal.shell import keep_retention, quote_table, quote_word
-from deltacli.core.errors import PaimonTable, PartlyDone, Refused
+from deltacli.cli.terminal.suggested_commands import suggest_own_retention
+from deltacli.core.errors import PaimonTable, PartlyDone, Refused, quote_table, quote_word
 from deltacli.core.units import format_size, plural
 from deltacli.operations.vacuum.full_plan import VacuumChange
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan, VacuumRequest, VacuumResult
@@ -81,7 +82,7 @@ def _carry_out(
 
 def _keep_retention(refused: Refused | PartlyDone, condition: str) -> None:
     if isinstance(refused, Refused) and refused.code == "vacuum.retention" and refused.override:
-        keep_retention(refused, invocation.arguments, refused.override, condition)
+        suggest_own_retention(refused, invocation.arguments, refused.override, condition)
 
 
 def _deleted_files(result: VacuumResult) -> tuple[int, int]:
@@ -144,7 +145,7 @@ class VacuumCommand(NamedTuple):
         from deltacli.operations.vacuum.rechecking import with_past
         from deltacli.operations.vacuum.saved import save_plan
 
-        require_target(path, "--save-plan")
+        require_file_outside_tables(path, "--save-plan")
         plan = plan_change(VacuumChange(self.request), self.table)
         for note in plan.notes:
             self.run.note(f"note: {note}")
@@ -154,7 +155,7 @@ class VacuumCommand(NamedTuple):
         if (refusal := plan.build_refusal()) is not None:
             _keep_retention(refusal, "if no reader is older")
             raise refusal
-        if self.run.format.is_for_eyes and not plan.is_noop:
+        if self.run.format.is_for_people and not plan.is_noop:
             following = f"deltacli vacuum {quote_table(self.name)} --apply {quote_word(path)} --yes"
             self.run.say_next(following, also_in_pipe=True)
 
@@ -180,7 +181,7 @@ class VacuumCommand(NamedTuple):
         columns = ("version", "timestampMs", "action", "operation", "detail")
         uri, rows = self.table.uri, content["commits"]
         self.run.write(
-            Outcome("vacuum-explain", uri, content, lambda: explanation_sections(uri, explanation), rows, columns)
+            SingleResult("vacuum-explain", uri, content, lambda: explanation_sections(uri, explanation), rows, columns)
         )
 
     def _run(self, change: Change[VacuumPlan, VacuumResult], following: Callable[[], bool] = lambda: True) -> None:

@@ -19,7 +19,7 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.changing.change import execute_change
 from deltacli.changing.file_totals import FileTotals
-from deltacli.cli.terminal.term import Interrupted
+from deltacli.cli.terminal.signals import Interrupted
 from deltacli.core.errors import Refused, StorageFailed
 from deltacli.core.machine import Machine, fixed_clock
 from deltacli.engine.base import EmbeddedEngine, Engine

@@ -13,8 +13,17 @@ from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
 from deltacli.cli.running.changing import confirmed
 from deltacli.cli.running.run import CommandContext
-from deltacli.cli.terminal.shell import again_with, again_without, fill_hint, quote_table
-from deltacli.core.errors import EXIT_FINDINGS, NOTHING_CHANGED, CatalogDenied, CredentialsMissing, Refused, command
+from deltacli.cli.terminal.suggested_commands import repeat_command_with, repeat_command_without_flag
+from deltacli.core.errors import (
+    EXIT_FINDINGS,
+    NOTHING_CHANGED,
+    CatalogDenied,
+    CredentialsMissing,
+    Refused,
+    command,
+    fill_hint,
+    quote_table,
+)
 from deltacli.storage.base import StoreWithGrant, no_atomic_create
 from deltacli.table.handle import managed_store
 
@@ -67,7 +76,7 @@ def doctor_access(
     report.findings[:] = _with_table(report.findings, table)
     run.write(access_result(report))
     if not (yes or is_managed) and any(permit.state == "unknown" for permit in report.permits.values()):
-        run.say_next(again_with(invocation.arguments, "--yes"))
+        run.say_next(repeat_command_with(invocation.arguments, "--yes"))
     elif not (report.has_failed or is_managed):
         run.say_next(f"deltacli doctor storage {quote_table(table)}")
     elif report.findings:
@@ -141,7 +150,7 @@ def doctor_storage(
     plan = plan_probes(opened.uri, subject)
     if dry_run:
         _show(run, plan)
-        run.say_next(again_without(invocation.arguments, "--dry-run"))
+        run.say_next(repeat_command_without_flag(invocation.arguments, "--dry-run"))
         return
     what = f"write and delete about 20 scratch files in {opened.uri}"
     confirmed(run, what, lambda: _show(run, plan), yes=yes)

@@ -13,7 +13,7 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
 from deltacli.cli.options.streams import CheckpointsOption
 from deltacli.cli.options.tables import TableHereArgument
-from deltacli.cli.results import has_stdout, open_sink, require_target
+from deltacli.cli.output.destination import is_stdout_free, open_destination, require_file_outside_tables
 from deltacli.cli.running.run import CommandContext
 from deltacli.core.errors import EXIT_FINDINGS, UsageError
 from deltacli.operations.doctor.advice import DoctorRequest, PriceTable, parse_prices
@@ -80,7 +80,7 @@ def doctor_table(
     request = DoctorRequest(listing=not no_listing)
 
     if html is not None:
-        require_target(html, "--html")
+        require_file_outside_tables(html, "--html")
     if prices_file is not None:
         request = replace(request, prices=_read_prices(prices_file))
     opened = run.open_table(table)
@@ -88,9 +88,9 @@ def doctor_table(
     if html is not None:
         from deltacli.fleet.reporting.table_page import table_page
 
-        with open_sink(html) as sink:
+        with open_destination(html) as sink:
             sink.write(table_page(report).encode())
-    if has_stdout(run.output, html):
+    if is_stdout_free(run.output, html):
         run.write(table_result(report, table))
     if html not in (None, "-"):
         run.note(f"wrote {html}")

@@ -11,13 +11,12 @@ from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.moments import chosen_version
 from deltacli.cli.options.tables import DryRunOption, TimestampOption, VersionOption, YesOption
-from deltacli.cli.render.columns import Section, file_amount, refused
-from deltacli.cli.results import Outcome
+from deltacli.cli.output.results import SingleResult
+from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import CommandContext
-from deltacli.cli.terminal.shell import quote_table
-from deltacli.cli.terminal.term import Style
-from deltacli.core.errors import UsageError
+from deltacli.cli.terminal.capabilities import Style
+from deltacli.core.errors import UsageError, quote_table
 from deltacli.core.units import plural
 
 if TYPE_CHECKING:
@@ -112,8 +111,8 @@ def _notes(plan: ClonePlan) -> list[str]:
     return [*notes, *plan.warnings]
 
 
-def _result(plan: ClonePlan) -> Outcome:
-    return Outcome("clone", plan.target, plan.as_json(), lambda: _sections(plan), [plan.as_json()], _COLUMNS)
+def _result(plan: ClonePlan) -> SingleResult:
+    return SingleResult("clone", plan.target, plan.as_json(), lambda: _sections(plan), [plan.as_json()], _COLUMNS)
 
 
 _COLUMNS = ("source", "target", "version", "tableId", "committedVersion")
@@ -125,11 +124,13 @@ def _sections(plan: ClonePlan) -> list[Section]:
         Section("table", [plan.target]),
         Section("source", [f"{plan.source.table.uri}, version {plan.version}"]),
         Section(
-            "would use" if plan.dry_run else "uses", [file_amount(plan.files.files, plan.files.size_bytes)], Style.GOOD
+            "would use" if plan.dry_run else "uses",
+            [format_file_totals(plan.files.files, plan.files.size_bytes)],
+            Style.GOOD,
         ),
         Section("table id", [plan.metadata["id"]]),
         Section("note", [] if plan.note is None else [f"{plan.note.path} of the source"]),
         Section("noted also in", plan.owners.uris),
         Section("cannot read", [", ".join(cannot)] if cannot else [], Style.WARNING),
-        refused(f"{one.message} [{one.code}]" for one in plan.refusals),
+        make_refusal_section(f"{one.message} [{one.code}]" for one in plan.refusals),
     ]

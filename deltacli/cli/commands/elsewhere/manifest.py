@@ -9,10 +9,10 @@ import typer
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
-from deltacli.cli.render.columns import Section, refused
-from deltacli.cli.results import Outcome
+from deltacli.cli.output.results import SingleResult
+from deltacli.cli.output.sections import Section, make_refusal_section
 from deltacli.cli.running.run import CommandContext
-from deltacli.cli.terminal.shell import quote_table
+from deltacli.core.errors import quote_table
 from deltacli.core.units import format_count, plural
 
 if TYPE_CHECKING:
@@ -85,10 +85,10 @@ def _deed(plan: ManifestsPlan) -> str:
     return f"write {plural(len(plan.paths_to_write), 'manifest')}{deleted}"
 
 
-def _result(uri: str, plan: ManifestsPlan, content: JsonObject, done: ManifestsOutcome | None = None) -> Outcome:
+def _result(uri: str, plan: ManifestsPlan, content: JsonObject, done: ManifestsOutcome | None = None) -> SingleResult:
     columns = ("path", "problem", "lacks", "stale")
     rows = content["differences"]
-    return Outcome("manifest", uri, content, lambda: list(_sections(uri, plan, done)), rows, columns)
+    return SingleResult("manifest", uri, content, lambda: list(_sections(uri, plan, done)), rows, columns)
 
 
 def _sections(uri: str, plan: ManifestsPlan, done: ManifestsOutcome | None) -> Iterator[Section]:
@@ -111,7 +111,7 @@ def _sections(uri: str, plan: ManifestsPlan, done: ManifestsOutcome | None) -> I
         "differences" if done is None else "found",
         [*(_words(one) for one in named), *([f"{more:,} more"] if more else [])],
     )
-    yield refused(f"{one.message} [{one.code}]" for one in plan.refusals)
+    yield make_refusal_section(f"{one.message} [{one.code}]" for one in plan.refusals)
 
 
 def _words(one: ManifestProblem) -> str:

@@ -15,11 +15,13 @@ from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.fleet import FleetFileArgument, FleetLimitOption, OnlyOption, StateOption, fleet_command
-from deltacli.cli.render.columns import Column, Section
+from deltacli.cli.output.columns import Column
+from deltacli.cli.output.destination import open_destination
+from deltacli.cli.output.formats import JSON
+from deltacli.cli.output.sections import Section
 from deltacli.cli.render.fleet.check import FleetListing, Items, Screen, fleet_fields, of_row, table_screen
-from deltacli.cli.results import JSON, open_sink
 from deltacli.cli.running.run import CommandContext, note_left_out, settle_limit
-from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, UsageError
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import Json, JsonObject
@@ -96,8 +98,8 @@ def plan_result(plan: FleetPlan, exact: ExactPlans) -> FleetListing[FleetPlanRow
         _columns(),
         rows,
         items_name="tables",
-        last={"type": "fleet-plan", "file": file, **content},
-        said=lambda _: said,
+        last_line={"type": "fleet-plan", "file": file, **content},
+        make_sections=lambda _: said,
         screen=lambda terminal, most: _screen(rows, file, terminal, most),
     )
 
@@ -123,19 +125,19 @@ def _rows(plan: FleetPlan, exact: ExactPlans) -> Iterator[FleetPlanRow]:
 
 def _columns() -> list[Column[FleetPlanRow]]:
     return [
-        Column("table", lambda row: row.name, priority=1, least=20, keep_end=True, folds=True),
+        Column("table", lambda row: row.name, priority=1, min_width=20, keep_end=True, wraps=True),
         Column("group", lambda row: row.group, priority=7, is_minor=True),
-        Column("step", lambda row: row.step and row.step.kind, style=_style, priority=1, least=10),
-        Column("why", lambda row: row.why, _why, _style, priority=1, least=26, folds=True),
-        Column("plan", _exact, priority=2, least=12, folds=True),
+        Column("step", lambda row: row.step and row.step.kind, style=_style, priority=1, min_width=10),
+        Column("why", lambda row: row.why, _why, _style, priority=1, min_width=26, wraps=True),
+        Column("plan", _exact, priority=2, min_width=12, wraps=True),
         Column("consent", _consent, on_screen=False),
-        Column("calls", lambda row: row.step and row.step.estimate.calls, right=True, priority=4),
-        Column("bytes", lambda row: row.step and row.step.estimate.size_bytes, _size, right=True, priority=4),
+        Column("calls", lambda row: row.step and row.step.estimate.calls, align_right=True, priority=4),
+        Column("bytes", lambda row: row.step and row.step.estimate.size_bytes, _size, align_right=True, priority=4),
         Column(
             "seconds",
             lambda row: row.step and round(row.step.estimate.seconds, 3),
             lambda row: f"{row.step.estimate.seconds:,.0f} s" if row.step and row.step.estimate.seconds >= 1 else "",
-            right=True,
+            align_right=True,
             priority=3,
             title="time",
         ),
@@ -370,7 +372,7 @@ def _plan_expiry(run: CommandContext, table: Table, policy: Policy, path: str | 
     plan = plan_change(expiry_step(policy, proves=True), table)
     if path is None:
         return plan.as_json()
-    with open_sink(path) as sink:
+    with open_destination(path) as sink:
         JSON.write(sink, expiry_result(plan, None, dry_run=True), run.terminal)
     return {**plan.as_json(), "savedAs": path}
 

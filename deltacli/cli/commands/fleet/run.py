@@ -15,8 +15,8 @@ from deltacli.cli.options.fleet import FleetFileArgument, FleetLimitOption, Only
 from deltacli.cli.options.values import make_duration_parser, parse_whole_number
 from deltacli.cli.running.changing import require_now_is_not_ahead
 from deltacli.cli.running.run import CommandContext, note_left_out, settle_limit
-from deltacli.cli.terminal.shell import again_with
-from deltacli.cli.terminal.term import Interrupted
+from deltacli.cli.terminal.signals import Interrupted
+from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.documents import dumps
 from deltacli.core.errors import StorageFailed
 from deltacli.core.units import plural
@@ -130,7 +130,7 @@ def fleet_run(
         run.write(result)
         note_left_out(run, result, may_repeat=False)
         if report.left:
-            run.say_next(again_with(invocation.arguments, "--resume"), also_in_pipe=True)
+            run.say_next(repeat_command_with(invocation.arguments, "--resume"), also_in_pipe=True)
         elif report.exit_code:
             run.say_next(look)
         is_sent = sender is None or _send(run, sender, result, report)
@@ -180,7 +180,7 @@ def _send(run: CommandContext, sender: Sender, result: FleetListing[RunRow], rep
     if sender.webhook.when == "alerts" and not report.exit_code:
         return True
     try:
-        reason = sender.send(dumps(result.last), report.run)
+        reason = sender.send(dumps(result.last_line), report.run)
     except Interrupted as interruption:
         interruption.outcome = f"run {report.run} has ended, but its summary was not sent to the webhook"
         raise

@@ -14,9 +14,9 @@ from deltacli.cli.command_classes import FindingsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
 from deltacli.cli.options.fleet import FleetFileArgument, FleetLimitOption, OnlyOption, StateOption, fleet_command
-from deltacli.cli.results import has_stdout, open_sink, require_target
+from deltacli.cli.output.destination import is_stdout_free, open_destination, require_file_outside_tables
 from deltacli.cli.running.run import CommandContext, note_left_out, settle_limit
-from deltacli.cli.terminal.term import Interrupted
+from deltacli.cli.terminal.signals import Interrupted
 from deltacli.core.errors import DeltacliError, UsageError, suggest_parameters
 from deltacli.core.units import plural
 from deltacli.fleet.policy_file.model import FleetChoice, FleetFile, short_name, table_file_name
@@ -49,7 +49,7 @@ class StatusFiles:
             raise UsageError("--serve-metrics cannot be combined with --html and --metrics, which are written once")
         for output, name in ((self.html, "--html"), (self.metrics, "--metrics"), (self.pages, "--pages")):
             if output is not None:
-                require_target(os.path.join(output, "page.html") if output is self.pages else output, name)
+                require_file_outside_tables(os.path.join(output, "page.html") if output is self.pages else output, name)
 
 
 @app.command(
@@ -157,7 +157,7 @@ def fleet_status(
     finally:
         gc.enable()
     _write_files(run, known, found, files)
-    if has_stdout(run.output, files.html, files.metrics):
+    if is_stdout_free(run.output, files.html, files.metrics):
         result = status_result(str(found.path), known, run.clock(), run_command=run_command, most=most)
         run.write(result)
         note_left_out(run, result)
@@ -176,7 +176,7 @@ def _write_files(run: CommandContext, known: FleetStatus, found: FleetFile, file
     if files.metrics is not None:
         from deltacli.fleet.reporting.monitoring import fleet_metrics
 
-        with open_sink(files.metrics) as sink:
+        with open_destination(files.metrics) as sink:
             sink.write(fleet_metrics(known).encode())
     if files.html is not None:
         from deltacli.fleet.reporting.page import linked_pages, status_page
@@ -186,7 +186,7 @@ def _write_files(run: CommandContext, known: FleetStatus, found: FleetFile, file
             faults = _write_pages(run, known, found, files.pages, files.html)
         start = os.getcwd() if files.html == "-" else os.path.dirname(os.path.abspath(files.html))
         linked = {} if files.pages is None else linked_pages(known, files.pages, start)
-        with open_sink(files.html) as sink:
+        with open_destination(files.html) as sink:
             sink.write(status_page(known, str(found.path), run.clock(), linked, faults).encode())
 
 
@@ -215,7 +215,7 @@ def _write_pages(
                 faults[table.shown_name] = without_secrets(fault.message)
                 run.note(f"no page of {name}: {fault.message}")
             else:
-                with open_sink(os.path.join(directory, f"{table_file_name(table.shown_name)}.html")) as sink:
+                with open_destination(os.path.join(directory, f"{table_file_name(table.shown_name)}.html")) as sink:
                     sink.write(page.encode())
             step.advance()
     run.note(f"wrote {plural(len(known.tables) - len(faults), 'page')} to {directory}")

@@ -11,7 +11,7 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.run import CommandContext
-from deltacli.cli.terminal.shell import quote_table
+from deltacli.core.errors import quote_table
 from deltacli.core.units import format_size, plural
 
 if TYPE_CHECKING:

@@ -25,8 +25,7 @@ from deltacli.cli.running.starting_file import (
     write_new,
     write_schema,
 )
-from deltacli.cli.terminal.shell import quote_word
-from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, UsageError
+from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, UsageError, quote_word
 from deltacli.core.times import format_duration, parse_duration
 
 if TYPE_CHECKING:

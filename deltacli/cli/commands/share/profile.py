@@ -14,8 +14,7 @@ from deltacli.cli.options.share import ProfileArgument, SharedTableArgument, Sha
 from deltacli.cli.options.tables import TimestampOption, VersionOption
 from deltacli.cli.running.run import CommandContext
 from deltacli.cli.running.shared_tables import open_shared, open_shares
-from deltacli.cli.terminal.shell import quote_word
-from deltacli.core.errors import EXIT_FINDINGS
+from deltacli.core.errors import EXIT_FINDINGS, quote_word
 
 app = typer.Typer(add_completion=False)
 

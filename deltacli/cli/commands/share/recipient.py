@@ -21,7 +21,7 @@ from deltacli.cli.options.share import (
 from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.running.changing import confirmed
 from deltacli.cli.running.run import CommandContext
-from deltacli.cli.terminal.shell import quote_word
+from deltacli.core.errors import quote_word
 from deltacli.core.units import plural
 
 if TYPE_CHECKING:

@@ -18,9 +18,8 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.share import SHARES
 from deltacli.cli.options.values import parse_whole_number
 from deltacli.cli.running.run import CommandContext, note_staged
-from deltacli.cli.terminal.shell import quote_word
-from deltacli.cli.terminal.term import Interrupted
-from deltacli.core.errors import DeltacliError, UsageError, suggest_parameters
+from deltacli.cli.terminal.signals import Interrupted
+from deltacli.core.errors import DeltacliError, UsageError, quote_word, suggest_parameters
 from deltacli.core.units import plural
 
 if TYPE_CHECKING:

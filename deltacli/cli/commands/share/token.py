@@ -24,11 +24,10 @@ from deltacli.cli.options.share import (
     recipients_file_of,
 )
 from deltacli.cli.options.tables import DryRunOption, YesOption
-from deltacli.cli.results import require_directory, require_target
+from deltacli.cli.output.destination import require_file_outside_tables, require_parent_directory
 from deltacli.cli.running.changing import confirmed
 from deltacli.cli.running.run import CommandContext
-from deltacli.cli.terminal.shell import quote_word
-from deltacli.core.errors import UsageError
+from deltacli.core.errors import UsageError, quote_word
 from deltacli.core.times import format_duration, parse_duration
 from deltacli.core.units import plural
 
@@ -227,8 +226,8 @@ def _create(
                     "--profile - is not a file; without --profile the token is written to stdout",
                     hint="deltacli share token create RECIPIENT",
                 )
-            require_target(profile, "--profile")
-            require_directory(profile)
+            require_file_outside_tables(profile, "--profile")
+            require_parent_directory(profile)
             invocation.writes(profile)
             write_profile(Path(profile), configuration.settings.base_url, token.text, token.record.expires_ms)
         created["token"] = token
