@@ -23,7 +23,6 @@ from deltacli.changing.file_totals import FileTotals
 from deltacli.core.errors import DeltacliError, LogIncomplete, Unreadable, UsageError, nearest_name, parameter
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import Step
-from deltacli.core.request_fields import Kind, option
 from deltacli.core.short_repr import short_repr
 from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
@@ -74,11 +73,9 @@ class DiffRequest(VersionEnds):
     """
 
     other: TableHandle | None = None
-    rows: bool = option("Compare the rows as well, by the key; reads both versions.", default=False)
-    key: Sequence[str] = option("Columns that identify a row.", "A,B,…", Kind.COLUMNS, default=())
-    temp_dir: str | None = option(
-        "Directory for temporary files of compared rows.  [default: that of the system]", "DIR", Kind.TEXT
-    )
+    rows: bool = False
+    key: Sequence[str] = ()
+    temp_dir: str | None = None
 
     def __post_init__(self) -> None:
         """Raise UsageError for ends that are given twice, and for a comparison of the newest version with itself."""

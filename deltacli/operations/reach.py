@@ -28,7 +28,6 @@ from deltacli.core import errors
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import report_items
 from deltacli.core.ranges import find_ranges
-from deltacli.core.request_fields import Kind, option
 from deltacli.core.short_repr import short_repr
 from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray, ArrowTable, JsonObject, RecordBatch
@@ -76,11 +75,7 @@ class ReachRequest:
             vacuum would delete. None: no effects are shown.
     """
 
-    retention_ms: int | None = option(
-        "Show as well what a retention of the log and of removed files, such as 7d, would free and cost.",
-        "DURATION",
-        Kind.DURATION,
-    )
+    retention_ms: int | None = None
 
     def __post_init__(self) -> None:
         """Raise UsageError for what is no duration."""

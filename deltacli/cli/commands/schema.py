@@ -13,6 +13,7 @@ import typer
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit, invocation
+from deltacli.cli.options.given import OF_DELTA, OF_PAIMON
 from deltacli.cli.options.moments import parse_moment_of
 from deltacli.cli.options.paimon import BranchOption, SchemaIdOption, SnapshotIdOption, TagOption
 from deltacli.cli.options.tables import TableArgument, TimestampOption, VersionOption, YesOption
@@ -30,7 +31,6 @@ from deltacli.cli.terminal.characters import encode_utf8, escape_control
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.documents import envelope
 from deltacli.core.errors import EXIT_FINDINGS, NotATable, UsageError, quote_table
-from deltacli.core.request_fields import OF_DELTA, OF_PAIMON
 from deltacli.core.units import plural
 from deltacli.operations.schemas.described import (
     Conversion,

@@ -13,10 +13,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from deltacli.cli.invocation import invocation
+from deltacli.cli.options.given import OF_DELTA, OF_PAIMON
 from deltacli.cli.output.results import Result
 from deltacli.cli.shared_options import TableFormat
 from deltacli.core.errors import PaimonTable, UsageError, command
-from deltacli.core.request_fields import OF_DELTA, OF_PAIMON
 
 if TYPE_CHECKING:
     from deltacli.api.paimon import Paimon

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from deltacli.core.errors import UsageError, parameter
-from deltacli.core.request_fields import Kind, option
 from deltacli.core.times import DAY_MS, UNITS_MS, DailyWindow
 from deltacli.core.typing import Json
 from deltacli.fleet.policy_file.keys import ALERT_KEYS, STEP_KEYS, Key, SentRuns
@@ -66,30 +65,35 @@ DEFAULT_STATE = "fleet-state"
 
 @dataclass(frozen=True, kw_only=True)
 class FleetChoice:
-    """The groups of a policy file (none: all of them), and the directory of their journal."""
+    """The groups of a policy file to work with, and the directory of their journal.
 
-    only: Sequence[str] = option("Only the tables of this group. Repeatable.", "GROUP", Kind.TEXTS, default=())
-    state: str | None = option(
-        f"Directory of the journal and the leases.  [default: state of the policy file, else {DEFAULT_STATE}]", "DIR"
-    )
+    Attributes:
+        only: The names of the groups. Empty: all groups.
+        state: The directory of the journal and the leases. None: that of the policy file.
+    """
+
+    only: Sequence[str] = ()
+    state: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class FleetRunRequest(FleetChoice):
-    """Which tables are worked on, and how. Without `jobs` the policy file or the cluster says how many at once. After
-    `time_budget_ms` no step is started, and none before it that is expected to end later. With `yes`, destructive
-    steps run where their policy has consent.
+    """Which tables a run works on, and how.
+
+    Attributes:
+        jobs: The number of tables to work on at once. None: that of the policy file or of the cluster.
+        time_budget_ms: The time after which no step is started. A step that is expected to end later is not
+            started either. None: no limit.
+        resume: True to continue the newest run if it was killed, interrupted or out of time.
+        steal_leases: The reason to take tables that other runs hold; it is recorded. None: they are left alone.
+        yes: True to run destructive steps where their policy has consent.
     """
 
-    jobs: int | None = option(
-        f"Tables to work on at once.  [default: jobs of the policy file, else {DEFAULT_JOBS}]", "N"
-    )
-    time_budget_ms: int | None = option(
-        "Start no step after this time, nor one that is expected to end later.", "DURATION", Kind.DURATION
-    )
-    resume: bool = option("Continue the newest run if it was killed, interrupted or out of time.", default=False)
-    steal_leases: str | None = option("Take tables that other runs hold; the reason is recorded.", "REASON")
-    yes: bool = option("Run destructive steps where their policy has consent = true.", default=False)
+    jobs: int | None = None
+    time_budget_ms: int | None = None
+    resume: bool = False
+    steal_leases: str | None = None
+    yes: bool = False
 
     def __post_init__(self) -> None:
         if self.jobs is not None and self.jobs < 1:

@@ -28,7 +28,6 @@ from deltacli.core.errors import (
     parameter,
     suggest_parameters,
 )
-from deltacli.core.request_fields import option, require_known_word
 from deltacli.core.short_repr import short_repr
 from deltacli.core.units import plural
 from deltacli.delta.checkpoint.content import Columns, live_transactions, stats_type
@@ -57,7 +56,7 @@ from deltacli.table.ambiguous_files import (
     find_files_live_otherwise,
     find_reading_refusal,
 )
-from deltacli.table.api_arguments import require_optional_version
+from deltacli.table.api_arguments import require_known_word, require_optional_version
 from deltacli.table.checkpoint_paths import examine_checkpoint_paths
 from deltacli.table.checksum_guard import require_matching_checksum
 from deltacli.table.find_log import ListedLog, list_log, read_hint_file
@@ -116,23 +115,13 @@ class CheckpointRequest:
     """
 
     version: int | None = None
-    layout: str | None = option(
-        "Layout of the checkpoint; auto follows the table's policy.  [default: auto]", choices=LayoutChoice
-    )
-    parts: int | None = option("Number of files of a multi-part checkpoint.", "N")
-    rows_per_file: int | None = option(
-        f"Actions per sidecar or part.  [default: {DEFAULT_ROWS_A_SIDECAR} per sidecar]", "N"
-    )
-    v2_top: str = option(
-        "Format of the main file of a V2 checkpoint.  [default: json]", default=TopFile.JSON, choices=TopFile
-    )
-    stats: str = option(
-        "Columns of statistics; keep: as the properties ask, else as in the last checkpoint.  [default: keep]",
-        default=StatsForm.KEEP,
-        choices=StatsForm,
-    )
-    if_behind: int = option("Do nothing unless N commits were made since the last checkpoint.", "N", default=0)
-    force: bool = option("Write it even if a complete one of this version and layout exists.", default=False)
+    layout: str | None = None
+    parts: int | None = None
+    rows_per_file: int | None = None
+    v2_top: str = TopFile.JSON
+    stats: str = StatsForm.KEEP
+    if_behind: int = 0
+    force: bool = False
     dry_run: bool = False
 
     def __post_init__(self) -> None:

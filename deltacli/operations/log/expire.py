@@ -29,7 +29,6 @@ from deltacli.core.errors import (
     suggest_parameters,
 )
 from deltacli.core.ranges import find_ranges, format_ranges, name_ranges
-from deltacli.core.request_fields import ALLOW_STREAM_LOSS, IGNORE_STREAMS_OLDER, PROTECT_STREAMS, Kind, option, shared
 from deltacli.core.short_repr import short_repr
 from deltacli.core.times import DAY_MS, duration_argument, format_duration, format_timestamp
 from deltacli.core.units import format_size, plural
@@ -47,9 +46,7 @@ from deltacli.delta.log.segment import (
 )
 from deltacli.delta.log.state import (
     CHECKPOINT_PROTECTION,
-    DEFAULT_LOG_RETENTION_MS,
     LOG_CLEANUP,
-    LOG_RETENTION,
     is_false,
     log_cutoff_ms,
     log_retention_ms,
@@ -109,21 +106,12 @@ class ExpiryRequest:
         dry_run: True to plan only, and change nothing.
     """
 
-    retention_ms: int | None = option(
-        "Age up to which commits are kept, such as 60d.  "
-        f"[default: {LOG_RETENTION}, else {format_duration(DEFAULT_LOG_RETENTION_MS)}]",
-        "DURATION",
-        Kind.DURATION,
-    )
-    keep_versions: Sequence[int] = option(
-        "Versions to keep, whatever their age. Repeatable.", "A,B-C,…", Kind.VERSIONS, default=()
-    )
-    allow_retention_below_ms: int | None = option(
-        "Allow a retention below the table's own, whose value is given here, such as 30d.", "DURATION", Kind.DURATION
-    )
-    protect_streams: Sequence[str] = shared(PROTECT_STREAMS, ())
-    ignore_streams_older_ms: int | None = shared(IGNORE_STREAMS_OLDER)
-    allow_stream_loss: Sequence[str] = shared(ALLOW_STREAM_LOSS, ())
+    retention_ms: int | None = None
+    keep_versions: Sequence[int] = ()
+    allow_retention_below_ms: int | None = None
+    protect_streams: Sequence[str] = ()
+    ignore_streams_older_ms: int | None = None
+    allow_stream_loss: Sequence[str] = ()
     dry_run: bool = False
 
     def __post_init__(self) -> None:

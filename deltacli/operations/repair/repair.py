@@ -56,7 +56,6 @@ from deltacli.operations.repair.log_files import (
 from deltacli.operations.repair.lost_files import FilesPlan, plan_doubled, plan_files
 from deltacli.operations.repair.path_forms import plan_path_forms
 from deltacli.operations.repair.plan import (
-    IN_USE,
     IN_USE_MS,
     NotNeededError,
     Planned,
@@ -444,7 +443,7 @@ def _in_use(plan: RepairPlan, table: TableHandle) -> Refusal | None:
         return None
     return Refusal(
         "repair.table-in-use",
-        f"version {newest} was committed {IN_USE}, so a writer may be active",
+        f"version {newest} was committed within the last hour, so a writer may be active",
         facts={"to repair nevertheless": parameter("repair.allow_in_use", True)},
     )
 

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from deltacli.core.errors import NotATable, PaimonTable, ProtocolUnsupported, Refused, Unreadable, UsageError, parameter
 from deltacli.core.progress import SILENT, Progress
-from deltacli.core.request_fields import Kind, option
 from deltacli.core.short_repr import short_repr
 from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowTable, Json, JsonObject
@@ -210,15 +209,8 @@ class StreamsRequest:
             is part of the result.
     """
 
-    checkpoints: Sequence[str] = option(
-        "Checkpoint directories of the queries, also patterns such as 'chk/*'. Repeatable.",
-        "GLOB",
-        Kind.TEXTS,
-        default=(),
-    )
-    restart_point: str | None = option(
-        "Show where the query of this checkpoint can start over, and what is lost.", "CHECKPOINT"
-    )
+    checkpoints: Sequence[str] = ()
+    restart_point: str | None = None
 
     def __post_init__(self) -> None:
         """Raise UsageError without a directory, with both options, or for an empty text."""
