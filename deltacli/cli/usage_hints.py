@@ -466,7 +466,7 @@ def _with_unit(option: str, unit: str, name: str, arguments: Sequence[str]) -> l
 
 def _of_another_command(option: str, arguments: Sequence[str]) -> Meant | None:
     """Return the help of the command that has an option, of the same group first; never of one that asks."""
-    from deltacli.cli.option_index import commands_with
+    from deltacli.cli.help.option_index import commands_with
 
     group = arguments[:1]
     having = {*commands_with(option)} - {*commands_with("--yes")}

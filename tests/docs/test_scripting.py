@@ -16,6 +16,7 @@ import pytest
 
 from deltacli.cli.command_table import COMMANDS
 from deltacli.cli.command_tree import TAKES_VALUE
+from deltacli.cli.described_commands import describe_tree
 from deltacli.cli.invocation import ASK_FOR_HELP
 from deltacli.cli.options.cluster import ClusterOptions
 from deltacli.cli.options.fleet import FLEET_FILE
@@ -25,7 +26,6 @@ from deltacli.delta.schema.type_changes import INTEGER_DIGITS, WIDER
 from deltacli.operations.doctor import advice
 from tests.cli.support import ROOT, deltacli, make_sample, write_program
 from tests.docs.test_task_pages import pattern_of
-from tools.command_tree import read_tree
 from tools.environment import read_environment
 from tools.reference_pages import read_error_codes
 
@@ -179,7 +179,7 @@ def test_every_variable_of_ours_that_the_docs_name_is_read() -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "docs" / "man").glob("*.1")]
     named = {name for page in pages for name in re.findall(r"DELTACLI_[A-Z_]+", page.read_text(encoding="utf-8"))}
 
-    assert {name for name in read_environment(read_tree()) if name.startswith("DELTACLI_")} == named
+    assert {name for name in read_environment(describe_tree()) if name.startswith("DELTACLI_")} == named
 
 
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
@@ -243,7 +243,7 @@ def test_every_option_and_every_error_of_a_cluster_is_on_its_page() -> None:
 
 
 def test_every_option_of_validate_is_on_its_page() -> None:
-    (command,) = (found for found in read_tree().walk() if found.path == ("validate",))
+    (command,) = (found for found in describe_tree().walk() if found.path == ("validate",))
     own = {name for option in command.options for name in option.spellings if name.startswith("--")} - SHARED
 
     assert set() == {name for name in own if f"`{name}" not in VALIDATE}
@@ -271,14 +271,14 @@ def test_the_page_of_wider_types_lists_the_changes_that_are_made() -> None:
 
 
 def test_every_option_of_widen_type_is_on_its_page() -> None:
-    (command,) = (found for found in read_tree().walk() if found.path == ("widen-type",))
+    (command,) = (found for found in describe_tree().walk() if found.path == ("widen-type",))
     own = {name for option in command.options for name in option.spellings if name.startswith("--")}
 
     assert set() == {name for name in own - SHARED if f"`{name}" not in WIDENING}
 
 
 def test_every_guard_and_every_option_of_vacuum_is_on_its_page_and_the_cron_line_works(tmp_path: Path) -> None:
-    (command,) = (found for found in read_tree().walk() if found.path == ("vacuum",))
+    (command,) = (found for found in describe_tree().walk() if found.path == ("vacuum",))
     own = {name for option in command.options for name in option.spellings if name.startswith("--")}
     guards = {code for code in ERRORS if code.startswith("vacuum.")} - {"vacuum.partly-done"}
     (line,) = re.findall(r"```crontab\n.*?(deltacli .*) > /dev/null\n```", VACUUM)
@@ -292,7 +292,7 @@ def test_every_guard_and_every_option_of_vacuum_is_on_its_page_and_the_cron_line
 
 
 def test_every_option_of_read_and_changes_is_on_its_page() -> None:
-    commands = [found for found in read_tree().walk() if found.path in (("read",), ("changes",))]
+    commands = [found for found in describe_tree().walk() if found.path in (("read",), ("changes",))]
     own = {name for found in commands for option in found.options for name in option.spellings if name.startswith("--")}
 
     assert 2 == len(commands)
@@ -312,7 +312,7 @@ def test_every_key_of_a_sharing_configuration_and_every_problem_of_it_is_on_its_
 
 
 def test_every_option_of_checkpoint_is_on_its_page_and_the_cron_line_works(tmp_path: Path) -> None:
-    (command,) = (found for found in read_tree().walk() if found.path == ("checkpoint",))
+    (command,) = (found for found in describe_tree().walk() if found.path == ("checkpoint",))
     own = {name for option in command.options for name in option.spellings if name.startswith("--")}
     (line,) = re.findall(r"```crontab\n.*?(deltacli .*) > /dev/null\n```", CHECKPOINTS)
     make_sample(tmp_path / "tbl")

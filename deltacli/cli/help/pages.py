@@ -1,6 +1,6 @@
 """Help of commands and groups: what a page says, read from the tree of commands when it is asked for.
 
-A page is a JSON object of texts that are not folded yet; `help_text.py` makes lines of it.
+A page is a JSON object of texts that are not folded yet; `text.py` makes lines of it.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from inspect import cleandoc
 from typer.core import TyperGroup
 
 from deltacli.cli.command_table import COMMANDS, GROUPS, HEADINGS
-from deltacli.cli.help_sections import (
+from deltacli.cli.help.sections import (
     COMMON_OPTIONS,
     FIRST_OPTIONS,
     LAST_OPTIONS,
     OptionHeading,
     section_of,
 )
-from deltacli.cli.help_text import fold, fold_common, fold_short
+from deltacli.cli.help.text import fold, fold_common, fold_short
 from deltacli.cli.invocation import HELP_ALL, invocation
 from deltacli.cli.shared_options import declare_output, declare_settings, read_parameters
 from deltacli.cli.vendored_click import Command, Context, Parameter

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from deltacli.cli.command_group import CommandGroup, make_root
-from deltacli.cli.help_page import command_page, group_page, names_in
+from deltacli.cli.help.pages import command_page, group_page, names_in
 from deltacli.cli.vendored_click import Command, Context
 from deltacli.core.typing import JsonObject
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
 
 from deltacli.cli.invocation import HELP_ALL, colour_of_environment
 from deltacli.core.typing import JsonObject
@@ -27,21 +28,67 @@ def _looks() -> tuple[int, bool]:
     return width, sys.stderr.isatty() and colour_of_environment() is not False
 
 
-def fold_topic(title: str, blocks: Sequence[Any]) -> str:
+class Definitions(NamedTuple):
+    """Names with their meanings in a topic of help. The lines of a meaning are separated by line ends."""
+
+    rows: tuple[tuple[str, str], ...]
+
+
+def define_stated(rows: Iterable[tuple[str, str]]) -> Definitions:
+    """Return the definitions of those names that have a meaning."""
+    return Definitions(tuple((label, text) for label, text in rows if text))
+
+
+class ExampleLines(NamedTuple):
+    """The lines of an example in a topic of help."""
+
+    lines: tuple[str, ...]
+
+
+TopicBlock: TypeAlias = str | Definitions | ExampleLines
+"""A part of a topic; text is a paragraph."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """An explanation that `deltacli help WORD` shows.
+
+    Attributes:
+        title: Its first line.
+        blocks: What it says.
+        is_code: True if it explains a code of errors, refusals or warnings.
+    """
+
+    title: str
+    blocks: tuple[TopicBlock, ...]
+    is_code: bool = False
+
+
+def fold_topic(topic: Topic) -> str:
     """Return the text of a topic: paragraphs, names with their meanings and lines of examples, as wide as a page."""
     width, is_bold = _looks()
-    written = [[f"\x1b[1m{title}\x1b[0m" if is_bold else title]]
-    for block in blocks:
-        match block:
-            case str():
-                written.append(_block(block, min(width, _WIDEST_PROSE)))
-            case {"code": lines}:
-                written.append(_examples([f"    {line}" for line in lines], width))
-            case _:
-                column = max((len(name) for name, _ in block if len(name) <= width * 2 // 5), default=0) + 4
-                parts = ((name * (not at), part) for name, text in block for at, part in enumerate(text.split("\n")))
-                written.append([line for name, part in parts for line in _defined(name, part, column, width)])
+    written = [[f"\x1b[1m{topic.title}\x1b[0m" if is_bold else topic.title]]
+    for block in topic.blocks:
+        if isinstance(block, str):
+            written.append(_block(block, min(width, _WIDEST_PROSE)))
+        elif isinstance(block, ExampleLines):
+            written.append(_examples([f"    {line}" for line in block.lines], width))
+        else:
+            written.append(_fold_definitions(block, width))
     return "\n\n".join("\n".join(lines) for lines in written)
+
+
+def _fold_definitions(definitions: Definitions, width: int) -> list[str]:
+    """Return names and meanings in two columns; each line of a meaning begins a line of its own."""
+    lengths = [len(name) for name, _text in definitions.rows if len(name) <= width * 2 // 5]
+    column = max(lengths, default=0) + 4
+    lines: list[str] = []
+    for name, text in definitions.rows:
+        first_part, *other_parts = text.split("\n")
+        lines += _defined(name, first_part, column, width)
+        for part in other_parts:
+            lines += _defined("", part, column, width)
+    return lines
 
 
 def fold(page: JsonObject, *, is_whole: bool = True) -> str:
