@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
+from deltacli.cli.command_loading import load_command
 from deltacli.cli.command_table import COMMANDS
-from deltacli.cli.described_commands import describe_commands
 from deltacli.cli.documentation import read_documentation
 from deltacli.cli.exit_codes import read_exit_codes
 from deltacli.cli.help.code_topics import TO_DO_LABEL, explain_codes
@@ -192,6 +192,15 @@ def read_topics() -> Mapping[str, Topic]:
     return make_topics(pages)
 
 
+def is_error_code(word: str) -> bool:
+    """Return True for a code of errors, refusals or warnings that the documentation explains. Imports no command."""
+    try:
+        pages = read_documentation()
+    except OSError:
+        return False
+    return word in dict(explain_codes(pages))
+
+
 def make_topics(pages: Mapping[str, str]) -> dict[str, Topic]:
     """Return every topic by its word, sorted.
 
@@ -239,7 +248,7 @@ def _find_variables(environment: Topic) -> Iterator[tuple[str, tuple[str, str]]]
 
 def _explain_exit_codes() -> Iterator[tuple[str, Topic]]:
     """Yield what each exit code means, and the commands that can give it."""
-    meanings = {command.name: read_exit_codes(command.epilog) for command in describe_commands()}
+    meanings = {name: read_exit_codes(_read_epilog(name)) for name in sorted(COMMANDS, key=str.split)}
     for number, exit_code in EXIT_CODES.items():
         commands = [command for command, codes in meanings.items() if number in codes]
         special_meanings = {
@@ -256,6 +265,12 @@ def _explain_exit_codes() -> Iterator[tuple[str, Topic]]:
             *((f"deltacli {command}", meaning) for command, meaning in special_meanings.items()),
         ]
         yield str(number), Topic(f"Exit code {number}", (define_stated(rows),))
+
+
+def _read_epilog(name: str) -> str | None:
+    """Return the part of a command's help that lists its exit codes. Imports the command."""
+    command = load_command(tuple(name.split()))
+    return None if command is None else command.epilog
 
 
 def list_commands(commands: Sequence[str]) -> str:
