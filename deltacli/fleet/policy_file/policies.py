@@ -128,7 +128,7 @@ def _build_policy(context: FileContext, name: str, sections: Sections) -> Policy
             context.add_error((*at, step), error.message)
 
     copy = steps.get("copy")
-    error_of_target = copy.fault() if isinstance(copy, CopyPolicy) else None
+    error_of_target = copy.find_error() if isinstance(copy, CopyPolicy) else None
     if error_of_target is not None:
         context.add_error((*at, "copy", "to"), error_of_target, 'to = "s3://backups/{path}"')
     thresholds = sections["alerts"]
