@@ -182,14 +182,14 @@ def test_help_has_the_width_of_the_terminal_and_bold_headings() -> None:
 
 @pytest.mark.parametrize("width", [60, 80])
 def test_no_page_breaks_a_word_or_an_example(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(help_text, "_looks", lambda: (width, False))
+    monkeypatch.setattr(help_text, "find_layout", lambda: help_text.Layout(width, is_bold=False))
 
     folded = {name: help_text.fold(page) for name, page in PAGES.items()}
     common = [help_text.fold_common(page) for page in PAGES.values()]
 
     assert [line for text in (*folded.values(), *common) for line in text.splitlines() if len(line) > width] == []
     words = {word for text in folded.values() for word in text.split()}
-    assert {word for page in PAGES.values() for word in page["description"].replace("\b", "").split()} <= words
+    assert {word for page in PAGES.values() for word in page.description.replace("\b", "").split()} <= words
     assert "delta.deletedFileRetentionDuration," in words
     if width == 60:
         assert "    # to review, then\n    deltacli vacuum ./tbl --save-plan plan.parquet\n" in folded["vacuum"]
@@ -425,7 +425,7 @@ def test_help_is_found_behind_global_options_and_names_the_kinds_of_its_words() 
 
 
 def test_optional_arguments_have_one_pair_of_brackets() -> None:
-    assert [] == [name for name, page in PAGES.items() if "[[" in " ".join(page["usage"])]
+    assert [] == [name for name, page in PAGES.items() if "[[" in " ".join(page.usage)]
     assert "Usage: deltacli features [OPTIONS] TABLE [add|drop] [NAME]...\n" in deltacli("features", "--help").out
 
 
@@ -611,7 +611,7 @@ def test_help_all_for_people_has_a_line_per_command() -> None:
 
 def test_common_options_begin_with_what_a_command_selects_and_the_consent() -> None:
     first = {
-        name: [help_page.names_in(spelled)[-1] for spelled, _ in PAGES[name]["common"]]
+        name: [help_page.names_in(spelled)[-1] for spelled, _ in PAGES[name].common or ()]
         for name in ("vacuum", "restore", "history")
     }
 

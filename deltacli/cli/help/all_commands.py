@@ -117,7 +117,8 @@ def _read_environment() -> Mapping[str, str]:
 
 def _find_common_names(command: str) -> set[str]:
     """Return the names of the options that are common on the page of a command; "": of the program."""
-    return {name for spelled, _text in read_pages()[command]["common"] for name in names_in(spelled)}
+    common = read_pages()[command].common or ()
+    return {name for spelled, _text in common for name in names_in(spelled)}
 
 
 def _is_global(option: DescribedOption) -> bool:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypeAlias
 
 from deltacli.cli.invocation import HELP_ALL, colour_of_environment
-from deltacli.core.typing import JsonObject
 
 WIDTH = 80
 """Columns of help that is written to a pipe."""
@@ -18,14 +17,40 @@ WIDTH = 80
 _LEAST_WIDTH = 40
 _WIDEST_PROSE = 100
 _ELSEWHERE = "explained by deltacli --help-all"
+_EXAMPLES = "Examples:\n"
+
+_SELDOM_USED = ("manifest", "spark", "completion")
+"""Commands that the program without arguments names in its last line only."""
+
+Entry: TypeAlias = tuple[str, str]
+"""An option, argument or command, and its description."""
+
+Sections: TypeAlias = Mapping[str, Sequence[Entry]]
+"""Entries below headings. Their descriptions are in one column."""
 
 
-def _looks() -> tuple[int, bool]:
-    """Return the width of a page, and whether its headings are bold."""
-    if not sys.stdout.isatty():
-        return WIDTH, False
-    width = max(shutil.get_terminal_size((WIDTH, 24)).columns, _LEAST_WIDTH)
-    return width, sys.stderr.isatty() and colour_of_environment() is not False
+@dataclass(frozen=True, slots=True)
+class HelpPage:
+    """What the help of a command or group says, not folded yet.
+
+    Attributes:
+        usage: The words of the usage line.
+        description: The help text: paragraphs with an empty line between them. Lines that begin with a space are
+            examples.
+        lists: Arguments, options or commands in sections. A text is a paragraph between them.
+        common: The common options. None: the page has one form only.
+        names: Heading of options that are not explained here -> their names, two spaces between them.
+        exit_codes: The exit codes, below a heading.
+        closing: The last paragraph.
+    """
+
+    usage: Sequence[str]
+    description: str
+    lists: Sequence[Sections | str]
+    common: Sequence[Entry] | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    exit_codes: str = ""
+    closing: str = ""
 
 
 class Definitions(NamedTuple):
@@ -64,18 +89,42 @@ class Topic:
     is_code: bool = False
 
 
+class Layout(NamedTuple):
+    """The form of a text.
+
+    Attributes:
+        width: Its columns.
+        is_bold: True if headings are bold.
+    """
+
+    width: int
+    is_bold: bool
+
+    def emphasize(self, text: str) -> str:
+        """Return a heading."""
+        return f"\x1b[1m{text}\x1b[0m" if self.is_bold else text
+
+
+def find_layout() -> Layout:
+    """Return the layout of stdout."""
+    if not sys.stdout.isatty():
+        return Layout(WIDTH, is_bold=False)
+    width = max(shutil.get_terminal_size((WIDTH, 24)).columns, _LEAST_WIDTH)
+    return Layout(width, is_bold=sys.stderr.isatty() and colour_of_environment() is not False)
+
+
 def fold_topic(topic: Topic) -> str:
     """Return the text of a topic: paragraphs, names with their meanings and lines of examples, as wide as a page."""
-    width, is_bold = _looks()
-    written = [[f"\x1b[1m{topic.title}\x1b[0m" if is_bold else topic.title]]
+    layout = find_layout()
+    blocks = [[layout.emphasize(topic.title)]]
     for block in topic.blocks:
         if isinstance(block, str):
-            written.append(_block(block, min(width, _WIDEST_PROSE)))
+            blocks.append(_fold_paragraph(block, min(layout.width, _WIDEST_PROSE)))
         elif isinstance(block, ExampleLines):
-            written.append(_examples([f"    {line}" for line in block.lines], width))
+            blocks.append(_fold_examples([f"    {line}" for line in block.lines], layout.width))
         else:
-            written.append(_fold_definitions(block, width))
-    return "\n\n".join("\n".join(lines) for lines in written)
+            blocks.append(_fold_definitions(block, layout.width))
+    return _join_blocks(blocks)
 
 
 def _fold_definitions(definitions: Definitions, width: int) -> list[str]:
@@ -85,161 +134,225 @@ def _fold_definitions(definitions: Definitions, width: int) -> list[str]:
     lines: list[str] = []
     for name, text in definitions.rows:
         first_part, *other_parts = text.split("\n")
-        lines += _defined(name, first_part, column, width)
+        lines += _fold_entry(name, first_part, column, width)
         for part in other_parts:
-            lines += _defined("", part, column, width)
+            lines += _fold_entry("", part, column, width)
     return lines
 
 
-def fold(page: JsonObject, *, is_whole: bool = True) -> str:
+def fold(page: HelpPage) -> str:
     """Return the text of a page, as wide as the terminal, or in 80 plain columns."""
-    cut = _folded if is_whole else _in_one_line
-    width, is_bold = _looks()
-    title = "\x1b[1m{}:\x1b[0m" if is_bold else "{}:"
-    usage = _wrapped(" ".join(["Usage:", *page["usage"]]), width, "", " " * 7)
-    blocks = [usage, *_description(page["description"], width)]
-    for part in page["lists"]:
-        blocks += [_block(part, width)] if isinstance(part, str) else _definitions(part, title, width)
-    for heading, names in page.get("names", {}).items():
-        blocks.append([f"{title.format(heading)} ({_ELSEWHERE})", *_block(names, width)])
-    if exit_codes := page.get("exit codes"):
-        heading, *lines = exit_codes.replace("\b\n", "").splitlines()
-        blocks.append([title.format(heading.rstrip(":")), *(cut(line, width) for line in lines)])
-    blocks.append(_block(page.get("closing", ""), width))
-    return "\n\n".join("\n".join(block) for block in blocks if block)
+    return _fold_page(page, _fold_line)
 
 
-def fold_common(page: JsonObject) -> str:
+def fold_common(page: HelpPage) -> str:
     """Return the text of a page up to its examples, with its common options, and the command that shows the others."""
-    if (common := page.get("common")) is None:
+    if page.common is None:
         return fold(page)
-    shown = {name for name, _ in common}
-    options = {
-        heading: [name for name, _ in entries]
-        for sections in page["lists"]
-        for heading, entries in sections.items()
-        if entries[0][0].startswith("-")
-    }
-    options |= {heading: names.replace("\xa0", " ").split("  ") for heading, names in page.get("names", {}).items()}
-    left = [heading for heading, names in options.items() for name in names if name not in shown and name[:2] != "-h"]
-    command = f"{page['usage'][0]} {HELP_ALL}".replace(" ", "\xa0")
-    more = f"{len(left)} more options: {command} ({', '.join(dict.fromkeys(left)).lower()})" if left else ""
-    lists: list[Any] = []
-    for sections in page["lists"]:
-        lists.append({heading: entries for heading, entries in sections.items() if heading not in options})
-        if len(lists[-1]) < len(sections):
-            lists[-1] |= {"Common options": common} if common else {}
-            lists.append(more)
-    before, examples, after = page["description"].partition("Examples:\n")
-    description = before + examples + after.partition("\n\n")[0]
-    return fold({**page, "description": description, "lists": lists, "names": {}}, is_whole=False)
+
+    lists: list[Sections | str] = []
+    for sections in page.lists:
+        assert not isinstance(sections, str)
+        other_sections = {heading: entries for heading, entries in sections.items() if not _are_options(entries)}
+        if len(other_sections) == len(sections):
+            lists.append(sections)
+            continue
+        # The common options stand in the place of all options.
+        lists.append({**other_sections, "Common options": page.common} if page.common else other_sections)
+        lists.append(_count_further_options(page, page.common))
+
+    introduction, heading, examples = page.description.partition(_EXAMPLES)
+    first_examples = examples.partition("\n\n")[0]
+    short_page = replace(page, description=introduction + heading + first_examples, lists=lists, names={})
+    return _fold_page(short_page, _shorten_line)
 
 
-_SELDOM = ("manifest", "spark", "completion")
-"""Commands that the program without arguments names in its last line only."""
-
-
-def fold_short(page: JsonObject) -> str:
+def fold_short(page: HelpPage) -> str:
     """Return what a page says first, and its commands on one line each but those that few users need."""
-    width, is_bold = _looks()
-    title = "\x1b[1m{}:\x1b[0m" if is_bold else "{}:"
-    column = max(len(name) for entries in page["lists"][0].values() for name, _ in entries) + 4
-    lines = [" ".join(["Usage:", *page["usage"]]), "", f"  {page['description'].partition(chr(10))[0]}", ""]
-    for heading, entries in page["lists"][0].items():
-        lines.append(title.format(heading))
-        shown = [entry for entry in entries if entry[0] not in _SELDOM]
-        lines += (f"  {name}".ljust(column) + _in_short(text, width - column) for name, text in shown)
-    lines += ["", f"  Also {', '.join(_SELDOM)}. See deltacli --help, deltacli help COMMAND"]
+    layout = find_layout()
+    commands = page.lists[0]
+    assert not isinstance(commands, str)
+    names = [name for entries in commands.values() for name, _text in entries]
+    column = max(map(len, names)) + 4
+    first_line = page.description.partition("\n")[0]
+    lines = [" ".join(["Usage:", *page.usage]), "", f"  {first_line}", ""]
+    for heading, entries in commands.items():
+        lines.append(layout.emphasize(f"{heading}:"))
+        for name, text in entries:
+            if name not in _SELDOM_USED:
+                lines.append(f"  {name}".ljust(column) + _shorten_description(text, layout.width - column))
+    lines += ["", f"  Also {', '.join(_SELDOM_USED)}. See deltacli --help, deltacli help COMMAND"]
     return "\n".join(lines)
 
 
-def _in_short(text: str, room: int) -> str:
+def _fold_page(page: HelpPage, fold_exit_code: Callable[[str, int], str]) -> str:
+    """Return the text of a page.
+
+    Args:
+        page: The page.
+        fold_exit_code: Returns the line of an exit code, of which a width is given.
+    """
+    layout = find_layout()
+    width = layout.width
+    usage = _wrap(" ".join(["Usage:", *page.usage]), width, "", " " * len("Usage: "))
+    blocks = [usage, *_fold_description(page.description, width)]
+    for part in page.lists:
+        blocks += [_fold_paragraph(part, width)] if isinstance(part, str) else _fold_sections(part, layout)
+    for heading, names in page.names.items():
+        title = layout.emphasize(f"{heading}:")
+        blocks.append([f"{title} ({_ELSEWHERE})", *_fold_paragraph(names, width)])
+    if page.exit_codes:
+        heading, *lines = page.exit_codes.replace("\b\n", "").splitlines()
+        blocks.append([layout.emphasize(heading), *(fold_exit_code(line, width) for line in lines)])
+    blocks.append(_fold_paragraph(page.closing, width))
+    return _join_blocks(blocks)
+
+
+def _join_blocks(blocks: Iterable[Sequence[str]]) -> str:
+    """Return blocks of lines with an empty line between them; blocks without lines are left out."""
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def _are_options(entries: Sequence[Entry]) -> bool:
+    return entries[0][0].startswith("-")
+
+
+def _count_further_options(page: HelpPage, common: Sequence[Entry]) -> str:
+    """Return how many options a page has besides the common ones, and what shows them; "" for none."""
+    common_names = {name for name, _text in common}
+    options: dict[str, list[str]] = {}
+    for sections in page.lists:
+        assert not isinstance(sections, str)
+        for heading, entries in sections.items():
+            if _are_options(entries):
+                options[heading] = [name for name, _text in entries]
+    for heading, names in page.names.items():
+        options[heading] = names.replace("\xa0", " ").split("  ")
+
+    headings: list[str] = []
+    for heading, spellings in options.items():
+        # `-h, --help` is how one got here.
+        further = [name for name in spellings if name not in common_names and not name.startswith("-h")]
+        headings += [heading] * len(further)
+    if not headings:
+        return ""
+    command = f"{page.usage[0]} {HELP_ALL}".replace(" ", "\xa0")
+    return f"{len(headings)} more options: {command} ({', '.join(dict.fromkeys(headings)).lower()})"
+
+
+def _shorten_description(text: str, width: int) -> str:
     """Return a description, up to the end of the sentence or clause that has room."""
     for mark in (". ", "; ", ": ", ", "):
-        while len(text) > room and mark in text:
+        while len(text) > width and mark in text:
             text = text.rpartition(mark)[0] + "."
     return text
 
 
-def _description(text: str, width: int) -> Iterator[list[str]]:
-    """Return the paragraphs of a help text: prose is refilled, examples are unchanged."""
+def _fold_description(text: str, width: int) -> Iterator[list[str]]:
+    """Yield the paragraphs of a help text: prose is refilled, examples are unchanged."""
     for paragraph in text.split("\n\n"):
         lines = paragraph.replace("\b", "").strip("\n").splitlines()
         if any(line.startswith(" ") for line in lines):
-            yield _examples([f"  {line}" for line in lines], width)
+            yield _fold_examples([f"  {line}" for line in lines], width)
         else:
-            yield _block(" ".join(lines), min(width, _WIDEST_PROSE))
+            yield _fold_paragraph(" ".join(lines), min(width, _WIDEST_PROSE))
 
 
-def _examples(lines: Sequence[str], width: int) -> list[str]:
-    """Return lines of commands and tables; where one is too wide, remarks stand above their commands, which continue
-    after a backslash.
+def _fold_examples(lines: Sequence[str], width: int) -> list[str]:
+    """Return lines of commands and tables.
+
+    Where one is too wide, remarks stand above their commands, which continue after a backslash.
     """
     if all(len(line) <= width for line in lines):
         return list(lines)
-    return [part for line in lines for part in _example(line, width)]
+    return [part for line in lines for part in _fold_example(line, width)]
 
 
-def _example(line: str, width: int) -> Iterator[str]:
-    said, _, remark = line.partition("  # ")
-    indent = " " * (len(said) - len(said.lstrip()))
+def _fold_example(line: str, width: int) -> Iterator[str]:
+    """Yield a line of an example as lines of at most `width`."""
+    example, _, remark = line.partition("  # ")
+    indent = " " * (len(example) - len(example.lstrip()))
     if remark:
-        yield from _wrapped(remark, width, f"{indent}# ", f"{indent}# ")
-    if len(said.rstrip()) <= width:
-        yield said.rstrip()
-    elif "  " in said.strip():  # cells of a table
-        name, text = said.strip().split("  ", maxsplit=1)
-        if "  " not in text.strip() and len(said) - len(text.lstrip()) <= width // 3:  # a name and what it means
-            yield from _defined(name, text, len(said) - len(text.lstrip()), width, indent)
-        else:
-            yield from (indent + cell.strip() for cell in said.split("  ") if cell.strip())
+        yield from _wrap(remark, width, f"{indent}# ", f"{indent}# ")
+
+    if len(example.rstrip()) <= width:
+        yield example.rstrip()
+    elif "  " in example.strip():
+        yield from _fold_row(example, indent, width)
     else:
+        # Only a command that is too wide needs it.
         from deltacli.cli.terminal.wrapping import wrap_command
 
-        yield from (indent + part for part in wrap_command(said.strip(), width - len(indent)))
+        yield from (indent + part for part in wrap_command(example.strip(), width - len(indent)))
 
 
-def _definitions(sections: Mapping[str, Sequence[tuple[str, str]]], title: str, width: int) -> Iterator[list[str]]:
-    """Return lists of names and descriptions below headings, with all descriptions in one column."""
-    names = [len(name) for entries in sections.values() for name, _ in entries]
-    column = max((length for length in names if length <= width // 3), default=0) + 4
+def _fold_row(row: str, indent: str, width: int) -> Iterator[str]:
+    """Yield a row of a table: a name and its meaning in two columns, other cells below each other."""
+    name, text = row.strip().split("  ", maxsplit=1)
+    column = len(row) - len(text.lstrip())
+    if "  " not in text.strip() and column <= width // 3:
+        yield from _fold_entry(name, text, column, width, indent)
+        return
+    for cell in row.split("  "):
+        if cell.strip():
+            yield indent + cell.strip()
+
+
+def _fold_sections(sections: Sections, layout: Layout) -> Iterator[list[str]]:
+    """Yield lists of names and descriptions below headings, with all descriptions in one column."""
+    lengths = [len(name) for entries in sections.values() for name, _text in entries]
+    column = max((length for length in lengths if length <= layout.width // 3), default=0) + 4
     for heading, entries in sections.items():
-        yield [title.format(heading), *(line for entry in entries for line in _defined(*entry, column, width))]
+        lines = [layout.emphasize(f"{heading}:")]
+        for name, text in entries:
+            lines += _fold_entry(name, text, column, layout.width)
+        yield lines
 
 
-def _defined(name: str, text: str, column: int, width: int, before: str = "  ") -> list[str]:
-    """Return the lines of a name and its description; a name that is too long has a line of its own."""
-    indent = " " * column
-    text = " ".join(text.split())
-    lines = _wrapped(text, width, indent, indent)
-    name = before + name
-    if not lines or len(name) + 2 > column:
-        return [*_wrapped(name.lstrip(), width, before, before), *lines]
-    return [name.ljust(column) + lines[0].lstrip(), *lines[1:]]
+def _fold_entry(name: str, text: str, column: int, width: int, indent: str = "  ") -> list[str]:
+    """Return the lines of a name and its description; a name that is too long has a line of its own.
+
+    Args:
+        name: The name.
+        text: The description, which begins in `column`.
+        column: A number of characters.
+        width: The columns of a line.
+        indent: What stands before the name.
+    """
+    lines = _wrap(" ".join(text.split()), width, " " * column, " " * column)
+    indented_name = indent + name
+    if not lines or len(indented_name) + 2 > column:
+        return [*_wrap(name.lstrip(), width, indent, indent), *lines]
+    return [indented_name.ljust(column) + lines[0].lstrip(), *lines[1:]]
 
 
-def _in_one_line(line: str, width: int) -> str:
-    """Cut a list of examples after a comma; fold what is still too wide."""
-    parts: Sequence[str] = line.split(", ")
+def _shorten_line(line: str, width: int) -> str:
+    """Return the line of an exit code, cut after a comma of its examples; fold what is still too wide."""
+    parts = line.split(", ")
     while len(parts) > 1 and len(line) > width:
         parts = parts[:-1]
         line = ", ".join([*parts, "…"])
-    return _folded(line, width)
+    return _fold_line(line, width)
 
 
-def _folded(line: str, width: int) -> str:
-    return "\n".join(_wrapped(line, width, "", " " * 6))
+def _fold_line(line: str, width: int) -> str:
+    return "\n".join(_wrap(line, width, "", " " * 6))
 
 
-def _block(text: str, width: int) -> list[str]:
+def _fold_paragraph(text: str, width: int) -> list[str]:
     """Return text in indented lines of at most `width`; no-break spaces hold words together."""
-    return _wrapped(text, width, "  ", "  ")
+    return _wrap(text, width, "  ", "  ")
 
 
-def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
+def _wrap(text: str, width: int, first_indent: str, indent: str) -> list[str]:
     """Return text in lines of at most `width`, broken between words; a word too long for the indent has less of it."""
     lines = textwrap.wrap(
-        text, width, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False
+        text,
+        width,
+        initial_indent=first_indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
     lines = [line if len(line) <= width else line.lstrip().rjust(width) for line in lines]
     return [line.replace("\xa0", " ") for line in lines]
