@@ -389,7 +389,7 @@ def _number(value: str, option: str, text: str, table: str) -> int:
 
 
 def _no_point(option: str, text: str, table: str) -> UsageError:
-    from deltacli.cli.usage_hints import is_local_paimon
+    from deltacli.cli.hints.words import is_local_paimon
 
     kind = "schema" if text.isdecimal() and is_local_paimon(table) else "version"
     return UsageError(
