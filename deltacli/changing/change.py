@@ -29,7 +29,7 @@ from deltacli.delta.log.actions import NO_METADATA
 from deltacli.delta.log.state import is_true
 from deltacli.delta.protocol.features import require_derivable as require_files_of_log
 from deltacli.storage import Created, Creation, ReadStorage, Storage
-from deltacli.storage.base import require_place
+from deltacli.storage.directory_identity import require_same_directory
 from deltacli.table.find_log import Log
 from deltacli.table.handle import managed_store
 from deltacli.table.rebuild import read_snapshot, rebuild
@@ -211,7 +211,7 @@ class Gate(Generic[P, Done]):
         """
         basis = self.plan.basis if at is None else at
         if at is not None:
-            require_place(at.table.storage)
+            require_same_directory(at.table.storage)
         if needs_clock:
             require_clock(self.table, basis.now_ms, basis.past)
         if listing is None:
@@ -486,7 +486,7 @@ def execute_plan(change: Change[P, O], table: TableHandle, plan: P, *, may_plan_
 def _cause(storage: ReadStorage, fault: errors.DeltacliError) -> errors.DeltacliError:
     """Return why a change failed: whatever the fault is, it follows from another directory at the path."""
     try:
-        require_place(storage)
+        require_same_directory(storage)
     except errors.Refused as other:
         return other
     return fault

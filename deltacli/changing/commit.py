@@ -61,7 +61,9 @@ from deltacli.delta.log.segment import (
 )
 from deltacli.delta.schema.finite_numbers import require_finite_numbers
 from deltacli.storage import Created, Creation, FileStat, ReadStorage, Unknown
-from deltacli.storage.base import require_place, require_writable, writing_faults
+from deltacli.storage.directory_identity import require_same_directory
+from deltacli.storage.optional_interfaces import require_writable
+from deltacli.storage.os_errors import writing_faults
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import read_snapshot
@@ -395,7 +397,7 @@ class _Sender:
             return lost or _sent(made, version, head, now_ms)
 
         with storage.draft(path) as draft:
-            with writing_faults(draft.place, path), open(draft.place, "wb") as file:
+            with writing_faults(draft.local_path, path), open(draft.local_path, "wb") as file:
                 file.write(head)
                 file.writelines(body(slot_of(made.request, made.base)))
             made.require_past(self._table)  # the lines of many files take a while
@@ -472,7 +474,7 @@ class _Sender:
                 if not winners:
                     raise
                 break  # reported when it is reached: the commits before it may already decide
-        require_place(storage)  # commits of another directory say nothing about one that was sent
+        require_same_directory(storage)  # commits of another directory say nothing about one that was sent
         before = past_of(listing, version - 1)
         lost = _Lost(version, tuple(winners), before, past, listing.told_version, looked_at)
         return lost, listing.newest_version

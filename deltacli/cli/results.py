@@ -83,7 +83,7 @@ def open_sink(output: str | None, screen: Screen | None = None) -> Iterator[Bina
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    from deltacli.storage.local_write import replacement, unwritable
+    from deltacli.storage.output_file import replacement, unwritable
 
     try:
         if _is_written_in_place(output):
@@ -150,7 +150,7 @@ def require_empty_target(directory: str) -> None:
 
 def require_directory(output: str) -> None:
     if output != "-" and not os.path.isdir(os.path.dirname(os.path.realpath(output))):
-        from deltacli.storage.local_write import unwritable
+        from deltacli.storage.output_file import unwritable
 
         raise unwritable(output, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
 

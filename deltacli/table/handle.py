@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Self, cast
 from deltacli.core.machine import MACHINE, Clock, Machine, system_clock
 from deltacli.core.progress import SILENT, Progress
 from deltacli.engine.base import EmbeddedEngine, Engine
-from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage
-from deltacli.storage.base import Place, StoreOfVersions, StoreWithBounds, StoreWithPlace, held, require_writable
+from deltacli.storage import NO_PREFIXES, AllowedPrefixes, ReadStorage, Storage, open_storage
+from deltacli.storage.directory_identity import DirectoryIdentity, StoreOfDirectory, bind_to_directory
+from deltacli.storage.optional_interfaces import StoreOfVersions, StoreWithBounds, require_writable
 from deltacli.work.task import TableFiles, TableStores, read_prefixes
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class TableHandle:
         clock: Clock = system_clock,
         progress: Progress = SILENT,
         open_other: Callable[[str], Storage] = open_storage,
-        allowed: Allowed = NOTHING,
+        allowed: AllowedPrefixes = NO_PREFIXES,
         name: str | None = None,
         location: StoreLocation | None = None,
         machine: Machine = MACHINE,
@@ -131,7 +132,7 @@ class TableHandle:
         storage, location, allowed = self.open_other(uri), self.stores.location, self.allowed
         if has_own_files:
             own = read_prefixes((self.uri,))
-            allowed = Allowed(allowed.directories + own.directories, allowed.uris + own.uris)
+            allowed = AllowedPrefixes(allowed.directories + own.directories, allowed.uris + own.uris)
         return TableHandle(
             storage,
             engine=self.engine,
@@ -150,7 +151,7 @@ class TableHandle:
         other.stores = replace(other.stores, location=None)
         return other
 
-    def held(self, place: Place | None = None) -> Self:
+    def held(self, place: DirectoryIdentity | None = None) -> Self:
         """Return the same handle bound to the directory that is at its path now: it writes there, or raises Refused.
 
         Raises Refused (`plan.other-place`) where that is not the `place` of a plan, or the one it is bound to already,
@@ -160,12 +161,14 @@ class TableHandle:
             from deltacli.table.api_arguments import require_place
 
             require_place(place)
-        storage = held(self.stores.storage, place)
-        if storage is self.stores.storage or not isinstance(storage, StoreWithPlace):
+        storage = bind_to_directory(self.stores.storage, place)
+        if storage is self.stores.storage or not isinstance(storage, StoreOfDirectory):
             return self
         other, location = self.over(storage), self.stores.location
         if location is not None:
-            other.stores = replace(other.stores, location=location._replace(place=storage.place))
+            other.stores = replace(
+                other.stores, location=location._replace(directory_identity=storage.directory_identity)
+            )
         return other
 
     def files(self) -> TableFiles:

@@ -42,7 +42,7 @@ from deltacli.delta.log.segment import (
 )
 from deltacli.delta.log.state import StateBuilder, in_commit_keys, parse_integer, plain_action
 from deltacli.delta.protocol.features import require_readable
-from deltacli.storage.base import StoreOfVersions, StoreWithBounds
+from deltacli.storage.optional_interfaces import StoreOfVersions, StoreWithBounds
 from deltacli.table.api_arguments import VersionTime, require_optional_version, require_timestamp_ms
 from deltacli.table.api_errors import api_method
 from deltacli.table.find_log import Log, find_log, find_lost_versions, list_log

@@ -42,7 +42,7 @@ from deltacli.delta.schema.to_arrow import (
 from deltacli.delta.schema.type_changes import require_readable_rows
 from deltacli.delta.schema.types import NameIndex, StructField, StructType, recorded_name
 from deltacli.engine.base import Engine
-from deltacli.storage.base import StoreOfVersions
+from deltacli.storage.optional_interfaces import StoreOfVersions
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import VersionEnds, require_count, require_optional_count
 from deltacli.table.api_errors import iterate_naming_table

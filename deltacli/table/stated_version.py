@@ -38,7 +38,8 @@ from deltacli.delta.log.state import (
 )
 from deltacli.delta.protocol.features import Protocol, require_readable
 from deltacli.delta.schema.types import StructType, parse_schema
-from deltacli.storage.base import ReadStorage, StoreOfVersions
+from deltacli.storage.base import ReadStorage
+from deltacli.storage.optional_interfaces import StoreOfVersions
 from deltacli.table.find_log import find_lost_versions, list_log, taken_name
 from deltacli.table.handle import TableHandle
 from deltacli.work.commits.reading import Provenance, read_commit, read_provenance

@@ -38,7 +38,7 @@ from deltacli.work.rewrite.pieces import RewriteSpec
 if TYPE_CHECKING:
     from deltacli.changing.change import Gate
     from deltacli.delta.log.segment import LogFile
-    from deltacli.storage.base import Place
+    from deltacli.storage.directory_identity import DirectoryIdentity
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
@@ -61,14 +61,14 @@ class AppendBasis(NamedTuple):
 
     version: int
     past: LogFile | None
-    place: Place | None
+    place: DirectoryIdentity | None
     now_ms: int
 
     @classmethod
     def of(cls, basis: Basis) -> AppendBasis:
         """Return what can be pickled of a basis, with the directory that its table is bound to."""
         location = basis.table.stores.location
-        return cls(basis.version, basis.past, None if location is None else location.place, basis.now_ms)
+        return cls(basis.version, basis.past, None if location is None else location.directory_identity, basis.now_ms)
 
 
 @dataclass(frozen=True, slots=True)

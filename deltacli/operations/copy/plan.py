@@ -54,7 +54,7 @@ from deltacli.operations.log.log_copy import log_location
 from deltacli.operations.read.snapshot import digest_of_keys
 from deltacli.operations.recover.verify import verify
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of, is_inside
-from deltacli.storage.base import require_writable
+from deltacli.storage.optional_interfaces import require_writable
 from deltacli.table.file_history import named_files
 from deltacli.table.find_log import is_empty, list_log, list_log_files, missing_log, read_hint_file
 from deltacli.table.handle import TableHandle, managed_store

@@ -61,7 +61,7 @@ from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import COMMIT_AGAIN, StepKind
 from deltacli.rules.paths import DOUBLE_ENCODED
 from deltacli.storage import Unknown
-from deltacli.storage.base import writing_faults
+from deltacli.storage.os_errors import writing_faults
 from deltacli.table.live_files import Mask, file_keys, look_for, removes_of, whole
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.scan import data_files
@@ -423,7 +423,7 @@ def _salvaged(run: Run, file: DamagedFile) -> int:
             if first is None:
                 return 0
             with store.draft(target) as draft:
-                with writing_faults(draft.place, target), open(draft.place, "wb") as sink:
+                with writing_faults(draft.local_path, target), open(draft.local_path, "wb") as sink:
                     # Arrow keeps the marks of the footer in the schema, also those of the calendar before `_rebase`.
                     stream = ParquetStream(sink, first.schema.remove_metadata())
                     for table in (first, *groups):

@@ -61,7 +61,8 @@ from deltacli.storage import (
     is_address_of,
     is_inside,
 )
-from deltacli.storage.base import FileStat, require_writable
+from deltacli.storage.base import FileStat
+from deltacli.storage.optional_interfaces import require_writable
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.walk import stores_around, table_at
 

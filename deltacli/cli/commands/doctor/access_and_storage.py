@@ -15,7 +15,8 @@ from deltacli.cli.running.changing import confirmed
 from deltacli.cli.running.run import Run
 from deltacli.cli.terminal.shell import again_with, again_without, fill_hint, quote_table
 from deltacli.core.errors import EXIT_FINDINGS, NOTHING_CHANGED, CatalogDenied, CredentialsMissing, Refused, command
-from deltacli.storage.base import StoreWithGrant, no_atomic_create
+from deltacli.storage.base import no_atomic_create
+from deltacli.storage.optional_interfaces import StoreWithGrant
 from deltacli.table.handle import managed_store
 
 if TYPE_CHECKING:
