@@ -28,7 +28,7 @@ from benchmarks import synthetic
 from benchmarks.validate import _small_files
 from deltacli import open_table
 from deltacli.cli.terminal.progress import LiveProgress
-from deltacli.cli.terminal.steps import Shown
+from deltacli.cli.terminal.steps import StepSnapshot
 
 EVERY = 0.05
 CASES = (
@@ -63,8 +63,8 @@ class Recorder:
 
     def look(self) -> None:
         """Remember the estimate."""
-        shown = self._inner.shown()
-        self.estimates.append((self._clock() - self._began, shown[-1].left if shown else None))
+        shown = self._inner.shown_steps()
+        self.estimates.append((self._clock() - self._began, shown[-1].remaining if shown else None))
 
     @contextmanager
     def plan(self, what: str, costs: Mapping[str, float]) -> Iterator[Recorder]:
@@ -123,12 +123,12 @@ class Silent:
     """Draws nothing."""
 
     delay = interval = 0.0
-    tells_steps = False
+    announces_steps = False
 
-    def begin(self, shown: Shown) -> None: ...
+    def begin(self, shown: StepSnapshot) -> None: ...
     def show(self, steps: object) -> None: ...
-    def notice(self, text: str) -> None: ...
-    def end(self, shown: Shown) -> None: ...
+    def show_notice(self, text: str) -> None: ...
+    def end(self, shown: StepSnapshot) -> None: ...
     def hide(self) -> None: ...
 
 

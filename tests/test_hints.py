@@ -17,7 +17,7 @@ import pytest
 import deltacli
 from deltacli.api.paimon import Paimon, open_paimon
 from deltacli.api.table import Table
-from deltacli.cli.command_group import load_command
+from deltacli.cli.command_loading import load_command
 from deltacli.cli.command_tree import path_of
 from deltacli.core.errors import (
     OMITTED_OPTIONS,

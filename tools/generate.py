@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from deltacli.cli.help_page import read_pages
+from deltacli.cli.option_index import read_pages
 from deltacli.core.errors import ShellSpelling, use_spelling
 from deltacli.core.release import VERSION
 from deltacli.spark.care.fact_rows import FACTS, TABLE

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from deltacli.cli.render.history import history_columns
+from deltacli.cli.render.history_columns import history_columns
 from deltacli.delta.log.actions import KNOWN_ACTIONS
 from deltacli.rules.framework.base import CATALOGUE
 from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
 from deltacli.sharing.conformance.run import areas
-from deltacli.table.known_clients import known_clients, paimon_clients
+from deltacli.table.known_clients import read_known_clients, read_paimon_clients
 from tools.command_tree import Argument, Command, Kind, Option, Value
 
 _RULES = (*CATALOGUE.rules, *PAIMON_CATALOGUE.rules)
 _SHARE_RULES = tuple(rule.id for area in areas() for rule in area.rules)
 _WORDS: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("explain", "--client"): tuple(client.name for client in (*known_clients(), *paimon_clients())),
+    ("explain", "--client"): tuple(client.name for client in (*read_known_clients(), *read_paimon_clients())),
     ("history", "--columns"): tuple(column.name for column in history_columns(lambda: 0, counts=True)),
     ("log cat", "--actions"): tuple(sorted(KNOWN_ACTIONS)),
     ("share test", "--ignore"): _SHARE_RULES,

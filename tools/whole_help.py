@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from deltacli import __version__
-from deltacli.cli.command_group import load_command
+from deltacli.cli.command_loading import load_command
 from deltacli.cli.command_table import HEADINGS
 from deltacli.cli.command_tree import below, path_of
 from deltacli.cli.exit_codes import read_exit_codes

@@ -8,7 +8,9 @@ from deltacli.table.handle import TableHandle
 
 if TYPE_CHECKING:
     from deltacli.api.prepared_change import PreparedChange
-    from deltacli.changing.change import Change, Outcome, Plan
+    from deltacli.changing.change import Change
+    from deltacli.changing.outcome import Outcome
+    from deltacli.changing.plan import Plan
 
     P = TypeVar("P", bound=Plan)
     O = TypeVar("O", bound=Outcome)  # noqa: E741

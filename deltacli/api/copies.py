@@ -186,10 +186,10 @@ class CopyMethods(ChangeableTable):
         unprotected: bool = False,
     ) -> ClonePlan:
         """Return what `clone` would do; refusals are in the plan. Raises as it does."""
-        from deltacli.table.rebuild import find_snapshot
+        from deltacli.table.time_travel import find_snapshot
 
         snapshot = find_snapshot(self.held(), version=version, timestamp=timestamp)
-        table = self.beside(require_path_text(target))
+        table = self.open_other_table(require_path_text(target))
         return self.prepare_clone(table, snapshot, unprotected=unprotected).plan()
 
     @api_method

@@ -14,7 +14,7 @@ from deltacli.api.table import Table
 from deltacli.core.errors import PaimonTable
 from deltacli.paimon.snapshots import MAIN_BRANCH
 from deltacli.storage import PathKind, ReadStorage
-from deltacli.table.find_log import missing_log
+from deltacli.table.missing_log import missing_log_error
 
 Result = TypeVar("Result")
 FormatName = Literal["delta", "paimon"]
@@ -34,7 +34,7 @@ def find_table_format(storage: ReadStorage) -> FormatName:
 
     kind = storage.kind_of("")
     if kind is PathKind.MISSING:
-        raise missing_log(storage)
+        raise missing_log_error(storage)
     # A file is no table of any format. As a Delta table it gets the error that says so.
     return "paimon" if kind is PathKind.DIRECTORY and is_paimon(storage) else "delta"
 

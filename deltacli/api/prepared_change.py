@@ -13,7 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from deltacli.changing.change import Change, Consent, Gate, Outcome, Plan, carry_out, for_plan, plan_change, standing
+from deltacli.changing.change import Change, execute_change, plan_change
+from deltacli.changing.consent import Consent, consent_to_command, consent_to_plan
+from deltacli.changing.execution import ChangeExecution
+from deltacli.changing.outcome import Outcome
+from deltacli.changing.plan import Plan
 from deltacli.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +37,7 @@ PO = TypeVar("PO", bound=PlanWithOutcome)
 class PreparedChange(Generic[P, O]):
     """A change of one table that was requested, and that is neither planned nor executed yet.
 
-    Nothing is read before `plan` or `carry_out` is called. The same change may be planned several times.
+    Nothing is read before `plan` or `execute_change` is called. The same change may be planned several times.
 
     Attributes:
         table: The table that is changed, or of which something is made elsewhere.
@@ -74,7 +78,7 @@ class PreparedChange(Generic[P, O]):
         *,
         may_plan_again: bool = False,
         ask: Callable[[P], Consent] | None = None,
-        on_start: Callable[[Gate[P, O]], None] | None = None,
+        on_start: Callable[[ChangeExecution[P, O]], None] | None = None,
     ) -> O:
         """Execute a plan of this table.
 
@@ -97,8 +101,8 @@ class PreparedChange(Generic[P, O]):
         if self._writes_table:
             self.table.require_writable()
         require_same_table(plan.basis.table.uri, self.table)
-        consent = standing if may_plan_again else for_plan
-        return carry_out(self._change, self.table, plan=plan, ask=ask or consent, began=on_start)
+        consent = consent_to_command if may_plan_again else consent_to_plan
+        return execute_change(self._change, self.table, plan=plan, ask=ask or consent, on_start=on_start)
 
     def carry_out(self, *, dry_run: bool = False) -> O:
         """Plan and execute the change without a question.
@@ -115,7 +119,7 @@ class PreparedChange(Generic[P, O]):
         # Planning a large table takes long. A read-only store is reported before that.
         if self._writes_table:
             self.table.require_writable()
-        return carry_out(self._change, self.table)
+        return execute_change(self._change, self.table)
 
 
 def require_same_table(uri: str, table: TableHandle) -> None:
@@ -143,6 +147,6 @@ def require_no_refusal(plan: Plan) -> None:
     Raises:
         Refused: If the plan has one.
     """
-    refusal = plan.objection()
+    refusal = plan.build_refusal()
     if refusal is not None:
         raise refusal

@@ -59,8 +59,8 @@ class ReadingMethods(TableHandle):
             VersionAbsent: If a version does not exist yet.
         """
         from deltacli.operations.read.history import read_history
-        from deltacli.table.rebuild import commits_between
-        from deltacli.table.scan import HistoryRequest
+        from deltacli.table.scan_requests import HistoryRequest
+        from deltacli.table.time_travel import find_commit_range
 
         request = HistoryRequest(
             from_version=from_version,
@@ -73,7 +73,7 @@ class ReadingMethods(TableHandle):
             counts=counts,
         )
         is_range = request.first is not None or request.last is not None
-        between = partial(commits_between, self, first=request.first, last=request.last) if is_range else None
+        between = partial(find_commit_range, self, first=request.first, last=request.last) if is_range else None
         history = read_history(
             self.storage,
             self.engine,
@@ -110,7 +110,7 @@ class ReadingMethods(TableHandle):
             CheckpointUnreadable: If no checkpoint that is needed can be read.
             ProtocolUnsupported: If the version needs a reader feature that is not supported.
         """
-        from deltacli.table.rebuild import find_snapshot
+        from deltacli.table.time_travel import find_snapshot
 
         return find_snapshot(self, version=version, timestamp=timestamp, timestamp_ms=timestamp_ms)
 
@@ -158,7 +158,7 @@ class ReadingMethods(TableHandle):
             Unreadable: If a version cannot be rebuilt, as `snapshot` raises it.
         """
         from deltacli.operations.read.changes import read_changes
-        from deltacli.table.scan import ChangesRequest
+        from deltacli.table.scan_requests import ChangesRequest
 
         request = ChangesRequest(
             from_version=from_version,

@@ -20,7 +20,7 @@ from deltacli.delta.log.segment import CLONES_DIRECTORY, LOG_DIRECTORY
 from deltacli.storage import Created, LocalStorage, ReadStorage, Storage, Unknown
 from deltacli.storage.local_files import local_uri
 
-NOTES = f"{LOG_DIRECTORY}/{CLONES_DIRECTORY}"
+NOTES_DIRECTORY = f"{LOG_DIRECTORY}/{CLONES_DIRECTORY}"
 
 # A table id comes from a log, which nobody has to trust: as part of a path it could lead anywhere.
 _SAFE_NAME = r"[0-9A-Za-z_-][0-9A-Za-z_.-]{0,99}"
@@ -46,7 +46,7 @@ class CloneNote(NamedTuple):
         """Return the usual path of the note below the table that has it."""
         if re.fullmatch(_SAFE_NAME, self.table_id) is None:
             return self.path_by_address
-        return f"{NOTES}/{self.table_id}.json"
+        return f"{NOTES_DIRECTORY}/{self.table_id}.json"
 
     @property
     def path_by_address(self) -> str:
@@ -54,15 +54,17 @@ class CloneNote(NamedTuple):
 
         A replica and a table whose log was restored to another place have the id of the table that they come from.
         """
-        from hashlib import sha256
+        from hashlib import sha256  # with OpenSSL, which most commands do without
 
-        return f"{NOTES}/at-{sha256(self.uri.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.json"
+        digest = sha256(self.uri.encode("utf-8", "surrogateescape")).hexdigest()
+        return f"{NOTES_DIRECTORY}/at-{digest[:32]}.json"
 
     def may_be_gone(self) -> bool:
         """Return False for a local clone without its parent directory, as on another machine or an unmounted disk."""
         if not self.uri.startswith("file:"):
             return True
-        return os.path.isdir(os.path.dirname(unquote(self.uri.removeprefix("file://")).rstrip("/")))
+        directory = unquote(self.uri.removeprefix("file://")).rstrip("/")
+        return os.path.isdir(os.path.dirname(directory))
 
     def put(self, storage: Storage) -> WrittenNote | None:
         """Write the note.
@@ -82,21 +84,27 @@ class CloneNote(NamedTuple):
         }
         data = json.dumps(content).encode()
         for path in dict.fromkeys((self.path, self.path_by_address)):
-            made = storage.put_if_absent(path, data)
-            if made == Created():
+            creation = storage.put_if_absent(path, data)
+            if creation == Created():
                 return WrittenNote(storage, path, data)
-            if isinstance(made, Unknown):
+            if isinstance(creation, Unknown):
                 raise OutcomeUnknown(
-                    f"whether {path} was written is unknown", facts={"why": made.cause}, table=storage.uri
+                    f"whether {path} was written is unknown", facts={"why": creation.cause}, table=storage.uri
                 )
+
+            # The name is taken by a note of another table with this id, which must stay, or by an earlier note of this
+            # table, which is replaced.
             earlier = _read_note(storage, path)
-            if earlier is None or earlier.note[:2] != self[:2]:
+            if earlier is None or not self._is_about_same_table(earlier.note):
                 continue
             if earlier.note.created_ms >= self.created_ms:
                 return None
             storage.put(path, data)
             return WrittenNote(storage, path, data, earlier.data)
         raise OutcomeUnknown(f"whether {self.path} was written is unknown", table=storage.uri)
+
+    def _is_about_same_table(self, other: CloneNote) -> bool:
+        return (self.table_id, self.uri) == (other.table_id, other.uri)
 
 
 class WrittenNote(NamedTuple):
@@ -114,8 +122,8 @@ class WrittenNote(NamedTuple):
     data: bytes
     earlier: bytes | None = None
 
-    def take_back(self) -> None:
-        """Undo the writing, unless another run has written the note since. Raises what the storage raises."""
+    def undo(self) -> None:
+        """Undo the writing, unless another run has written the note since."""
         if self.storage.read(self.path) != self.data:
             return
         if self.earlier is None:
@@ -125,20 +133,30 @@ class WrittenNote(NamedTuple):
 
 
 class _ReadNote(NamedTuple):
-    """A note as it was read, and its content."""
+    """A note as it was read.
+
+    Attributes:
+        note: The note.
+        data: The content of its file.
+    """
 
     note: CloneNote
     data: bytes
 
 
 class StoredNote(NamedTuple):
-    """A note, and its path below the table that has it."""
+    """A note in the table that has it.
+
+    Attributes:
+        path: Its path below that table.
+        note: The note.
+    """
 
     path: str
     note: CloneNote
 
 
-def address_of(storage: ReadStorage) -> str:
+def resolve_note_uri(storage: ReadStorage) -> str:
     """Return the URI of a store for a note; that of a local directory without links in its path."""
     if not isinstance(storage, LocalStorage):
         return storage.uri
@@ -146,20 +164,28 @@ def address_of(storage: ReadStorage) -> str:
 
 
 def read_notes(storage: ReadStorage) -> Iterator[StoredNote]:
-    """Yield the notes of a table. Raises Unreadable for a file that is not a note, and what the storage raises."""
+    """Yield the notes of a table.
+
+    Raises:
+        Unreadable: For a file that is not a note. A vacuum must not go on without knowing which table it is about.
+    """
     try:
-        names = [entry.name for entry in storage.list_from(NOTES) if entry.name.endswith(".json")]
+        names = [entry.name for entry in storage.list_from(NOTES_DIRECTORY) if entry.name.endswith(".json")]
     except FileMissing:
         return
     for name in names:
-        path = f"{NOTES}/{name}"
-        found = _read_note(storage, path)
-        if found is not None:
-            yield StoredNote(path, found.note)
+        path = f"{NOTES_DIRECTORY}/{name}"
+        read_note = _read_note(storage, path)
+        if read_note is not None:
+            yield StoredNote(path, read_note.note)
 
 
 def _read_note(storage: ReadStorage, path: str) -> _ReadNote | None:
-    """Return the note in a file; None if the file is gone. Raises Unreadable, and what the storage raises."""
+    """Return the note in a file; None if the file is gone.
+
+    Raises:
+        Unreadable: If it is no note, or if its name is not one that this note would have.
+    """
     try:
         data = storage.read(path)
         content = json.loads(data)

@@ -58,7 +58,7 @@ class FileOwners(NamedTuple):
 
 
 class PutNotes(NamedTuple):
-    """What became of the notes of one table.
+    """The result of writing the note of one table into the owners of its files.
 
     Attributes:
         noted: The stores of the owners that have the note now.
@@ -70,14 +70,16 @@ class PutNotes(NamedTuple):
     written: tuple[WrittenNote, ...] = ()
     warnings: tuple[str, ...] = ()
 
-    def take_back(self) -> None:
+    def undo(self) -> None:
         """Undo the writing of the notes, because the log that they announced was not written."""
         for note in self.written:
             with suppress(errors.DeltacliError):
-                note.take_back()
+                note.undo()
 
 
-def external_directories(storage: ReadStorage, paths: ArrowArray, vector_ids: ArrowArray | None = None) -> set[str]:
+def find_external_directories(
+    storage: ReadStorage, paths: ArrowArray, vector_ids: ArrowArray | None = None
+) -> set[str]:
     """Return the directories outside of a table in which the log names files.
 
     Args:
@@ -97,17 +99,17 @@ def external_directories(storage: ReadStorage, paths: ArrowArray, vector_ids: Ar
     keys = PathKeys(uris)
     directories = set[str]()
     for texts in named:
-        may_leave = pc.or_(are_absolute(texts), _have_dot_segments(texts))
+        may_leave = pc.or_(are_absolute(texts), _find_dot_segments(texts))
         if not pc.any(may_leave).as_py():
             continue
         candidates = pc.filter(texts, may_leave)
         outside = pc.filter(candidates, pc.is_null(keys.of_log(candidates).keys))
         parents = pc.unique(pc.replace_substring_regex(outside, _LAST_SEGMENT, ""))
-        directories |= {_absolute_directory(storage.uri, parent) for parent in parents.to_pylist()}
+        directories |= {_resolve_directory(storage.uri, parent) for parent in parents.to_pylist()}
     return directories
 
 
-def _have_dot_segments(paths: ArrowArray) -> ArrowArray:
+def _find_dot_segments(paths: ArrowArray) -> ArrowArray:
     """Return which paths have a segment `..`, also an encoded one, and few others."""
     # Nearly no table has one, and these two searches take a tenth of the time of a regular expression.
     dots = pc.match_substring(paths, "..")
@@ -115,7 +117,7 @@ def _have_dot_segments(paths: ArrowArray) -> ArrowArray:
     return pc.or_(dots, encoded_dots)
 
 
-def external_directories_of(snapshot: Snapshot, storage: ReadStorage | None = None) -> set[str]:
+def find_external_directories_of_version(snapshot: Snapshot, storage: ReadStorage | None = None) -> set[str]:
     """Return the directories outside of a table in which a version has live files.
 
     Args:
@@ -125,13 +127,19 @@ def external_directories_of(snapshot: Snapshot, storage: ReadStorage | None = No
     root = snapshot.table.storage if storage is None else storage
 
     def collect(adds: RecordBatch) -> set[str]:
-        return external_directories(root, adds.column("path"), unique_id_column(adds.column("deletionVector")))
+        return find_external_directories(root, adds.column("path"), unique_id_column(adds.column("deletionVector")))
 
     fields = ["path", "deletionVector"]
     return set[str]().union(*snapshot.file_actions.map_actions("add", collect, fields=fields))
 
 
-def _absolute_directory(uri: str, directory: str) -> str:
+def _resolve_directory(uri: str, directory: str) -> str:
+    """Return a directory from a path of the log as an absolute one, decoded as `canonical` does.
+
+    Args:
+        uri: The URI of the table, which a relative path is below of.
+        directory: The directory, as in the log.
+    """
     if are_absolute(pa.array([f"{directory}/"]))[0].as_py():
         return without_dots(canonical(directory))
     return without_dots(canonical(f"{encode_uri(uri)}/{directory}"))
@@ -142,7 +150,7 @@ def find_file_owners(table: TableHandle, directories: Collection[str], address: 
 
     Args:
         table: The table whose log names the files, or is about to. It opens the other ones.
-        directories: As from `external_directories`.
+        directories: As from `find_external_directories`.
         address: The URI of that table, for the warnings.
     """
     search = _OwnerSearch(table)
@@ -151,9 +159,9 @@ def find_file_owners(table: TableHandle, directories: Collection[str], address: 
     unowned = list[str]()
     for directory in sorted(directories):
         try:
-            owners = search.owners_of(directory)
+            owners = search.find_owners(directory)
         except errors.DeltacliError as error:
-            warnings.append(_unprotected(directory, address, error.message))
+            warnings.append(_build_warning(directory, address, error.message))
             continue
         if not owners:
             unowned.append(directory)
@@ -164,7 +172,7 @@ def find_file_owners(table: TableHandle, directories: Collection[str], address: 
         try:
             require_writable(storage)
         except errors.DeltacliError as error:
-            warnings.append(_unprotected(storage.uri, address, error.message))
+            warnings.append(_build_warning(storage.uri, address, error.message))
         else:
             notable.append(storage)
     if unowned:
@@ -182,44 +190,53 @@ class _OwnerSearch:
         self._table = table
         self._tables = dict[str, Storage | None]()
 
-    def owners_of(self, directory: str) -> list[Storage]:
+    def find_owners(self, directory: str) -> list[Storage]:
         """Return the nearest table above a directory, and above the one that links in its path lead to."""
-        places = [directory]
+        directories = [directory]
         if directory.startswith("/"):
-            places.append(os.path.realpath(directory))
-        nearest = [self._nearest(place) for place in dict.fromkeys(places)]
-        return [
-            storage for storage in nearest if storage is not None and not _is_same_place(storage, self._table.storage)
-        ]
+            directories.append(os.path.realpath(directory))
 
-    def _nearest(self, directory: str) -> Storage | None:
-        above = list(_directories_above(directory))
+        owners = list[Storage]()
+        for candidate in dict.fromkeys(directories):
+            storage = self._find_nearest(candidate)
+            # Behind a link, the nearest table may be the one that names the files. It needs no note about itself.
+            if storage is not None and not _is_same_directory(storage, self._table.storage):
+                owners.append(storage)
+        return owners
 
-        # A directory such as `day=1` is nearly always a partition, and a table may have thousands: on an object store
-        # each costs a request. They are looked at only if there is no table above them.
-        plain = [place for place in above if "=" not in place.rpartition("/")[2]]
+    def _find_nearest(self, directory: str) -> Storage | None:
+        """Return the nearest table at a directory or above it; None if there is none."""
+        candidates = list(_list_ancestors(directory))
         is_remote = not directory.startswith("/")
-        for place in (*plain, *above) if is_remote else above:
-            storage = self._table_at(place)
+        if is_remote:
+            # A directory such as `day=1` is nearly always a partition, and a table may have thousands: on an object
+            # store each costs a request. They are looked at only if there is no table above them.
+            no_partitions = [candidate for candidate in candidates if "=" not in candidate.rpartition("/")[2]]
+            candidates = [*no_partitions, *candidates]
+        for candidate in candidates:
+            storage = self._get_table(candidate)
             if storage is not None:
                 return storage
         return None
 
-    def _table_at(self, place: str) -> Storage | None:
-        if place not in self._tables:
-            self._tables[place] = self._open_table(place)
-        return self._tables[place]
+    def _get_table(self, directory: str) -> Storage | None:
+        if directory not in self._tables:
+            self._tables[directory] = self._open_table(directory)
+        return self._tables[directory]
 
-    def _open_table(self, place: str) -> Storage | None:
-        storage = self._table.open_other(place)
+    def _open_table(self, directory: str) -> Storage | None:
+        """Return the store of the table in a directory; None if the directory has no log."""
+        storage = self._table.open_other(directory)
         try:
-            has_log = any(entry.name.endswith((".json", ".parquet")) for entry in storage.list_from(LOG_DIRECTORY))
+            entries = storage.list_from(LOG_DIRECTORY)
+            # A directory without a commit and a checkpoint is no log, and so there is no table.
+            has_log = any(entry.name.endswith((".json", ".parquet")) for entry in entries)
         except errors.FileMissing:
             return None
         return storage if has_log else None
 
 
-def _directories_above(directory: str) -> Iterator[str]:
+def _list_ancestors(directory: str) -> Iterator[str]:
     """Yield a directory and those above it, the nearest first, up to the bucket or the root of the file system."""
     scheme, separator, path = directory.rpartition("://")
     while path.strip("/"):
@@ -227,17 +244,25 @@ def _directories_above(directory: str) -> Iterator[str]:
         path = path.rpartition("/")[0]
 
 
-def _is_same_place(storage: ReadStorage, other: ReadStorage) -> bool:
+def _is_same_directory(storage: ReadStorage, other: ReadStorage) -> bool:
     return is_inside(storage, other) and is_inside(other, storage)
 
 
-def _unprotected(owner: str, address: str, why: str) -> str:
+def _build_warning(owner: str, address: str, why: str) -> str:
     option = errors.parameter("vacuum.protect_from", [address])
     return f"{owner} cannot be given a note of {address}: {why}; its vacuum keeps these files only with {option}"
 
 
 def put_notes(tables: Iterable[Storage], note: CloneNote) -> PutNotes:
-    """Write a note into each owner. What fails is a warning: the caller's log is written in any case."""
+    """Write a note into each owner.
+
+    An owner that does not take the note is a warning. As an error it would make a copy of a clone impossible wherever
+    the source is read-only.
+
+    Args:
+        tables: The stores of the owners, as from `find_file_owners`.
+        note: The note about the table that names their files.
+    """
     noted = list[Storage]()
     written = list[WrittenNote]()
     warnings = list[str]()
@@ -246,7 +271,7 @@ def put_notes(tables: Iterable[Storage], note: CloneNote) -> PutNotes:
             storage = bind_to_directory(table)
             written_note = note.put(storage)
         except errors.DeltacliError as error:
-            warnings.append(_unprotected(table.uri, note.uri, error.message))
+            warnings.append(_build_warning(table.uri, note.uri, error.message))
             continue
         noted.append(storage)
         if written_note is not None:

@@ -1,8 +1,11 @@
-"""What `validate` calls an error is not trusted by a change of the table: which rules stop what.
+"""Errors of `validate` that stop a change, because executing it would destroy data or the evidence of the error.
 
-Judged is the version that a change would leave: metadata that it replaces stops nothing. Only what a plan has read
-anyway is judged. The rules about the columns of a data file stop that file where a task opens it
-(`work/rewrite/pieces.py`).
+A rewrite that trusts a broken schema commits what it misread, and afterwards nobody can see that anything was wrong. So
+the rules of `validate` are run before a commit. `BLOCKING_RULES` says which rules stop which kinds of changes.
+
+The version that the change would leave is judged, not the one that it finds: a change that removes an error must not be
+stopped by it. Only what a plan has read anyway is judged. The rules about the columns of a single data file stop only
+that file, where a task opens it (`work/rewrite/pieces.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import Act
+from deltacli.changing.change_kind import ChangeKind
 from deltacli.core.errors import Refusal, Refused, command
 from deltacli.core.typing import RecordBatch
 from deltacli.delta.log.file_actions import num_records_column
@@ -31,134 +34,224 @@ if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
 
 
-class Stop(NamedTuple):
-    """Rules, as `--select` takes them, and the acts that their errors stop, but for one rule. `only_new`: where the
-    version before has the error as well, it stops nothing.
+class BlockingRules(NamedTuple):
+    """Rules whose errors stop some kinds of changes.
+
+    Attributes:
+        rules: Patterns of rule ids, separated by blanks, as `validate --select` takes them.
+        kinds: The kinds of changes that are stopped.
+        only_if_new: Whether an error that the version before has as well stops nothing.
+        except_rule: A rule that matches a pattern and stops nothing; None if there is none.
     """
 
     rules: str
-    acts: Act
-    only_new: bool = False
-    but: str | None = None
+    kinds: ChangeKind
+    only_if_new: bool = False
+    except_rule: str | None = None
 
     def is_about(self, rule: str) -> bool:
-        """Return True if the errors of a rule stop the acts."""
-        return rule != self.but and any(fnmatchcase(rule, one) for one in self.rules.split())
+        """Return True if the errors of a rule stop these changes."""
+        if rule == self.except_rule:
+            return False
+        return any(fnmatchcase(rule, pattern) for pattern in self.rules.split())
 
 
-STOPS = (
-    Stop("mapping.id-duplicate mapping.physical-path-duplicate", Act.COMMIT | Act.ADD | Act.NAME),
-    Stop("metadata.* schema.* mapping.* typewidening.* rowtracking.*", Act.ADD, but="schema.unknown-type"),
-    Stop("*", Act.COMMIT, only_new=True),
-    Stop("*", Act.NAME, only_new=True, but="schema.no-columns"),
+BLOCKING_RULES = (
+    # After these errors it is not known which column is meant.
+    BlockingRules(
+        "mapping.id-duplicate mapping.physical-path-duplicate",
+        ChangeKind.CHANGE_METADATA | ChangeKind.ADD_FILES | ChangeKind.REUSE_FILES,
+    ),
+    # With these it is not known what a file contains, or which row ids are free. A rewrite leaves the files with a
+    # column of an unknown type alone (`work/rewrite/pieces.py`), and an append is refused for it by itself.
+    BlockingRules(
+        "metadata.* schema.* mapping.* typewidening.* rowtracking.*",
+        ChangeKind.ADD_FILES,
+        except_rule="schema.unknown-type",
+    ),
+    BlockingRules("*", ChangeKind.CHANGE_METADATA, only_if_new=True),
+    # A version without columns comes back, as Spark restores it: it has no rows, and the first column that is added
+    # ends the error.
+    BlockingRules("*", ChangeKind.REUSE_FILES, only_if_new=True, except_rule="schema.no-columns"),
 )
-"""What errors of the metadata and of row ids stop: after the first ones it is not known which column is meant; with
-those of the second row it is not known what a file contains, or which ids are free. A rewrite leaves the files with a
-column of an unknown type alone (`work/rewrite/pieces.py`), and an append is refused for it by itself. A version without
-columns comes back, as Spark restores it: it has no rows, and the first column that is added ends the error.
-"""
-REMOVED_OTHERWISE, TWICE = "action.remove-dv-mismatch", "action.readd-without-remove"
-"""The errors that keep the live files they name out of a rewrite, beside `SEVERAL_SPELLINGS`."""
-_REASONS = {
-    REMOVED_OTHERWISE: "it was removed with another deletion vector than it has, so that its rows may be there twice",
-    TWICE: "it is live with two deletion vectors, so that its rows are there twice",
+
+REMOVED_WITH_OTHER_VECTOR = "action.remove-dv-mismatch"
+ADDED_TWICE = "action.readd-without-remove"
+
+_REASONS_FOR_EXCLUSION = {
+    REMOVED_WITH_OTHER_VECTOR: (
+        "it was removed with another deletion vector than it has, so that its rows may be there twice"
+    ),
+    ADDED_TWICE: "it is live with two deletion vectors, so that its rows are there twice",
     SEVERAL_SPELLINGS: "the log spells its path in several ways, so that engines may read its rows twice or not at all",
 }
 
 
-def keeps_file_as_it_is(rule: str) -> bool:
-    """Return True if an error is about the actions of a live file, which is therefore not rewritten."""
-    return rule in _REASONS
+def is_excluded_from_rewrite(rule: str) -> bool:
+    """Return True if an error is about the actions of a live file, which a rewrite leaves alone therefore."""
+    return rule in _REASONS_FOR_EXCLUSION
 
 
-def reason_of(rule: str) -> str:
-    """Return why a file that a rule names is left alone."""
-    return _REASONS[rule]
+def explain_exclusion(rule: str) -> str:
+    """Return why a rewrite leaves the files alone that a rule names."""
+    return _REASONS_FOR_EXCLUSION[rule]
 
 
-def require_trusted(act: Act, snapshot: Snapshot | None, request: CommitRequest) -> None:
-    """Raise Refused where errors of the metadata that a request leaves, or begins a table with, stop an act."""
-    found, version = list[Refusal](), 0
-    if snapshot is not None:
-        metadata, config, version = plain_metadata(snapshot.raw_metadata), snapshot.config, snapshot.version
-    if request.metadata is not None:
-        own: Action = {} if snapshot is None else plain_action(snapshot.raw_protocol)
-        before = None
-        if snapshot is not None:
+def require_valid_metadata(kind: ChangeKind, snapshot: Snapshot | None, request: CommitRequest) -> None:
+    """Refuse a commit if errors of the metadata that it leaves stop its kind of change.
+
+    Two different questions are asked:
+
+    * A commit that replaces the metadata must not bring new errors. Errors that the present metadata already has do
+      not stop it, because the commit may be the repair.
+    * A commit that adds data files needs metadata without errors, old ones included: it is not known what the files
+      contain otherwise.
+
+    Args:
+        kind: What the commit does.
+        snapshot: The version that the commit follows; None for the first commit of a table.
+        request: The commit.
+
+    Raises:
+        Refused: With one refusal per error.
+    """
+    if snapshot is None:
+        assert request.metadata is not None
+        version = 0
+        metadata = request.metadata
+        configuration = configuration_of(metadata, request.protocol or {})
+    else:
+        version = snapshot.version
+        metadata = plain_metadata(snapshot.raw_metadata)
+        configuration = snapshot.config
+        if request.metadata is not None:
+            # Without a schema nothing can be compared. `restore` and `repair` may be about to bring one.
             if not isinstance(metadata.get("schemaString"), str):
                 return
-            before = configuration_of(metadata, own)
-        metadata, config = request.metadata, configuration_of(request.metadata, request.protocol or own)
-        if before is not None:
-            found += broken_rules(version, before, config, act)
-    if act is Act.ADD and not found:
-        errors = _errors(config, metadata, version, act)
-        found += [_refusal(one) for one in errors if _stops(one, act, is_new=False)]
-    if found:
-        raise Refused.by(found)
+            protocol: Action = plain_action(snapshot.raw_protocol)
+            previous_configuration = configuration_of(metadata, protocol)
+            metadata = request.metadata
+            configuration = configuration_of(metadata, request.protocol or protocol)
+            new_errors = list(find_new_errors(version, previous_configuration, configuration, kind))
+            if new_errors:
+                raise Refused.by(new_errors)
+
+    if kind is ChangeKind.ADD_FILES:
+        errors = _find_metadata_errors(configuration, metadata, version, kind)
+        refusals = [_build_refusal(error) for error in errors if _is_blocking(error, kind, is_new=False)]
+        if refusals:
+            raise Refused.by(refusals)
 
 
-def _refusal(finding: Finding) -> Refusal:
-    rule = finding.rule.id
-    return Refusal(rule, f"the table breaks a rule: {finding.message}", str(command("validate", select=[rule])))
-
-
-def broken_rules(
-    version: int, before: TableConfiguration, after: TableConfiguration, act: Act = Act.COMMIT
+def find_new_errors(
+    version: int,
+    before: TableConfiguration,
+    after: TableConfiguration,
+    kind: ChangeKind = ChangeKind.CHANGE_METADATA,
 ) -> Iterator[Refusal]:
-    """Yield the errors of new metadata that stop a change of a version."""
-    memory: dict[str, Any] = {}  # Any: each check keeps its own data, by name
-    was, is_now = before.raw_metadata or {}, after.raw_metadata or {}
-    known = {(one.rule.id, one.message) for one in _errors(before, was, version, act, memory=memory)}
-    placed = _placed(before, version)
-    found = list(_errors(after, is_now, version + 1, act, previous=placed, memory=memory))
-    found += _errors(after, is_now, version + 1, act) if known else ()
-    for one in dict.fromkeys(found):
-        if _stops(one, act, is_new=(one.rule.id, one.message) not in known):
-            yield Refusal(one.rule.id, f"the table would break a rule: {one.message}", "")
+    """Yield the errors of new metadata that stop a change.
+
+    Args:
+        version: The version that the change follows.
+        before: Protocol and metadata of that version.
+        after: Protocol and metadata that the change would leave.
+        kind: What the change does.
+    """
+    memory = dict[str, Any]()  # Any: each check keeps its own data, by name
+    metadata_before = before.raw_metadata or {}
+    metadata_after = after.raw_metadata or {}
+    errors_before = _find_metadata_errors(before, metadata_before, version, kind, memory=memory)
+    known = {(error.rule.id, error.message) for error in errors_before}
+
+    located_before = _locate_configuration(before, version)
+    errors = list(
+        _find_metadata_errors(after, metadata_after, version + 1, kind, previous=located_before, memory=memory)
+    )
+    if known:
+        # With the memory of the version before, checks do not report again what that has as well. Some of these errors
+        # stop the change nevertheless, so all of them are asked for once more without it.
+        errors += _find_metadata_errors(after, metadata_after, version + 1, kind)
+    for error in dict.fromkeys(errors):
+        is_new = (error.rule.id, error.message) not in known
+        if _is_blocking(error, kind, is_new=is_new):
+            yield Refusal(error.rule.id, f"the table would break a rule: {error.message}", "")
 
 
-def _stops(finding: Finding, act: Act, *, is_new: bool) -> bool:
-    rule = finding.rule.id
-    return any(act & stop.acts and (is_new or not stop.only_new) and stop.is_about(rule) for stop in STOPS)
+def _is_blocking(error: Finding, kind: ChangeKind, *, is_new: bool) -> bool:
+    for blocking in BLOCKING_RULES:
+        is_relevant = is_new or not blocking.only_if_new
+        if kind & blocking.kinds and is_relevant and blocking.is_about(error.rule.id):
+            return True
+    return False
 
 
-def _placed(config: TableConfiguration, version: int) -> TableConfiguration:
-    return replace(config, metadata_place=_place(version), metadata_version=version, protocol_version=version)
+def _build_refusal(error: Finding) -> Refusal:
+    rule = error.rule.id
+    return Refusal(rule, f"the table breaks a rule: {error.message}", str(command("validate", select=[rule])))
 
 
-def _place(version: int) -> Place:
-    return Place(f"{LOG_DIRECTORY}/{commit_name(version)}", None, version)
-
-
-def _errors(
-    config: TableConfiguration,
+def _find_metadata_errors(
+    configuration: TableConfiguration,
     metadata: Mapping[str, Any],
     version: int,
-    act: Act,
+    kind: ChangeKind,
     *,
     previous: TableConfiguration | None = None,
     memory: dict[str, Any] | None = None,
 ) -> Iterator[Finding]:
-    """Yield what `validate` calls an error of a protocol and a metadata (after others), if it may stop an act."""
+    """Yield what `validate` calls an error of a protocol and a metadata, as far as it may stop a kind of change.
+
+    Args:
+        configuration: The protocol and the metadata.
+        metadata: The metadata as in the log.
+        version: The version that has them.
+        kind: What the change does. Changes that add files need only some modules of rules.
+        previous: Those of the version before, for rules that compare; None if there is nothing to compare with.
+        memory: What the checks have noted about the version before. They add to it.
+    """
+    # The rules take long to import, and only changes need them here.
     from deltacli.rules.framework.base import CATALOGUE, RULES_OF_ADD, Severity
     from deltacli.rules.framework.views import MetadataView, TableConfigurationView
 
-    memory, place, config = {} if memory is None else memory, _place(version), _placed(config, version)
-    for view in (
-        MetadataView(place, version, dict(metadata), config, previous, None, memory),
-        TableConfigurationView(place, version, config, memory),
-    ):
-        for check in CATALOGUE.checks_of(type(view), RULES_OF_ADD if act is Act.ADD else None):
-            yield from (one for one in check.run(view) if one.severity is Severity.ERROR)
+    memory = {} if memory is None else memory
+    commit_place = _locate_commit(version)
+    located = _locate_configuration(configuration, version)
+    modules = RULES_OF_ADD if kind is ChangeKind.ADD_FILES else None
+    views = (
+        MetadataView(commit_place, version, dict(metadata), located, previous, None, memory),
+        TableConfigurationView(commit_place, version, located, memory),
+    )
+    for view in views:
+        for check in CATALOGUE.checks_of(type(view), modules):
+            for finding in check.run(view):
+                if finding.severity is Severity.ERROR:
+                    yield finding
+
+
+def _locate_configuration(configuration: TableConfiguration, version: int) -> TableConfiguration:
+    """Return a configuration that states the commit of a version as its place, for the messages of rules."""
+    return replace(
+        configuration,
+        metadata_place=_locate_commit(version),
+        metadata_version=version,
+        protocol_version=version,
+    )
+
+
+def _locate_commit(version: int) -> Place:
+    return Place(f"{LOG_DIRECTORY}/{commit_name(version)}", None, version)
 
 
 ROW_ID_FIELDS = ("path", "stats", "baseRowId", "defaultRowCommitVersion")
-"""The fields of adds that `row_ids_of` reads."""
+"""The fields of adds that `select_row_id_columns` reads."""
 
 
-def row_ids_of(adds: RecordBatch) -> RecordBatch:
-    """Return the columns of `StateView.live` that rules about row ids look at."""
+def select_row_id_columns(adds: RecordBatch) -> RecordBatch:
+    """Return the columns of `StateView.live` that the rules about row ids look at.
+
+    Args:
+        adds: Adds with the fields `ROW_ID_FIELDS`.
+    """
     from deltacli.rules.framework.views import OF_CHECKPOINT
 
     paths = pc.cast(adds.column("path"), pa.string())
@@ -173,18 +266,25 @@ def row_ids_of(adds: RecordBatch) -> RecordBatch:
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-def errors_of_row_ids(snapshot: Snapshot, live: pa.Table | None = None) -> Sequence[Refusal]:
-    """Return the errors of the row ids of live files, given in the columns of `row_ids_of`, or read."""
+def find_row_id_errors(snapshot: Snapshot, live: pa.Table | None = None) -> Sequence[Refusal]:
+    """Return the errors of the row ids of live files: new ids could be assigned twice.
+
+    Args:
+        snapshot: The version. Without row tracking it has no such errors.
+        live: All live files in the columns of `select_row_id_columns`; None to read them.
+    """
     if FEATURE not in snapshot.config.features:
         return ()
     if live is None:
-        parts = list(snapshot.file_actions.map_actions("add", row_ids_of, fields=ROW_ID_FIELDS))
-        if not parts:
+        batches = list(snapshot.file_actions.map_actions("add", select_row_id_columns, fields=ROW_ID_FIELDS))
+        if not batches:
             return ()
-        live = pa.Table.from_batches(parts)
+        live = pa.Table.from_batches(batches)
+    # As above: the rules take long to import.
     from deltacli.rules.actions.row_tracking import AREA
     from deltacli.rules.framework.views import StateView
 
-    domains = {one.domain: one.configuration for one in snapshot.domains if one.domain == DOMAIN}
+    domains = {domain.domain: domain.configuration for domain in snapshot.domains if domain.domain == DOMAIN}
     view = StateView(snapshot.version, snapshot.config, {}, domains, live, 0)
-    return [_refusal(one) for check in AREA.checks if check.view is StateView for one in check.run(view)]
+    checks = [check for check in AREA.checks if check.view is StateView]
+    return [_build_refusal(error) for check in checks for error in check.run(view)]

@@ -12,7 +12,8 @@ import typer
 from deltacli import __version__
 from deltacli.cli import command_tree
 from deltacli.cli.command_classes import ReaderGoneError
-from deltacli.cli.command_group import load_command, make_root
+from deltacli.cli.command_group import make_root
+from deltacli.cli.command_loading import load_command
 from deltacli.cli.errors import report_details, report_error, say_document, wants_json
 from deltacli.cli.invocation import (
     ASK_FOR_HELP,
@@ -26,7 +27,10 @@ from deltacli.cli.invocation import (
     without_directories,
 )
 from deltacli.cli.parameter_types import takes_value
-from deltacli.cli.terminal import term
+from deltacli.cli.terminal.characters import escape_control
+from deltacli.cli.terminal.library_messages import mute_libraries
+from deltacli.cli.terminal.signals import Interrupted, PagerQuitError, raise_on_signals
+from deltacli.cli.terminal.stderr import close_live_line, write_message
 from deltacli.cli.usage import report_usage
 from deltacli.cli.vendored_click import UsageError as TyperUsageError
 from deltacli.core import errors, tempfiles
@@ -47,21 +51,21 @@ def run(argv: Sequence[str]) -> int:
     arguments = command_tree.with_current_options(help_as_option(command_tree.move_shared_options(given)))
     invocation.begin(arguments, directories, is_bare=is_bare(given))
     if any("=" in word or "@" in word for word in arguments):
-        from deltacli.cli.terminal.shell import remember_words
+        from deltacli.cli.terminal.typed_secrets import register_typed_secrets
 
-        remember_words(arguments)
+        register_typed_secrets(arguments)
     choose_allocator()
     try:
-        with term.signals_raise(), term.libraries_muted(), errors.use_spelling(errors.ShellSpelling()):
+        with raise_on_signals(), mute_libraries(), errors.use_spelling(errors.ShellSpelling()):
             try:
                 return _run_in(directories, arguments)
-            except term.Interrupted as interruption:
+            except Interrupted as interruption:
                 interruption.unwind()  # waits for tasks in flight while the progress line still shows it
                 tempfiles.remove_all()  # of what was interrupted between its creation and the `with` that removes it
                 raise
             finally:
-                term.close_live_line()
-    except term.Interrupted as interruption:  # also a signal that arrives during cleanup
+                close_live_line()
+    except Interrupted as interruption:  # also a signal that arrives during cleanup
         _report_interruption(interruption, arguments)
         give_up(sys.stdout, 1)  # the reader of the pipe may have exited
         return interruption.exit_code
@@ -120,7 +124,7 @@ def _run(arguments: Sequence[str]) -> int:
         return error.exit_code
     except Exit as ended:
         return ended.exit_code
-    except term.PagerQuitError:
+    except PagerQuitError:
         return 0
     except (ReaderGoneError, BrokenPipeError, SystemExit):  # SystemExit: typer, when help meets a closed pipe
         give_up(sys.stdout, 1)
@@ -171,15 +175,15 @@ def _of_memory(error: errors.DeltacliError) -> errors.DeltacliError | None:
     return None if cause is None else build_memory_error(cause)
 
 
-def _report_interruption(interruption: term.Interrupted, arguments: Sequence[str]) -> None:
-    if interruption.outcome == term.Interrupted.outcome:
+def _report_interruption(interruption: Interrupted, arguments: Sequence[str]) -> None:
+    if interruption.outcome == Interrupted.outcome:
         if invocation.is_reporting:
             interruption.outcome = "the change was probably made; run the same command again to see what is left"
         elif written := list(dict.fromkeys(name for name, is_there in invocation.outputs if is_there())):
             verb = "was" if len(written) == 1 else "were"
             interruption.outcome = f"{summarize_names(written, 3)} {verb} written completely"
     if not wants_json(arguments):
-        term.say(term.visible(interruption.message))
+        write_message(escape_control(interruption.message))
         return
     details = {"signal": interruption.signal_name}
     table, message = _table_of(arguments), interruption.message
@@ -192,10 +196,12 @@ def _report_bug(error: Exception, arguments: Sequence[str]) -> None:
             errors.DeltacliError.code, errors.EXIT_BUG, f"{type(error).__name__}: {error}", table=_table_of(arguments)
         )
     else:
-        term.say(term.visible(f"error: this is a bug in deltacli {__version__}: {type(error).__name__}: {error}"))
+        write_message(
+            escape_control(f"error: this is a bug in deltacli {__version__}: {type(error).__name__}: {error}")
+        )
     report_details(error, arguments)
     if not wants_json(arguments):
-        term.say("hint: run it again with -vv and report the traceback, with private names removed")
+        write_message("hint: run it again with -vv and report the traceback, with private names removed")
 
 
 def _table_of(arguments: Sequence[str]) -> str | None:

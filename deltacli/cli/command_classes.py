@@ -12,12 +12,14 @@ from typing import Any, ClassVar
 
 from typer.core import TyperCommand
 
-from deltacli.cli import results
+from deltacli.cli.configured_errors import settle_error_format
 from deltacli.cli.help_page import write_command_help
 from deltacli.cli.invocation import ASK_FOR_HELP, HELP_ALL
+from deltacli.cli.missing_values import refuse_missing_value
 from deltacli.cli.options.cluster import ClusterOptions, declare_cluster_options
+from deltacli.cli.output.formats import AnyFormat, FindingFormat, RowFormat, TableFormat
 from deltacli.cli.parameter_types import takes_value
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.settled_options import settle_options
 from deltacli.cli.shared_options import (
     SharedOptions,
@@ -28,7 +30,6 @@ from deltacli.cli.shared_options import (
     declare_settings,
     read_parameters,
 )
-from deltacli.cli.usage import refuse_missing_value
 from deltacli.cli.usage_errors import UnexpectedWords
 from deltacli.cli.vendored_click import Command, Context, Parameter
 from deltacli.core.errors import UsageError
@@ -53,7 +54,7 @@ class SharedOptionsCommand(TyperCommand):
         name_chooses_format: Whether the name of the output file chooses the format.
     """
 
-    formats: ClassVar[type[StrEnum]] = results.AnyFormat
+    formats: ClassVar[type[StrEnum]] = AnyFormat
     declare_output: ClassVar[Callable[..., None]] = staticmethod(declare_output)
     runs_on_cluster: ClassVar[bool] = False
     name_chooses_format: ClassVar[bool] = True
@@ -98,6 +99,7 @@ class SharedOptionsCommand(TyperCommand):
             # In `--retention 168 hours` the space is the error. The hint that says so is more useful than the one
             # that a duration needs a unit.
             self._refuse_unexpected_words(ctx, args)
+            settle_error_format(args)
             raise
         if remaining:
             raise UnexpectedWords(remaining, ctx)
@@ -137,21 +139,21 @@ class SharedOptionsCommand(TyperCommand):
 class TextCommand(SharedOptionsCommand):
     """A command whose result is one text, script or path."""
 
-    formats = results.TableFormat
+    formats = TableFormat
     declare_output = staticmethod(declare_output_of_text)
 
 
 class RowsCommand(SharedOptionsCommand):
     """A command that writes rows of a table, also as Parquet."""
 
-    formats = results.RowFormat
+    formats = RowFormat
     declare_output = staticmethod(declare_output_of_rows)
 
 
 class FindingsCommand(SharedOptionsCommand):
     """A command that writes findings, also for code hosts and build servers."""
 
-    formats = results.FindingFormat
+    formats = FindingFormat
     declare_output = staticmethod(declare_output_of_findings)
 
 
@@ -204,7 +206,7 @@ def _looks_like_option(word: str) -> bool:
     return word[:1] == "-" and (word[1:2] == "-" or word[1:].isalpha())
 
 
-def _note_comparison_with_null(run: Run, where: str | None) -> None:
+def _note_comparison_with_null(run: CommandContext, where: str | None) -> None:
     """Note what to write in place of a comparison with NULL, which no row matches."""
     if where is None or "null" not in where.lower():
         return

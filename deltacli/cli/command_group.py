@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from functools import cache
-from importlib import import_module
 from inspect import cleandoc
 from typing import Annotated, Any
 
@@ -13,6 +11,7 @@ from typer.core import TyperGroup
 
 from deltacli import __version__
 from deltacli.cli.command_classes import HELP_OF_HELP
+from deltacli.cli.command_loading import load_command
 from deltacli.cli.command_table import COMMANDS, GROUPS, HELP
 from deltacli.cli.help_page import write_group_help
 from deltacli.cli.invocation import ASK_FOR_HELP, ASK_FOR_VERSION
@@ -40,7 +39,8 @@ class CommandGroup(TyperGroup):
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:  # noqa: ARG002  (Typer passes it)
         """Return a command or group of this group, whose module is imported now; None for an unknown word."""
-        return load_command((*self.path, cmd_name))
+        path = (*self.path, cmd_name)
+        return _make_group(path) if " ".join(path) in GROUPS else load_command(path)
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
         """Return the command that the first word names, and the words after it. Raises UsageError."""
@@ -65,7 +65,7 @@ class CommandGroup(TyperGroup):
 
     def get_help(self, ctx: Context) -> str:
         """Return the help in the form that was asked for."""
-        return write_group_help(self, ctx)
+        return write_group_help(self, ctx, self.path)
 
 
 root_app = typer.Typer(name="deltacli", cls=CommandGroup, help=HELP, no_args_is_help=True, add_completion=False)
@@ -91,23 +91,14 @@ def make_root() -> TyperGroup:
     return typer.main.get_group(root_app)
 
 
-@cache
-def load_command(path: tuple[str, ...]) -> Command | None:
-    """Return the command or group at a path, with its module imported; None where there is none."""
+def _make_group(path: tuple[str, ...]) -> CommandGroup:
+    """Return the group at a path, none of whose commands is imported yet."""
     name = " ".join(path)
-    if name in GROUPS:
-        group = CommandGroup(
-            name=path[-1],
-            help=cleandoc(GROUPS[name]),
-            epilog=f"Help on a command: deltacli {name} COMMAND --help.",
-            no_args_is_help=True,
-        )
-        group.path = path
-        return group
-
-    entry = COMMANDS.get(name)
-    if entry is None:
-        return None
-    loaded = typer.main.get_command(import_module(entry.module).app)
-    commands: dict[str, Command] = getattr(loaded, "commands", {loaded.name: loaded})
-    return commands[path[-1]]
+    group = CommandGroup(
+        name=path[-1],
+        help=cleandoc(GROUPS[name]),
+        epilog=f"Help on a command: deltacli {name} COMMAND --help.",
+        no_args_is_help=True,
+    )
+    group.path = path
+    return group

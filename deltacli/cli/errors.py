@@ -14,12 +14,23 @@ from deltacli import __version__
 from deltacli.cli.command_tree import HERE, path_of
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import Variable
-from deltacli.cli.terminal import shell
-from deltacli.cli.terminal.term import say, say_json, visible
+from deltacli.cli.terminal.characters import escape_control
+from deltacli.cli.terminal.stderr import write_json_message, write_message
+from deltacli.cli.terminal.suggested_commands import (
+    add_context_options,
+    remove_consent,
+    remove_option,
+    repeat_command,
+    repeat_command_with,
+    repeat_command_with_flags,
+    spell_tables_as_typed,
+)
 from deltacli.core import errors
 from deltacli.core.documents import dumps
+from deltacli.core.errors import fill_hint, quote_table
 from deltacli.core.memory import build_memory_error, is_out_of_memory
 from deltacli.core.texts import cut_middle
+from deltacli.core.times import UNITS_MS
 from deltacli.core.typing import JsonObject
 from deltacli.storage.secrets import without_secrets
 
@@ -67,7 +78,7 @@ def without_avro(area: str) -> str:
 def _instead_of(arguments: Sequence[str], table: str | None) -> Mapping[str, str]:
     """Return what does the work of a command line on a Paimon table; none for commands that work on both formats."""
     found = INSTEAD.get(" ".join(path_of(arguments)), {})
-    name = None if table is None else shell.quote_table(table)
+    name = None if table is None else quote_table(table)
     return found if name is None else {key: value.replace("TABLE", name) for key, value in found.items()}
 
 
@@ -87,12 +98,10 @@ def report_error(error: errors.DeltacliError, arguments: Sequence[str], table: s
         )
         error.facts.update(_instead_of(arguments, table))
     if hint and error.code != "consent.missing":
-        hint = shell.before_consent(_as_asked(hint, error, arguments), arguments)
+        hint = remove_consent(_as_asked(hint, error, arguments), arguments)
     for name, value in error.facts.items():
         whole = _whole(name, value, arguments, table)
-        error.facts[name] = shell.before_consent(
-            _as_asked(whole, error, arguments) if name == "fix" else whole, arguments
-        )
+        error.facts[name] = remove_consent(_as_asked(whole, error, arguments) if name == "fix" else whole, arguments)
     if not hint and errors.is_command(fix := error.facts.get("fix", "")):
         hint = fix
     if (
@@ -111,7 +120,7 @@ def report_error(error: errors.DeltacliError, arguments: Sequence[str], table: s
     named, cause = error.table or table, error.cause_exit if isinstance(error, errors.PartlyDone) else None
     document = document_of(error.code, error.exit_code, error.message, named, error.facts, hint, cause)
     if wants_json(arguments):
-        say_json(dumps(document))
+        write_json_message(dumps(document))
     else:
         message = error.message_without_outcome if "--dry-run" in arguments else error.message
         if hint and hint == error.facts.get("fix"):
@@ -120,12 +129,12 @@ def report_error(error: errors.DeltacliError, arguments: Sequence[str], table: s
         is_of_words = error.exit_code == errors.UsageError.exit_code and error.code not in _OF_TABLES
         is_named = not table or is_of_words or message.startswith((f"{table} ", f"{table}: "))
         subject = "" if is_named or not table else f"{cut_middle(table)}: "
-        say(visible(f"error: {subject}{message}"))
+        write_message(escape_control(f"error: {subject}{message}"))
         for name, value in error.facts.items():
-            say(visible(f"  {name:<{width}}  {value}"))
+            write_message(escape_control(f"  {name:<{width}}  {value}"))
     report_details(error, arguments)
     if hint and not wants_json(arguments):
-        say(visible(f"hint: {hint}"))  # the last line, whatever is above it
+        write_message(escape_control(f"hint: {hint}"))  # the last line, whatever is above it
     return document
 
 
@@ -151,11 +160,11 @@ _OF_TABLES = frozenset({errors.PaimonTable.code, "usage.missing-extra"})
 def _whole(name: str, value: str, arguments: Sequence[str], table: str | None) -> str:
     """Return the value of a fact: a command with its table, and the options of a way out as the command to paste."""
     if errors.TABLE_PLACEHOLDER in value:
-        return shell.fill_hint(value, table)
+        return fill_hint(value, table)
     if errors.is_command(value):
-        return shell.as_typed(value, arguments)
+        return spell_tables_as_typed(value, arguments)
     if name.startswith("to ") and (option := re.match(r"(--[a-z-]+)(?: ([^\s:]+))?(?:: (.+))?\Z", value)):
-        return shell.again_with(arguments, option[1], option[2]) + (f"   # {option[3]}" if option[3] else "")
+        return repeat_command_with(arguments, option[1], option[2]) + (f"   # {option[3]}" if option[3] else "")
     return value
 
 
@@ -182,7 +191,7 @@ def say_document(
     hint: str | None = None,
 ) -> None:
     """Write an error as one JSON object on stderr. Its command is one that a script can run."""
-    say_json(dumps(document_of(code, exit_code, message, table, details, hint)))
+    write_json_message(dumps(document_of(code, exit_code, message, table, details, hint)))
 
 
 def document_of(
@@ -282,32 +291,32 @@ def _hint(error: errors.DeltacliError, arguments: Sequence[str], table: str | No
         isinstance(error.hint, errors.ParameterHint) and arguments and arguments[0] != "fleet"
     ):  # whose tables have other options
         if len(error.hint.parameters) > 1:
-            return shell.again_with_flags(arguments, error.hint.parameters)
+            return repeat_command_with_flags(arguments, error.hint.parameters)
         option, _, value = error.hint.parameters[0].partition(" ")
-        return shell.again_with(arguments, option, value or None, is_repeatable=option in _REPEATABLE)
-    hint, version = shell.fill_hint(error.hint, table), errors.get_command_option(error.hint, "version")
+        return repeat_command_with(arguments, option, value or None, is_repeatable=option in _REPEATABLE)
+    hint, version = fill_hint(error.hint, table), errors.get_command_option(error.hint, "version")
     if isinstance(error, errors.VersionAbsent) and error.wanted_ms is not None and version is not None:
-        return _of_version(str(version), error.wanted_ms, arguments) or shell.with_files(hint, arguments)
+        return _of_version(str(version), error.wanted_ms, arguments) or add_context_options(hint, arguments)
     asked = error.hint if isinstance(error.hint, errors.Command) else None
     is_near = asked is not None and (not asked.options or version is not None)
     if isinstance(error, errors.VersionAbsent) and is_near and version in (None, error.nearest):
-        return _of_nearest_version(error, arguments, table) or shell.with_files(hint, arguments)
+        return _of_nearest_version(error, arguments, table) or add_context_options(hint, arguments)
     if table and asked is not None and asked.operation == "snapshot" and error.code.startswith(("commit.", "log.")):
         hint = _of_damage(hint, version, arguments, table)
         if error.code.startswith("commit."):
-            error.facts["to repair it"] = f"deltacli repair {shell.quote_table(table)} --dry-run"
+            error.facts["to repair it"] = f"deltacli repair {quote_table(table)} --dry-run"
     if (
         isinstance(error, errors.PermissionRefused)
         and error.denied_path
         and table
         and _is_below(error.denied_path, table)
     ):
-        hint = f"deltacli doctor access {shell.quote_table(table)}"
+        hint = f"deltacli doctor access {quote_table(table)}"
     if table is not None and errors.is_shared(table):  # of which a lower level does not ask for files
         hint = hint.replace("--level storage", "--level footers")
     is_misnamed = error.code in (errors.PaimonTable.code, "usage.table-format")
-    hint = shell.with_files(hint, shell.without_option(arguments, "--table-format") if is_misnamed else arguments)
-    is_repeated = hint.replace(" --config ", " -c ") == shell.again(arguments).replace(" --config ", " -c ")
+    hint = add_context_options(hint, remove_option(arguments, "--table-format") if is_misnamed else arguments)
+    is_repeated = hint.replace(" --config ", " -c ") == repeat_command(arguments).replace(" --config ", " -c ")
     other = f"deltacli help {error.code}" if error.code == "share.config" else None
     return other if is_repeated and error.exit_code == errors.UsageError.exit_code else hint
 
@@ -317,16 +326,16 @@ def _note_conversion(error: errors.DeltacliError, arguments: Sequence[str], tabl
     if not table or isinstance(error, errors.PaimonTable) or path_of(arguments) not in (("repair",), ("undelete",)):
         return
     if os.path.isdir(table) and not os.path.exists(os.path.join(table, "_delta_log")):
-        error.facts["without a copy of the log"] = f"deltacli convert {shell.quote_table(table)} --dry-run"
+        error.facts["without a copy of the log"] = f"deltacli convert {quote_table(table)} --dry-run"
 
 
 def _of_external(error: errors.DeltacliError, prefix: str, arguments: Sequence[str], table: str | None) -> str:
     """Return the command that opens a prefix; for one of the operating system, the one that names the commits."""
-    allowed = shell.again_with(arguments, "--allow-external", prefix, is_repeatable=True)
+    allowed = repeat_command_with(arguments, "--allow-external", prefix, is_repeatable=True)
     if table is None or not re.match(r"/(?:bin|boot|etc|lib|proc|sbin|sys|usr)(?:/|\Z)", prefix):
         return allowed
     error.facts["if you trust the table"] = allowed
-    return f"deltacli validate {shell.quote_table(table)}"
+    return f"deltacli validate {quote_table(table)}"
 
 
 def _of_code(error: errors.DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:
@@ -336,47 +345,47 @@ def _of_code(error: errors.DeltacliError, arguments: Sequence[str], table: str |
     if error.code in _EXPLAINED:
         return f"deltacli help {_EXPLAINED[error.code]}"
     if isinstance(error, errors.NotATable) and path_of(arguments) == ("repair",) and table and os.path.isdir(table):
-        return f"deltacli undelete {shell.quote_table(table)} --from COPY --dry-run"  # which brings the log back
+        return f"deltacli undelete {quote_table(table)} --from COPY --dry-run"  # which brings the log back
     if _is_left_out(error, arguments, table):
-        return shell.again_with_flags(arguments, ["TABLE"])
+        return repeat_command_with_flags(arguments, ["TABLE"])
     if isinstance(error, errors.NotATable) and table and os.path.exists(table):
-        return f"ls {shell.quote_table(table if os.path.isdir(table) else os.path.dirname(table) or '.')}"
+        return f"ls {quote_table(table if os.path.isdir(table) else os.path.dirname(table) or '.')}"
     path, area = path_of(arguments), error.code.partition(".")[0]
     if error.code == "recover.source-is-table":
-        copied = shell.again_with(shell.without_option(arguments, "--from"), "--from", "COPY")
+        copied = repeat_command_with(remove_option(arguments, "--from"), "--from", "COPY")
         return copied if {"--dry-run", "--yes"} & {*arguments} else f"{copied} --dry-run"
     if error.code == "recover.source-missing" and error.wrong_word is not None:
         return _near_path(arguments, error.wrong_word)
     if error.code in _OF_PROFILES and path != ("share", "profile", "check") and (profile := _profile_in(arguments)):
-        return f"deltacli share profile check {shell.quote_table(profile)}"
+        return f"deltacli share profile check {quote_table(profile)}"
     if error.exit_code == errors.UsageError.exit_code:
         return None if isinstance(error, errors.PaimonTable) or not path else f"deltacli {' '.join(path)} --help"
     if table is None or path[:1] in (("validate",), ("schema",)) or area not in (*_OF_LOG, *_OF_DATA):
         return None
     if area == "checkpoint" and not _changes(arguments):  # no older start was found
-        return shell.with_files(f"deltacli reach {shell.quote_table(table)}", arguments)
+        return add_context_options(f"deltacli reach {quote_table(table)}", arguments)
 
     options = " --level data" if area in _OF_DATA else without_avro(area)
-    return shell.with_files(f"deltacli validate {shell.quote_table(table)}{options}", arguments)
+    return add_context_options(f"deltacli validate {quote_table(table)}{options}", arguments)
 
 
 def _of_damage(hint: str, version: object, arguments: Sequence[str], table: str) -> str:
     """Return the command line with the readable version of a hint; `validate` for a command that has no versions."""
-    from deltacli.cli.help_page import commands_with
+    from deltacli.cli.command_loading import has_option
 
-    path = " ".join(path_of(arguments))
-    if path not in commands_with("--version") or _changes(arguments):
-        return f"deltacli validate {shell.quote_table(table)}"
-    if path == "snapshot":
+    path = path_of(arguments)
+    if not has_option(path, "--version") or _changes(arguments):
+        return f"deltacli validate {quote_table(table)}"
+    if path == ("snapshot",):
         return hint
-    typed = shell.without_option(shell.without_option(arguments, "--timestamp"), "--version")
-    return hint if version is None else shell.again_with(typed, "--version", str(version))
+    typed = remove_option(remove_option(arguments, "--timestamp"), "--version")
+    return hint if version is None else repeat_command_with(typed, "--version", str(version))
 
 
 def _changes(arguments: Sequence[str]) -> bool:
-    from deltacli.cli.help_page import commands_with
+    from deltacli.cli.command_loading import has_option
 
-    return " ".join(path_of(arguments)) in commands_with("--dry-run")
+    return has_option(path_of(arguments), "--dry-run")
 
 
 def _table_near(error: errors.NotATable, table: str) -> str | None:
@@ -397,9 +406,14 @@ def _with_meant(error: errors.DeltacliError, arguments: Sequence[str]) -> str | 
     places = [(place, word) for place, word in enumerate(arguments) if part.search(word)]
     if len(places) != 1 or len(part.findall(places[0][1])) != 1:
         return None
+    place, written = places[0]
     words = list(arguments)
-    words[places[0][0]] = part.sub(lambda _: near, places[0][1])
-    return shell.again(words)
+    words[place] = part.sub(lambda _: near, written)
+    # In `--retention 7 days` the unit is there, as a word of its own.
+    unit = "".join(words[place + 1 : place + 2]).lower().removesuffix("s")
+    if error.wrong_word.isdecimal() and unit in UNITS_MS:
+        words[place : place + 2] = [part.sub(f"{error.wrong_word}{unit[0]}", written)]
+    return repeat_command(words)
 
 
 def _of_condition(error: errors.DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:
@@ -409,9 +423,9 @@ def _of_condition(error: errors.DeltacliError, arguments: Sequence[str], table: 
         where = error.facts.get("where", "")
         words = [meant if word == where else word for word in arguments]
         words = [f"--where={meant}" if word == f"--where={where}" else word for word in words]
-        return shell.again(words) if words != list(arguments) else None
+        return repeat_command(words) if words != list(arguments) else None
     if error.hint:
-        return shell.with_files(shell.fill_hint(error.hint, table), arguments)
+        return add_context_options(fill_hint(error.hint, table), arguments)
     return "deltacli help conditions"
 
 
@@ -437,7 +451,7 @@ def _of_version(version: str, moment_ms: int, arguments: Sequence[str]) -> str |
             words.append(version if is_argument else f"--version={version}")
         else:
             words[-1:] = [version] if is_argument else ["--version", version]
-    return shell.again(words) if words != list(arguments) else None
+    return repeat_command(words) if words != list(arguments) else None
 
 
 def _with_ends(error: errors.DeltacliError, arguments: Sequence[str]) -> str | None:
@@ -460,7 +474,7 @@ def _with_ends(error: errors.DeltacliError, arguments: Sequence[str]) -> str | N
     given = {word.partition("=")[0] for word in arguments}
     absent = [word for name, value in ends.items() if name not in given for word in (name, value)]
     place = words.index("--") if "--" in words else len(words)
-    return shell.again([*words[:place], *absent, *words[place:]])
+    return repeat_command([*words[:place], *absent, *words[place:]])
 
 
 def _of_shares(arguments: Sequence[str]) -> str | None:
@@ -468,8 +482,8 @@ def _of_shares(arguments: Sequence[str]) -> str | None:
     named = _profile_in(arguments)
     local = next((word for word in arguments[2:] if os.path.isdir(word)), None)
     if named is None and local is not None and arguments[1] in _OF_LOCAL_TABLES:
-        return f"deltacli {_OF_LOCAL_TABLES[arguments[1]].format(shell.quote_table(local))}"
-    return named and f"deltacli share ls {shell.quote_table(named)}"
+        return f"deltacli {_OF_LOCAL_TABLES[arguments[1]].format(quote_table(local))}"
+    return named and f"deltacli share ls {quote_table(named)}"
 
 
 def _profile_in(arguments: Sequence[str]) -> str | None:
@@ -482,13 +496,13 @@ def _of_nearest_version(error: errors.VersionAbsent, arguments: Sequence[str], t
     range; the versions to choose from for a restore, which to the newest one changes nothing.
     """
     if path_of(arguments) == ("restore",) and table:
-        return shell.with_files(f"deltacli history {shell.quote_table(table)}", arguments)
+        return add_context_options(f"deltacli history {quote_table(table)}", arguments)
     words = [re.sub(rf"(?:(?<==)|(?<=:)|\A){error.wanted}\Z", str(error.nearest), word) for word in arguments]
     if error.nearest is None or sum(map(str.__ne__, words, arguments)) != 1:
         return None
     begin = re.search(r"\0--from[\0=](\d+)(?=\0|\Z)", "\0".join(words))
     least = error.nearest - (path_of(arguments) == ("log", "compact"))  # which needs two commits
-    return None if begin and int(begin[1]) > least else shell.again(words)
+    return None if begin and int(begin[1]) > least else repeat_command(words)
 
 
 def _respelled(arguments: Sequence[str], table: str) -> str | None:
@@ -510,7 +524,7 @@ def _near_path(arguments: Sequence[str], table: str) -> str | None:
         return _with_table(arguments, table, near)
     while above == table.rstrip("/") or not os.path.isdir(above):
         above = os.path.dirname(above) or ("/" if table.startswith("/") else ".")
-    return f"ls {shell.quote_table(above)}"
+    return f"ls {quote_table(above)}"
 
 
 def _with_table(arguments: Sequence[str], table: str, meant: str) -> str:
@@ -520,7 +534,7 @@ def _with_table(arguments: Sequence[str], table: str, meant: str) -> str:
         option, equals, value = word.partition("=")
         is_value = option.startswith("--") and value == table
         words.append(meant if word == table else f"{option}{equals}{meant}" if is_value else word)
-    return shell.again_with_flags(words, [meant.removeprefix("./")] if words == [*arguments] else [])
+    return repeat_command_with_flags(words, [meant.removeprefix("./")] if words == [*arguments] else [])
 
 
 def report_details(error: BaseException, arguments: Sequence[str]) -> None:
@@ -529,11 +543,11 @@ def report_details(error: BaseException, arguments: Sequence[str]) -> None:
     if verbosity >= 2:
         import traceback
 
-        say("".join(traceback.format_exception(error)).rstrip())
+        write_message("".join(traceback.format_exception(error)).rstrip())
     elif verbosity == 1:
         cause = error.__cause__ or error.__context__
         while cause is not None:
-            say(visible(f"  because  {type(cause).__name__}: {cause}"))
+            write_message(escape_control(f"  because  {type(cause).__name__}: {cause}"))
             cause = cause.__cause__ or cause.__context__
 
 

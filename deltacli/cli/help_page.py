@@ -6,10 +6,10 @@ A page is a JSON object of texts that are not folded yet; `help_text.py` makes l
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from inspect import cleandoc
-from typing import TYPE_CHECKING
+
+from typer.core import TyperGroup
 
 from deltacli.cli.command_table import COMMANDS, GROUPS, HEADINGS
 from deltacli.cli.help_sections import (
@@ -24,9 +24,6 @@ from deltacli.cli.invocation import HELP_ALL, invocation
 from deltacli.cli.shared_options import declare_output, declare_settings, read_parameters
 from deltacli.cli.vendored_click import Command, Context, Parameter
 from deltacli.core.typing import JsonObject
-
-if TYPE_CHECKING:
-    from deltacli.cli.command_group import CommandGroup
 
 Entry = tuple[str, str]
 """An option, argument or command, and its description."""
@@ -50,9 +47,9 @@ def write_command_help(command: Command, context: Context) -> str:
     return fold(page) if HELP_ALL in invocation.arguments else fold_common(page)
 
 
-def write_group_help(group: CommandGroup, context: Context) -> str:
+def write_group_help(group: TyperGroup, context: Context, path: Sequence[str]) -> str:
     """Return the help of a group, or of the program; of the program without arguments only what it says first."""
-    page = group_page(group, context)
+    page = group_page(group, context, path)
     if invocation.is_bare and context.parent is None:
         return fold_short(page)
     return fold(page) if HELP_ALL in invocation.arguments else fold_common(page)
@@ -77,13 +74,18 @@ def command_page(command: Command, context: Context) -> JsonObject:
     }
 
 
-def group_page(group: CommandGroup, context: Context) -> JsonObject:
+def group_page(group: TyperGroup, context: Context, path: Sequence[str]) -> JsonObject:
     """Return the page of a group: usage, description, examples, commands, options.
 
     The page of the program has its commands below headings, and the options that all commands share.
+
+    Args:
+        group: The group.
+        context: Its context.
+        path: The words that lead to the group; none for the program.
     """
     is_program = context.parent is None
-    summaries = {name: summary_of(*group.path, name) for name in group.list_commands(context)}
+    summaries = {name: summary_of(*path, name) for name in group.list_commands(context)}
     own_options = [entry for entries in _group_options(group, context).values() for entry in entries]
     if is_program:
         options = {"Global options": [*_list_global_options(), *own_options]}
@@ -113,46 +115,9 @@ def summary_of(*path: str) -> str:
     return " ".join(_cleaned(GROUPS[name]).split("\n\n")[0].split())
 
 
-@cache
-def read_pages() -> Mapping[str, JsonObject]:
-    """Return the pages of the program, of all groups and of all commands, by name. Imports every command."""
-    from deltacli.cli.command_group import make_root
-
-    root = make_root()
-    return dict(_walk_pages(root, Context(root, info_name="deltacli"), ()))
-
-
-def _walk_pages(command: Command, context: Context, path: tuple[str, ...]) -> Iterator[tuple[str, JsonObject]]:
-    from deltacli.cli.command_group import CommandGroup
-
-    if not isinstance(command, CommandGroup):
-        yield " ".join(path), command_page(command, context)
-        return
-
-    yield " ".join(path), group_page(command, context)
-    for name in command.list_commands(context):
-        child = command.get_command(context, name)
-        if child is not None:
-            yield from _walk_pages(child, Context(child, info_name=name, parent=context), (*path, name))
-
-
-def list_options() -> Iterator[tuple[str, str, str]]:
-    """Yield each option of each command (""; of the program) with its value and help."""
-    for command, page in read_pages().items():
-        for sections in page["lists"]:
-            for spelled, text in (entry for entries in sections.values() for entry in entries):
-                if spelled.startswith("-"):
-                    yield command, spelled, text
-
-
 def names_in(spelled: str) -> list[str]:
     """Return the names of an option as a page spells it: `-q, --quiet` has two."""
     return [word for word in spelled.replace(",", " ").replace("/", " ").split() if word.startswith("-")]
-
-
-def commands_with(option: str) -> list[str]:
-    """Return the commands that have an option. Imports every command."""
-    return [command for command, spelled, _ in list_options() if command and option in names_in(spelled)]
 
 
 def describe_option(option: Parameter) -> Entry:

@@ -147,9 +147,9 @@ def _example(line: str, width: int) -> Iterator[str]:
         else:
             yield from (indent + cell.strip() for cell in said.split("  ") if cell.strip())
     else:
-        from deltacli.cli.terminal.term import folded_command
+        from deltacli.cli.terminal.wrapping import wrap_command
 
-        yield from (indent + part for part in folded_command(said.strip(), width - len(indent)))
+        yield from (indent + part for part in wrap_command(said.strip(), width - len(indent)))
 
 
 def _definitions(sections: Mapping[str, Sequence[tuple[str, str]]], title: str, width: int) -> Iterator[list[str]]:

@@ -15,8 +15,9 @@ from typing import Any
 
 from deltacli.cli.command_table import COMMANDS, GROUPS
 from deltacli.cli.command_tree import TAKES_VALUE
-from deltacli.cli.help_page import list_options, names_in, read_pages
+from deltacli.cli.help_page import names_in
 from deltacli.cli.help_text import fold_common, fold_topic
+from deltacli.cli.option_index import list_options, read_pages
 from deltacli.core.errors import UsageError
 from deltacli.core.typing import Json
 

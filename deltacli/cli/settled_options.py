@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from deltacli.cli import results
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import (
     Variable,
@@ -22,9 +22,28 @@ from deltacli.cli.options.configuration import (
     retry_budget_of,
 )
 from deltacli.cli.options.moments import parse_moment
-from deltacli.cli.running.run import Run
+from deltacli.cli.output.destination import (
+    find_output_directory,
+    require_file_outside_tables,
+    require_output_directory,
+    require_parent_directory,
+)
+from deltacli.cli.output.formats import (
+    CSV,
+    FOREIGN_ENDINGS,
+    FORMATS,
+    JSON,
+    NDJSON,
+    PARQUET,
+    TABLE,
+    TEMPLATE,
+    EveryFormat,
+    Format,
+    find_format_by_name,
+)
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.shared_options import AccessMode, ColourChoice, LogFormat, ProgressChoice, SharedOptions
-from deltacli.cli.terminal import term
+from deltacli.cli.terminal.capabilities import detect_terminal, has_coloured_stderr
 from deltacli.core import errors
 from deltacli.core.machine import Clock, fixed_clock, system_clock
 from deltacli.core.progress import SILENT, Progress
@@ -35,78 +54,161 @@ if TYPE_CHECKING:
     from deltacli.engine.spark.engine import SparkSettings
 
 
+@dataclass(frozen=True)
+class SettledOutput:
+    """Where the result goes, and in which format.
+
+    Attributes:
+        format: The format of the result.
+        file: The file that gets it, `-` for stdout; None: stdout.
+        directory: The directory that gets rows as Parquet files; the result then says what was written there.
+    """
+
+    format: Format
+    file: str | None
+    directory: str | None
+
+
 def settle_options(
     formats: type[StrEnum],
     options: SharedOptions,
     cluster: ClusterOptions | None,
     *,
     name_chooses_format: bool = True,
-) -> Run:
-    """Settle the shared options: option, environment, configuration file, default. Raises UsageError."""
-    settings, configuration = _settings_of(options)
-    _require_readable(formats, options.output_format, as_json=options.as_json)
-    given = "json" if options.as_json else options.output_format
+) -> CommandContext:
+    """Settle the shared options: option, environment, configuration file, default.
+
+    Args:
+        formats: The formats that the command writes.
+        options: The shared options as they were given.
+        cluster: The options that choose the engine; None for a command without them.
+        name_chooses_format: Whether the name of the output file chooses the format.
+
+    Raises:
+        UsageError: For a value that is invalid, also one of the environment or of the configuration file.
+    """
+    settings, configuration = _read_settings(options)
+    _require_possible_format(formats, options.output_format, as_json=options.as_json)
     if options.template is not None:
-        _require_template(options.template, given)
-        given = None
-    is_named = name_chooses_format and options.output is not None and results.format_named(options.output) is not None
-    wished = _wished_format(results.EveryFormat if is_named else formats, given, settings, configuration)
-    wished = results.TABLE.name if options.template is not None else wished
-    in_environment = one_of(ColourChoice, Variable.COLOR.read(), Variable.COLOR)
-    in_settings = one_of(ColourChoice, settings.get("color"), f"color {configuration}")
-    colours = options.colour or in_environment or in_settings or ColourChoice.AUTO
-    shows = options.progress or configured(ProgressChoice, Variable.PROGRESS, settings, configuration)
-    shows = shows or ProgressChoice.AUTO
-    is_json = wished in results.FORMATS and results.FORMATS[wished].errors_are_json
-    logs = options.log_format or (LogFormat.JSON if is_json else LogFormat.TEXT)
-    invocation.log_is_json, invocation.verbosity = logs is LogFormat.JSON, options.verbose
-    chosen = results.FORMATS.get(wished, results.TABLE) if wished in list(formats) else results.TABLE
-    output, directory = (
-        options.output,
-        results.directory_of(options.output) if results.PARQUET.name in list(formats) else None,
-    )
-    if directory is not None:
-        output, chosen = None, _format_of_directory(chosen, options.output_format, directory)
-    if output is not None:
-        _require_no_format(output, formats, given)
-        results.require_target(output, "--output")
-        results.require_directory(output)
-        chosen = (_format_of_name(output, formats, given) if name_chooses_format else None) or chosen
-    if options.template is not None:
-        if chosen is not results.TABLE or directory is not None:
-            raise errors.UsageError(
-                f"--template and --output {options.output} exclude each other", code="usage.template"
-            )
-        chosen = results.TEMPLATE._replace(template=options.template)
+        _require_template(options.template, "json" if options.as_json else options.output_format)
+
+    requested_format = _find_requested_format(options)
+    wished_format = _settle_format(formats, options, settings, configuration, name_chooses_format=name_chooses_format)
+    colours = _settle_colours(options, settings, configuration)
+    progress_choice = options.progress or configured(ProgressChoice, Variable.PROGRESS, settings, configuration)
+    shows_progress = progress_choice or ProgressChoice.AUTO
+    log_format = _settle_log_format(options, wished_format)
+
+    # From here on errors are written as these options say.
+    invocation.log_is_json = log_format is LogFormat.JSON
+    invocation.verbosity = options.verbose
+
+    output = _settle_output(formats, options, wished_format, name_chooses_format=name_chooses_format)
     is_quiet = options.quiet or settings.get("quiet") is True
-    run = Run(
-        format=chosen,
-        output=output,
-        clock=_clock_of(options.now),
-        storage_options=_storage_options(settings, options.storage_option),
-        terminal=term.detect_terminal(colours, to_file=output not in (None, "-")),
+    context = CommandContext(
+        format=output.format,
+        output=output.file,
+        clock=_make_clock(options.now),
+        storage_options=_merge_storage_options(settings, options.storage_option),
+        terminal=detect_terminal(colours, to_file=output.file not in (None, "-")),
         quiet=is_quiet,
         verbosity=options.verbose,
         table_format=options.table_format,
         access=options.access or AccessMode.AUTO,
-        progress=SILENT if is_quiet else _start_progress(shows, colour=term.colours_stderr(colours)),
-        progress_is_asked_for=shows is not ProgressChoice.AUTO,
-        log_is_json=logs is LogFormat.JSON,
+        progress=SILENT if is_quiet else _start_progress(shows_progress, colour=has_coloured_stderr(colours)),
+        progress_is_asked_for=shows_progress is not ProgressChoice.AUTO,
+        log_is_json=log_format is LogFormat.JSON,
         is_paged=not options.no_pager,
         retry_budget_ms=retry_budget_of(options.retry_budget, settings.get("retry_budget"), configuration),
         allow_external=(*settings.get("allow_external", ()), *(options.allow_external or ())),
-        directory=directory,
-        colours_notes=term.colours_stderr(colours),
+        directory=output.directory,
+        colours_notes=has_coloured_stderr(colours),
         can_use_cluster=cluster is not None,
         cluster=None if cluster is None else settle_engine(cluster, settings, configuration),
         catalog=choose_catalog(options.catalog_profile, settings, options.config or Variable.CONFIG.read()),
     )
-    if name_chooses_format and given is None and chosen is results.TABLE and len(formats) > 1:
-        _note_unknown_ending(run, formats)
-    return run
+    is_text_by_default = requested_format is None and output.format is TABLE
+    if name_chooses_format and is_text_by_default and len(formats) > 1:
+        _note_unknown_ending(context, formats)
+    return context
 
 
-def _settings_of(options: SharedOptions) -> tuple[dict[str, Toml], str]:
+def _find_requested_format(options: SharedOptions) -> str | None:
+    """Return the format that an option names; None without one, and with a template, which replaces it."""
+    if options.template is not None:
+        return None
+    return "json" if options.as_json else options.output_format
+
+
+def _settle_format(
+    formats: type[StrEnum],
+    options: SharedOptions,
+    settings: Mapping[str, Toml],
+    configuration: str,
+    *,
+    name_chooses_format: bool,
+) -> str:
+    """Return the format of the result and of errors, which may be one that the command does not have.
+
+    A command with a single format ignores the default of the configuration for its result, but its errors follow it.
+    """
+    is_named = options.output is not None and find_format_by_name(options.output) is not None
+    accepts_all = (name_chooses_format and is_named) or len(formats) == 1
+    default = _find_requested_format(options) or configured(
+        EveryFormat if accepts_all else formats, Variable.FORMAT, settings, configuration
+    )
+    if options.template is not None:
+        return TABLE.name
+    return str(default or TABLE.name)
+
+
+def _settle_colours(options: SharedOptions, settings: Mapping[str, Toml], configuration: str) -> ColourChoice:
+    """Return the choice of colours. Raises UsageError for an invalid one, also where another one comes before it."""
+    in_environment: ColourChoice | None = one_of(ColourChoice, Variable.COLOR.read(), Variable.COLOR)
+    in_settings: ColourChoice | None = one_of(ColourChoice, settings.get("color"), f"color {configuration}")
+    return options.colour or in_environment or in_settings or ColourChoice.AUTO
+
+
+def _settle_log_format(options: SharedOptions, wished_format: str) -> LogFormat:
+    """Return the form of notes and errors: that of the result where it is for programs."""
+    if options.log_format is not None:
+        return options.log_format
+    is_json = wished_format in FORMATS and FORMATS[wished_format].errors_are_json
+    return LogFormat.JSON if is_json else LogFormat.TEXT
+
+
+def _settle_output(
+    formats: type[StrEnum], options: SharedOptions, wished_format: str, *, name_chooses_format: bool
+) -> SettledOutput:
+    """Return where the result goes. Raises UsageError for a target that is not possible, or contradicts the format."""
+    requested_format = _find_requested_format(options)
+    result_format = TABLE
+    if wished_format in list(formats):
+        result_format = FORMATS.get(wished_format, TABLE)
+
+    file = options.output
+    can_be_directory = PARQUET.name in list(formats)
+    directory = find_output_directory(options.output) if can_be_directory else None
+    if directory is not None:
+        file = None
+        result_format = _format_of_directory(result_format, options.output_format, directory)
+    if file is not None:
+        _require_no_format(file, formats, requested_format)
+        require_file_outside_tables(file, "--output")
+        require_parent_directory(file)
+        if name_chooses_format:
+            result_format = _format_of_name(file, formats, requested_format) or result_format
+
+    if options.template is not None:
+        if result_format is not TABLE or directory is not None:
+            raise errors.UsageError(
+                f"--template and --output {options.output} exclude each other", code="usage.template"
+            )
+        result_format = TEMPLATE._replace(template=options.template)
+    return SettledOutput(result_format, file, directory)
+
+
+def _read_settings(options: SharedOptions) -> tuple[dict[str, Toml], str]:
     """Return the configuration, and what it is called in errors. Raises UsageError."""
     named = (options.config, options.profile_name, options.catalog_profile)
     for name, given in zip(("--config", "--profile-name", "--catalog-profile"), named, strict=True):
@@ -119,30 +221,30 @@ def _settings_of(options: SharedOptions) -> tuple[dict[str, Toml], str]:
 
 def _require_no_format(output: str, formats: type[StrEnum], given: str | None) -> None:
     """Raise UsageError for `--output json`, which in other programs is what `--format json` is here."""
-    if given is not None or len(formats) == 1 or output not in (*results.FORMATS, "yaml"):
+    if given is not None or len(formats) == 1 or output not in (*FORMATS, "yaml"):
         return
-    from deltacli.cli.terminal.shell import again_with, without_option
+    from deltacli.cli.terminal.suggested_commands import remove_option, repeat_command_with
 
-    meant = output if output in list(formats) else results.JSON.name
+    meant = output if output in list(formats) else JSON.name
     raise errors.UsageError(
         f"--output {output}: this is the name of a format, and --output takes the name of a file",
         code="usage.output",
         facts={
             "formats": ", ".join(formats),
-            "for a file of this name": f"--output {output} --format {results.TABLE.name}",
+            "for a file of this name": f"--output {output} --format {TABLE.name}",
         },
-        hint=again_with(without_option(invocation.arguments, "--output"), "--format", meant),
+        hint=repeat_command_with(remove_option(invocation.arguments, "--output"), "--format", meant),
     )
 
 
-def _note_unknown_ending(run: Run, formats: type[StrEnum]) -> None:
+def _note_unknown_ending(run: CommandContext, formats: type[StrEnum]) -> None:
     """Note that the name of the output file chooses no format, where its ending is not that of a text.
 
     Raises UsageError for an ending that is almost one of a format.
     """
     name, ending = os.path.splitext(run.output or "")
     if ending and ending.lower() not in _OF_TEXTS:
-        known = [name for row in results.FORMATS.values() if row.name in list(formats) for name in row.endings]
+        known = [name for row in FORMATS.values() if row.name in list(formats) for name in row.endings]
         if near := errors.nearest_name(ending, known, ignores_case=True, alike=_ALIKE_ENDINGS):
             raise errors.UsageError(
                 f"--output {run.output}: {ending} chooses no format",
@@ -156,66 +258,66 @@ _OF_TEXTS = (".log", ".out", ".text", ".txt")
 _ALIKE_ENDINGS = 0.8
 
 
-def _clock_of(now: str | None) -> Clock:
+def _make_clock(now: str | None) -> Clock:
     return system_clock if now is None else fixed_clock(parse_moment("--now", now, invocation.arguments))
 
 
-def _format_of_directory(chosen: results.Format, given: StrEnum | None, directory: str) -> results.Format:
+def _format_of_directory(chosen: Format, given: StrEnum | None, directory: str) -> Format:
     """Return the format of the result that describes an output directory. Raises UsageError."""
-    from deltacli.cli.terminal.shell import again_with
+    from deltacli.cli.terminal.suggested_commands import repeat_command_with
 
-    results.require_empty_target(directory)
-    if given in (results.NDJSON.name, results.CSV.name):
+    require_output_directory(directory)
+    if given in (NDJSON.name, CSV.name):
         raise errors.UsageError(
             f"--format {given} cannot be written to a directory",
             code="usage.output",
             facts={"directory": directory, "expected": "parquet, or a file for --output"},
-            hint=again_with(invocation.arguments, "--format", results.PARQUET.name),
+            hint=repeat_command_with(invocation.arguments, "--format", PARQUET.name),
         )
-    return results.TABLE if chosen is results.PARQUET else chosen
+    return TABLE if chosen is PARQUET else chosen
 
 
-def _require_readable(formats: type[StrEnum], output_format: StrEnum | None, *, as_json: bool) -> None:
+def _require_possible_format(formats: type[StrEnum], output_format: StrEnum | None, *, as_json: bool) -> None:
     if as_json and output_format not in (None, "json"):
         raise errors.UsageError(f"--json and --format {output_format} exclude each other")
     if as_json and "json" not in list(formats):
-        from deltacli.cli.terminal.shell import again_without
+        from deltacli.cli.terminal.suggested_commands import repeat_command_without_flag
 
         raise errors.UsageError(
             "--json is not available: this command has a fixed format",
-            hint=again_without(invocation.arguments, "--json"),
+            hint=repeat_command_without_flag(invocation.arguments, "--json"),
         )
 
 
 def _require_template(template: str, given: str | None) -> None:
     """Raise UsageError for a template with errors, and for a format, which a template replaces."""
-    from deltacli.cli.formats.template import parse_template
+    from deltacli.cli.output.template import check_template
 
-    if given not in (None, results.TABLE.name):
+    if given not in (None, TABLE.name):
         raise errors.UsageError(f"--template and --format {given} exclude each other", code="usage.template")
-    parse_template(template)
+    check_template(template)
 
 
-def _storage_options(settings: Mapping[str, Toml], given: list[str] | None) -> dict[str, str]:
+def _merge_storage_options(settings: Mapping[str, Toml], given: list[str] | None) -> dict[str, str]:
     """Return the options of the store; the command line overrides the configuration. Raises UsageError."""
     return {**settings.get("storage_options", {}), **dict(map(parse_storage_option, given or []))}
 
 
 def _writable_name(stem: str) -> str:
     """Return the name of a file that can be written, for one without its last ending: `x.csv` of `x.csv.gz`."""
-    while stem.lower().endswith(results.FOREIGN_ENDINGS):
+    while stem.lower().endswith(FOREIGN_ENDINGS):
         stem = stem.rpartition(".")[0]
-    return stem if results.format_named(stem) is not None else f"{stem}.{results.CSV.name}"
+    return stem if find_format_by_name(stem) is not None else f"{stem}.{CSV.name}"
 
 
-def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> results.Format | None:
+def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> Format | None:
     """Return the format that the name of the output file chooses; None where it is left open, and for a command with a
     single format, which may be JSON. Raises UsageError where an option contradicts the name, and where the command
     lacks the format.
     """
-    named = results.format_named(output)
-    if given is None and len(formats) > 1 and output.lower().endswith(results.FOREIGN_ENDINGS):
-        from deltacli.cli.terminal.shell import again_with
+    named = find_format_by_name(output)
+    if given is None and len(formats) > 1 and output.lower().endswith(FOREIGN_ENDINGS):
+        from deltacli.cli.terminal.suggested_commands import repeat_command_with
 
         stem, _, ending = output.rpartition(".")
         as_junit = ending.lower() == "xml" and "junit" in list(formats)
@@ -224,24 +326,24 @@ def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> r
             + ("name the format of an XML file" if as_junit else f"deltacli cannot write .{ending}"),
             code="usage.output",
             facts={"formats": ", ".join(formats)},
-            hint=again_with(invocation.arguments, "--format", "junit")
+            hint=repeat_command_with(invocation.arguments, "--format", "junit")
             if as_junit
-            else again_with(invocation.arguments, "--output", _writable_name(stem)),
+            else repeat_command_with(invocation.arguments, "--output", _writable_name(stem)),
         )
-    if named is None or (len(formats) == 1 and named in (results.JSON, results.NDJSON)):
+    if named is None or (len(formats) == 1 and named in (JSON, NDJSON)):
         return None
-    if (
-        given is not None and given != named.name and not (given == "sarif" and named is results.JSON)
-    ):  # which SARIF is, too
-        from deltacli.cli.terminal.shell import again, without_value
+    if given is not None and given != named.name and not (given == "sarif" and named is JSON):  # which SARIF is, too
+        from deltacli.cli.terminal.suggested_commands import remove_option_value, repeat_command
 
         raise errors.UsageError(
             f"--format {given} contradicts --output {output}, whose name chooses {named.name}",
             code="usage.output",
-            hint=again([word for word in without_value(invocation.arguments, "--format", given) if word != "--json"]),
+            hint=repeat_command(
+                [word for word in remove_option_value(invocation.arguments, "--format", given) if word != "--json"]
+            ),
         )
     if named.name not in list(formats):
-        endings = [results.FORMATS[name].endings[0] for name in formats if results.FORMATS[name].endings]
+        endings = [FORMATS[name].endings[0] for name in formats if FORMATS[name].endings]
         raise errors.UsageError(
             f"--output {output}: this command does not write {named.name}",
             code="usage.output",
@@ -249,15 +351,6 @@ def _format_of_name(output: str, formats: type[StrEnum], given: str | None) -> r
             hint=f"choose a name that ends with {', '.join(endings)}" if endings else "choose another name",
         )
     return None if given else named
-
-
-def _wished_format(
-    formats: type[StrEnum], given: str | None, settings: Mapping[str, Any], configuration: str
-) -> str:  # Any: TOML values
-    """Return the requested format, which may be one that the command does not have. Raises UsageError."""
-    # A command with a single format ignores the default for all commands, but its errors follow it.
-    defaults = results.EveryFormat if len(formats) == 1 else formats
-    return str(given or configured(defaults, Variable.FORMAT, settings, configuration) or "table")
 
 
 def _start_progress(choice: ProgressChoice, *, colour: bool) -> Progress:

@@ -15,8 +15,8 @@ import typer
 
 from deltacli.cli.invocation import AT
 from deltacli.cli.options.values import make_choice_parser
-from deltacli.cli.results import AnyFormat, FindingFormat, RowFormat
-from deltacli.cli.results import TableFormat as OneFormat
+from deltacli.cli.output.formats import AnyFormat, FindingFormat, RowFormat
+from deltacli.cli.output.formats import TableFormat as OneFormat
 from deltacli.cli.vendored_click import Parameter
 
 

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from itertools import pairwise
 
 import typer
 
 from deltacli.cli.command_tree import path_in
 from deltacli.cli.errors import say_document, wants_json
-from deltacli.cli.invocation import invocation
 from deltacli.cli.options.values import InvalidValue
-from deltacli.cli.parameter_types import choices_of, is_whole_number
-from deltacli.cli.terminal import shell
-from deltacli.cli.terminal.term import say, visible
+from deltacli.cli.parameter_types import choices_of
+from deltacli.cli.terminal.characters import escape_control
+from deltacli.cli.terminal.stderr import write_message
+from deltacli.cli.terminal.suggested_commands import remove_consent
 from deltacli.cli.usage_errors import has_one_format, is_action, name_in_errors
 from deltacli.cli.usage_hints import find_meant
-from deltacli.cli.vendored_click import Command, MissingParameter, NoArgsIsHelpError, NoSuchOption, Parameter
-from deltacli.core.errors import PLACEHOLDERS, UsageError
+from deltacli.cli.vendored_click import MissingParameter, NoArgsIsHelpError, NoSuchOption, Parameter
+from deltacli.core.errors import UsageError
 from deltacli.core.texts import cut_middle
 
 
 def report_usage(error: typer.TyperException, arguments: Sequence[str]) -> None:
     """Write an error of the command-line parser, with a hint that names what was probably meant."""
     if isinstance(error, NoArgsIsHelpError):  # a group without a command: its help is the answer
-        say(error.message)
+        write_message(error.message)
         return
 
     message = cut_middle(" ".join(describe_error(error).split()))
@@ -40,13 +38,13 @@ def report_usage(error: typer.TyperException, arguments: Sequence[str]) -> None:
     if meant is None:
         hint = " ".join(["deltacli", *path_in(arguments), "--help"])
     else:
-        hint = shell.before_consent(meant.hint, arguments)
+        hint = remove_consent(meant.hint, arguments)
 
     if wants_json(arguments):
         say_document(UsageError.code, UsageError.exit_code, message, hint=hint)
     else:
-        say(visible(f"error: {message}"))
-        say(visible(f"hint: {hint}"))
+        write_message(escape_control(f"error: {message}"))
+        write_message(escape_control(f"hint: {hint}"))
 
 
 def describe_error(error: typer.TyperException) -> str:
@@ -78,32 +76,3 @@ def _quote_names(parameter: Parameter) -> str:
     if parameter.param_type_name == "option":
         return " / ".join(map(repr, parameter.opts))
     return repr(getattr(parameter, "metavar", None) or parameter.name)
-
-
-def refuse_missing_value(command: Command, option: Parameter, name: str, following: str | None) -> UsageError:
-    """Return the error for an option without a value, which is the last word or is followed by another option."""
-    message = f"{name} needs a value"
-    if following is not None:
-        message += f", but an option follows: {following}"
-
-    facts: dict[str, str] = {}
-    if choices := choices_of(command, option):
-        facts["expected"] = ", ".join(choices)
-        return UsageError(message, facts=facts)
-    if following not in (None, "--") and not is_whole_number(command, option):
-        facts["for such a value"] = f"{max(option.opts, key=len)}={shell.quote_word(following or '')}"
-
-    words = invocation.arguments
-    pairs = pairwise([*words, None])
-    position = next(index for index, pair in enumerate(pairs, 1) if pair == (name, following))
-    hint = shell.again([*words[:position], _find_placeholder(option), *words[position:]])
-    return UsageError(message, facts=facts, hint=hint)
-
-
-def _find_placeholder(option: Parameter) -> str:
-    """Return the word that stands for the value of an option in a command line that the user completes."""
-    metavar: str = getattr(option, "metavar", None) or ""
-    name = re.split(r"[^A-Z]", metavar)[0]
-    if name == "DIR":
-        return "DIRECTORY"
-    return name if name in PLACEHOLDERS else "VALUE"

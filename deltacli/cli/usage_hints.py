@@ -24,10 +24,16 @@ from deltacli.cli.other_programs import (
     WHAT_FLAGS_ARE,
 )
 from deltacli.cli.parameter_types import choices_of
-from deltacli.cli.terminal import shell
+from deltacli.cli.terminal.suggested_commands import (
+    CLUSTER_OPTIONS,
+    remove_option_value,
+    repeat_command,
+    repeat_command_with,
+    repeat_command_without_cluster,
+)
 from deltacli.cli.usage_errors import UnexpectedWords, UnknownCommand, has_one_format, is_action, name_in_errors
 from deltacli.cli.vendored_click import Command, MissingParameter, NoSuchOption, UsageError
-from deltacli.core.errors import nearest_name
+from deltacli.core.errors import nearest_name, quote_word
 from deltacli.storage import open_storage
 
 _ROWS = frozenset({"-n", "--head", "--last", "--lines", "--max-rows", "--number", "--rows"})
@@ -59,7 +65,7 @@ def find_meant(error: Exception, arguments: Sequence[str]) -> Meant | None:
     if isinstance(error, UnknownCommand):
         return _command_for(" ".join(path), error.word, words[1:]) if words and words[0] == error.word else None
     if path == ("schema", "diff") and len(words) == 3 and "".join(words[1:]).isdecimal():
-        return Meant("'diff'", shell.again(["diff", *words]))
+        return Meant("'diff'", repeat_command(["diff", *words]))
     if isinstance(error, UnexpectedWords):
         return _for_unexpected_words(error, arguments)
     if isinstance(error, MissingParameter):
@@ -74,7 +80,7 @@ def find_meant(error: Exception, arguments: Sequence[str]) -> Meant | None:
 def _for_unexpected_words(error: UnexpectedWords, arguments: Sequence[str]) -> Meant | None:
     if error.words == [""]:
         said = "an argument is empty: a variable of the script may be unset"
-        return Meant(None, shell.again([word for word in arguments if word]), instead=said)
+        return Meant(None, repeat_command([word for word in arguments if word]), instead=said)
     word = error.words[0]
     is_single = len(error.words) == 1 and word != "" and not re.search(r"\s", word)
     return for_extra(word, _options_of(error), arguments) if is_single else None
@@ -86,22 +92,22 @@ def _for_missing(error: MissingParameter, path: Sequence[str], rest: Sequence[st
         return None
     what = name_in_errors(error.param)
     if path == ("diff",) and what == "V1|OTHER" and len(rest) == 1:
-        return Meant(None, shell.again(["history", *rest]))
+        return Meant(None, repeat_command(["history", *rest]))
     if path == ("diff",) and what == "V1|OTHER" and (ends := re.findall(r"--(?:from|to)[ =](\d+)", " ".join(rest))):
-        return Meant(None, shell.again(["diff", rest[0], *ends]))
+        return Meant(None, repeat_command(["diff", rest[0], *ends]))
     if path == ("changes",) and (paimon := next(filter(is_local_paimon, rest), None)):
         said = "this is a Paimon table, and this command works on Delta tables only"
-        return Meant(None, shell.again(["snapshot", paimon]), instead=said)
+        return Meant(None, repeat_command(["snapshot", paimon]), instead=said)
     if path == ("changes",) and what == "--from" and rest:
-        return Meant(None, shell.again_with([*path, *rest], "--from", "0"))
+        return Meant(None, repeat_command_with([*path, *rest], "--from", "0"))
     if path == ("share", "ls") and what == "SHARES" and (profiles := sorted(glob("*.share"))):
-        return Meant(None, shell.again([*path, profiles[0], *rest]))
+        return Meant(None, repeat_command([*path, profiles[0], *rest]))
     if what == "TABLE" and path[:1] != ("share",):
-        return Meant(None, shell.again([*path, HERE, *rest]))
+        return Meant(None, repeat_command([*path, HERE, *rest]))
     if not rest or not re.fullmatch("[A-Z]+( [A-Z]+)?", what):
         return None
     is_first = all(word.startswith("-") for word in rest)
-    return Meant(None, shell.again([*path, what, *rest] if is_first else [*path, *rest, *what.split()]))
+    return Meant(None, repeat_command([*path, what, *rest] if is_first else [*path, *rest, *what.split()]))
 
 
 def _for_invalid_value(error: InvalidValue, path: Sequence[str], arguments: Sequence[str]) -> Meant | None:
@@ -109,7 +115,7 @@ def _for_invalid_value(error: InvalidValue, path: Sequence[str], arguments: Sequ
     if parameter is None:
         return None
     if has_one_format(error):
-        return Meant(None, shell.again(_without_format(arguments, error.text)))
+        return Meant(None, repeat_command(_without_format(arguments, error.text)))
     if is_action(parameter):
         return _action_for(error.text, error.choices, path, arguments[len(path) :])
 
@@ -117,7 +123,7 @@ def _for_invalid_value(error: InvalidValue, path: Sequence[str], arguments: Sequ
     if is_format and f"--{error.text}" in _options_of(error):  # a file beside the result
         words = _without_format(arguments, error.text)
         file = f"{path[-1]}.{error.text}"
-        return Meant(f"--{error.text} FILE", shell.again_with(words, f"--{error.text}", file))
+        return Meant(f"--{error.text} FILE", repeat_command_with(words, f"--{error.text}", file))
     return _value_for(error, name_in_errors(parameter), arguments)
 
 
@@ -132,15 +138,17 @@ def for_extra(word: str, options: Sequence[str], arguments: Sequence[str]) -> Me
     option = "--version" if word.isdecimal() else "--retention"
     is_given = any(one.partition("=")[0] == option for one in arguments)
     if re.fullmatch(r"\d+[smhdw]?", word) and option in options and not is_given:
-        return Meant(f"{option} {word}", shell.again_with([one for one in arguments if one != word], option, word))
+        return Meant(f"{option} {word}", repeat_command_with([one for one in arguments if one != word], option, word))
     place = list(arguments).index(word) if word in arguments else 0
     number, unit = arguments[place - 1], _UNITS.get(word.lower().removesuffix("s"), word)
     if place > 1 and re.fullmatch(r"(--[a-z-]+=)?\d+", number) and re.fullmatch("[smhdw]|[KMGT]i?B", unit):
         meant = f"{number}{unit}"
-        return Meant(meant.rpartition("=")[2], shell.again([*arguments[: place - 1], meant, *arguments[place + 1 :]]))
+        return Meant(
+            meant.rpartition("=")[2], repeat_command([*arguments[: place - 1], meant, *arguments[place + 1 :]])
+        )
     if "://" in word or os.path.isdir(word):
         fact = f"{' '.join(path_of(arguments))} works on one table"
-        return Meant(None, shell.again([*arguments[:place], *arguments[place + 1 :]]), fact)
+        return Meant(None, repeat_command([*arguments[:place], *arguments[place + 1 :]]), fact)
     return None
 
 
@@ -153,12 +161,12 @@ def _value_for(error: InvalidValue, option: str, arguments: Sequence[str]) -> Me
     if not error.choices:
         is_newest = option == "--version" and given in _NEWEST
         if is_newest:
-            return Meant(None, shell.again(shell.without_value(arguments, option, given)))
+            return Meant(None, repeat_command(remove_option_value(arguments, option, given)))
         if option == "--version" and re.fullmatch(r"v\d+", given):
-            return Meant(None, shell.again_with(arguments, option, given[1:]))
+            return Meant(None, repeat_command_with(arguments, option, given[1:]))
         tables = [word for word in arguments[len(path_of(arguments)) :] if not word.startswith("-") and word != given]
         is_version = option in ("--version", "VERSION") and len(tables) == 1
-        return Meant(None, f"deltacli history {shell.quote_word(tables[0])}") if is_version else None
+        return Meant(None, f"deltacli history {quote_word(tables[0])}") if is_version else None
     known = error.choices
     other = OF_OTHER_FORMATS.get(given.lower(), "") if option == "--format" else ""
     near = other if other in known else nearest_name(given, known, ignores_case=True, alike=_ALIKE)
@@ -167,7 +175,7 @@ def _value_for(error: InvalidValue, option: str, arguments: Sequence[str]) -> Me
     words = zip(arguments, ["", *arguments], strict=False)
     meant = [near if (last, word) == (option, given) else word for word, last in words]
     return Meant(
-        repr(near), shell.again([f"{option}={near}" if word == f"{option}={given}" else word for word in meant])
+        repr(near), repeat_command([f"{option}={near}" if word == f"{option}={given}" else word for word in meant])
     )
 
 
@@ -178,16 +186,16 @@ _NEWEST = frozenset({"current", "head", "HEAD", "last", "latest", "newest"})
 def _action_for(word: str, actions: Sequence[str], path: Sequence[str], rest: Sequence[str]) -> Meant | None:
     """Return the action behind a table that was meant: before the table, by another name, or misspelled."""
     if list(rest[1:2]) == [word] and rest[0] in actions:  # properties get TABLE
-        return Meant(None, shell.again([*path, word, rest[0], *rest[2:]]))
+        return Meant(None, repeat_command([*path, word, rest[0], *rest[2:]]))
     if word not in rest:
         return None
     place = rest.index(word)
     if place == 1 and (action := _action_of(word, path)):
-        return Meant(repr(action), shell.again([*path, rest[0], action, *rest[place:]]))
+        return Meant(repr(action), repeat_command([*path, rest[0], action, *rest[place:]]))
     near = next((one for one in _OF_OTHER_ACTIONS.get(word, ()) if one in actions), nearest_name(word, actions))
     if near is None:
         return None
-    return Meant(repr(near), shell.again([*path, *rest[:place], near, *rest[place + 1 :]]))
+    return Meant(repr(near), repeat_command([*path, *rest[:place], near, *rest[place + 1 :]]))
 
 
 def _action_of(word: str, path: Sequence[str]) -> str | None:
@@ -215,7 +223,7 @@ _OF_OTHER_ACTIONS = {
 
 
 def _without_format(arguments: Sequence[str], given: str) -> list[str]:
-    return shell.without_value(arguments, "--format", given)
+    return remove_option_value(arguments, "--format", given)
 
 
 def _command_for(group: str, word: str, rest: Sequence[str]) -> Meant | None:
@@ -226,31 +234,29 @@ def _command_for(group: str, word: str, rest: Sequence[str]) -> Meant | None:
             name = "share ls"
         elif group == "fleet" and word.endswith(".toml"):
             name = "fleet plan"
-        return Meant(repr(name), shell.again([*name.split(), word, *rest]))
+        return Meant(repr(name), repeat_command([*name.split(), word, *rest]))
     path = path_of(rest)
     if not group and is_command(path) and ("/" in word or os.path.exists(word)):  # TABLE history
-        return Meant(repr(" ".join(path)), shell.again([*path, word, *rest[len(path) :]]))
+        return Meant(repr(" ".join(path)), repeat_command([*path, word, *rest[len(path) :]]))
     if not group and not rest and ("://" in word or os.path.isdir(word)):  # a table alone
-        return Meant("'snapshot'", shell.again(["snapshot", word]))
+        return Meant("'snapshot'", repeat_command(["snapshot", word]))
     if not group and word == "version":
         return Meant("--version", "deltacli --version")
     if not group and word == "compact":
-        hint = (
-            f"deltacli optimize {shell.quote_word(rest[0])} --dry-run" if len(rest) == 1 else "deltacli optimize --help"
-        )
+        hint = f"deltacli optimize {quote_word(rest[0])} --dry-run" if len(rest) == 1 else "deltacli optimize --help"
         return Meant("'optimize' or 'log compact'", hint)
     if (group, word) == ("log", "ls"):
-        return Meant("'history'", shell.again(["history", *rest]))
+        return Meant("'history'", repeat_command(["history", *rest]))
     if not group and word in OF_OTHERS:
         if rest and leads_on(tuple(rest[:1])):  # describe history TABLE
-            return Meant(repr(rest[0]), shell.again(rest))
+            return Meant(repr(rest[0]), repeat_command(rest))
         if rest and rest[0] in OF_OTHERS:
             return _command_for(group, rest[0], rest[1:])
         name = OF_OTHERS[word]
         first, *options = name.split()
         more = _BEHIND_TABLE.get(first)
         is_whole = more is not None and len(rest) == 1 and not rest[0].startswith("-")
-        hint = shell.again([first, *rest, *options, *(more or ())]) if is_whole else f"deltacli {first} --help"
+        hint = repeat_command([first, *rest, *options, *(more or ())]) if is_whole else f"deltacli {first} --help"
         return Meant(repr(name), hint)
     if not group and word in COMMANDS_THAT_WRITE_ROWS:
         return Meant(None, "deltacli --help", "deltacli does not write rows")
@@ -269,7 +275,7 @@ def _alike_command(group: str, word: str, rest: Sequence[str]) -> Meant | None:
         return Meant(" or ".join(map(repr, found)), f"deltacli {found[0]} --help")
     path = [*group.split(), *found[0].split()]
     is_whole = not group and found[0] in GROUPS and not (rest and leads_on((*path, rest[0])))
-    hint = f"deltacli {found[0]} --help" if is_whole else shell.again([*path, *rest])
+    hint = f"deltacli {found[0]} --help" if is_whole else repeat_command([*path, *rest])
     return Meant(" or ".join(map(repr, found)), hint)
 
 
@@ -311,26 +317,26 @@ def _option_for(error: UsageError, name: str, options: Sequence[str], arguments:
         return found
     path = " ".join(path_of(arguments))
     if name[2:] in _ACTIONS.get(path, ()) and list(arguments[2:3]) == [name]:  # properties TABLE --set K=V
-        return Meant(repr(name[2:]), shell.again([*arguments[:2], name[2:], *arguments[3:]]))
+        return Meant(repr(name[2:]), repeat_command([*arguments[:2], name[2:], *arguments[3:]]))
     if name in _CONSENT and not {"--yes", name} & {*options} and is_command(path_of(arguments)):
         kept = [word for word in arguments if word != name]
-        return Meant(None, shell.again(kept), f"{path} needs no confirmation")
+        return Meant(None, repeat_command(kept), f"{path} needs no confirmation")
     if (path, name) == ("history", "--version") and all(word.startswith("-") for word in arguments[1:]):
         return Meant(None, "deltacli --version", "deltacli --version prints the version of the program")
     if arguments[0] == "history" and nearest_name(name.lstrip("-"), ["version"], alike=_ALIKE_VERSION):
         value = ["N"] if arguments[-1] == name else []
-        meant = shell.again(["snapshot", *_with_option(name, "--version", arguments[1:]), *value])
+        meant = repeat_command(["snapshot", *_with_option(name, "--version", arguments[1:]), *value])
         return Meant(None if name == "--version" else "--version of 'snapshot'", meant)
     if name == "--dry-run" and list(arguments[:2]) == ["fleet", "run"]:
         return Meant(
-            None, shell.again(["fleet", "plan", *(word for word in arguments[2:] if word not in (name, "--yes"))])
+            None, repeat_command(["fleet", "plan", *(word for word in arguments[2:] if word not in (name, "--yes"))])
         )
     if name == "--upgrade-protocol" and arguments[0] == "features":  # features add does it
-        return Meant(None, shell.again([word for word in arguments if word != name]))
+        return Meant(None, repeat_command([word for word in arguments if word != name]))
     spelled = "--retain-hours" if name == "--retain" else name  # as in SQL
     united = re.fullmatch(r"(--.+)-(weeks|days|hours|minutes|seconds)", spelled)
     if united and (option := OF_OTHER_OPTIONS.get(united[1], united[1])) in options:
-        return Meant(option, shell.again(_with_unit(option, united[2][0], name, arguments)))
+        return Meant(option, repeat_command(_with_unit(option, united[2][0], name, arguments)))
     if name == "-n" and not re.search(r"\0-n\0\d", "\0".join(arguments)):  # a dry run of make, rsync and others
         near: str | None = "--dry-run" if "--dry-run" in options else None
     elif name in _ROWS and "--limit" in options:
@@ -348,7 +354,7 @@ def _option_for(error: UsageError, name: str, options: Sequence[str], arguments:
     words = _with_option(name, near, arguments)
     for other in {word.partition("=")[0] for word in words} & {*OF_OTHER_OPTIONS} - {*options}:
         words = _with_option(other, _known_here(other, options, words) or other, words)
-    return Meant(near, shell.again(words))
+    return Meant(near, repeat_command(words))
 
 
 _ACTIONS = {"alter": ("add", "drop", "rename"), "features": ("add", "drop"), "properties": ("get", "set", "unset")}
@@ -373,10 +379,10 @@ _IN_THIS_PROCESS = {
 
 def _without_engine(name: str, arguments: Sequence[str]) -> Meant | None:
     path = " ".join(path_of(arguments))
-    if name not in shell.OF_A_CLUSTER or path not in _IN_THIS_PROCESS:
+    if name not in CLUSTER_OPTIONS or path not in _IN_THIS_PROCESS:
         return None
     said = f"{path} does not run on a Spark cluster: {_IN_THIS_PROCESS[path]}"
-    return Meant(None, shell.again_without_cluster(arguments), instead=said)
+    return Meant(None, repeat_command_without_cluster(arguments), instead=said)
 
 
 _OF_OPERATIONS = (
@@ -398,7 +404,7 @@ def _command_instead(name: str, arguments: Sequence[str]) -> Meant | None:
     if lacking is None or not arguments[1:] or arguments[1].startswith("-"):
         return None
     command, options, fact = lacking
-    return Meant(None, shell.again([command, arguments[1], *options]), fact)
+    return Meant(None, repeat_command([command, arguments[1], *options]), fact)
 
 
 def _in_our_options(name: str, options: Sequence[str], arguments: Sequence[str]) -> Meant | None:
@@ -406,7 +412,7 @@ def _in_our_options(name: str, options: Sequence[str], arguments: Sequence[str])
     ours = WHAT_FLAGS_ARE.get(name, ("",))
     if ours[0] not in options or ours[0] in arguments:
         return None
-    meant = shell.again([one for word in arguments for one in (ours if word == name else (word,))])
+    meant = repeat_command([one for word in arguments for one in (ours if word == name else (word,))])
     return Meant(" ".join(ours), meant)
 
 
@@ -419,15 +425,15 @@ def _beside_version(arguments: Sequence[str]) -> Meant | None:
 
 def _behind_command(name: str, arguments: Sequence[str]) -> Meant | None:
     """Return the command line whose option is before its command with the option behind it."""
-    from deltacli.cli.help_page import commands_with
+    from deltacli.cli.command_loading import has_option
 
     if arguments[0].partition("=")[0] != name:
         return None
     for place in (1, 2):
         path = path_of(arguments[place:])
-        if is_command(path) and " ".join(path) in commands_with(name):
+        if has_option(path, name):
             said = f"{name} is an option of {' '.join(path)}: it must follow the command"
-            return Meant(None, shell.again([*arguments[place:], *arguments[:place]]), instead=said)
+            return Meant(None, repeat_command([*arguments[place:], *arguments[:place]]), instead=said)
     return None
 
 
@@ -460,7 +466,7 @@ def _with_unit(option: str, unit: str, name: str, arguments: Sequence[str]) -> l
 
 def _of_another_command(option: str, arguments: Sequence[str]) -> Meant | None:
     """Return the help of the command that has an option, of the same group first; never of one that asks."""
-    from deltacli.cli.help_page import commands_with
+    from deltacli.cli.option_index import commands_with
 
     group = arguments[:1]
     having = {*commands_with(option)} - {*commands_with("--yes")}

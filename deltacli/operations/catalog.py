@@ -25,8 +25,9 @@ from deltacli.catalogs.publishing import (
 )
 from deltacli.catalogs.ratified import STAGED_DIRECTORY, View, staged_path, staged_version
 from deltacli.catalogs.unity.addresses import is_address
-from deltacli.changing.basis import Act, Basis
-from deltacli.changing.plan import Whole
+from deltacli.changing.basis import Basis
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.outcome import CompleteOutcome
 from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refused, Unreadable, UsageError, command
 from deltacli.core.ranges import format_ranges
 from deltacli.core.short_repr import short_repr
@@ -48,7 +49,7 @@ from deltacli.work.commits.reading import read_provenance
 
 if TYPE_CHECKING:
     from deltacli.catalogs.managed_store import ManagedStore
-    from deltacli.changing.change import Gate
+    from deltacli.changing.execution import ChangeExecution
     from deltacli.table.version import Snapshot
 
 
@@ -463,7 +464,7 @@ class PublishPlan:
     def is_noop(self) -> bool:
         return not self.items
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         return self.refusal
 
     def effects(self) -> Iterator[str]:
@@ -474,7 +475,7 @@ class PublishPlan:
 
 @short_repr("published", "latest_published")
 @dataclass(repr=False)
-class PublishOutcome(Whole):
+class PublishOutcome(CompleteOutcome):
     """What was published, or would be by a plan that was not executed."""
 
     plan: PublishPlan
@@ -486,7 +487,7 @@ class PublishOutcome(Whole):
         """The newest version that the catalog knows to be published."""
         return self.plan.latest_published if self.reported is None else self.reported
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         return f"{plural(len(self.published), 'version')} published"
 
     def as_json(self, *, dry_run: bool) -> dict[str, Any]:
@@ -499,7 +500,7 @@ class PublishOutcome(Whole):
 class Publish:
     """The publication of every commit that the catalog holds."""
 
-    act: ClassVar[Act] = Act.DERIVE
+    kind: ClassVar[ChangeKind] = ChangeKind.DERIVE_LOG_FILES
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> PublishPlan:  # noqa: ARG002  (asks the catalog)
         """Ask the catalog, and look at every commit. Raises UsageError where no catalog manages the table, and what the
@@ -532,29 +533,31 @@ class Publish:
     def outcome(self, plan: PublishPlan) -> PublishOutcome:
         return PublishOutcome(plan)
 
-    def execute(self, gate: Gate[PublishPlan, PublishOutcome]) -> None:
+    def execute(self, execution: ChangeExecution[PublishPlan, PublishOutcome]) -> None:
         """Publish what the catalog holds by now, and report it. Raises what `publish` raises."""
-        managed, published = require_managed(gate.table), list[int]()
+        managed, published = require_managed(execution.table), list[int]()
         # The table may have been created anew while a question was open.
-        if (refusal := _refusal_of_another_table(gate.table, managed)) is not None:
+        if (refusal := _refusal_of_another_table(execution.table, managed)) is not None:
             raise refusal
-        wanted = [item.version for item in gate.plan.items if item.is_forgotten]
+        wanted = [item.version for item in execution.plan.items if item.is_forgotten]
         try:
-            gate.outcome.reported = publish(managed.log, managed.inner, published=published).reported
+            execution.outcome.reported = publish(managed.log, managed.inner, published=published).reported
             for version in wanted:
-                self._propose_again(gate, managed, version)
+                self._propose_again(execution, managed, version)
                 published.append(version)
-                gate.outcome.reported = version
+                execution.outcome.reported = version
         finally:
-            gate.has_begun, gate.outcome.published = bool(published), tuple(published)
+            execution.has_begun, execution.outcome.published = bool(published), tuple(published)
 
-    def _propose_again(self, gate: Gate[PublishPlan, PublishOutcome], managed: ManagedStore, version: int) -> None:
+    def _propose_again(
+        self, execution: ChangeExecution[PublishPlan, PublishOutcome], managed: ManagedStore, version: int
+    ) -> None:
         """Propose a forgotten commit of the plan, after a look at what is there by now."""
-        first = next(iter(find_forgotten_commits(gate.table, managed)), None)
+        first = next(iter(find_forgotten_commits(execution.table, managed)), None)
         if first is None or first.version != version or first.obstacle:
             why = "it is not the next one by now" if first is None else first.obstacle or "another one comes first"
             raise refuse_proposal(version, why)
-        propose_again(gate.table, managed, first)
+        propose_again(execution.table, managed, first)
 
 
 def _items_to_propose(table: TableHandle, managed: ManagedStore, now_ms: int) -> Iterator[ToPublish]:

@@ -18,11 +18,14 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import LOOK_SECONDS, Act, Basis, basis_of, notes_on_lost_versions
-from deltacli.changing.clone_notes import NOTES, CloneNote, address_of
+from deltacli.changing.basis import MAX_FILE_CHECK_AGE_SECONDS, Basis, build_basis
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.clone_notes import NOTES_DIRECTORY, CloneNote, resolve_note_uri
 from deltacli.changing.commit import Committed
-from deltacli.changing.file_owners import FileOwners, PutNotes, external_directories, find_file_owners, put_notes
-from deltacli.changing.plan import Amount, Shortfall
+from deltacli.changing.file_owners import FileOwners, PutNotes, find_external_directories, find_file_owners, put_notes
+from deltacli.changing.file_totals import FileTotals
+from deltacli.changing.lost_versions import describe_lost_versions
+from deltacli.changing.outcome import PartialFailure
 from deltacli.core import errors
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
@@ -51,15 +54,16 @@ from deltacli.rules.framework.repairs import undelete_command
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, Storage, is_inside
 from deltacli.storage.optional_interfaces import require_writable
 from deltacli.table.ambiguous_files import find_reading_refusal
-from deltacli.table.find_log import is_empty, list_log
+from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.known_clients import clients_after
-from deltacli.table.live_files import encode_undecoded, find_undecoded
+from deltacli.table.known_clients import find_affected_clients
+from deltacli.table.missing_files import encode_undecoded_paths, find_undecoded_paths
 from deltacli.table.rebuild import read_snapshot
+from deltacli.table.table_directories import is_empty_directory
 from deltacli.table.version import Snapshot
 
 if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
+    from deltacli.changing.execution import ChangeExecution
 
 _CLUSTERING = "delta.clustering"
 _NEW_NAMES = ("_row-id-col-{}", "_row-commit-version-col-{}")
@@ -77,7 +81,7 @@ class ClonePlan:
     basis: Basis = field(repr=False)
     source: Snapshot = field(repr=False)
     metadata: Action = field(repr=False)
-    files: Amount
+    files: FileTotals
     absolute: int
     """The number of files that the source itself has by absolute paths."""
     note: CloneNote | None
@@ -105,36 +109,36 @@ class ClonePlan:
 
     @property
     def clients(self) -> tuple[ClientAccess, ...]:
-        return clients_after([ABSOLUTE_PATHS])
+        return find_affected_clients([ABSOLUTE_PATHS])
 
-    def objection(self) -> errors.Refused | None:
+    def build_refusal(self) -> errors.Refused | None:
         return errors.Refused.by(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
         yield f"{plural(self.files.files, 'file')} of {self.source.table.uri}"
         if self.note is not None:
-            yield from (f"a note in {NOTES} of {place}" for place in ("the source", *self.owners.uris))
+            yield from (f"a note in {NOTES_DIRECTORY} of {place}" for place in ("the source", *self.owners.uris))
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Return which vacuums need `--protect-from`, and what of the addresses of files engines may not read."""
         return (*self.owners.warnings, *_warnings_on_scheme(self.source))
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         return "the clone was created"
 
-    def shortfall(self) -> Shortfall | None:
+    def build_partial_failure(self) -> PartialFailure | None:
         """Return which files were deleted from the source meanwhile."""
         if not self.lost:
             return None
-        return Shortfall(
+        return PartialFailure(
             "clone.files-lost",
             f"{plural(len(self.lost), 'file')} of the clone were deleted from the source while it was made",
             {
                 "first": self.lost[0].path,
                 "clone": self.target,
                 "next": "delete the clone, and make another one",
-                "so far": self.so_far(),
+                "so far": self.describe_progress(),
             },
         )
 
@@ -153,7 +157,7 @@ class ClonePlan:
             "clients": [one.as_json() for one in self.clients],
             "refusals": [one.as_json("override", "wayOut") for one in self.refusals],
             "committedVersion": self.committed_version,
-            **self.basis.cautions_json,
+            **self.basis.warnings_json,
             "dryRun": self.dry_run,
         }
 
@@ -161,7 +165,7 @@ class ClonePlan:
 class _Files(NamedTuple):
     """The live files of a version, how many have absolute paths, and the directories outside of the table with some."""
 
-    amount: Amount
+    amount: FileTotals
     absolute: int
     directories: set[str]
 
@@ -170,7 +174,7 @@ class _Files(NamedTuple):
 class Clone:
     """A clone of a version of another table. `protects`: the source gets a note of it."""
 
-    act: ClassVar[Act] = Act.NAME
+    kind: ClassVar[ChangeKind] = ChangeKind.REUSE_FILES
 
     source: Snapshot
     protects: bool = True
@@ -198,31 +202,35 @@ class Clone:
         if (refusal := find_reading_refusal(source, "a clone")) is not None:
             refusals.append(refusal)
         now_ms = source.table.clock()
-        note = CloneNote(metadata["id"], address_of(table.storage), source.version, now_ms) if self.protects else None
+        note = (
+            CloneNote(metadata["id"], resolve_note_uri(table.storage), source.version, now_ms)
+            if self.protects
+            else None
+        )
         owners = FileOwners()
         if files.directories:
-            owners = find_file_owners(source.table, files.directories, address_of(table.storage))
+            owners = find_file_owners(source.table, files.directories, resolve_note_uri(table.storage))
         if not self.protects:
-            owners = _without_notes(owners, address_of(table.storage))
-        basis = Basis(table, -1, now_ms) if now is None else basis_of(now)
+            owners = _without_notes(owners, resolve_note_uri(table.storage))
+        basis = Basis(table, -1, now_ms) if now is None else build_basis(now)
         if source.version == source.listing.newest_version:
-            basis.cautions.extend(notes_on_lost_versions(source.table.storage, source.listing, source.log.hint_version))
-        basis.cautions.extend(source.decisions)
+            basis.warnings.extend(describe_lost_versions(source.table.storage, source.listing, source.log.hint_version))
+        basis.warnings.extend(source.decisions)
         return ClonePlan(basis, source, metadata, files.amount, files.absolute, note, owners, tuple(refusals))
 
     def outcome(self, plan: ClonePlan) -> ClonePlan:
         return replace(plan, dry_run=False)
 
-    def execute(self, gate: Gate[ClonePlan, ClonePlan]) -> None:
+    def execute(self, execution: ChangeExecution[ClonePlan, ClonePlan]) -> None:
         """Look at the source again, write the note and the commit, and look at the files.
 
         Raises Refused where the source is another one by now (`plan.*`), is vacuumed, or does not take the note, and
-        what `Gate.commit` raises. Files that were deleted meanwhile are in the outcome.
+        what `ChangeExecution.commit` raises. Files that were deleted meanwhile are in the outcome.
         """
-        plan = gate.plan
+        plan = execution.plan
         source = self.source.table.writable()
-        gate.look(basis_of(self.source))
-        if self.source.table.clock() - plan.basis.now_ms > LOOK_SECONDS * 1000:
+        execution.recheck_table(build_basis(self.source))
+        if self.source.table.clock() - plan.basis.now_ms > MAX_FILE_CHECK_AGE_SECONDS * 1000:
             # A question was open. Without the files not even a note is written.
             self._require_files(plan)
         notes = PutNotes()
@@ -230,27 +238,27 @@ class Clone:
             if plan.note is not None:
                 notes = _put_notes(plan.note, source, plan.owners)
                 warnings = (*plan.owners.warnings, *notes.warnings)
-                gate.outcome = replace(gate.outcome, owners=FileOwners(notes.noted, warnings))
+                execution.outcome = replace(execution.outcome, owners=FileOwners(notes.noted, warnings))
             if vacuum_is_running(self.source.table):
                 raise errors.Refused.by([_vacuum_is_running()])
 
             # From the note on no new vacuum deletes the files. One that began before may have.
             self._require_files(plan)
-            done = gate.commit(_request)
+            done = execution.commit(_request)
         except errors.DeltacliError as fault:
-            if _is_without_commit(fault, gate.store, plan.basis.version + 1):
-                notes.take_back()
+            if _is_without_commit(fault, execution.store, plan.basis.version + 1):
+                notes.undo()
             raise
         except BaseException as stop:
             if plan.note is not None:
                 stop.add_note(f"{plan.note.path} may be in the source")
             raise
         version = done.version if isinstance(done, Committed) else None
-        gate.outcome = replace(gate.outcome, committed_version=version)
+        execution.outcome = replace(execution.outcome, committed_version=version)
         newest = list_log(self.source.table.storage, start_version=plan.version).newest_version
         may_be_vacuumed = newest > plan.version or plan.basis.version >= 0  # which a vacuum sees without the files
         if may_be_vacuumed:
-            gate.outcome = replace(gate.outcome, lost=_lost(self.source, plan.files.files))
+            execution.outcome = replace(execution.outcome, lost=_lost(self.source, plan.files.files))
 
     def _require_files(self, plan: ClonePlan) -> None:
         """Raise Refused (`clone.source-incomplete`) if files of the version were deleted or changed since the plan."""
@@ -307,10 +315,10 @@ def _count(source: Snapshot) -> _Files:
         size_bytes = pc.sum(adds.column("size")).as_py() or 0
         absolute = pc.sum(are_absolute(adds.column("path"))).as_py() or 0
         vector_ids = unique_id_column(adds.column("deletionVector"))
-        directories = external_directories(source.table.storage, adds.column("path"), vector_ids)
-        return _Files(Amount(adds.num_rows, size_bytes, rows), absolute, directories)
+        directories = find_external_directories(source.table.storage, adds.column("path"), vector_ids)
+        return _Files(FileTotals(adds.num_rows, size_bytes, rows), absolute, directories)
 
-    total = Amount(rows=0)
+    total = FileTotals(rows=0)
     absolute = 0
     directories = set[str]()
     fields = ["path", "size", "stats", "deletionVector"]
@@ -399,7 +407,9 @@ def _refusals_of_target(target: ReadStorage, table: Snapshot, now: Snapshot | No
         elif (modes := [one.properties.get(MODE, "none").lower() for one in (table, now)])[0] != modes[1]:
             said = f"there is a table at {target.uri} whose column mapping is {modes[1]}, not {modes[0]}"
             yield errors.Refusal("clone.target-exists", said)
-    elif target.kind_of("") is PathKind.FILE or not is_empty(target):  # an interrupted run may leave an empty log
+    elif target.kind_of("") is PathKind.FILE or not is_empty_directory(
+        target
+    ):  # an interrupted run may leave an empty log
         if target.kind_of(LOG_DIRECTORY) is PathKind.MISSING:
             yield errors.Refusal("clone.target-not-empty", f"{target.uri} is not empty")
         else:
@@ -491,7 +501,7 @@ def _both(source: Snapshot, now: Snapshot) -> Action | None:
 
 def _body(source: Snapshot) -> Callable[[Slot], Iterable[bytes]]:
     def batches() -> Iterator[tuple[str, RecordBatch]]:
-        undecoded = find_undecoded(source)
+        undecoded = find_undecoded_paths(source)
         from_root = partial(_add_from_root, uri=source.table.uri, undecoded=undecoded)
         yield from (("add", rows) for rows in source.file_actions.map_actions("add", from_root))
 
@@ -508,7 +518,7 @@ def _add_from_root(adds: RecordBatch, *, uri: str, undecoded: ArrowArray) -> Rec
             reading of an absolute path.
     """
     columns = {name: adds.column(name) for name in adds.schema.names}
-    columns["path"] = make_absolute(encode_undecoded(adds.column("path"), undecoded), uri)
+    columns["path"] = make_absolute(encode_undecoded_paths(adds.column("path"), undecoded), uri)
     columns["deletionVector"] = _make_vectors_absolute(adds.column("deletionVector"), uri)
     columns["dataChange"] = pa.repeat(True, adds.num_rows)
     for name in ("baseRowId", "defaultRowCommitVersion"):

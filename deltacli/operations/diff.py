@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.core.errors import DeltacliError, LogIncomplete, Unreadable, UsageError, nearest_name, parameter
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import Step
@@ -44,10 +44,11 @@ from deltacli.paimon.schema_changes import Change, ChangeKind
 from deltacli.storage.optional_interfaces import StoreOfVersions
 from deltacli.table.api_arguments import VersionEnds
 from deltacli.table.api_errors import errors_about, iterate_naming_table, name_table
-from deltacli.table.find_log import Log, list_log
+from deltacli.table.file_keys import Spelling, hash_narrow_adds
+from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
-from deltacli.table.live_files import Spelling, narrow_keys
-from deltacli.table.rebuild import find_snapshot, read_newest_readable, rebuild
+from deltacli.table.rebuild import read_newest_readable, rebuild_version
+from deltacli.table.time_travel import find_snapshot
 from deltacli.work.outputs import RowsPiece, plan_row_pieces
 from deltacli.work.rows.kept_rows import FIXED, SPEC, ComparedColumns, CompareRows, KeepRows, RowCounts
 
@@ -124,8 +125,8 @@ class Revectored(NamedTuple):
 
     in_before: ArrowArray
     in_after: ArrowArray
-    before: Amount
-    after: Amount
+    before: FileTotals
+    after: FileTotals
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +135,7 @@ class FileDiff:
 
     before: _Side
     after: _Side
-    shared: Amount
+    shared: FileTotals
     spelling: Spelling | None
 
     @cached_property
@@ -142,7 +143,7 @@ class FileDiff:
         return difference_of(self.before.files, self.after.files)
 
     @cached_property
-    def totals(self) -> tuple[Amount, Amount]:
+    def totals(self) -> tuple[FileTotals, FileTotals]:
         """All live files of both versions."""
         before, after = (amount_of(side.files, None) + self.shared for side in (self.before, self.after))
         return before, after
@@ -153,7 +154,7 @@ class FileDiff:
         found = self.found
         with_vectors = (pc.and_(found.removed, found.now.has_vector), pc.and_(found.added, found.target.has_vector))
         if not any(pc.any(one).as_py() for one in with_vectors):
-            none = Amount(0, 0, 0)
+            none = FileTotals(0, 0, 0)
             return Revectored(_nothing(found.removed), _nothing(found.added), none, none)
         old, new = self._path_keys(self.before, found.removed), self._path_keys(self.after, found.added)
         in_before = pc.replace_with_mask(found.removed, found.removed, pc.is_in(old, value_set=new))
@@ -161,11 +162,11 @@ class FileDiff:
         return Revectored(in_before, in_after, amount_of(found.now, in_before), amount_of(found.target, in_after))
 
     @cached_property
-    def added(self) -> Amount:
+    def added(self) -> FileTotals:
         return amount_of(self.found.target, pc.and_not(self.found.added, self.revectored.in_after))
 
     @cached_property
-    def removed(self) -> Amount:
+    def removed(self) -> FileTotals:
         return amount_of(self.found.now, pc.and_not(self.found.removed, self.revectored.in_before))
 
     def changes(self) -> Iterator[tuple[str, RecordBatch]]:
@@ -177,7 +178,7 @@ class FileDiff:
 
     def _path_keys(self, side: _Side, chosen: ArrowArray) -> ArrowArray:
         """Return keys of the paths alone of chosen files, in their order."""
-        parts = [narrow_keys(adds, self.spelling, with_vectors=False) for adds in self._chosen(side, chosen)]
+        parts = [hash_narrow_adds(adds, self.spelling, with_vectors=False) for adds in self._chosen(side, chosen)]
         return pa.concat_arrays([pa.array([], side.files.keys.type), *parts])
 
     def _chosen(self, side: _Side, chosen: ArrowArray) -> Iterator[RecordBatch]:
@@ -187,7 +188,7 @@ class FileDiff:
         for adds in side.batches():
             mask = chosen.slice(begin, adds.num_rows)
             if pc.any(mask).as_py():
-                if not narrow_keys(adds, self.spelling).equals(side.files.keys.slice(begin, adds.num_rows)):
+                if not hash_narrow_adds(adds, self.spelling).equals(side.files.keys.slice(begin, adds.num_rows)):
                     raise AssertionError("the files of a version came in another order")
                 yield pc.filter(adds, mask)
             begin += adds.num_rows
@@ -201,7 +202,7 @@ def compare_files(before: Snapshot, after: Snapshot, spelling: Spelling | None) 
     if spelling is None and (pair := _of_one_checkpoint(before, after)) is not None:
         return _compare_commits(*pair)
     sides = [_Side(batches, _collected(batches(), spelling)) for batches in map(_all_of, (before, after))]
-    return FileDiff(sides[0], sides[1], Amount(0, 0, 0), spelling)
+    return FileDiff(sides[0], sides[1], FileTotals(0, 0, 0), spelling)
 
 
 def _all_of(side: Snapshot) -> Batches:
@@ -236,7 +237,7 @@ def _of_one_checkpoint(before: Snapshot, after: Snapshot) -> tuple[Snapshot, Sna
         return None
     later = {one: "" for one in listing.checkpoints if one.preference > start.preference}
     try:
-        rebuilt = rebuild(newer.table, Log(listing), newer.version, unusable=later)
+        rebuilt = rebuild_version(newer.table, ListedLog(listing), newer.version, unusable=later)
     except Unreadable:
         return None
     if rebuilt.segment.checkpoint != start:
@@ -247,7 +248,7 @@ def _of_one_checkpoint(before: Snapshot, after: Snapshot) -> tuple[Snapshot, Sna
 def _compare_commits(before: Snapshot, after: Snapshot) -> FileDiff:
     """Return which files differ of two versions that start from one checkpoint."""
     older, newer = sorted((before, after), key=lambda side: side.version)
-    parts: list[Amount] = []
+    parts: list[FileTotals] = []
 
     def split(adds: RecordBatch) -> RecordBatch:
         """Count the files of a batch that are in both versions, and return the others."""
@@ -265,11 +266,11 @@ def _compare_commits(before: Snapshot, after: Snapshot) -> FileDiff:
     sides = {
         side: _Side(batches, _collected(batches(), None)) for side, batches in ((older, of_older), (newer, of_newer))
     }
-    return FileDiff(sides[before], sides[after], sum(parts, Amount(0, 0, 0)), None)
+    return FileDiff(sides[before], sides[after], sum(parts, FileTotals(0, 0, 0)), None)
 
 
 def _of_tail(side: Snapshot) -> Iterator[RecordBatch]:
-    return (batch.adds for batch in side.file_actions.tail_batches() if batch.adds is not None)
+    return (batch.adds for batch in side.file_actions.read_narrow_commit_batches() if batch.adds is not None)
 
 
 def _collected(batches: Iterator[RecordBatch], spelling: Spelling | None) -> KeyedLiveFiles:
@@ -280,7 +281,7 @@ def _collected(batches: Iterator[RecordBatch], spelling: Spelling | None) -> Key
             has_vector = pc.not_equal(adds.column("dv_id"), "")
             no_row_ids = pa.repeat(pa.scalar(False), adds.num_rows)
             columns = adds.column("size"), _rows(adds), adds.column("num_records")
-            parts.append((narrow_keys(adds, spelling), *columns, has_vector, no_row_ids))
+            parts.append((hash_narrow_adds(adds, spelling), *columns, has_vector, no_row_ids))
     return joined_files(parts, are_keys_narrow=True)
 
 
@@ -288,9 +289,9 @@ def _rows(adds: RecordBatch) -> ArrowArray:
     return pc.subtract(adds.column("num_records"), pc.fill_null(adds.column("dv_cardinality"), 0))
 
 
-def _amount(adds: RecordBatch) -> Amount:
+def _amount(adds: RecordBatch) -> FileTotals:
     rows = _rows(adds)
-    return Amount(
+    return FileTotals(
         adds.num_rows, pc.sum(adds.column("size")).as_py() or 0, None if rows.null_count else pc.sum(rows).as_py() or 0
     )
 
@@ -393,7 +394,7 @@ class RowDiff:
             pieces = iterate_naming_table(plan_row_pieces(scan.data_files()), name)
             task = KeepRows(self.columns, name)
             noted = pieces if step is None else _noted(pieces, step)
-            found.append(Reading(task, noted, side.table.stores, {SPEC: scan.wanted}))
+            found.append(Reading(task, noted, side.table.stores, {SPEC: scan.read_spec}))
         return found
 
 

@@ -44,13 +44,13 @@ from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.schema.to_arrow import require_partitions
 from deltacli.delta.schema.types import parse_schema
 from deltacli.storage.optional_interfaces import StoreOfVersions
+from deltacli.table.configuration_actions import read_configuration_actions
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
-from deltacli.table.known_clients import known_clients, paimon_clients
+from deltacli.table.known_clients import read_known_clients, read_paimon_clients
 from deltacli.table.rebuild import read_newest_readable, read_snapshot
-from deltacli.table.replay import small_actions
 from deltacli.table.version import Snapshot
-from deltacli.table.version_traits import traits_of_version
+from deltacli.table.version_traits import find_version_traits
 
 if TYPE_CHECKING:
     from deltacli.operations.log_damages import LogDamages
@@ -137,7 +137,7 @@ class ExplainRequest:
 
 def _client(text: str) -> tuple[str, str | None]:
     name, has_version, version = text.partition("=")
-    known = [client.name for client in (*known_clients(), *paimon_clients())]
+    known = [client.name for client in (*read_known_clients(), *read_paimon_clients())]
     found = _OTHER_NAMES.get(name.lower(), name.lower())
     if found not in known:
         raise _no_facts(name, known)
@@ -308,7 +308,7 @@ def explain(table: TableHandle, request: ExplainRequest) -> Explanation:
     try:
         snapshot, gap = read_newest_readable(table)
         require_partitions(snapshot.config, snapshot.version)
-        version, traits = snapshot.version, traits_of_version(snapshot)
+        version, traits = snapshot.version, find_version_traits(snapshot)
         config = replace(snapshot.config, raw_protocol=snapshot.raw_protocol, raw_metadata=snapshot.raw_metadata)
     except ProtocolUnsupported as fault:
         gap = fault.__context__ if isinstance(fault.__context__, LogIncomplete) else None
@@ -325,7 +325,7 @@ def explain(table: TableHandle, request: ExplainRequest) -> Explanation:
     damages = find_log_damages(table, now.traits)
     pairs = [
         tuple(with_damages(access(client, ground.traits, named), damages.damages) for ground in (after, now))
-        for client, named in asked_of(known_clients(), request)
+        for client, named in asked_of(read_known_clients(), request)
     ]
     stopping = {blocker.trait for found, before in pairs for blocker in (*found.blockers, *before.blockers)}
     traits_that_stop = stopping & now.traits
@@ -455,7 +455,7 @@ def states(table: TableHandle) -> Iterator[State]:
         first += 1
     has_hole = False
     files = [listing.commits[version] for version in sorted(listing.commits) if version >= first]
-    for version, actions in small_actions(table, files):
+    for version, actions in read_configuration_actions(table, files):
         if actions is None:
             has_hole = True
         elif actions:

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.arrow.batches import aggregate_rows
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.core import errors
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import report_items
@@ -50,14 +50,18 @@ from deltacli.operations.vacuum.full_plan import kept_walk, plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.storage.optional_interfaces import StoreOfVersions, StoreWithBounds
 from deltacli.table.api_arguments import require_optional_count
-from deltacli.table.file_history import FileReferences, NamedFiles, commit_actions
-from deltacli.table.find_log import Log, list_log
+from deltacli.table.commit_contents import read_commit_actions
+from deltacli.table.file_keys import hash_paths_and_vectors
+from deltacli.table.file_references import FileReferenceCollector, FileReferences
+from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
-from deltacli.table.live_files import key_digests, missing_files, whole
-from deltacli.table.rebuild import first_stamped_by, read_snapshot, rebuild
-from deltacli.table.replay import read_tail
+from deltacli.table.missing_files import find_missing_files
+from deltacli.table.needed_files import combine_chunks
+from deltacli.table.rebuild import read_snapshot, rebuild_version
+from deltacli.table.replay import replay_commits
+from deltacli.table.timestamp_enablement import get_enablement_version
 from deltacli.table.version import Snapshot
-from deltacli.table.walk import KeptWalk
+from deltacli.table.walk import RememberedWalk
 from deltacli.work.commits.reading import is_large
 
 # -- the request -------------------------------------------------------------------------------------------------------
@@ -144,8 +148,8 @@ def replayed(table: TableHandle, listing: LogListing) -> Iterator[ReplayedVersio
         fault = commit.fault if commit is not None else None
         if version in starts:
             try:
-                snapshot = rebuild(table, Log(listing), version)
-                narrow = snapshot.file_actions.narrow()
+                snapshot = rebuild_version(table, ListedLog(listing), version)
+                narrow = snapshot.file_actions.read_narrow_batches()
                 base = tuple(one.adds for one in narrow if one.adds is not None and one.adds.num_rows)
             except errors.ProtocolUnsupported as error:
                 yield ReplayedVersion(version, fault=error.needs, is_unsupported=True, commit=commit)
@@ -215,16 +219,16 @@ def _commits(table: TableHandle, listing: LogListing) -> Iterator[ReadCommit]:
 
 
 def _read(table: TableHandle, file: LogFile) -> ReadCommit:
-    state, named = StateBuilder(), NamedFiles()
+    state, named = StateBuilder(), FileReferenceCollector()
     change_data: list[FileReferences] = []
     if is_large(file):
-        tail = read_tail(table.storage, table.engine, [file], older_follow=False)
+        tail = replay_commits(table.storage, table.engine, [file], older_follow=False)
         adds, removes, state = tuple(tail.adds), tuple(tail.removes), tail.state
         info = tail.newest_commit_info or {}
-        recorded = (one for one in commit_actions(table.storage, file, None) if one[0] == "cdc")
+        recorded = (one for one in read_commit_actions(table.storage, file, None) if one[0] == "cdc")
         change_data += named.take(recorded, file)
     else:
-        actions = list(commit_actions(table.storage, file, None))
+        actions = list(read_commit_actions(table.storage, file, None))
         survived = reconcile_commit(actions, set(), file.name)
         batches = narrow_batches(survived.adds, survived.removes, file.name)
         adds, removes = (() if one is None or not one.num_rows else (one,) for one in batches)
@@ -284,7 +288,7 @@ class _Events:
         columns = (
             rows.column("path"),
             rows.column("dv_id"),
-            key_digests(rows.column("path"), rows.column("dv_id")),
+            hash_paths_and_vectors(rows.column("path"), rows.column("dv_id")),
             pa.repeat(pa.scalar(run, pa.int64()), count),
             pa.repeat(pa.scalar(place, pa.int64()), count),
             pa.repeat(is_add, count),
@@ -298,7 +302,9 @@ class _Events:
         if not self._parts["path"]:
             empty = (pa.string(), pa.string(), pa.binary(16), pa.int64(), pa.int64(), pa.bool_(), pa.int64())
             return pa.table([pa.array([], kind) for kind in empty], names=list(self._parts))
-        return pa.table({name: pa.concat_arrays(list(map(whole, parts))) for name, parts in self._parts.items()})
+        return pa.table(
+            {name: pa.concat_arrays(list(map(combine_chunks, parts))) for name, parts in self._parts.items()}
+        )
 
 
 def version_files(
@@ -306,7 +312,7 @@ def version_files(
     steps: Sequence[ReplayedVersion],
     times: Mapping[int, int],
     retention_ms: int,
-    walk: KeptWalk | None = None,
+    walk: RememberedWalk | None = None,
 ) -> tuple[list[VersionFiles], list[str]]:
     """Return what is there of the files of each version, and the data files that may not be looked at. `times` are
     those of the commits, `walk` lists the table.
@@ -318,7 +324,7 @@ def version_files(
     paths = [*events["path"].chunks, *(one.path for one in changes)]
     ids = [*events["vector"].chunks, *(one.vector for one in changes)]
     names = pa.chunked_array(paths, pa.string()), pa.chunked_array(ids, pa.string())
-    lost, unseen = missing_files(table, *names, None if walk is None else walk.find)
+    lost, unseen = find_missing_files(table, *names, None if walk is None else walk.find)
     spans = _spans(events, steps, retention_ms)
     kinds = []
     for name, of_kind in (("path", 0), ("vector", 1)):
@@ -378,7 +384,7 @@ def _spans(events: ArrowTable, steps: Sequence[ReplayedVersion], retention_ms: i
     order = [(name, "ascending") for name in ("run", "key", "place")]
     rows = events.take(pc.sort_indices(events, order))
     count = rows.num_rows
-    columns = {name: whole(rows[name]) for name in rows.column_names}
+    columns = {name: combine_chunks(rows[name]) for name in rows.column_names}
     run_ends = pa.array([ends[run] for run in columns["run"].to_pylist()], pa.int64())
     last, is_open = run_ends, pa.repeat(True, count)
     if count > 1:
@@ -396,8 +402,14 @@ def _spans(events: ArrowTable, steps: Sequence[ReplayedVersion], retention_ms: i
 def _until(rows: ArrowTable, adds: ArrowTable, live: ArrowTable, name: str, retention_ms: int) -> ArrowArray:
     """Return when the files of a column may be deleted: the retention after the last removal of those not live."""
     removed = aggregate_rows(pc.filter(rows, pc.is_valid(rows["removed_ms"])), [name], [("removed_ms", "max")])
-    gone = pc.take(whole(removed["removed_ms_max"]), pc.index_in(whole(adds[name]), value_set=whole(removed[name])))
-    stays = pc.or_(pc.is_in(whole(adds[name]), value_set=whole(live[name])), pc.equal(whole(adds[name]), ""))
+    gone = pc.take(
+        combine_chunks(removed["removed_ms_max"]),
+        pc.index_in(combine_chunks(adds[name]), value_set=combine_chunks(removed[name])),
+    )
+    stays = pc.or_(
+        pc.is_in(combine_chunks(adds[name]), value_set=combine_chunks(live[name])),
+        pc.equal(combine_chunks(adds[name]), ""),
+    )
     until = pc.fill_null(pc.add(gone, retention_ms), NEVER)
     return pc.if_else(stays, pa.scalar(NEVER, pa.int64()), until)
 
@@ -406,7 +418,7 @@ def _covered(spans: ArrowTable, versions: int) -> list[bool]:
     """Return for each version whether one of the spans has it."""
     deltas = [0] * (versions + 1)
     for column, change in (("place", 1), ("last", -1)):
-        for entry in pc.value_counts(whole(spans[column])).to_pylist():
+        for entry in pc.value_counts(combine_chunks(spans[column])).to_pylist():
             deltas[entry["values"] + (change < 0)] += change * entry["counts"]
     found, depth = [], 0
     for delta in deltas[:-1]:
@@ -501,8 +513,8 @@ class Cleanup(NamedTuple):
 
     log_retention_ms: int
     file_retention_ms: int
-    log: Amount | None
-    files: Amount | None
+    log: FileTotals | None
+    files: FileTotals | None
     lost: tuple[int, ...]
     notes: tuple[str, ...]
 
@@ -602,7 +614,7 @@ def find_reach(table: TableHandle, request: ReachRequest) -> TableReach:
     is_known = newest.run is not None and newest.fault is None
     snapshot, walk = _newest(table) if is_known else (None, None)
     # The times that select versions; where the newest version cannot be rebuilt, none does.
-    first_stamped = 0 if snapshot is None else first_stamped_by(snapshot)
+    first_stamped = 0 if snapshot is None else get_enablement_version(snapshot)
     for step in steps:
         if step.stamp is not None and first_stamped is not None and step.version >= first_stamped:
             times[step.version] = step.stamp
@@ -633,7 +645,7 @@ def find_reach(table: TableHandle, request: ReachRequest) -> TableReach:
     )
 
 
-def _newest(table: TableHandle) -> tuple[Snapshot | None, KeptWalk | None]:
+def _newest(table: TableHandle) -> tuple[Snapshot | None, RememberedWalk | None]:
     """Return the newest version, and a walk over the table for all that looks at it; None for what cannot be had."""
     try:
         snapshot = read_snapshot(table)
@@ -708,7 +720,7 @@ def _cleanup(
     retention_ms: int | None,
     versions: Mapping[int, Reached],
     snapshot: Snapshot | None,
-    walk: KeptWalk | None,
+    walk: RememberedWalk | None,
 ) -> Cleanup:
     from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
 
@@ -724,7 +736,7 @@ def _cleanup(
             snapshot=snapshot,
         )
         notes += [f"log expire is refused: {one.message}" for one in expiry.refusals]
-        log = Amount(len(expiry.files), expiry.size_bytes)
+        log = FileTotals(len(expiry.files), expiry.size_bytes)
         lost |= readable & set(expiry.lost_versions)
     except (errors.Unreadable, errors.CommitCorrupt, errors.Refused) as fault:
         notes.append(f"log expire is not possible: {fault.reason}")
@@ -736,7 +748,7 @@ def _cleanup(
             walk=walk,
         )
         notes += [f"vacuum is refused: {one.message}" for one in vacuum.refusals]
-        files = Amount(vacuum.files, vacuum.size_bytes)
+        files = FileTotals(vacuum.files, vacuum.size_bytes)
         lost |= {version for version in readable if versions[version].files_until_ms - of_files < vacuum.cutoff_ms}
     except (errors.Unreadable, errors.CommitCorrupt, errors.Refused) as fault:
         notes.append(f"vacuum is not possible: {fault.reason}")

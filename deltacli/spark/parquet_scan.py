@@ -41,7 +41,8 @@ from deltacli.delta.paths.spelling import canonical, decode, root_of, schemes_of
 from deltacli.delta.schema.types import StructField, simple_name
 from deltacli.engine.spark.jobs import local_frame
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.scan import Selection, live_data_files
+from deltacli.table.data_files import build_live_data_files
+from deltacli.table.selection import Selection
 from deltacli.work.rows.data_files import DataFile, read_vector
 from deltacli.work.rows.files_once import FilesOnce
 from deltacli.work.task import TableFiles
@@ -180,11 +181,11 @@ def find_live_files(snapshot: Snapshot, selection: Selection) -> LiveFiles:
 
     def judged(adds: pa.RecordBatch) -> LiveFiles:
         if selection.predicate is None:
-            return LiveFiles(live_data_files(adds, snapshot.config, selection))
+            return LiveFiles(build_live_data_files(adds, snapshot.config, selection))
         from deltacli.delta.predicate.prune import prune_files
 
         pruned = prune_files(adds, selection.predicate, snapshot.config)
-        kept = live_data_files(pc.filter(adds, pruned.kept), snapshot.config, selection)
+        kept = build_live_data_files(pc.filter(adds, pruned.kept), snapshot.config, selection)
         by_partition = pruned.by_partition.true_count
         return LiveFiles(kept, by_partition, adds.num_rows - len(kept) - by_partition)
 

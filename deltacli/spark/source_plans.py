@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from deltacli.changing.change import carry_out, plan_change
+from deltacli.changing.change import execute_change, plan_change
 from deltacli.changing.new_files import NewFiles
 from deltacli.core.errors import DeltacliError, Refused, UsageError
 from deltacli.core.lock_free_property import cached_property
@@ -45,8 +45,8 @@ from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import remember_secrets, without_secrets
 from deltacli.table.api_errors import name_table
 from deltacli.table.handle import TableHandle
-from deltacli.table.rebuild import find_snapshot
-from deltacli.table.scan import ScanRequest
+from deltacli.table.scan_requests import ScanRequest
+from deltacli.table.time_travel import find_snapshot
 from deltacli.table.version import Snapshot
 from deltacli.work.outputs import plan_row_pieces
 from deltacli.work.rewrite.new_files import AppendedFile, AppendRows, AppendSpec
@@ -117,7 +117,7 @@ class BatchPlan:
 
     def partitions(self, schema: SparkSchema) -> list[bytes]:
         require_schema(self.columns, schema)
-        return partitions_of(self.table, self.scan.wanted, self.scan.data_files(), newest_commit(self.snapshot))
+        return partitions_of(self.table, self.scan.read_spec, self.scan.data_files(), newest_commit(self.snapshot))
 
 
 class ChangesPlan:
@@ -144,7 +144,7 @@ class ChangesPlan:
     def partitions(self, schema: SparkSchema) -> list[bytes]:
         require_schema(self.columns, schema)
         newest = newest_commit(self.changes.snapshot)
-        return partitions_of(self.table, self.changes.wanted, self.changes.changed_files(), newest)
+        return partitions_of(self.table, self.changes.read_spec, self.changes.changed_files(), newest)
 
 
 def newest_commit(snapshot: Snapshot) -> LogFile | None:
@@ -298,9 +298,9 @@ def plan_sink(
         chosen = write_options(options, is_stream=is_stream)
         table = open_source(chosen)
         made = plan_change(Append(arrow_schema_of(schema)), table)
-        if (refusal := made.objection()) is not None:
+        if (refusal := made.build_refusal()) is not None:
             raise refusal
-        for caution in made.basis.cautions:
+        for caution in made.basis.warnings:
             warnings.warn(f"{table.name}: {caution}", stacklevel=2)
         location = made.basis.table.stores.location
         assert location is not None
@@ -371,7 +371,7 @@ def commit_sink(pickled: bytes, messages: Sequence[bytes | None], batch: int | N
             return
         operation, parameters = _described(plan, batch)
         change = Append(None, files, operation, parameters, transaction, _metadata(plan.options))
-        carry_out(change, table, plan=AppendPlan.sent(table, plan.basis, plan.spec))
+        execute_change(change, table, plan=AppendPlan.sent(table, plan.basis, plan.spec))
 
 
 def _described(plan: _Plan, batch: int | None) -> tuple[str, dict[str, object]]:

@@ -43,10 +43,12 @@ from deltacli.operations.read import changes
 from deltacli.spark.parquet_schema import unread_in_spark
 from deltacli.spark.source_options import LATEST, StreamOptions
 from deltacli.table.api_arguments import VersionTime
+from deltacli.table.data_files import build_data_files
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
-from deltacli.table.rebuild import find_range, read_snapshot
-from deltacli.table.scan import Selection, data_files
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.selection import Selection
+from deltacli.table.time_travel import find_version_range
 from deltacli.table.version import Snapshot
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 from deltacli.work.rows.files_once import FilesOnce
@@ -295,7 +297,7 @@ class TableLog:
 
     @property
     def wanted(self) -> ReadSpec:
-        return self._selection.rows_wanted(self._end.config)
+        return self._selection.make_read_spec(self._end.config)
 
     def newest(self) -> int:
         """List the log from the last known version on, and return the newest version."""
@@ -329,7 +331,7 @@ class TableLog:
         return StreamOffset.after(self.table, self.schema, newest, with_snapshot=False)
 
     def _first_since(self, timestamp_ms: int) -> int:
-        found = find_range(self._table, VersionTime(timestamp_ms), None)
+        found = find_version_range(self._table, VersionTime(timestamp_ms), None)
         if found.first > found.last:
             raise _too_new(f"no version was committed at or after {format_timestamp(timestamp_ms)}", found.last)
         return found.first
@@ -357,7 +359,7 @@ class TableLog:
 
         def described(adds: pa.RecordBatch) -> list[tuple[Any, DataFile]]:
             times = adds.column("modificationTime").to_pylist()
-            files = data_files(adds, config, needed)
+            files = build_data_files(adds, config, needed)
             return [
                 ((time or 0, file.path, unique_id(dict(file.vector or {}))), file)
                 for time, file in zip(times, files, strict=True)
@@ -393,7 +395,7 @@ class TableLog:
         if not adds:
             return []
         rows = whole_actions(adds, action_schemas().add, f"version {version}")
-        return data_files(rows, commit.config, self._selection.needed, version=version)
+        return build_data_files(rows, commit.config, self._selection.needed, version=version)
 
     def _table_of(self, version: int) -> TableHandle:  # noqa: ARG002  (of shares)
         return self._table

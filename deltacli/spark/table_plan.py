@@ -38,7 +38,7 @@ from deltacli.spark import parquet_scan, parquet_schema
 from deltacli.spark.executor_rows import rows_through_python
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_errors import api_function, api_method, iterate_naming_table
-from deltacli.table.scan import Selection, require_row_ids
+from deltacli.table.selection import Selection, require_row_ids
 from deltacli.table.version import Snapshot
 from deltacli.work.rows.data_files import OpenDataFile, open_data_file
 
@@ -135,7 +135,7 @@ class TablePlan:
         """
         frames = [frame for group in self.groups for frame in self._frames(group)]
         if self.own_files:
-            spec = self.selection.rows_wanted(self.snapshot.config)
+            spec = self.selection.make_read_spec(self.snapshot.config)
             files = [own.file.file for own in self.own_files]
             schema = parquet_schema.spark_schema(self.columns, described=True)
             frames.append(rows_through_python(self.session, self.snapshot.table.stores, spec, files, schema))
@@ -698,4 +698,4 @@ def read_changes(
         changes = read(columns=kept)
     schema = parquet_schema.spark_schema(changes.columns, described=True)
     files = iterate_naming_table(changes.changed_files(), table.name)
-    return rows_through_python(spark, table.stores, changes.wanted, files, schema)
+    return rows_through_python(spark, table.stores, changes.read_spec, files, schema)

@@ -90,53 +90,6 @@ class HeldGrant:
         self._take(is_forced=False)
 
     def __repr__(self) -> str:
-        return f"Grant({self.location!r})"
-
-
-Renew = Callable[[bool], Grant]
-"""Asks for a new grant; True where the store refused one that has not ended, so that no remembered one will do."""
-ASK_PROVIDER = "ask the provider of the table"
-SOURCE = "given by the server of the table"
-_SPARE_SECONDS = 60.0
-_SPARE_SHARE = 0.1
-_FLOOR_SECONDS = 30.0
-_LOWEST_FLOOR_SECONDS = 5.0
-_NEEDED: Mapping[str, tuple[str, ...]] = {"s3": ("key", "secret"), "gs": ("access_token",), "abfss": ("sas_token",)}
-_KNOWN: Mapping[str, frozenset[str]] = {
-    family: frozenset({*needed, "token"} if family == "s3" else needed) for family, needed in _NEEDED.items()
-}
-
-
-class HeldGrant:
-    """The grant of one location, from which each request takes its credentials. Thread-safe.
-
-    A grant is renewed before it ends, by one thread while the others wait. `clock`: epoch seconds.
-    `ask_to_write` lets `renew` ask for credentials to write from then on; None: it does already, or
-    never may.
-    """
-
-    def __init__(
-        self,
-        location: Location,
-        renew: Renew,
-        clock: Callable[[], float] = time.time,
-        ask_to_write: Callable[[], None] | None = None,
-    ) -> None:
-        """Take the first grant. The arguments are those of `vended.open_vended`."""
-        self._location = location
-        self._renew = renew
-        self._clock = clock
-        self._ask_to_write = ask_to_write
-        self._lock = Lock()
-        self._taken = self._life = 0.0
-        self._grant = Grant("", {})
-        self._refused_at: float | None = None
-        """When other credentials were last asked for because the store had refused those before."""
-        self._failure: tuple[DeltacliError | None, float] = None, 0.0
-        """The last renewal that failed, and when."""
-        self._take(is_forced=False)
-
-    def __repr__(self) -> str:
         return f"HeldGrant({self._location.uri!r})"
 
     def __reduce__(self) -> NoReturn:

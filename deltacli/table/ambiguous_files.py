@@ -12,12 +12,14 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.arrow.batches import aggregate_rows
-from deltacli.core.errors import Refusal, Refused, command
+from deltacli.core.errors import Refusal, Refused
+from deltacli.core.hints import command
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
 from deltacli.delta.encoding.many_values import PRINTED_BYTES, fingerprints
@@ -32,8 +34,8 @@ from deltacli.delta.paths.engine_readings import (
 )
 from deltacli.delta.paths.spelling import key_bytes, key_text, name_files
 from deltacli.table.checkpoint_paths import CheckpointPaths, examine_checkpoint_paths
-from deltacli.table.file_history import FileReferences, NamedFiles, read_references
-from deltacli.table.replay import read_contents
+from deltacli.table.commit_contents import read_commit_contents
+from deltacli.table.file_references import FileReferenceCollector, FileReferences, read_references_of_commits
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import stream_lines
 
@@ -64,27 +66,29 @@ def find_ambiguous_files(
     uris = (snapshot.table.storage.uri, *snapshot.table.storage.aliases)
     if checkpoint_paths is None:
         checkpoint_paths = examine_checkpoint_paths(snapshot)
-    start = checkpoint_paths.start
+    # Nearly all tables end here: every path is certainly the name of its file.
     if not checkpoint_paths.may_have_spellings and not _have_odd_paths(snapshot):
         return ()
 
+    # The first pass finds the names with several spellings, in little memory. The second one collects
+    # the actions with these names, which are few.
     search = _SpellingSearch(uris)
-    for paths, _ in _paths_of(start):
-        search.add(paths)
-    for rows in _read_commits(snapshot):
-        search.add(rows.path)
+    for adds in _read_live_files(checkpoint_paths.start):
+        search.add(adds.paths)
+    for references in _read_commits(snapshot):
+        search.add(references.path)
     contested = search.find_contested()
     if not len(contested):
         return ()
 
-    actions: dict[bytes, list[SpelledAction]] = defaultdict(list)
-    for paths, vector_ids in _paths_of(start):
-        versions = pa.repeat(pa.scalar(BEFORE_COMMITS, pa.int64()), len(paths))
-        _collect(actions, contested, uris, (paths, vector_ids, versions), are_adds=True)
-    for rows in _read_commits(snapshot):
-        _collect(actions, contested, uris, (rows.path, rows.vector, rows.version), are_adds=rows.kind == "add")
-    found = (read_as_engines(key_text(name), of_file) for name, of_file in actions.items())
-    return tuple(file for file in found if file is not None)
+    collector = _ActionCollector(uris, contested)
+    for adds in _read_live_files(checkpoint_paths.start):
+        collector.take(adds, are_adds=True)
+    for references in _read_commits(snapshot):
+        columns = _ActionColumns(references.path, references.vector, references.version)
+        collector.take(columns, are_adds=references.kind == "add")
+    readings = [read_as_engines(key_text(name), actions_of_file) for name, actions_of_file in collector.actions.items()]
+    return tuple(file for file in readings if file is not None)
 
 
 def find_files_live_otherwise(files: Sequence[AmbiguousFile], first: Snapshot, second: Snapshot) -> list[AmbiguousFile]:
@@ -112,16 +116,17 @@ def _read_live_vector_ids(snapshot: Snapshot, names: Set[str]) -> Mapping[str, l
     """Return the ids of the vectors of some live files, sorted, by the name of the file."""
     uris = (snapshot.table.storage.uri, *snapshot.table.storage.aliases)
     wanted = pa.array([key_bytes(name) for name in names], pa.binary())
-    found: dict[str, list[str]] = defaultdict(list)
-    for paths, vector_ids in _paths_of(snapshot):
-        names_of_paths = name_files(paths, uris)
-        is_wanted = pc.is_in(names_of_paths, value_set=wanted)
+    ids_by_name: dict[str, list[str]] = defaultdict(list)
+    for adds in _read_live_files(snapshot):
+        names_of_adds = name_files(adds.paths, uris)
+        is_wanted = pc.is_in(names_of_adds, value_set=wanted)
         if not pc.any(is_wanted).as_py():
             continue
-        chosen = (pc.filter(column, is_wanted).to_pylist() for column in (names_of_paths, vector_ids))
-        for name, vector_id in zip(*chosen, strict=True):
-            found[key_text(name)].append(vector_id)
-    return {name: sorted(vector_ids) for name, vector_ids in found.items()}
+        chosen_names = pc.filter(names_of_adds, is_wanted).to_pylist()
+        chosen_ids = pc.filter(adds.vector_ids, is_wanted).to_pylist()
+        for name, vector_id in zip(chosen_names, chosen_ids, strict=True):
+            ids_by_name[key_text(name)].append(vector_id)
+    return {name: sorted(vector_ids) for name, vector_ids in ids_by_name.items()}
 
 
 def require_same_reading(snapshot: Snapshot, what: str, *, rewrites_files: bool = False, settles: bool = True) -> None:
@@ -257,17 +262,34 @@ def _fingerprint_names(names: ArrowArray) -> ArrowArray:
     return pc.bit_wise_xor(pc.multiply(fingerprints(beginnings), _FACTOR), fingerprints(names))
 
 
-def _paths_of(start: Snapshot | None) -> Iterator[tuple[ArrowArray, ArrowArray]]:
-    """Yield the paths and the ids of vectors of the live files of a snapshot; none without one."""
-    for batch in () if start is None else start.file_actions.narrow():
+class _ActionColumns(NamedTuple):
+    """File actions of a log, one row each.
+
+    Attributes:
+        paths: The paths as in the log.
+        vector_ids: The ids of their deletion vectors, "" for none.
+        versions: The versions of their commits, `BEFORE_COMMITS` for those of a checkpoint.
+    """
+
+    paths: ArrowArray
+    vector_ids: ArrowArray
+    versions: ArrowArray
+
+
+def _read_live_files(snapshot: Snapshot | None) -> Iterator[_ActionColumns]:
+    """Yield the live files of a version; none without one."""
+    if snapshot is None:
+        return
+    for batch in snapshot.file_actions.read_narrow_batches():
         if batch.adds is not None and batch.adds.num_rows:
-            yield batch.adds.column("path"), batch.adds.column("dv_id")
+            versions = pa.repeat(pa.scalar(BEFORE_COMMITS, pa.int64()), batch.adds.num_rows)
+            yield _ActionColumns(batch.adds.column("path"), batch.adds.column("dv_id"), versions)
 
 
 def _have_odd_paths(snapshot: Snapshot) -> bool:
     """Return whether the commits after the checkpoint may have a path with several spellings, by their bytes."""
     table = snapshot.table
-    for file, content in read_contents(table.storage, table.engine, snapshot.segment.commits, table.progress):
+    for file, content in read_commit_contents(table.storage, table.engine, snapshot.segment.commits, table.progress):
         parts: Iterable[bytes] = stream_lines(table.storage, file) if content is None else (content,)
         if any(map(_has_odd_path, parts)):
             return True
@@ -284,22 +306,41 @@ def _has_odd_path(text: bytes) -> bool:
 def _read_commits(snapshot: Snapshot) -> Iterator[FileReferences]:
     """Yield the adds and removes of the commits after the checkpoint."""
     # Faults of other actions, such as change data, are no concern of those who ask.
-    yield from read_references(snapshot.table, snapshot.segment.commits, NamedFiles(), kinds=("add", "remove"))
+    yield from read_references_of_commits(
+        snapshot.table, snapshot.segment.commits, FileReferenceCollector(), kinds=("add", "remove")
+    )
 
 
-def _collect(
-    actions: dict[bytes, list[SpelledAction]],
-    contested: ArrowArray,
-    uris: Sequence[str],
-    columns: tuple[ArrowArray, ArrowArray, ArrowArray],
-    *,
-    are_adds: bool,
-) -> None:
-    """Add the actions with a contested name, given as columns of paths, ids of vectors and versions, by their name."""
-    names = name_files(columns[0], uris)
-    is_chosen = pc.is_in(_fingerprint_names(names), value_set=contested)
-    if not pc.any(is_chosen).as_py():
-        return
-    chosen = (pc.filter(column, is_chosen).to_pylist() for column in (names, *columns))
-    for name, path, vector_id, version in zip(*chosen, strict=True):
-        actions[name].append(SpelledAction(path, vector_id, version, are_adds))
+class _ActionCollector:
+    """Collects the actions of files with contested names.
+
+    Attributes:
+        actions: The actions by the name of their file, each with the spelling of its path.
+    """
+
+    def __init__(self, uris: Sequence[str], contested: ArrowArray) -> None:
+        """Prepare the collection.
+
+        Args:
+            uris: The URIs of the table.
+            contested: The fingerprints of the names.
+        """
+        self._uris = uris
+        self._contested = contested
+        self.actions: dict[bytes, list[SpelledAction]] = defaultdict(list)
+
+    def take(self, columns: _ActionColumns, *, are_adds: bool) -> None:
+        """Add those of some actions that have a contested name."""
+        names = name_files(columns.paths, self._uris)
+        is_contested = pc.is_in(_fingerprint_names(names), value_set=self._contested)
+        if not pc.any(is_contested).as_py():
+            return
+        rows = zip(
+            pc.filter(names, is_contested).to_pylist(),
+            pc.filter(columns.paths, is_contested).to_pylist(),
+            pc.filter(columns.vector_ids, is_contested).to_pylist(),
+            pc.filter(columns.versions, is_contested).to_pylist(),
+            strict=True,
+        )
+        for name, path, vector_id, version in rows:
+            self.actions[name].append(SpelledAction(path, vector_id, version, are_adds))

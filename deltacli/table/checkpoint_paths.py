@@ -1,4 +1,4 @@
-"""What the paths of the checkpoint of a version are like, found in one pass over them.
+"""Look at all paths of the checkpoint of a version in one pass.
 
 Two questions need all paths of a checkpoint and nothing else of it: whether one of them may be another spelling of a
 path (`ambiguous_files.py`), and whether the checkpoint has a file twice (`repeated_files.py`). Reading the paths of a
@@ -15,12 +15,12 @@ from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.encoding.many_values import hash_column, repeated
 from deltacli.delta.log.file_actions import key_column
 from deltacli.delta.paths.spelling import may_have_spellings
-from deltacli.table.rebuild import rebuild
+from deltacli.table.rebuild import rebuild_version
 from deltacli.table.version import Snapshot
 
 
 class CheckpointPaths(NamedTuple):
-    """What one pass over the paths of a checkpoint has shown.
+    """The findings of one pass over the paths of a checkpoint.
 
     Attributes:
         start: The version of the checkpoint, rebuilt from it alone; None if the version was rebuilt from commits.
@@ -48,7 +48,7 @@ def examine_checkpoint_paths(snapshot: Snapshot) -> CheckpointPaths:
         return CheckpointPaths(None, False, nothing)
 
     # The lines of a checkpoint in JSON; those of a Parquet checkpoint are in row groups.
-    batches = [batch.adds for batch in start.file_actions.tail_batches() if batch.adds is not None]
+    batches = [batch.adds for batch in start.file_actions.read_narrow_commit_batches() if batch.adds is not None]
     may_differ = any(may_have_spellings(adds.column("path")) for adds in batches)
     hashes = [nothing]
     for batch_may_differ, batch_hashes in start.file_actions.map_narrow_adds(_examine_batch, with_records=False):
@@ -62,7 +62,7 @@ def rebuild_checkpoint_version(snapshot: Snapshot) -> Snapshot | None:
     checkpoint = snapshot.segment.checkpoint
     if checkpoint is None:
         return None
-    return rebuild(snapshot.table, snapshot.log, checkpoint.version, unusable=snapshot.unusable)
+    return rebuild_version(snapshot.table, snapshot.log, checkpoint.version, unusable=snapshot.unusable)
 
 
 def _examine_batch(adds: RecordBatch) -> tuple[bool, ArrowArray]:

@@ -1,4 +1,7 @@
-"""Comparison of a state with the checksum file of its version. Spec: Version Checksum File."""
+"""Compare the state of a version with its checksum file before something is written that would hide a difference.
+
+Spec: Version Checksum File.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,24 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from deltacli.core.errors import CommitCorrupt, FileMissing, Refused, command
+from deltacli.core.errors import CommitCorrupt, FileMissing, Refused
+from deltacli.core.hints import command
 from deltacli.core.typing import JsonObject
 from deltacli.delta.log import state
 from deltacli.delta.log.segment import checksum_path
 from deltacli.table.version import Snapshot
 
-MAX_BYTES = 256 << 20
+MAX_CHECKSUM_BYTES = 256 << 20
 
 
 class Contradiction(NamedTuple):
-    """A checksum file that differs from the log; `rule` is that of `validate`. `more_files` are those that the file
-    counts above the log.
+    """A difference between a checksum file and the log.
+
+    Attributes:
+        rule: The rule of `validate` that reports it.
+        path: The path of the checksum file.
+        message: The difference in words.
+        more_files: The number of files that the checksum counts above the log.
     """
 
     rule: str
@@ -27,61 +36,95 @@ class Contradiction(NamedTuple):
 
     @property
     def hint(self) -> str:
-        """Return the command that helps."""
+        """The command that helps."""
         return command("repair") if self.rule.endswith("-differs") else command("validate")
 
 
-def contradiction(snapshot: Snapshot, files: int | None = None, size_bytes: int | None = None) -> Contradiction | None:
-    """Compare the live files and bytes of a state, where they are known, its protocol and its metadata with `N.crc`;
-    return None where they match or cannot be compared.
+def find_contradiction(
+    snapshot: Snapshot, files: int | None = None, size_bytes: int | None = None
+) -> Contradiction | None:
+    """Compare a version with `N.crc`: its protocol, its metadata, and its files where their totals are known.
 
-    A missing or unreadable checksum file is not a contradiction.
+    Args:
+        snapshot: The version.
+        files: The number of its live files. None if it is unknown.
+        size_bytes: The bytes of its live files. None if they are unknown.
+
+    Returns:
+        The first difference; None if there is none, or the checksum file is missing or unreadable.
     """
-    path, found = checksum_path(snapshot.version), None
+    path = checksum_path(snapshot.version)
+    checksum = None
     with suppress(FileMissing):
-        found = state.read_checksum(snapshot.table.storage.read_range(path, 0, MAX_BYTES))
-    if found is None:
-        return None
-    for name, rule, ours in (("numFiles", "crc.num-files", files), ("tableSizeBytes", "crc.table-size", size_bytes)):
-        theirs = found.get(name)
-        if ours is not None and type(theirs) is int and theirs != ours:
-            differs = f"has {name} {ours}, but its checksum file has {theirs}"
-            more = theirs - ours if name == "numFiles" else 0
-            return Contradiction(rule, path, f"the log of version {snapshot.version} {differs}", more)
-    for kind, differing in _differing(snapshot, found, path):
-        differs = f"has another {differing} than its checksum file"
-        return Contradiction(f"crc.{kind}-differs", path, f"the log of version {snapshot.version} {differs}")
+        checksum = state.read_checksum(snapshot.table.storage.read_range(path, 0, MAX_CHECKSUM_BYTES))
+    if checksum is None:
+        return None  # a checksum file is optional
+
+    for name, rule, counted in (
+        ("numFiles", "crc.num-files", files),
+        ("tableSizeBytes", "crc.table-size", size_bytes),
+    ):
+        stated = checksum.get(name)
+        # `type`, because true is an int for Python.
+        if counted is not None and type(stated) is int and stated != counted:
+            message = f"the log of version {snapshot.version} has {name} {counted}, but its checksum file has {stated}"
+            more_files = stated - counted if name == "numFiles" else 0
+            return Contradiction(rule, path, message, more_files)
+    for kind, field in _find_differing_fields(snapshot, checksum, path):
+        message = f"the log of version {snapshot.version} has another {field} than its checksum file"
+        return Contradiction(f"crc.{kind}-differs", path, message)
     return None
 
 
-def _differing(snapshot: Snapshot, checksum: JsonObject, path: str) -> Iterator[tuple[str, str]]:
-    """Yield the fields that a checksum file has otherwise, after the word `metadata` or `protocol`."""
-    metadata, protocol = checksum.get("metadata"), checksum.get("protocol")
+def _find_differing_fields(snapshot: Snapshot, checksum: JsonObject, path: str) -> Iterator[tuple[str, str]]:
+    """Yield the fields that a checksum file has otherwise, after the word `metadata` or `protocol`.
+
+    Invalid metadata or an invalid protocol in the checksum cannot be compared and is no difference.
+    """
+    metadata = checksum.get("metadata")
     with suppress(CommitCorrupt):
         if isinstance(metadata, dict):
-            for one in state.metadata_differences(snapshot.metadata, state.read_metadata(metadata, path)):
-                yield "metadata", one
+            for field in state.metadata_differences(snapshot.metadata, state.read_metadata(metadata, path)):
+                yield "metadata", field
+    protocol = checksum.get("protocol")
     with suppress(CommitCorrupt):
         if isinstance(protocol, dict):
-            theirs = state.read_protocol(protocol, path)
-            for one in state.protocol_differences(snapshot.protocol, theirs, with_null_lists=False):
-                yield "protocol", one
+            stated = state.read_protocol(protocol, path)
+            for field in state.protocol_differences(snapshot.protocol, stated, with_null_lists=False):
+                yield "protocol", field
 
 
-def require_as_in_checksum(snapshot: Snapshot, files: int, size_bytes: int) -> None:
-    """Raise Refused where `N.crc` counts other files or bytes, or has another protocol or metadata: a checkpoint would
-    hide that one of them is wrong.
+def require_matching_checksum(snapshot: Snapshot, files: int, size_bytes: int) -> None:
+    """Refuse to write a checkpoint if the checksum file of the version differs from it.
 
-    A missing or unreadable one is ignored.
+    One of the two is wrong, and the checkpoint would hide it. A missing or unreadable checksum file is
+    ignored.
+
+    Args:
+        snapshot: The version.
+        files: The number of its live files.
+        size_bytes: The bytes of its live files.
+
+    Raises:
+        Refused: With the rule that is broken as its code.
     """
-    _require_none(contradiction(snapshot, files, size_bytes))
+    _require_no_contradiction(find_contradiction(snapshot, files, size_bytes))
 
 
-def require_configuration_as_in_checksum(snapshot: Snapshot) -> None:
-    """Raise Refused where `N.crc` has another protocol or metadata: a commit would keep a wrong checkpoint's."""
-    _require_none(contradiction(snapshot))
+def require_matching_configuration(snapshot: Snapshot) -> None:
+    """Refuse a commit if the checksum file has another protocol or metadata: a wrong checkpoint would stay.
+
+    Raises:
+        Refused: With the rule that is broken as its code.
+    """
+    _require_no_contradiction(find_contradiction(snapshot))
 
 
-def _require_none(found: Contradiction | None) -> None:
-    if found is not None:
-        raise Refused(found.message, code=found.rule, facts={"file": found.path}, hint=found.hint)
+def _require_no_contradiction(contradiction: Contradiction | None) -> None:
+    if contradiction is not None:
+        raise Refused(
+            contradiction.message,
+            code=contradiction.rule,
+            facts={"file": contradiction.path},
+            hint=contradiction.hint,
+        )

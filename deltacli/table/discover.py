@@ -1,4 +1,10 @@
-"""Finding tables: at given paths, below directories, and by patterns that the shell has not expanded."""
+"""Find tables: at given paths, below directories, and by patterns that the shell has not expanded.
+
+A directory stands for all tables at and below it. The search never enters a table, and never reports one
+twice: `deltacli validate lake lake/orders lake/*` checks `lake/orders` once.
+
+See docs/decisions/0037-one-place-for-discovery.md.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +16,17 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 from urllib.parse import quote
 
-from deltacli.core.errors import DeltacliError, NotATable, StorageFailed, command
+from deltacli.core.errors import DeltacliError, NotATable, StorageFailed
+from deltacli.core.hints import command
 from deltacli.core.progress import SILENT, Progress, Step
 from deltacli.core.texts import summarize_names
 from deltacli.delta.log.segment import BACKUP_LIST, LOG_DIRECTORY
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, Storage
-from deltacli.table.find_log import is_paimon_directory, nothing_at, table_directories
+from deltacli.table.missing_log import missing_path_error
+from deltacli.table.table_directories import is_paimon_directory, list_table_directories
 
-_MAGIC = re.compile(r"[*?\[]")
+_WILDCARD = re.compile(r"[*?\[]")
+_MOST_BACKUPS_NAMED = 3
 DEEPEST = 64
 """Maximum depth of directories. Local paths are also recognized by their targets, because links may form cycles."""
 
@@ -25,19 +34,28 @@ Opener = Callable[[str], Storage]
 
 
 class Target(NamedTuple):
-    """A table to check: its name, as the user would write it, and its store."""
+    """A table to check.
+
+    Attributes:
+        name: Its name, as the user would write it.
+        storage: Its store.
+        is_paimon: True for a Paimon table. A directory that is no table counts as a Delta table that has
+            lost its log.
+    """
 
     name: str
     storage: Storage
     is_paimon: bool = False
-    """Whether it is a Paimon table; a directory that is no table counts as a Delta table that has lost its log."""
 
 
 class Targets(NamedTuple):
     """The tables found at the given paths, each once.
 
-    `failures` are paths without a table and unreadable directories. `passed_over` are files next to tables, which a
-    pattern of the shell may have included, `backups` those of logs, which only their own path makes a table.
+    Attributes:
+        tables: The tables.
+        failures: Paths without a table and unreadable directories, each with the error.
+        passed_over: Files next to tables, which a pattern of the shell may have included.
+        backups: Backups of logs, which only their own path makes a table.
     """
 
     tables: tuple[Target, ...]
@@ -51,30 +69,47 @@ def find_tables(names: Sequence[str], open_: Opener, *, progress: Progress = SIL
 
     A directory without any table is returned itself, because it may be a table that has lost its log. Paths inside a
     table that is checked are skipped silently.
+
+    Args:
+        names: The paths and patterns.
+        open_: Opens the store of a path.
+        progress: Where the directories are reported.
     """
     with progress.step("looking for tables", unit="directories") as step:
-        search = _Search(open_, step)
+        search = _TableSearch(open_, step)
         search.add_all(names)
     return Targets(
         tuple(search.tables.values()), tuple(search.failures), tuple(search.passed_over), tuple(search.backups)
     )
 
 
-def note_backups(note: Callable[[str], None], names: Sequence[str]) -> None:
-    """Note the backups of logs that a search skipped."""
+def note_log_backups(note: Callable[[str], None], names: Sequence[str]) -> None:
+    """Tell the user which backups of logs a search skipped.
+
+    Args:
+        note: Shows a note.
+        names: The names of the backups.
+    """
     if names:
         are = "is a backup of a log" if len(names) == 1 else "are backups of logs"
-        note(f"note: {summarize_names(names, 3)} {are} and skipped ({BACKUP_LIST})")
+        note(f"note: {summarize_names(names, _MOST_BACKUPS_NAMED)} {are} and skipped ({BACKUP_LIST})")
 
 
-class _Search:
-    """Tables by their URI, and the other paths found."""
+class _TableSearch:
+    """Tables by their URI, and the other paths found.
+
+    Attributes:
+        tables: The tables by URI.
+        failures: Paths without a table and unreadable directories, each with the error.
+        passed_over: Files next to tables.
+        backups: Backups of logs.
+    """
 
     def __init__(self, open_: Opener, step: Step) -> None:
         self._open = open_
         self._step = step
-        self._seen: set[str] = set()
-        self._enclosing: dict[str, str | None] = {}
+        self._searched: set[str] = set()
+        self._enclosing_tables: dict[str, str | None] = {}
         self.tables: dict[str, Target] = {}
         self.failures: list[tuple[str, DeltacliError]] = []
         self.passed_over: list[str] = []
@@ -82,58 +117,62 @@ class _Search:
 
     def add_all(self, names: Sequence[str]) -> None:
         """Sort the paths by kind; tables and directories first, because files may belong to them."""
-        directories: list[Target] = []
+        directories: dict[str, Target] = {}
         files: list[Target] = []
         for name in names:
-            with self._reported(name):
+            with self._report_failure(name):
                 target = Target(name, self._open(name))
                 match target.storage.kind_of(""):
                     case PathKind.DIRECTORY:
-                        directories.append(target)
+                        directories[target.storage.uri] = target
                     case PathKind.FILE:
                         files.append(target)
-                    case PathKind.MISSING if _MAGIC.search(name):
+                    # An existing directory with such a name is no pattern.
+                    case PathKind.MISSING if _WILDCARD.search(name):
                         self._add_pattern(name)
                     case PathKind.MISSING:
-                        self.failures.append((name, nothing_at(target.storage)))
-        given = {target.storage.uri: target for target in directories}
-        self._add_directories(list(given.values()), given.keys())
-        self._explain([target for target in files if not _is_covered(target, given.keys())], is_file=True)
+                        self.failures.append((name, missing_path_error(target.storage)))
+        self._add_directories(list(directories.values()), directories.keys())
+        uncovered_files = [file for file in files if not _is_below_any(file, directories.keys())]
+        self._explain_no_tables(uncovered_files, is_file=True)
 
     @contextmanager
-    def _reported(self, name: str) -> Iterator[None]:
+    def _report_failure(self, name: str) -> Iterator[None]:
         """Report a path that cannot be looked at, and continue with the others."""
         try:
             yield
         except StorageFailed as fault:
             self.failures.append((name, fault))
 
-    def _add_directories(self, directories: Sequence[Target], given: Set[str]) -> None:
-        inside: list[Target] = []
+    def _add_directories(self, directories: Sequence[Target], given_uris: Set[str]) -> None:
+        """Add given directories: tables, those with tables below, and those that may have lost their log."""
+        inside_tables: list[Target] = []
         for target in directories:
-            with self._reported(target.name):
+            with self._report_failure(target.name):
                 if target.storage.kind_of(LOG_DIRECTORY) is PathKind.DIRECTORY:
                     self._add(target)
-                elif self._table_around(target) is not None:
-                    inside.append(target)
-                elif not _is_covered(target, given) and not self._add_below(target):
+                elif self._find_enclosing_table(target) is not None:
+                    inside_tables.append(target)
+                elif not _is_below_any(target, given_uris) and not self._add_tables_below(target):
                     self._add(target)
-        self._explain(inside, is_file=False)
+        # Only now it is known which tables are checked.
+        self._explain_no_tables(inside_tables, is_file=False)
 
-    def _explain(self, targets: Sequence[Target], *, is_file: bool) -> None:
-        """Skip paths inside a table that is checked; report the others."""
-        told: set[str] = set()
+    def _explain_no_tables(self, targets: Sequence[Target], *, is_file: bool) -> None:
+        """Skip paths inside a table that is checked; report the others, once for each table."""
+        reported_uris: set[str] = set()
         for target in targets:
-            around = self._table_around(target)
-            if around is not None:
-                uri = LocalStorage(around).uri
-                if uri not in self.tables and uri not in told:
-                    told.add(uri)
-                    self.failures.append((target.name, _inside(target, around)))
+            enclosing_table = self._find_enclosing_table(target)
+            if enclosing_table is not None:
+                uri = LocalStorage(enclosing_table).uri
+                if uri not in self.tables and uri not in reported_uris:
+                    reported_uris.add(uri)
+                    self.failures.append((target.name, _path_inside_table_error(target, enclosing_table)))
+            # `lake/*` of a shell includes files beside the tables.
             elif is_file and self.tables:
                 self.passed_over.append(target.name)
             else:
-                self.failures.append((target.name, _is_file(target.storage)))
+                self.failures.append((target.name, _path_is_file_error(target.storage)))
 
     def _add(self, target: Target) -> None:
         self.tables.setdefault(target.storage.uri, target)
@@ -145,84 +184,97 @@ class _Search:
             segments.pop()  # directories below are searched anyway
         base = self._open(prefix or ".")
         if base.kind_of("") is PathKind.MISSING:
-            self.failures.append((pattern, nothing_at(base)))
+            self.failures.append((pattern, missing_path_error(base)))
             return
-        is_found, failed = False, len(self.failures)
-        for below in matching(lambda at: self._directories(base, at, at or base.uri), segments):
-            name = join(prefix, below)
-            with self._reported(name):
-                is_found |= self._add_below(Target(name, self._open(name or ".")))
-        if not is_found and len(self.failures) == failed:
+
+        has_table = False
+        failures_before = len(self.failures)
+
+        def list_directories(at: str) -> list[str]:
+            return self._list_directories(base, at, at or base.uri)
+
+        for below in find_matching_directories(list_directories, segments):
+            name = join_name(prefix, below)
+            with self._report_failure(name):
+                has_table |= self._add_tables_below(Target(name, self._open(name or ".")))
+        if not has_table and len(self.failures) == failures_before:
             self.failures.append((pattern, NotATable("no table matches this pattern", code="table.path-missing")))
 
-    def _add_below(self, target: Target) -> bool:
-        """Add a table, or those below a directory; return whether any was found or it was searched before."""
-        is_seen = identity(target.storage, "") in self._seen
+    def _add_tables_below(self, target: Target) -> bool:
+        """Add the table at a directory, or those below it.
+
+        Returns:
+            True if any was found, or the directory was searched before.
+        """
+        has_table = identify_directory(target.storage, "") in self._searched
         for below, is_paimon in self._search(target, "", 0):
-            is_seen = True
-            name = join(target.name, quote(below) if target.name.startswith("file:") else below)
-            with self._reported(name):
-                self._add(
-                    (Target(name, self._open(name)) if below else target._replace(name=name or "."))._replace(
-                        is_paimon=is_paimon
-                    )
-                )
-        return is_seen
+            has_table = True
+            name = join_name(target.name, quote(below) if target.name.startswith("file:") else below)
+            with self._report_failure(name):
+                storage = self._open(name) if below else target.storage
+                self._add(Target(name or ".", storage, is_paimon))
+        return has_table
 
     def _search(self, target: Target, at: str, depth: int) -> Iterator[tuple[str, bool]]:
         """Yield the paths of the tables at and below a directory, and whether they are Paimon tables."""
-        place = identity(target.storage, at)
-        if place in self._seen or depth > DEEPEST:
+        directory = identify_directory(target.storage, at)
+        if directory in self._searched or depth > DEEPEST:
             return
-        names = self._directories(target.storage, at, join(target.name, at))
+        names = self._list_directories(target.storage, at, join_name(target.name, at))
         if LOG_DIRECTORY in names:
+            # A backup looks like a table; its list of files tells.
             if BACKUP_LIST in names:
-                self.backups.append(join(target.name, at))
+                self.backups.append(join_name(target.name, at))
             else:
                 yield at, False
             return
-        self._seen.add(place)
+        self._searched.add(directory)
         if is_paimon_directory(target.storage, names, at):
             yield at, True
             return
         for name in names:
             if not name.startswith("."):
-                yield from self._search(target, join(at, name), depth + 1)
+                yield from self._search(target, join_name(at, name), depth + 1)
 
-    def _directories(self, storage: ReadStorage, at: str, name: str) -> list[str]:
+    def _list_directories(self, storage: ReadStorage, at: str, name: str) -> list[str]:
         """Return the subdirectories of a directory; an unreadable one is reported, and the search continues."""
         self._step.advance()
         try:
-            return table_directories(storage, at)
+            return list_table_directories(storage, at)
         except DeltacliError as fault:
             self.failures.append((name, fault))
             return []
 
-    def _table_around(self, target: Target) -> str | None:
+    def _find_enclosing_table(self, target: Target) -> str | None:
         """Return the directory of the table that contains a local path."""
-        return self._around(os.path.dirname(target.storage.root)) if isinstance(target.storage, LocalStorage) else None
+        if not isinstance(target.storage, LocalStorage):
+            return None
+        return self._find_table_from(os.path.dirname(target.storage.root))
 
-    def _around(self, directory: str) -> str | None:
-        if directory not in self._enclosing:
+    def _find_table_from(self, directory: str) -> str | None:
+        """Return the nearest table, from a directory upwards. Thousands of paths share their parents."""
+        if directory not in self._enclosing_tables:
             parent = os.path.dirname(directory)
             if os.path.isdir(os.path.join(directory, LOG_DIRECTORY)):
-                self._enclosing[directory] = directory
+                self._enclosing_tables[directory] = directory
+            elif parent == directory:
+                self._enclosing_tables[directory] = None
             else:
-                self._enclosing[directory] = None if parent == directory else self._around(parent)
-        return self._enclosing[directory]
+                self._enclosing_tables[directory] = self._find_table_from(parent)
+        return self._enclosing_tables[directory]
 
 
-def _is_covered(target: Target, given: Set[str]) -> bool:
+def _is_below_any(target: Target, given_uris: Set[str]) -> bool:
     """Return True below another given directory, whose search finds it."""
     uri = target.storage.uri
     while "/" in uri:
         uri = uri.rpartition("/")[0]
-        if uri in given:
+        if uri in given_uris:
             return True
     return False
 
 
-def identity(storage: ReadStorage, at: str = "") -> str:
+def identify_directory(storage: ReadStorage, at: str = "") -> str:
     """Return the identity of a directory: on a local disk its path with links resolved."""
     if isinstance(storage, LocalStorage):
         return os.path.realpath(os.path.join(storage.root, at))
@@ -231,54 +283,78 @@ def identity(storage: ReadStorage, at: str = "") -> str:
 
 def is_pattern(storage: ReadStorage, name: str) -> bool:
     """Return True for a name that is a pattern, and not that of something in the store that it opens."""
-    return _MAGIC.search(name) is not None and storage.kind_of("") is PathKind.MISSING
+    return _WILDCARD.search(name) is not None and storage.kind_of("") is PathKind.MISSING
 
 
 def split_pattern(pattern: str) -> tuple[str, list[str]]:
-    """Return what precedes the first name with a wildcard, and the names from it on."""
-    parts = pattern.split("/")
-    first = next(index for index, part in enumerate(parts) if _MAGIC.search(part))
-    return "/".join(parts[:first]) or ("/" if first else ""), [part for part in parts[first:] if part]
+    """Return the path before the first name with a wildcard, and the names from it on.
 
-
-def matching(
-    directories: Callable[[str], Sequence[str]], segments: Sequence[str], *, whole: str = LOG_DIRECTORY, at: str = ""
-) -> Iterator[str]:
-    """Yield the directories that match the names of a pattern, from `at` on: `**` stands for any directories, and
-    enters none that has the directory `whole`. `directories` returns the names of those in a directory.
+    `lake/*/orders` is `lake` and `["*", "orders"]`.
     """
-    yield from _matching(directories, segments, whole, at, 0)
+    parts = pattern.split("/")
+    first = next(index for index, part in enumerate(parts) if _WILDCARD.search(part))
+    prefix = "/".join(parts[:first]) or ("/" if first else "")
+    return prefix, [part for part in parts[first:] if part]
 
 
-def _matching(
-    directories: Callable[[str], Sequence[str]], segments: Sequence[str], whole: str, at: str, depth: int
+def find_matching_directories(
+    list_directories: Callable[[str], Sequence[str]],
+    segments: Sequence[str],
+    *,
+    whole: str = LOG_DIRECTORY,
+    at: str = "",
 ) -> Iterator[str]:
+    """Yield the directories that match the names of a pattern.
+
+    Args:
+        list_directories: Returns the names of the directories in a directory.
+        segments: The names of the pattern. `**` stands for any directories.
+        whole: The directory by which one is recognized that `**` does not enter, such as a table.
+        at: The directory at which to begin.
+    """
+    yield from _match_segments(list_directories, segments, whole, at, 0)
+
+
+def _match_segments(
+    list_directories: Callable[[str], Sequence[str]], segments: Sequence[str], whole: str, at: str, depth: int
+) -> Iterator[str]:
+    """Yield the directories below one that match the remaining names of a pattern.
+
+    Args:
+        list_directories: Returns the names of the directories in a directory.
+        segments: The remaining names.
+        whole: The directory by which one is recognized that `**` does not enter.
+        at: The directory.
+        depth: How many directories `**` stands for so far.
+    """
     if not segments:
         yield at
         return
-    first, *rest = segments
-    names = directories(at)
+    first, *remaining = segments
+    names = list_directories(at)
     if first == "**":
-        yield from _matching(directories, rest, whole, at, depth)
+        yield from _match_segments(list_directories, remaining, whole, at, depth)
+        # Directories of a table are partitions, not other tables.
         if whole in names or depth >= DEEPEST:
             return
     for name in names:
-        if name == LOG_DIRECTORY or (name.startswith(".") and not first.startswith(".")):
+        is_hidden = name.startswith(".") and not first.startswith(".")
+        if name == LOG_DIRECTORY or is_hidden:
             continue
         if first == "**":
-            yield from _matching(directories, segments, whole, join(at, name), depth + 1)
+            yield from _match_segments(list_directories, segments, whole, join_name(at, name), depth + 1)
         elif fnmatchcase(name, first):
-            yield from _matching(directories, rest, whole, join(at, name), depth)
+            yield from _match_segments(list_directories, remaining, whole, join_name(at, name), depth)
 
 
-def join(name: str, below: str) -> str:
+def join_name(name: str, below: str) -> str:
     """Return the name of something below a directory, as a user writes it."""
     if not name or not below:
         return name or below
     return f"{name.rstrip('/')}/{below}"
 
 
-def _is_file(storage: ReadStorage) -> NotATable:
+def _path_is_file_error(storage: ReadStorage) -> NotATable:
     return NotATable(
         "this is a file; a table is a directory that contains _delta_log",
         code="table.path-is-file",
@@ -286,17 +362,14 @@ def _is_file(storage: ReadStorage) -> NotATable:
     )
 
 
-def _inside(target: Target, around: str) -> NotATable:
-    """Return the error for a path inside a table that was not given: names its directory, spelled like the path."""
+def _path_inside_table_error(target: Target, enclosing_table: str) -> NotATable:
+    """Return the error for a path inside a table that was not given, with its directory spelled like the path."""
     assert isinstance(target.storage, LocalStorage)
-    levels = len(os.path.relpath(target.storage.root, around).split(os.sep))
+    levels = len(os.path.relpath(target.storage.root, enclosing_table).split(os.sep))
     table = os.path.normpath(os.path.join(target.name, *[os.pardir] * levels))
-    is_log = os.path.basename(target.storage.root) == LOG_DIRECTORY
-    return NotATable(
-        "this is the log of a table; pass the directory above it"
-        if is_log
-        else "this path is inside a table; pass the table's directory",
-        code="table.path-is-log" if is_log else "table.path-inside",
-        facts={"table": table},
-        hint=command("validate", table=table),
-    )
+    message = "this path is inside a table; pass the table's directory"
+    code = "table.path-inside"
+    if os.path.basename(target.storage.root) == LOG_DIRECTORY:
+        message = "this is the log of a table; pass the directory above it"
+        code = "table.path-is-log"
+    return NotATable(message, code=code, facts={"table": table}, hint=command("validate", table=table))

@@ -30,12 +30,17 @@ def managed_store(storage: ReadStorage) -> ManagedStore | None:
 
 
 class TableHandle:
-    """A table in one directory of a store; `open_other` opens other stores, for data files only where they are
-    `allowed`.
+    """A table in one directory of a store, with everything that operations on it need.
 
-    `name` is the table as the caller wrote it, used in hints of errors; None: the caller inserts it. `location` is
-    where executors of a cluster find the same table; None: they cannot. `clock` is another one than that of the
-    `machine` where the time was given (`--now`).
+    Attributes:
+        stores: The store of the table, and how tasks open the same store.
+        name: The table as the caller wrote it, used in hints of errors. None: the caller inserts it.
+        newest_seen: The newest version that was read through this handle.
+        open_other: Opens another store, such as that of another table.
+        allowed: Where data files may be outside of the table.
+        engine: Runs tasks, in this process or on a cluster.
+        clock: Returns the time. It is another clock than that of the machine if the time was given (`--now`).
+        progress: Where steps are reported.
     """
 
     def __init__(
@@ -51,11 +56,24 @@ class TableHandle:
         location: StoreLocation | None = None,
         machine: Machine = MACHINE,
     ) -> None:
-        location = None if isinstance(storage, StoreWithBounds) else location
+        """Make a handle.
+
+        Args:
+            storage: The store of the table.
+            engine: The engine. None: threads of this process.
+            clock: The clock.
+            progress: Where steps are reported.
+            open_other: Opens another store.
+            allowed: Where data files may be outside of the table.
+            name: The table as the caller wrote it.
+            location: Where executors of a cluster find the same table. None: they cannot.
+            machine: The clocks, random numbers and sleep of this process.
+        """
+        if isinstance(storage, StoreWithBounds):
+            location = None  # such a store tells other processes itself how to open it, with credentials
         self.stores = TableStores(storage, open_other, allowed, location, machine)
         self.name = name
         self.newest_seen: int | None = None
-        """The newest version that was read through this handle."""
         self.open_other = open_other
         self.allowed = allowed
         self.engine: Engine = engine or EmbeddedEngine()
@@ -64,23 +82,27 @@ class TableHandle:
 
     def __dir__(self) -> list[str]:
         """Return the operations, and what identifies the table; operations alone use the rest of the handle."""
-        parts = {
+        internal_names = {
             "allowed",
             "clock",
             "engine",
             "files",
             "has_given_clock",
             "held",
-            "here",
-            "beside",
             "machine",
             "newest_seen",
             "note_version",
             "open_other",
-            "over",
+            "open_other_table",
             "progress",
+            "replace_storage",
+            "require_writable",
+            "storage",
+            "stores",
+            "use_embedded_engine",
+            "writable",
         }
-        return sorted(set(super().__dir__()) - parts - {"require_writable", "storage", "stores", "writable"})
+        return sorted(set(super().__dir__()) - internal_names)
 
     def __deepcopy__(self, _: dict[int, object]) -> Self:
         """Return the handle itself: copies of a result share the open table."""
@@ -88,20 +110,21 @@ class TableHandle:
 
     @property
     def storage(self) -> ReadStorage:
+        """The store of the table, to be read."""
         return self.stores.storage
 
     def writable(self) -> Storage:
-        """Return the store of the table, to be written. A change takes that of its gate, which has looked again."""
+        """Return the store of the table, to be written. A change takes that of its `ChangeExecution`."""
         return self.stores.storage
 
     @property
     def machine(self) -> Machine:
-        """What the operations take from their machine."""
+        """The clocks, random numbers and sleep of this process."""
         return self.stores.machine
 
     @property
     def has_given_clock(self) -> bool:
-        """Return True where the time is not that of the machine (`--now`)."""
+        """True if the time is not that of the machine (`--now`)."""
         return self.clock is not self.machine.now_ms
 
     @property
@@ -111,28 +134,37 @@ class TableHandle:
 
     @property
     def address(self) -> str:
-        """Where commands find the table: its name in the catalog that manages it, else its URI."""
+        """The name in the catalog that manages the table, else its URI: by it commands find the table."""
         managed = managed_store(self.storage)
         return self.uri if managed is None else managed.log.uri
 
-    def over(self, storage: ReadStorage) -> Self:
+    def replace_storage(self, storage: ReadStorage) -> Self:
         """Return the same handle on another store, such as that of another version of the table."""
-        other = copy.copy(self)
-        location, machine = self.stores.location, self.machine
-        other.stores = TableStores(cast("Storage", storage), self.open_other, self.allowed, location, machine)
-        return other
+        handle = copy.copy(self)
+        handle.stores = TableStores(
+            cast("Storage", storage), self.open_other, self.allowed, self.stores.location, self.machine
+        )
+        return handle
 
-    def beside(self, uri: str, *, has_own_files: bool = False) -> TableHandle:
-        """Return a handle of another table, which is opened and run in the same way. `has_own_files`: it may open files
-        of this table, too, as a shallow clone does. Raises UsageError for anything that is not a path or a URI.
+    def open_other_table(self, uri: str, *, has_own_files: bool = False) -> TableHandle:
+        """Return a handle of another table, which is opened and run in the same way.
+
+        Args:
+            uri: The other table.
+            has_own_files: True if it may open files of this table, too, as a shallow clone does.
+
+        Raises:
+            UsageError: For anything that is not a path or a URI.
         """
         from deltacli.table.api_arguments import require_path_text  # which commands without another table do not need
 
         uri = require_path_text(uri, "uri")
-        storage, location, allowed = self.open_other(uri), self.stores.location, self.allowed
+        storage = self.open_other(uri)
+        location = self.stores.location
+        allowed = self.allowed
         if has_own_files:
-            own = read_prefixes((self.uri,))
-            allowed = AllowedPrefixes(allowed.directories + own.directories, allowed.uris + own.uris)
+            prefixes = read_prefixes((self.uri,))
+            allowed = AllowedPrefixes(allowed.directories + prefixes.directories, allowed.uris + prefixes.uris)
         return TableHandle(
             storage,
             engine=self.engine,
@@ -144,18 +176,27 @@ class TableHandle:
             machine=self.machine,
         )
 
-    def here(self) -> Self:
+    def use_embedded_engine(self) -> Self:
         """Return the same handle, whose work is done in this process, also where it has the engine of a cluster."""
-        other = self.over(self.stores.storage)
-        other.engine = self.engine if type(self.engine) is EmbeddedEngine else EmbeddedEngine()
-        other.stores = replace(other.stores, location=None)
-        return other
+        handle = self.replace_storage(self.stores.storage)
+        if type(self.engine) is not EmbeddedEngine:
+            handle.engine = EmbeddedEngine()
+        handle.stores = replace(handle.stores, location=None)
+        return handle
 
     def held(self, place: DirectoryIdentity | None = None) -> Self:
-        """Return the same handle bound to the directory that is at its path now: it writes there, or raises Refused.
+        """Return the same handle bound to the directory that is at its path now.
 
-        Raises Refused (`plan.other-place`) where that is not the `place` of a plan, or the one it is bound to already,
-        and UsageError for a `place` that is none.
+        A path may lead to another directory later, because somebody renames it or turns a link. A bound
+        handle then writes to the directory that the plan is about, or raises Refused.
+
+        Args:
+            place: The place of a plan, which the directory must be. None for the one that is there.
+
+        Raises:
+            Refused: `plan.other-place`, if the directory is not the place, or not the one to which the
+                handle is bound already.
+            UsageError: For a place that is none.
         """
         if place is not None:
             from deltacli.table.api_arguments import require_place
@@ -164,12 +205,12 @@ class TableHandle:
         storage = bind_to_directory(self.stores.storage, place)
         if storage is self.stores.storage or not isinstance(storage, StoreOfDirectory):
             return self
-        other, location = self.over(storage), self.stores.location
+        handle = self.replace_storage(storage)
+        location = self.stores.location
         if location is not None:
-            other.stores = replace(
-                other.stores, location=location._replace(directory_identity=storage.directory_identity)
-            )
-        return other
+            bound_location = location._replace(directory_identity=storage.directory_identity)
+            handle.stores = replace(handle.stores, location=bound_location)
+        return handle
 
     def files(self) -> TableFiles:
         """Return the resolver of the files that the log names."""

@@ -1,4 +1,7 @@
-"""The tables of facts about clients, which are data: `clients.json` in `delta/protocol` and in `paimon`."""
+"""Tell which clients can read and write a table, by tables of facts about clients.
+
+The facts are data: `clients.json` in `delta/protocol` and in `paimon`.
+"""
 
 from __future__ import annotations
 
@@ -12,41 +15,57 @@ from deltacli.delta.protocol import clients
 
 
 @cache
-def known_clients() -> tuple[clients.Client, ...]:
+def read_known_clients() -> tuple[clients.Client, ...]:
     """Return every client of Delta tables about which something is known, in the order of the table."""
-    return _read("deltacli.delta.protocol")
+    return _read_clients_of("deltacli.delta.protocol")
 
 
 @cache
-def paimon_clients() -> tuple[clients.Client, ...]:
-    """Return the clients of Paimon tables, like `known_clients`."""
-    return _read("deltacli.paimon")
+def read_paimon_clients() -> tuple[clients.Client, ...]:
+    """Return every client of Paimon tables about which something is known, in the order of the table."""
+    return _read_clients_of("deltacli.paimon")
 
 
-def _read(package: str) -> tuple[clients.Client, ...]:
+def _read_clients_of(package: str) -> tuple[clients.Client, ...]:
     return clients.read_clients(json.loads(files(package).joinpath("clients.json").read_bytes()))
 
 
-def clients_after(
+def find_affected_clients(
     added: Collection[str], warnings: Collection[str] = (), *, used: bool = False, before: Collection[str] = ()
 ) -> tuple[clients.ClientAccess, ...]:
-    """Return what a change means for each known client that gives a table with the traits `before` these features,
-    and has these warnings: first for those that lose access. `used`: the features are used as well. Warnings that are
-    no trait of a table say nothing of clients.
+    """Return what a change means for each known client, first for those that lose access.
+
+    Args:
+        added: The features that the change gives a table.
+        warnings: Warnings about the change. Those that are no trait of a table say nothing of clients.
+        used: True if the features are used as well.
+        before: The traits of the table before the change.
     """
-    traits = {*added, *(f"{feature}{clients.USED}" for feature in added if used), *clients.OTHERS.keys() & warnings}
-    told = (clients.access_to_change(client, traits, before) for client in known_clients()) if traits else ()
-    found = [one for one in told if one is not None]
-    return tuple(sorted(found, key=lambda one: (not one.loses_reads, not one.loses_writes)))
+    traits = {*added, *clients.OTHERS.keys() & warnings}
+    if used:
+        traits |= {f"{feature}{clients.USED}" for feature in added}
+    if not traits:
+        return ()
+    changes = [clients.access_to_change(client, traits, before) for client in read_known_clients()]
+    accesses = [access for access in changes if access is not None]
+    return tuple(sorted(accesses, key=lambda access: (not access.loses_reads, not access.loses_writes)))
 
 
-def clients_regained(
+def find_regaining_clients(
     before: TableConfiguration, after: TableConfiguration, had: Collection[str]
 ) -> tuple[clients.ClientAccess, ...]:
     """Return the clients that read or write a table again once features are dropped, with what they do then.
 
-    `had` are the traits of the version before, those of its files included: they stay.
+    Args:
+        before: The configuration with the features.
+        after: The configuration without them.
+        had: The traits of the version before, those of its files included: they stay.
     """
     has = clients.traits_without(had, before, after)
-    pairs = ((clients.access(client, had), clients.access(client, has)) for client in known_clients())
-    return tuple(new for old, new in pairs if (new.reads and not old.reads) or (new.writes and not old.writes))
+    regaining = []
+    for client in read_known_clients():
+        old = clients.access(client, had)
+        new = clients.access(client, has)
+        if (new.reads and not old.reads) or (new.writes and not old.writes):
+            regaining.append(new)
+    return tuple(regaining)

@@ -1,4 +1,9 @@
-"""Reads the metadata of all versions in a log, to find out which names the columns of a table have had."""
+"""Read the metadata of all versions in a log, to find out which names the columns of a table have had.
+
+A column that was dropped or renamed is still in old data files under its old name. Without the older
+metadata it could not be told from a column that a writer named wrongly. See
+docs/decisions/0163-names-of-dropped-columns.md.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +14,9 @@ from typing import TYPE_CHECKING
 from deltacli.core.errors import Unreadable
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.state import MetadataOfVersion, OlderMetadata
+from deltacli.table.configuration_actions import read_configuration_actions
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
-from deltacli.table.replay import small_actions
 
 if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
@@ -25,7 +30,13 @@ class MetadataOfLog:
     """
 
     def __init__(self, table: TableHandle, version: int, read_metadata: Callable[[int], Action]) -> None:
-        """`read_metadata` returns the metaData action of a version that is rebuilt from a checkpoint."""
+        """Prepare reading the metadata.
+
+        Args:
+            table: The table.
+            version: The version up to which metadata is read.
+            read_metadata: Returns the metaData action of a version that is rebuilt from a checkpoint.
+        """
         self._table = table
         self._version = version
         self._read_metadata = read_metadata
@@ -46,15 +57,16 @@ class MetadataOfLog:
         listing = list_log(self._table.storage, progress=self._table.progress)
         files = [file for version, file in sorted(listing.commits.items()) if version <= self._version]
         # Metadata of expired commits is only known as far as the oldest checkpoint repeats it.
-        found = [] if files and files[0].version == 0 else self._read_oldest(listing.reconstructable)
+        has_all_commits = bool(files) and files[0].version == 0
+        metadata = [] if has_all_commits else self._read_oldest(listing.reconstructable)
 
         is_complete = [file.version for file in files] == list(range(self._version + 1))
-        for version, actions in small_actions(self._table, files):
+        for version, actions in read_configuration_actions(self._table, files):
             if actions is None:
                 is_complete = False
                 continue
-            found += [MetadataOfVersion(version, action) for kind, action in actions if kind == "metaData"]
-        return OlderMetadata(tuple(found), is_complete)
+            metadata += [MetadataOfVersion(version, action) for kind, action in actions if kind == "metaData"]
+        return OlderMetadata(tuple(metadata), is_complete)
 
     def _read_oldest(self, versions: list[int]) -> list[MetadataOfVersion]:
         """Return the metadata of the oldest version that can be rebuilt; none if that fails."""
@@ -66,7 +78,7 @@ class MetadataOfLog:
             return []
 
 
-def read_names_for_tasks(snapshot: Snapshot) -> None:
+def read_column_names_for_tasks(snapshot: Snapshot) -> None:
     """Read the names that columns have had, if tasks that rewrite files run in other processes, which cannot do that.
 
     Without the names, a file with a dropped column would be left alone there.

@@ -54,12 +54,12 @@ def settle_repeated_files(snapshot: Snapshot, checkpoint_paths: CheckpointPaths 
     if not keys:
         return snapshot
     adds = _read_newest_adds(snapshot, keys)
-    tail = copy(snapshot._tail)
-    tail.seen = tail.seen | {file_key(add) for add in adds}
+    tail = copy(snapshot._replayed)
+    tail.decided_keys = tail.decided_keys | {file_key(add) for add in adds}
     inline = Survivors([*snapshot._inline.adds, *adds], snapshot._inline.removes)
     narrow = FileBatch(*narrow_batches(inline.adds, inline.removes, "the checkpoint"))
     problems = snapshot._problems | {REPEATED_IN_CHECKPOINT}
-    return replace(snapshot, _tail=tail, _inline=inline, _narrow_inline=narrow, _problems=problems)
+    return replace(snapshot, _replayed=tail, _inline=inline, _narrow_inline=narrow, _problems=problems)
 
 
 def _find_repeated_keys(snapshot: Snapshot, checkpoint_paths: CheckpointPaths | None) -> set[bytes]:
@@ -81,25 +81,29 @@ def _find_repeated_keys(snapshot: Snapshot, checkpoint_paths: CheckpointPaths | 
 
     # Different keys may have the same hash.
     seen = set[bytes]()
-    found = set[bytes]()
+    repeated_keys = set[bytes]()
     for keys in actions.map_narrow_adds(read_keys, with_records=False):
         for key in pc.filter(keys, pc.is_in(hash_column(keys), value_set=suspects)).to_pylist():
-            (found if key in seen else seen).add(key)
-    return found
+            (repeated_keys if key in seen else seen).add(key)
+    return repeated_keys
 
 
 def _read_newest_adds(snapshot: Snapshot, keys: set[bytes]) -> list[Action]:
-    """Return the last add of each of some keys in the checkpoint, as in a commit."""
+    """Return the last add of each of some keys in the checkpoint, as in a commit.
+
+    Raises:
+        Unreadable: `checkpoint.duplicate-key`, if adds of one file have different partition values.
+    """
     wanted = pa.array(sorted(keys), pa.binary())
 
     def choose(adds: RecordBatch) -> RecordBatch:
-        of_adds = key_column(adds.column("path"), unique_id_column(adds.column("deletionVector")))
-        return pc.filter(adds, pc.is_in(of_adds, value_set=wanted))
+        keys_of_adds = key_column(adds.column("path"), unique_id_column(adds.column("deletionVector")))
+        return pc.filter(adds, pc.is_in(keys_of_adds, value_set=wanted))
 
     newest: dict[str, Action] = {}
     for batch in snapshot.file_actions.map_actions("add", choose):
         for row in batch.to_pylist(maps_as_pydicts="strict"):
-            add = _without_nulls(row)
+            add = _drop_null_fields(row)
             earlier = newest.setdefault(file_key(add), add)
             if earlier.get("partitionValues") != add.get("partitionValues"):
                 raise differing_adds(add["path"])
@@ -107,7 +111,7 @@ def _read_newest_adds(snapshot: Snapshot, keys: set[bytes]) -> list[Action]:
     return list(newest.values())
 
 
-def _without_nulls(row: Mapping[str, Any]) -> Action:  # Any: values of Arrow
+def _drop_null_fields(row: Mapping[str, Any]) -> Action:  # Any: values of Arrow
     """Return an add of columns as in a commit, where an absent field is left out."""
     add = {name: value for name, value in row.items() if value is not None}
     vector = add.get("deletionVector")

@@ -1,4 +1,15 @@
-"""A version as its checksum states it, read without its checkpoint and all but the last of its commits."""
+"""Read a version as its checksum states it, without its checkpoint and all but the last of its commits.
+
+`snapshot` of a large table needs only a few numbers, and the checksum has them. It is one file that some
+writer wrote, so it is believed only if nothing speaks against it: the log has no problems, the checksum
+is consistent in itself, and the last commit, which is read, says the same. Otherwise the version is
+replayed.
+
+A checksum is of one version. The numbers of a later version cannot be told from its commits alone, since
+a file that they add or remove may have been live or not.
+
+Spec: Version Checksum File.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +19,7 @@ from typing import Any, NamedTuple
 
 from deltacli.core.errors import CommitCorrupt, FileMissing, PathExternal, StorageFailed, Unreadable
 from deltacli.core.lock_free_property import cached_property
-from deltacli.core.typing import JsonObject
-from deltacli.delta.log.actions import Action, missing, read_actions, shown, wrong_type
+from deltacli.delta.log.actions import Action, read_actions
 from deltacli.delta.log.segment import (
     CommitTime,
     LogFile,
@@ -21,139 +31,34 @@ from deltacli.delta.log.segment import (
     not_a_file,
     time_as_json,
 )
-from deltacli.delta.log.state import (
-    HISTOGRAM_LISTS,
-    REQUIRED_OF_CHECKSUM,
-    TRANSACTION_RETENTION,
-    DomainMetadata,
-    Metadata,
-    SetTransaction,
-    StateBuilder,
-    fault_of_histogram,
-    has_in_commit_timestamps,
-    histogram_of,
-    numbers_of,
-    read_checksum,
-    rows_of,
-)
+from deltacli.delta.log.state import DomainMetadata, Metadata, SetTransaction, StateBuilder, has_in_commit_timestamps
 from deltacli.delta.protocol.features import Protocol, require_readable
 from deltacli.delta.schema.types import StructType, parse_schema
 from deltacli.storage.base import ReadStorage
 from deltacli.storage.optional_interfaces import StoreOfVersions
-from deltacli.table.find_log import find_lost_versions, list_log, taken_name
+from deltacli.table.checksum_state import ChecksumState, require_checksum
+from deltacli.table.find_log import find_blocked_commit_name, find_lost_versions, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.work.commits.reading import Provenance, read_commit, read_provenance
 
-_SHOWN = 40
-
-
-class ChecksumState(NamedTuple):
-    """The state of a version as its checksum gives it; None where it has no such field."""
-
-    protocol: Protocol
-    metadata: Metadata
-    files: int
-    size_bytes: int
-    vectors: int | None
-    deleted_rows: int | None
-    histogram: Mapping[str, list[int]] | None
-    """Three lists of numbers, one for each bin, by their names in the protocol."""
-    transactions: tuple[SetTransaction, ...] | None
-    """None also where transactions expire: the log has those that had expired when the checksum was written."""
-    domains: tuple[DomainMetadata, ...] | None
-    txn_id: str | None
-    in_commit_timestamp: int | None
-
-
-def require_checksum(data: bytes, name: str) -> ChecksumState:
-    """Return the state that a checksum gives. Raises CommitCorrupt unless each field that is read has a value that a
-    state can have, and they agree with each other.
-    """
-    value = read_checksum(data)
-    if value is None:
-        raise CommitCorrupt(f"{name} is not a single JSON object", file=name)
-    for field, kind in REQUIRED_OF_CHECKSUM.items():
-        if value.get(field) is None:
-            raise missing(field, name)
-        if type(value[field]) is not kind:
-            raise wrong_type(field, shown(value[field]), name)
-    for field, kind in (("txnId", str), ("inCommitTimestampOpt", int)):
-        if value.get(field) is not None and type(value[field]) is not kind:
-            raise wrong_type(field, shown(value[field]), name)
-    for field, reason in _faults_of_numbers(value):
-        raise CommitCorrupt(f"{name}: {field} {reason}", file=name)
-    _, histogram = histogram_of(value)
-    state = StateBuilder()
-    state.take(_actions_of(value, name), name)
-    assert state.protocol is not None
-    assert state.metadata is not None
-    may_expire = TRANSACTION_RETENTION in state.metadata.configuration
-    found = ChecksumState(
-        protocol=state.protocol,
-        metadata=state.metadata,
-        files=value["numFiles"],
-        size_bytes=value["tableSizeBytes"],
-        vectors=value.get("numDeletionVectorsOpt"),
-        deleted_rows=value.get("numDeletedRecordsOpt"),
-        histogram=None if histogram is None else {part: numbers_of(histogram, part) or [] for part in HISTOGRAM_LISTS},
-        transactions=None if may_expire or value.get("setTransactions") is None else state.live_transactions,
-        domains=None if value.get("domainMetadata") is None else state.live_domains,
-        txn_id=value.get("txnId"),
-        in_commit_timestamp=value.get("inCommitTimestampOpt"),
-    )
-    if (found.in_commit_timestamp is not None) is not has_in_commit_timestamps(found.protocol, found.metadata):
-        has = "no" if found.in_commit_timestamp is None else "an"
-        raise CommitCorrupt(f"{name} has {has} in-commit timestamp, unlike its table", file=name)
-    return found
-
-
-def _actions_of(value: JsonObject, name: str) -> Iterator[tuple[str, Action]]:
-    yield "protocol", value["protocol"]
-    yield "metaData", value["metadata"]
-    for field, kind in (("setTransactions", "txn"), ("domainMetadata", "domainMetadata")):
-        rows = rows_of([] if value.get(field) is None else value[field])
-        if rows is None:
-            raise wrong_type(field, shown(value[field]), name)
-        yield from ((kind, row) for row in rows)
-
-
-def _faults_of_numbers(value: JsonObject) -> Iterator[tuple[str, str]]:
-    """Yield the fields with numbers that no state has, each with what is wrong."""
-    files, size_bytes = value["numFiles"], value["tableSizeBytes"]
-    for field, least, most in (
-        ("numMetadata", 1, 1),
-        ("numProtocol", 1, 1),
-        ("numFiles", 0, 2**63 - 1),
-        ("tableSizeBytes", 0, 2**63 - 1 if files else 0),
-        ("numDeletionVectorsOpt", 0, files),
-        ("numDeletedRecordsOpt", 0, 2**63 - 1),
-    ):
-        number = value.get(field)
-        if number is not None and (type(number) is not int or not least <= number <= most):
-            yield field, f"is {shown(number)[:_SHOWN]}"
-    listed = value.get("allFiles")
-    if listed is not None and (not isinstance(listed, list) or len(listed) != files):
-        yield "allFiles", "has another number of files than numFiles"
-    name, histogram = histogram_of(value)
-    if histogram is not None:
-        boundaries, counts, sizes = (numbers_of(histogram, part) for part in HISTOGRAM_LISTS)
-        if fault := fault_of_histogram(boundaries, counts, sizes):
-            yield name, fault
-        elif (sum(counts or ()), sum(sizes or ())) != (files, size_bytes) or min([*(counts or ()), *(sizes or ())]) < 0:
-            yield name, "does not add up to numFiles and tableSizeBytes"
-
-
-# -- the version -------------------------------------------------------------------------------------------------------
-
-_MOST_BYTES = 8 << 20
-"""Of a checksum: larger ones list files, and take as long as a replay."""
-_MOST_OF_COMMIT = 1 << 20
+_MOST_CHECKSUM_BYTES = 8 << 20
+"""Larger checksums list files, and take as long as a replay."""
+_MOST_COMMIT_BYTES = 1 << 20
 """Of larger commits only the first line is read."""
 
 
 @dataclass(frozen=True, eq=False)
 class StatedVersion:
-    """The state of a version without file actions. `transactions`, `domains`: None where the checksum lacks them."""
+    """The state of a version without file actions.
+
+    Attributes:
+        table: The table.
+        version: The version.
+        time: When it was committed.
+        checksum: What its checksum states.
+        newest_version: The newest version of the log when it was listed.
+        problems: None, because a log with problems is replayed.
+    """
 
     table: TableHandle
     version: int
@@ -161,31 +66,35 @@ class StatedVersion:
     checksum: ChecksumState
     newest_version: int
     problems: tuple[str, ...] = ()
-    """None: a log with problems is replayed."""
 
     @property
     def set_aside(self) -> Mapping[str, str]:
-        """Return an empty mapping: no checkpoint was opened."""
+        """An empty mapping: no checkpoint was opened."""
         return {}
 
     @property
     def protocol(self) -> Protocol:
+        """The protocol of the version."""
         return self.checksum.protocol
 
     @property
     def metadata(self) -> Metadata:
+        """The metadata of the version."""
         return self.checksum.metadata
 
     @property
     def transactions(self) -> Sequence[SetTransaction] | None:
+        """The newest version of each application; None if the checksum lacks them."""
         return self.checksum.transactions
 
     @property
     def domains(self) -> Sequence[DomainMetadata] | None:
+        """The metadata of domains; None if the checksum lacks them."""
         return self.checksum.domains
 
     @cached_property
     def schema(self) -> StructType:
+        """The schema of the version."""
         return parse_schema(self.metadata.schema_string or "")
 
     def as_json(self) -> dict[str, Any]:
@@ -196,135 +105,196 @@ class StatedVersion:
             files["deletionVectors"] = {"count": checksum.vectors, "deletedRows": checksum.deleted_rows}
         if checksum.histogram is not None:
             files["sizeHistogram"] = dict(checksum.histogram)
-        lists = (("transactions", self.transactions), ("domains", self.domains))
-        return {
+        document = {
             "version": self.version,
             **time_as_json(self.time),
             "protocol": self.protocol.as_json(),
             "metadata": self.metadata.as_json(),
             "files": files,
-            **{name: [one.as_json() for one in listed] for name, listed in lists if listed is not None},
         }
+        if self.transactions is not None:
+            document["transactions"] = [transaction.as_json() for transaction in self.transactions]
+        if self.domains is not None:
+            document["domains"] = [domain.as_json() for domain in self.domains]
+        return document
 
 
-class Unstated(NamedTuple):
-    """Why a version has to be replayed."""
+class ReplayNeeded(NamedTuple):
+    """The reason why a version has to be replayed."""
 
     reason: str
 
 
 def read_stated_version(
     table: TableHandle, *, version: int | None = None, timestamp_ms: int | None = None
-) -> StatedVersion | Unstated:
-    """Return a version, the one at a time, or the newest one, as its checksum states it; where that is missing, is
-    invalid, contradicts the last commit, or would hide a problem of the log, why. Takes a listing, the checksum and the
-    commit of the version, on a disk also the first commit.
+) -> StatedVersion | ReplayNeeded:
+    """Return a version as its checksum states it, or why it has to be replayed.
 
-    Raises NotATable, VersionAbsent and LogIncomplete as a replay does. A checksum is of one version: the numbers of a
-    later one cannot be told from its commits alone, since a file that they add or remove may have been live or not.
+    It is replayed if the checksum is missing, is invalid, contradicts the last commit, or would hide a
+    problem of the log. This takes a listing, the checksum and the commit of the version, on a disk also
+    the first commit.
+
+    Args:
+        table: The table.
+        version: The version.
+        timestamp_ms: A time in epoch milliseconds instead of the version. None of both: the newest version.
+
+    Raises:
+        NotATable: If there is no log.
+        VersionAbsent: If the version does not exist.
+        LogIncomplete: If commits are missing that the version needs.
     """
     storage = table.storage
     if isinstance(storage, StoreOfVersions):
-        return Unstated("a share has no version checksums")
+        return ReplayNeeded("a share has no version checksums")
     if timestamp_ms is not None:
-        from deltacli.table.rebuild import version_at
+        from deltacli.table.time_travel import find_version_at  # which a version does not need
 
-        version = version_at(table, timestamp_ms)
+        version = find_version_at(table, timestamp_ms)
+
     listing = list_log(storage, progress=table.progress)
-    if version is None and taken_name(storage, listing) is not None:
+    if version is None and find_blocked_commit_name(storage, listing) is not None:
         raise not_a_file(listing)
     segment = choose_segment(listing, version)
+    # A replay works around problems and reports them; this must not hide them.
     if segment.problems:
-        return Unstated(f"the log has problems: {', '.join(segment.problems)}")
-    if segment.version == listing.newest_version and (lost := find_lost_versions(storage, listing, -1)) is not None:
-        return Unstated(lost[2])
+        return ReplayNeeded(f"the log has problems: {', '.join(segment.problems)}")
+    # Newer versions that were lost would make this one look like the newest.
+    if segment.version == listing.newest_version:
+        lost = find_lost_versions(storage, listing, -1)
+        if lost is not None:
+            return ReplayNeeded(lost.message)
     if segment.version not in listing.checksums:
-        return Unstated(f"version {segment.version} has no checksum file")
+        return ReplayNeeded(f"version {segment.version} has no checksum file")
     try:
-        found = _read(table, listing, segment.version)
+        stated = _read_checked_version(table, listing, segment.version)
     except (Unreadable, FileMissing, PathExternal, StorageFailed) as fault:
-        return Unstated(fault.message)
+        # The replay decides whether this is an error: it does not need the checksum.
+        return ReplayNeeded(fault.message)
     table.note_version(listing.newest_version)
-    return found
+    return stated
 
 
-def _read(table: TableHandle, listing: LogListing, version: int) -> StatedVersion:
-    """Read a version. Raises Unreadable, and what the store raises."""
+def _read_checked_version(table: TableHandle, listing: LogListing, version: int) -> StatedVersion:
+    """Read a version and compare it with commits.
+
+    Raises:
+        Unreadable: If the checksum cannot be believed, or no reader may read the version.
+        DeltacliError: What the store raises.
+    """
     path = checksum_path(version)
     name = path.rpartition("/")[2]
-    data = table.storage.read_range(path, 0, _MOST_BYTES + 1)
-    if len(data) > _MOST_BYTES:
-        raise CommitCorrupt(f"{name} is larger than {_MOST_BYTES >> 20} MiB", file=name)
+    data = table.storage.read_range(path, 0, _MOST_CHECKSUM_BYTES + 1)
+    # The byte too many tells that there is more.
+    if len(data) > _MOST_CHECKSUM_BYTES:
+        raise CommitCorrupt(f"{name} is larger than {_MOST_CHECKSUM_BYTES >> 20} MiB", file=name)
     state = require_checksum(data, name)
     require_readable(state.protocol, version)
+    # The catalog may have newer commits, and the schema that is missing has to be reported.
     if state.protocol.is_catalog_managed or state.metadata.schema_string is None:
         raise CommitCorrupt(f"{name} is of a table that only a replay reads", file=name)
     parse_schema(state.metadata.schema_string)
-    looked_at = {version, 0} & listing.commits.keys() if table.storage.capabilities.cheap_listing else {version}
-    for commit in map(listing.commits.__getitem__, looked_at):
-        if differing := next(_differences(table.storage, commit, state, version), None):
-            raise CommitCorrupt(f"{name} has another {differing} than commit {commit.version}", file=name)
-    return StatedVersion(table, version, _commit_time(table, listing, version, state), state, listing.newest_version)
+
+    # The first commit has the id of the table. On a remote store it would be one more request.
+    compared_versions = {version}
+    if table.storage.capabilities.cheap_listing:
+        compared_versions = {version, 0} & listing.commits.keys()
+    for commit in [listing.commits[compared] for compared in compared_versions]:
+        difference = next(_find_differences(table.storage, commit, state, version), None)
+        if difference:
+            raise CommitCorrupt(f"{name} has another {difference} than commit {commit.version}", file=name)
+    time = _determine_time(table, listing, version, state)
+    return StatedVersion(table, version, time, state, listing.newest_version)
 
 
-def _commit_time(table: TableHandle, listing: LogListing, version: int, state: ChecksumState) -> CommitTime:
+def _determine_time(table: TableHandle, listing: LogListing, version: int, state: ChecksumState) -> CommitTime:
     """Return the time that selects a version: its in-commit timestamp if it counts by the newest version."""
-    stamp = state.in_commit_timestamp
-    if stamp is not None:
-        if version == listing.newest_version:
-            counts = has_in_commit_timestamps(state.protocol, state.metadata)
-        else:
-            from deltacli.table.rebuild import first_stamped_version
+    timestamp_ms = state.in_commit_timestamp
+    if timestamp_ms is None:
+        return file_times(listing.commits)[version]
+    if version == listing.newest_version:
+        counts = has_in_commit_timestamps(state.protocol, state.metadata)
+    else:
+        from deltacli.table.rebuild import find_enablement_version  # which the newest version does not need
 
-            first_stamped = first_stamped_version(table, listing)
-            counts = first_stamped is not None and version >= first_stamped
-        if counts:
-            return CommitTime(stamp, TimestampSource.IN_COMMIT)
+        enablement_version = find_enablement_version(table, listing)
+        counts = enablement_version is not None and version >= enablement_version
+    if counts:
+        return CommitTime(timestamp_ms, TimestampSource.IN_COMMIT)
     return file_times(listing.commits)[version]
 
 
-def _differences(storage: ReadStorage, commit: LogFile, state: ChecksumState, version: int) -> Iterator[str]:
-    """Yield what a checksum has otherwise than a commit: than that of its version all of it, than the first one the id,
-    by which the checksum of another table is told. Raises Unreadable where the commit cannot be read.
+def _find_differences(storage: ReadStorage, commit: LogFile, state: ChecksumState, version: int) -> Iterator[str]:
+    """Yield what a checksum has otherwise than a commit.
+
+    Args:
+        storage: The store of the table.
+        commit: The commit of the version, which is compared as far as it goes, or the first one, of which
+            only the id of the table is compared: by it the checksum of another table is told.
+        state: What the checksum states.
+        version: The version of the checksum.
+
+    Raises:
+        Unreadable: If the commit cannot be read.
     """
-    provenance, actions = _read_commit(storage, commit)
-    small = StateBuilder()
-    small.take(actions, commit.name)
-    if small.metadata is not None and small.metadata.id != state.metadata.id:
+    provenance, actions = _read_provenance_and_actions(storage, commit)
+    builder = StateBuilder()
+    builder.take(actions, commit.name)
+    if builder.metadata is not None and builder.metadata.id != state.metadata.id:
         yield "table id"
     if commit.version != version:
         return
+
     if state.txn_id not in (None, (provenance.commit_info or {}).get("txnId")):
         yield "txnId"
     if state.in_commit_timestamp not in (None, provenance.in_commit_timestamp):
         yield "in-commit timestamp"
-    if small.protocol not in (None, state.protocol):
+    if builder.protocol not in (None, state.protocol):
         yield "protocol"
-    if small.metadata not in (None, state.metadata):
+    if builder.metadata not in (None, state.metadata):
         yield "metadata"
     if state.transactions is not None:
-        known = {one.app_id: one.version for one in state.transactions}
-        if any(known.get(one.app_id) != one.version for one in small.live_transactions):
+        versions = {transaction.app_id: transaction.version for transaction in state.transactions}
+        if any(versions.get(transaction.app_id) != transaction.version for transaction in builder.live_transactions):
             yield "transaction"
     if state.domains is not None:
-        domains = {one.domain: one for one in state.domains}
-        if any(domains.get(name) != one for name, one in small.domains.items()):
+        domains = {domain.domain: domain for domain in state.domains}
+        if any(domains.get(name) != domain for name, domain in builder.domains.items()):
             yield "domain"
-    sizes = {str(add.get("path")): add.get("size") for kind, add in actions if kind == "add"}
-    added = len(sizes), sum(size for size in sizes.values() if type(size) is int)
-    stated = state.files, state.size_bytes
-    is_whole = version == 0 and commit.size_bytes <= _MOST_OF_COMMIT
-    if any(least > number for least, number in zip(added, stated, strict=True)) or (is_whole and added != stated):
+    if _has_other_totals(state, commit, actions):
         yield "number of files or bytes"
 
 
-def _read_commit(storage: ReadStorage, commit: LogFile) -> tuple[Provenance, Sequence[tuple[str, Action]]]:
+def _has_other_totals(state: ChecksumState, commit: LogFile, actions: Sequence[tuple[str, Action]]) -> bool:
+    """Return True if a checksum counts fewer files or bytes than its commit adds.
+
+    The first commit of a table adds all of its files, so there the totals must be equal.
+
+    Args:
+        state: What the checksum states.
+        commit: The commit of the version.
+        actions: Its actions; empty if it is large.
+    """
+    sizes = {str(add.get("path")): add.get("size") for kind, add in actions if kind == "add"}
+    added_files = len(sizes)
+    added_bytes = sum(size for size in sizes.values() if type(size) is int)
+    if added_files > state.files or added_bytes > state.size_bytes:
+        return True
+    has_all_files = commit.version == 0 and commit.size_bytes <= _MOST_COMMIT_BYTES
+    return has_all_files and (added_files, added_bytes) != (state.files, state.size_bytes)
+
+
+def _read_provenance_and_actions(
+    storage: ReadStorage, commit: LogFile
+) -> tuple[Provenance, Sequence[tuple[str, Action]]]:
     """Return the provenance of a commit, and its actions if it is small. Raises Unreadable."""
-    if commit.size_bytes > _MOST_OF_COMMIT:
+    # `commitInfo` is in the first line, or nearly. On a disk the whole commit is looked through for it.
+    if commit.size_bytes > _MOST_COMMIT_BYTES:
         provenance = read_provenance(storage, commit, to_the_end=storage.capabilities.cheap_listing)
         if provenance.problem is not None:
             raise CommitCorrupt(f"{commit.name} cannot be read", file=commit.name)
         return provenance, []
     actions = read_actions(read_commit(storage, commit), commit.name)
-    info = next((action for kind, action in reversed(actions) if kind == "commitInfo"), None)
-    return Provenance(info, is_first=bool(actions) and actions[0][0] == "commitInfo"), actions
+    commit_infos = [action for kind, action in actions if kind == "commitInfo"]
+    is_first = bool(actions) and actions[0][0] == "commitInfo"
+    return Provenance(commit_infos[-1] if commit_infos else None, is_first=is_first), actions

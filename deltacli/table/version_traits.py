@@ -1,4 +1,8 @@
-"""What of a version decides which clients read and write it, paths and partition values of its live files included."""
+"""Find the traits of a version by which clients can or cannot read and write it.
+
+Most traits are in the protocol, the metadata and the domains. Some are in the live files: their paths,
+partition values and statistics, which are read only if the configuration allows such a trait.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +16,19 @@ from deltacli.delta.protocol.clients import ABSOLUTE_PATHS, OTHER_DIRECTORIES, T
 from deltacli.delta.schema.types import PrimitiveType, has_timestamps
 from deltacli.table.version import Snapshot
 
-_SPELLED_IN_WAYS = ("decimal", "timestamp", "float", "double")
-"""How the names of types begin whose partition values have several valid spellings: only these are looked at."""
+_TYPES_WITH_SPELLINGS = ("decimal", "timestamp", "float", "double")
+"""Beginnings of the names of types whose partition values have several valid spellings: only these are looked at."""
 
 _STORED_AS_INT96 = frozenset({"timestamp"})
 """Types of which writers of Delta tables store values as INT96: timestamps without a zone are INT64 by the protocol."""
 
 
-def traits_of_version(snapshot: Snapshot) -> frozenset[str]:
-    """Return the traits of a version, its paths and partition values included. Raises what reading them does."""
+def find_version_traits(snapshot: Snapshot) -> frozenset[str]:
+    """Return the traits of a version, those of its live files included.
+
+    Raises:
+        DeltacliError: What reading the live files raises.
+    """
     traits = traits_of(snapshot.config, [domain.domain for domain in snapshot.domains])
     if _has_files_elsewhere(snapshot):
         traits |= {ABSOLUTE_PATHS}
@@ -28,37 +36,43 @@ def traits_of_version(snapshot: Snapshot) -> frozenset[str]:
         traits |= {OTHER_DIRECTORIES}
     if _may_have_times_beyond_nanoseconds(snapshot):
         traits |= {TIMES_BEYOND_NANOSECONDS}
-    if _has_values_that_a_kernel_refuses(snapshot):
+    if _has_values_refused_by_kernel(snapshot):
         traits |= {"values.kernel-unreadable"}
     return traits
 
 
-def _has_values_that_a_kernel_refuses(snapshot: Snapshot) -> bool:
+def _has_values_refused_by_kernel(snapshot: Snapshot) -> bool:
+    """Return True if a partition value is spelled in a way that Delta Kernel does not read."""
     for name, field in snapshot.config.partition_columns.items():
         if field is None or not isinstance(field.data_type, PrimitiveType):
             continue
         type_name = field.data_type.name
-        if type_name.startswith(_SPELLED_IN_WAYS):
-            texts = partition_values_of(snapshot, name)
+        if type_name.startswith(_TYPES_WITH_SPELLINGS):
+            texts = read_partition_values(snapshot, name)
             if any(text is not None and kernel_refuses(type_name, text) for text in texts):
                 return True
     return False
 
 
-def partition_values_of(snapshot: Snapshot, name: str) -> frozenset[str | None]:
-    """Return the distinct texts of a partition column, given by its physical name, in the live files."""
+def read_partition_values(snapshot: Snapshot, name: str) -> frozenset[str | None]:
+    """Return the distinct texts of a partition column in the live files.
 
-    def texts(adds: RecordBatch) -> list[str | None]:
+    Args:
+        snapshot: The version.
+        name: The physical name of the column.
+    """
+
+    def list_texts(adds: RecordBatch) -> list[str | None]:
         values = pc.map_lookup(adds.column("partitionValues"), query_key=pa.scalar(name), occurrence="first")
-        found: list[str | None] = pc.unique(values).to_pylist()
-        return found
+        texts: list[str | None] = pc.unique(values).to_pylist()
+        return texts
 
-    batches = snapshot.file_actions.map_actions("add", texts, fields=["partitionValues"])
+    batches = snapshot.file_actions.map_actions("add", list_texts, fields=["partitionValues"])
     return frozenset(text for batch in batches for text in batch)
 
 
 def _has_files_elsewhere(snapshot: Snapshot) -> bool:
-    """Return whether a live file is outside of the table, as those of a shallow clone are."""
+    """Return True if a live file is outside of the table, as those of a shallow clone are."""
     storage = snapshot.table.storage
 
     def is_elsewhere(adds: RecordBatch) -> bool:
@@ -74,7 +88,7 @@ def _has_files_elsewhere(snapshot: Snapshot) -> bool:
 
 
 def _has_files_in_other_directories(snapshot: Snapshot) -> bool:
-    """Return whether a live file is outside the directories of its partition values, as below a random prefix."""
+    """Return True if a live file is outside the directories of its partition values, as below a random prefix."""
     columns = list(snapshot.config.partition_columns)
     if not columns:
         return False
@@ -87,7 +101,7 @@ def _has_files_in_other_directories(snapshot: Snapshot) -> bool:
 
 
 def _may_have_times_beyond_nanoseconds(snapshot: Snapshot) -> bool:
-    """Return whether the statistics of a live file allow a timestamp that does not fit into 64-bit nanoseconds."""
+    """Return True if the statistics of a live file allow a timestamp that does not fit into 64-bit nanoseconds."""
     config = snapshot.config
     fields = config.schema.fields if config.schema else ()
     if not any(has_timestamps(field.data_type, _STORED_AS_INT96) for field in fields):

@@ -1,15 +1,15 @@
-"""Listing a table: directory by directory, without hidden ones and other tables, which are found on the way.
+"""List the files of a table, directory by directory, without hidden directories and other tables.
 
-Links are not followed, so a listing contains such a file only by its other name.
+What is left out is recorded, because each caller has to say so: tables that were found on the way, links,
+hidden directories, empty directories. Links are not followed, so a listing contains such a file only by
+its other name.
 
 Spec: Add File and Remove File.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -20,17 +20,14 @@ from deltacli.core import errors
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.texts import add_article
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.listing import HiddenNames, find_table_roots, kind_of_directories, partition_names
-from deltacli.delta.log.actions import Action
+from deltacli.delta.listing import HiddenNames, kind_of_directories
 from deltacli.delta.log.segment import LOG_DIRECTORY
-from deltacli.delta.log.state import TableConfiguration, read_metadata
 from deltacli.delta.paths.keys import binary_paths
 from deltacli.delta.paths.spelling import key_text
-from deltacli.delta.schema.types import parse_schema
-from deltacli.storage import PathKind, ReadStorage, Storage, WalkEntry, is_flat_level, link_targets
+from deltacli.storage import PathKind, ReadStorage, WalkEntry, is_flat_level, link_targets
+from deltacli.table.nested_tables import find_table_format
 from deltacli.work.files.listing import (
     KNOWN_FILES,
-    TELLING,
     ClassifiedDirectory,
     ClassifiedFiles,
     DirectoryPiece,
@@ -41,334 +38,272 @@ from deltacli.work.files.listing import (
 )
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from deltacli.table.handle import TableHandle
-    from deltacli.table.version import Snapshot
-
-# -- other tables below a table ----------------------------------------------------------------------------------------
-
-
-def kind_at(storage: ReadStorage, directory: str) -> str | None:
-    """Return the format of the table in a directory, None without one (the root's log apart). Raises FileMissing."""
-    names = [name for name in storage.list_directories(directory) if directory or name != LOG_DIRECTORY]
-    kind = kind_of_directories(names)
-    if kind is not None:
-        return kind
-    below = f"{directory}/" if directory else ""
-    telling = [name for name in TELLING if name in names]
-    paths = [f"{name}/{stat.name}" for name in telling for stat in storage.list_from(f"{below}{name}")]
-    return find_table_roots(binary_paths(paths)).get("")
-
-
-def tables_above(table: TableHandle, paths: pyarrow.Array) -> dict[str, str]:
-    """Return the directories above files (binary array), including the root, that are tables of their own: directory ->
-    format. Each directory is checked once.
-    """
-    above = {""}
-    for parent in pc.unique(pc.replace_substring_regex(paths, "/?[^/]*$", "")).to_pylist():
-        parts = parent.decode("utf-8", "surrogateescape").split("/")
-        above |= {"/".join(parts[:length]) for length in range(1, len(parts) + 1)}
-    directories, storage = sorted(above), table.storage
-    look = partial(_kind_if_there, storage)
-    kinds = table.engine.run(look, directories, at_once=storage.capabilities.parallel_reads)
-    return {directory: kind for directory, kind in zip(directories, kinds, strict=True) if kind is not None}
-
-
-def _kind_if_there(storage: ReadStorage, directory: str) -> str | None:
-    try:
-        return kind_at(storage, directory)
-    except errors.FileMissing:
-        return None
-
-
-def table_at(storage: ReadStorage) -> str | None:
-    """Return the URI of the root of a store where that is a table of any format, whatever is left of its log."""
-    with suppress(errors.FileMissing):
-        if kind_at(storage, "") is not None:
-            return storage.uri
-    with suppress(errors.FileMissing):
-        if any(True for _ in storage.list_from(LOG_DIRECTORY)):
-            return storage.uri
-    return None
-
-
-def tables_around(table: TableHandle) -> Iterator[str]:
-    """Yield the URIs of the Delta tables around a table, nearest first; inaccessible directories are skipped."""
-    for storage in stores_around(table):
-        with suppress(errors.FileMissing, errors.PermissionRefused, errors.CredentialsMissing):
-            if any(file.name.endswith((".json", ".parquet")) for file in storage.list_from(LOG_DIRECTORY)):
-                yield storage.uri
-
-
-def stores_around(table: TableHandle) -> Iterator[Storage]:
-    """Yield the directories that contain a table, the nearest first."""
-    # Of a local directory, aliases have other directories above them; elsewhere they spell the same ones differently.
-    aliases = table.storage.aliases if table.storage.capabilities.has_directories else ()
-    for root in dict.fromkeys((table.uri, *aliases)):
-        scheme, separator, path = root.partition("://")
-        place = path.rstrip("/")
-        while separator and "/" in place:
-            place = place.rpartition("/")[0]
-            if not place:
-                break
-            yield table.open_other(f"{scheme}://{place}")
-
-
-# -- listing a table ---------------------------------------------------------------------------------------------------
-
-_ICEBERG_FEATURES = ("icebergCompatV1", "icebergCompatV2", "icebergCompatV3")
-_UNIVERSAL = "delta.universalFormat.enabledFormats"
 
 
 class TableWalk:
-    """Walks over the files of a table once and records other entries."""
+    """Walks over the files of a table once and records what is not walked into.
+
+    Attributes:
+        storage: The store of the table.
+        names: The rules of hidden names.
+        directory: The directory at which the walk starts, "" for the root.
+        tables: The format of each directory that is a table of its own; '' if the root is also another one.
+        links: Entries that are neither files nor directories, by path: links, and rarely others.
+        hidden_directories: Hidden directories that were not entered.
+        empty_directories: Empty directories with their times in epoch milliseconds.
+    """
 
     def __init__(self, storage: ReadStorage, names: HiddenNames, directory: str = "") -> None:
-        """`names` are the rules known when the walk begins; a directory `key=value` is entered in any case."""
-        self.storage, self.names, self.directory = storage, names, directory
+        """Prepare a walk.
+
+        Args:
+            storage: The store of the table.
+            names: The rules known when the walk begins; a directory `key=value` is entered in any case.
+            directory: The directory at which to start.
+        """
+        self.storage = storage
+        self.names = names
+        self.directory = directory
         self.tables: dict[str, str] = {}
-        """Directories that are tables of their own, '' where the root is also another one -> the format."""
         self.links: list[str] = []
-        """Entries that are neither files nor directories, by path: links, and rarely others."""
         self.hidden_directories: list[str] = []
-        """Hidden directories that were not entered."""
         self.empty_directories: list[tuple[str, int]] = []
-        """Empty directories with their times in epoch milliseconds."""
 
     def files(self) -> Iterator[ListedFiles]:
-        """Yield the files. Raises UsageError where the start directory is not part of the table."""
+        """Yield the files. Raises UsageError if the start directory is not part of the table."""
         if self.directory:
             self.require_part()
-        yield from in_batches(self._noted())
+        yield from in_batches(self._walk())
 
     @cached_property
     def hidden_links(self) -> list[str]:
         """The links in hidden directories, which are listed for them."""
-        return [
-            link
-            for directory in self.hidden_directories
-            for walked in self.storage.walk(directory, lambda _, names: names)
-            for link in links_in(walked.directory, walked.special)
-        ]
+        links: list[str] = []
+        for directory in self.hidden_directories:
+            for entry in self.storage.walk(directory, lambda _, names: names):
+                links += links_in(entry.directory, entry.special)
+        return links
 
-    def _noted(self) -> Iterator[WalkEntry]:
-        for walked in self.storage.walk(self.directory, self._enter):
-            self._note(walked.directory, walked.special, walked.directory_modified_ms if walked.is_empty else None)
-            yield walked
+    def _walk(self) -> Iterator[WalkEntry]:
+        for entry in self.storage.walk(self.directory, self._enter):
+            empty_modified_ms = entry.directory_modified_ms if entry.is_empty else None
+            self._record_entries(entry.directory, entry.special, empty_modified_ms)
+            yield entry
 
     def classified(
         self, table: TableHandle, known: KnownFiles, advance: Callable[[int], None]
     ) -> Iterator[ClassifiedFiles]:
-        """Yield the files, classified by tasks that list a directory each: level by level, but in the order of a walk.
+        """Yield the files, classified by tasks that list a directory each.
 
-        `advance` is called with the number of files of each directory.
+        Directories are listed level by level, so that all of a level are listed at the same time, on the
+        executors of a cluster, too. They are yielded in the order of a walk.
+
+        Args:
+            table: The table.
+            known: The files that the log names.
+            advance: Called with the number of files of each directory.
         """
         if self.directory:
             self.require_part()
         levels = _Levels(self)
         while levels.next:
-            found = table.engine.spread(
+            results = table.engine.spread(
                 classify_directory,
                 levels.next,
                 table.stores,
                 shared={KNOWN_FILES: known},
                 at_once=table.storage.capabilities.parallel_reads,
             )
-            levels.take(found, advance)
-        for path, one in levels.in_order():
-            self._note(path, one.special, one.empty_modified_ms)
+            levels.add(results, advance)
+        for path, listed in levels.iterate_in_order_of_walk():
+            self._record_entries(path, listed.special, listed.empty_modified_ms)
+            # In a flat listing nothing was chosen, so nothing was left out.
             if path in levels.walked:
-                self._enter(path, one.directories)
-            yield one.files
+                self._enter(path, listed.directories)
+            yield listed.files
 
     def visible(self, path: str, directories: Sequence[str]) -> Sequence[str]:
         """Return the subdirectories to walk into: none in another table, and no hidden ones."""
-        found = [name for name in directories if path or name != LOG_DIRECTORY]
-        if path and kind_of_directories(found) is not None:
-            return ()
-        below = f"{path}/" if path else ""
-        return [name for name in found if "=" in name or not self.names.hides_directory(below + name)]
+        names = _without_own_log(path, directories)
+        if path and kind_of_directories(names) is not None:
+            return ()  # the files of another table are not those of this one
+        prefix = f"{path}/" if path else ""
+        return [name for name in names if "=" in name or not self.names.hides_directory(prefix + name)]
 
-    def _note(self, directory: str, special: Sequence[str], empty_modified_ms: int | None) -> None:
+    def _record_entries(self, directory: str, special: Sequence[str], empty_modified_ms: int | None) -> None:
         """Record the entries of a directory that are not files."""
         self.links += links_in(directory, special)
-        self._note_table(directory, special)  # its log may be a link
+        self._record_table(directory, special)  # its log may be a link
         if directory and empty_modified_ms is not None:
             self.empty_directories.append((directory, empty_modified_ms))
 
     def _enter(self, path: str, directories: Sequence[str]) -> Iterable[str]:
         """Record the subdirectories that are not walked into, and return the others."""
         visible = self.visible(path, directories)
-        if self._note_table(path, directories) and path:
+        if self._record_table(path, directories) and path:
             return ()
-        below = f"{path}/" if path else ""
-        found = (name for name in directories if path or name != LOG_DIRECTORY)
-        self.hidden_directories += [below + name for name in set(found).difference(visible)]
+        prefix = f"{path}/" if path else ""
+        hidden = set(_without_own_log(path, directories)).difference(visible)
+        self.hidden_directories += [prefix + name for name in hidden]
         return visible
 
-    def _note_table(self, directory: str, names: Sequence[str]) -> bool:
+    def _record_table(self, directory: str, names: Sequence[str]) -> bool:
         """Record that a directory is a table if an entry has a name that indicates one."""
-        kind = kind_of_directories([name for name in names if directory or name != LOG_DIRECTORY])
-        if kind is not None:
-            self.tables[directory] = kind
-        return kind is not None
+        table_format = kind_of_directories(_without_own_log(directory, names))
+        if table_format is not None:
+            self.tables[directory] = table_format
+        return table_format is not None
 
     def require_part(self) -> None:
-        """Check that the start directory exists and is neither hidden nor inside another table; for the root record
-        whether it is another table.
+        """Check that the start directory exists and is neither hidden nor inside another table.
+
+        For the root this records whether it is another table, because a walk that starts below it does
+        not see that.
+
+        Raises:
+            UsageError: If the directory must not be walked.
         """
-        shared = kind_at(self.storage, "")
-        if shared is not None:
-            self.tables[""] = shared
+        root_format = find_table_format(self.storage, "")
+        if root_format is not None:
+            self.tables[""] = root_format
         parts = self.directory.split("/")
         for length in range(1, len(parts) + 1):
-            above = "/".join(parts[:length])
-            if self.names.hides_directory(above):
-                raise errors.UsageError(
-                    f"{errors.parameter('vacuum.prefix')} {self.directory}: {parts[length - 1]} is "
-                    "hidden, and vacuum skips hidden directories"
-                )
-            if self._is_link(above):
-                raise errors.UsageError(
-                    f"{errors.parameter('vacuum.prefix')} {self.directory}: {above} is a "
-                    "link, and vacuum does not follow links"
-                )
-            kind = self._kind_at(above)
-            if kind is not None:
-                raise errors.UsageError(
-                    f"{errors.parameter('vacuum.prefix')} {self.directory}: "
-                    f"{above} is {add_article(kind)} table of its own"
-                )
+            ancestor = "/".join(parts[:length])
+            if self.names.hides_directory(ancestor):
+                raise self._start_error(f"{parts[length - 1]} is hidden, and vacuum skips hidden directories")
+            if self._is_link(ancestor):
+                raise self._start_error(f"{ancestor} is a link, and vacuum does not follow links")
+            table_format = self._require_format(ancestor)
+            if table_format is not None:
+                raise self._start_error(f"{ancestor} is {add_article(table_format)} table of its own")
 
     def _is_link(self, path: str) -> bool:
-        return self.storage.capabilities.has_directories and [*link_targets(self.storage, [path])] != [(path, path)]
+        if not self.storage.capabilities.has_directories:
+            return False
+        return list(link_targets(self.storage, [path])) != [(path, path)]
 
-    def _kind_at(self, path: str) -> str | None:
+    def _require_format(self, path: str) -> str | None:
+        """Return the format of the table in a directory, None if it is no table. Raises UsageError without one."""
         try:
-            return kind_at(self.storage, path)
+            return find_table_format(self.storage, path)
         except errors.FileMissing:
             if self.storage.kind_of(path) is PathKind.FILE:
-                raise errors.UsageError(
-                    f"{errors.parameter('vacuum.prefix')} {self.directory}: this is a file, not a directory"
-                ) from None
-            raise errors.UsageError(
-                f"{errors.parameter('vacuum.prefix')} {self.directory}: the table has no such directory",
-                facts={"looked for": path},
-            ) from None
+                raise self._start_error("this is a file, not a directory") from None
+            raise self._start_error("the table has no such directory", facts={"looked for": path}) from None
+
+    def _start_error(self, reason: str, *, facts: dict[str, str] | None = None) -> errors.UsageError:
+        message = f"{errors.parameter('vacuum.prefix')} {self.directory}: {reason}"
+        return errors.UsageError(message, facts=facts or {})
 
 
-class KeptWalk(TableWalk):
-    """A walk whose files are kept, for several looks at one table by one operation that changes nothing."""
+def _without_own_log(directory: str, names: Sequence[str]) -> list[str]:
+    """Return the names in a directory without `_delta_log` in the root, which is the log of the table itself."""
+    return [name for name in names if directory or name != LOG_DIRECTORY]
+
+
+class RememberedWalk(TableWalk):
+    """A walk whose files are remembered, for several looks at one table by one operation that changes nothing.
+
+    Attributes:
+        left_out: Directories that were not entered: hidden ones, and those in other tables. The root's log
+            is not one.
+    """
 
     def __init__(self, storage: ReadStorage, names: HiddenNames) -> None:
         super().__init__(storage, names)
-        self._kept: list[ListedFiles] | None = None
+        self._files: list[ListedFiles] | None = None
         self.left_out: set[str] = set()
-        """Directories that were not entered: hidden ones, and those in other tables. The root's log is not one."""
 
     def files(self) -> Iterator[ListedFiles]:
         """Yield the files, their paths as arrays; only the first call lists them."""
-        if self._kept is None:
-            for found in (self.tables, self.links, self.hidden_directories, self.empty_directories, self.left_out):
-                found.clear()  # of a call that was not finished
-            self._kept = [one._replace(paths=binary_paths(list(one.paths))) for one in super().files()]
-        yield from self._kept
+        if self._files is None:
+            # An earlier call that was not finished has recorded a part.
+            for recorded in (self.tables, self.links, self.hidden_directories, self.empty_directories, self.left_out):
+                recorded.clear()
+            self._files = [files._replace(paths=binary_paths(list(files.paths))) for files in super().files()]
+        yield from self._files
 
     def find(self, paths: ArrowArray) -> ArrowArray:
-        """Return which of some paths are files; null for those in directories that were not entered, and on a store
-        with directories for all others: links are not followed, and the store may ignore case.
+        """Return which of some paths are files.
+
+        Args:
+            paths: Paths below the root (binary).
+
+        Returns:
+            A mask. It is null for paths in directories that were not entered, and on a store with
+            directories for all that are not files: links are not followed, and the store may ignore case.
         """
         is_there = pa.repeat(False, len(paths))
         for files in self.files():
             is_there = pc.or_(is_there, pc.is_in(paths, value_set=files.paths))
+        # On a disk a name that was not listed may still lead to a file.
         if self.storage.capabilities.has_directories:
             return pc.if_else(is_there, is_there, pa.scalar(None, pa.bool_()))
+
         parents = pc.replace_substring_regex(paths, r"/?[^/]*$", "")
-        unseen = pa.array(
-            [one for one in pc.unique(parents).to_pylist() if self._is_left_out(key_text(one))], pa.binary()
-        )
-        is_unseen = pc.and_not(pc.is_in(parents, value_set=unseen), is_there)
-        return pc.if_else(is_unseen, pa.scalar(None, pa.bool_()), is_there)
+        not_entered = [parent for parent in pc.unique(parents).to_pylist() if self._is_left_out(key_text(parent))]
+        is_unknown = pc.and_not(pc.is_in(parents, value_set=pa.array(not_entered, pa.binary())), is_there)
+        return pc.if_else(is_unknown, pa.scalar(None, pa.bool_()), is_there)
 
     def _is_left_out(self, directory: str) -> bool:
-        return any(above in self.left_out for above in accumulate(directory.split("/"), "{}/{}".format))
+        ancestors = accumulate(directory.split("/"), "{}/{}".format)
+        return any(ancestor in self.left_out for ancestor in ancestors)
 
     def _enter(self, path: str, directories: Sequence[str]) -> Iterable[str]:
         entered = list(super()._enter(path, directories))
-        below = f"{path}/" if path else ""
-        found = (name for name in directories if path or name != LOG_DIRECTORY)
-        self.left_out.update(below + name for name in set(found).difference(entered))
+        prefix = f"{path}/" if path else ""
+        not_entered = set(_without_own_log(path, directories)).difference(entered)
+        self.left_out.update(prefix + name for name in not_entered)
         return entered
 
 
 def links_in(directory: str, special: Iterable[str]) -> list[str]:
     """Return entries of a directory that are neither files nor directories, by path: links, and rarely others."""
-    below = f"{directory}/" if directory else ""
-    return [below + name for name in special if name and not name.endswith("/")]
+    prefix = f"{directory}/" if directory else ""
+    return [prefix + name for name in special if name and not name.endswith("/")]
 
 
 class _Levels:
-    """The directories of a walk that is made level by level. `next` are those to list now; `walked` are those whose
-    subdirectories were chosen by `TableWalk.visible`, as a walk of the store chooses them.
+    """The directories of a walk that is made level by level.
+
+    Attributes:
+        next: The directories to list now.
+        walked: Directories whose subdirectories were chosen by `TableWalk.visible`, as a walk of the store
+            chooses them. Below the first levels of an object store, each directory is listed with all
+            that is below it.
     """
 
     def __init__(self, walk: TableWalk) -> None:
         self._walk = walk
         self._listed: dict[str, ClassifiedDirectory] = {}
-        self._inner: dict[str, list[str]] = {}
+        self._subdirectories: dict[str, list[str]] = {}
         self._depth = 0
         self._lists_flat = walk.storage.capabilities.lists_flat
         self.walked: set[str] = set()
         self.next = [DirectoryPiece(walk.directory, is_start=True)]
 
-    def take(self, results: Iterable[ClassifiedDirectory], advance: Callable[[int], None]) -> None:
-        """Add the directories of a level, and set the next one."""
+    def add(self, results: Iterable[ClassifiedDirectory], advance: Callable[[int], None]) -> None:
+        """Add the listed directories of a level, and set the next one."""
         is_flat = self._lists_flat and is_flat_level(self._depth, len(self.next))
-        below: list[str] = []
-        for piece, found in zip(self.next, results, strict=True):
-            names = found.directories if is_flat else self._walk.visible(piece.path, found.directories)
+        next_paths: list[str] = []
+        for piece, listed in zip(self.next, results, strict=True):
+            names: Sequence[str] = listed.directories
             if not is_flat:
+                names = self._walk.visible(piece.path, listed.directories)
                 self.walked.add(piece.path)
-            self._listed[piece.path] = found
-            self._inner[piece.path] = [f"{piece.path}/{name}" if piece.path else name for name in names]
-            below += self._inner[piece.path]
-            advance(found.files.listed)
-        self.next = [DirectoryPiece(path) for path in below]
+            paths = [f"{piece.path}/{name}" if piece.path else name for name in names]
+            self._listed[piece.path] = listed
+            self._subdirectories[piece.path] = paths
+            next_paths += paths
+            advance(listed.files.listed)
+        self.next = [DirectoryPiece(path) for path in next_paths]
         self._depth += 1
 
-    def in_order(self) -> Iterator[tuple[str, ClassifiedDirectory]]:
-        """Yield the directories in the order of a walk of the store."""
+    def iterate_in_order_of_walk(self) -> Iterator[tuple[str, ClassifiedDirectory]]:
+        """Yield the directories in the order of a walk of the store, and forget them."""
         waiting = [self._walk.directory]
         while waiting:
             path = waiting.pop()
             yield path, self._listed.pop(path)
-            waiting += self._inner.pop(path)
-
-
-def hidden_names(
-    snapshot: Snapshot, metadata: Sequence[Action], first: TableConfiguration | None = None
-) -> HiddenNames:
-    """Return the rules of hidden names, with the current partition columns, those of all given metaData actions, and
-    those of a first version.
-    """
-    columns = partition_names(snapshot.config) | (partition_names(first) if first is not None else set())
-    for action in metadata:
-        try:
-            found = read_metadata(action, "a commit")
-            schema = parse_schema(found.schema_string) if found.schema_string else None
-        except errors.DeltacliError:
-            continue  # an unreadable older metaData protects nothing
-        columns |= partition_names(TableConfiguration(snapshot.protocol, found, schema))
-    return HiddenNames(sorted(columns), hides_metadata="iceberg" in readable_formats(snapshot, metadata, first))
-
-
-def readable_formats(snapshot: Snapshot, metadata: Sequence[Action], first: TableConfiguration | None) -> set[str]:
-    """Return the formats that the table is or was kept readable as, whose files in its directory belong to it."""
-    regimes = [snapshot.config] if first is None else [snapshot.config, first]
-    configurations = [*(one.properties for one in regimes), *(action.get("configuration") for action in metadata)]
-    texts = [one.get(_UNIVERSAL) for one in configurations if isinstance(one, Mapping)]
-    found = {name.strip().lower() for text in texts if isinstance(text, str) for name in text.split(",")}
-    if any(not one.features.isdisjoint(_ICEBERG_FEATURES) for one in regimes):
-        found.add("iceberg")
-    return found
+            waiting += self._subdirectories.pop(path)

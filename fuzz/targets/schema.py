@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from deltacli.cli.render.schemas.tree import schema_rows, schema_tree
-from deltacli.cli.terminal.term import Terminal
+from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.core.errors import DeltacliError
 from deltacli.delta.schema.types import parse_schema
 from fuzz.mutate import JSON_TOKENS

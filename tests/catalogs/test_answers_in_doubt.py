@@ -9,7 +9,8 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.catalogs.ratifying import publish_after_commit
-from deltacli.changing.change import carry_out, for_plan
+from deltacli.changing.change import execute_change
+from deltacli.changing.consent import consent_to_plan
 from deltacli.core.errors import CatalogAnswerInvalid, CommitCorrupt, DeltacliError, LogIncomplete, Refused, Unreadable
 from deltacli.operations.catalog import Publish, PublishPlan
 from deltacli.table.find_log import list_log
@@ -115,10 +116,10 @@ def test_a_table_that_becomes_another_one_while_a_question_is_open_is_not_publis
         other = ManagedTable([0], birth=lambda: lines[1:3])
         for version in range(3):
             table.memory.write(commit_path(version), other.commits[0] if version == 0 else table.commits[version])
-        return for_plan(plan)
+        return consent_to_plan(plan)
 
     with pytest.raises(DeltacliError) as raised:
-        carry_out(Publish(), opened, ask=answer)
+        execute_change(Publish(), opened, ask=answer)
 
     assert raised.value.exit_code in (3, 4)
     assert (table.published_versions(), catalog.reported) == ([0, 1, 2], [])

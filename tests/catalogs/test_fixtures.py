@@ -14,7 +14,7 @@ from deltacli.catalogs.lockstep import named_table
 from deltacli.catalogs.managed_store import open_managed
 from deltacli.core.errors import Refused, VersionAbsent
 from deltacli.storage import LocalStorage
-from deltacli.table.rebuild import version_at
+from deltacli.table.time_travel import find_version_at
 from tests.support import corpus
 from tests.support.catalog_state import MANAGED, NAME, UUID, CatalogState, MemoryCatalog, Row, ServerTable
 
@@ -64,7 +64,7 @@ def test_the_commits_of_a_catalog_are_read(table_id: str, tmp_path: Path) -> Non
     rows = pa.Table.from_batches(list(snapshot.scan()))
     assert {part: rows["part1"].to_pylist().count(part) for part in (0, 1)} == {0: 100, 1: 100}
     assert [one.time.timestamp_ms if one.time else None for one in table.history(limit=0).items] == [*reversed(STAMPS)]
-    assert [version_at(table, at) for at in (STAMPS[1] - 1, STAMPS[1], STAMPS[2], STAMPS[2] + 1)] == [0, 1, 2, 2]
+    assert [find_version_at(table, at) for at in (STAMPS[1] - 1, STAMPS[1], STAMPS[2], STAMPS[2] + 1)] == [0, 1, 2, 2]
     assert (table.snapshot(version=1).counts()[0].rows, table.snapshot(version=0).counts()[0].rows) == (100, 0)
     with pytest.raises(VersionAbsent):
         table.snapshot(version=3)

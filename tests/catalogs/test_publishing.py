@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from deltacli.changing.change import Gate, carry_out
+from deltacli.changing.change import execute_change
 from deltacli.changing.commit import commit
+from deltacli.changing.execution import ChangeExecution
 from deltacli.core.errors import DeltacliError, PartlyDone, Refused, StorageFailed
 from deltacli.operations.catalog import Publish, PublishOutcome, PublishPlan
 from deltacli.storage import Creation
@@ -80,12 +81,12 @@ def test_what_cannot_be_published_stops_what_follows(how: str, code: str) -> Non
 )
 def test_what_was_published_before_an_error_or_an_interruption_is_told(how: str, fault: type[BaseException]) -> None:
     opened, _ = ManagedTable(range(8), [8, 9, 10], store=Failing(9, how)).open()
-    gates: list[Gate[PublishPlan, PublishOutcome]] = []
+    executions: list[ChangeExecution[PublishPlan, PublishOutcome]] = []
 
     with pytest.raises(fault) as raised:
-        carry_out(Publish(), opened, began=gates.append)
+        execute_change(Publish(), opened, on_start=executions.append)
 
-    assert [8] == gates[0].outcome.as_json(dry_run=False)["published"]
+    assert [8] == executions[0].outcome.as_json(dry_run=False)["published"]
     told = raised.value.facts["so far"] if isinstance(raised.value, PartlyDone) else raised.value.__notes__
     assert told in ("published up to version 8", ["1 version published"])
 

@@ -17,7 +17,8 @@ from deltacli.core.errors import (
 )
 from deltacli.storage import PathKind
 from deltacli.table.find_log import list_log
-from deltacli.table.rebuild import find_snapshot, read_snapshot, version_at
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.time_travel import find_snapshot, find_version_at
 from tests.support.actions import to_bytes
 from tests.support.builder import EPOCH_MS, StoredFile, commit_path
 from tests.support.catalog_state import FEATURES, NAME, UUID, MemoryCatalog
@@ -59,7 +60,7 @@ def test_commits_that_are_not_published_are_read(order: str) -> None:
 def test_times_are_those_in_the_commits(at_ms: int, version: int) -> None:
     table = ManagedTable([0, 1], [1, 2])
     table.builder.files[commit_path(1)] = StoredFile(table.commits[1], EPOCH_MS * 2)
-    assert version_at(table.open()[0], at_ms) == version
+    assert find_version_at(table.open()[0], at_ms) == version
 
 
 def test_times_before_in_commit_timestamps_are_those_of_files() -> None:
@@ -71,7 +72,9 @@ def test_times_before_in_commit_timestamps_are_those_of_files() -> None:
     enabled = managed_lines(5, first=managed_birth(properties=PROPERTIES | since))
     table.builder.files[commit_path(5)] = StoredFile(to_bytes(enabled), EPOCH_MS * 2)
     handle = table.open()[0]
-    found = [version_at(handle, at) for at in (stamp_of(3), stamp_of(5) - 1, stamp_of(5), stamp_of(6), stamp_of(7) + 9)]
+    found = [
+        find_version_at(handle, at) for at in (stamp_of(3), stamp_of(5) - 1, stamp_of(5), stamp_of(6), stamp_of(7) + 9)
+    ]
     assert found == [3, 4, 5, 6, 7]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from deltacli.changing import commit as committing
-from deltacli.changing.basis import require_still_newest
-from deltacli.changing.commit import with_memory
+from deltacli.changing.log_cache import cache_log_files
+from deltacli.changing.rechecks import require_still_newest
 from deltacli.core.errors import ConflictLost, Refused
 from deltacli.table.find_log import list_log
 from tests.support.actions import commit_info, metadata, protocol
@@ -62,7 +62,7 @@ def test_a_version_that_was_made_and_lost_since_is_not_made_again(left: str) -> 
 
 def test_a_remembered_file_is_forgotten_where_a_listing_shows_another_and_has_its_own_tag() -> None:
     storage, path = busy(1), commit_path(3)
-    known = with_memory(storage.table).storage
+    known = cache_log_files(storage.table).storage
     first, opened = known.read(path), known.open(path)
     tag = known.tag(path, opened)
 
@@ -75,7 +75,7 @@ def test_a_remembered_file_is_forgotten_where_a_listing_shows_another_and_has_it
 
 
 def test_a_log_that_is_too_busy_ends_it_after_some_time_and_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committing, "MAX_SECONDS", 3.0)
+    monkeypatch.setattr(committing, "MAX_RETRY_SECONDS", 3.0)
     storage = busy(100)
 
     with pytest.raises(ConflictLost) as lost:

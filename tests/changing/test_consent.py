@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from deltacli.changing.change import Consent, Plan, carry_out, for_plan, plan_change, standing
+from deltacli.changing.change import execute_change, plan_change
+from deltacli.changing.consent import Consent, consent_to_command, consent_to_plan
+from deltacli.changing.plan import Plan
 from deltacli.core.errors import ConflictLost, DeltacliError, Refused, UsageError
 from deltacli.operations.change.alter import Alteration, AlterationRequest
 from deltacli.operations.change.drop_feature import DropFeature
@@ -79,11 +81,11 @@ def test_behind_a_winner_only_what_was_agreed_to_is_done(
 
     def ask(shown: Plan) -> Consent:
         event(storage)
-        return for_plan(shown) if who == "person" else standing(shown)
+        return consent_to_plan(shown) if who == "person" else consent_to_command(shown)
 
     before = None
     try:
-        done: Any = carry_out(WIDEN, table, plan=plan, ask=ask).committed_version
+        done: Any = execute_change(WIDEN, table, plan=plan, ask=ask).committed_version
     except DeltacliError as fault:
         done, before = type(fault), fault
 
@@ -108,10 +110,10 @@ def test_a_plan_that_adds_a_feature_is_not_committed_for_one_that_does_not() -> 
         storage.put(
             commit_path(1), to_bytes([commit_info("X"), {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}])
         )
-        return for_plan(shown)
+        return consent_to_plan(shown)
 
     with pytest.raises(ConflictLost) as lost:
-        carry_out(change_of, table, ask=ask)
+        execute_change(change_of, table, ask=ask)
 
     assert "feature columnMapping" in lost.value.facts.values()
     assert 2 == len(commits(storage))
@@ -177,7 +179,7 @@ SETTINGS: dict[str, tuple[Any, tuple[Event, ...], Event]] = {
 def test_settings_are_changed_as_somebody_has_read(
     change: Any, event: Event, is_other: bool, place: str, tmp_path: Path
 ) -> None:
-    for who, consent in (("person", for_plan), ("command", standing)):
+    for who, consent in (("person", consent_to_plan), ("command", consent_to_command)):
         storage: Any = a_table()
         if place == "disk":
             built = table_of("a smallint, b int", features=["typeWidening"], properties=WIDENS)
@@ -186,11 +188,11 @@ def test_settings_are_changed_as_somebody_has_read(
 
         if is_other and who == "person":
             with pytest.raises(ConflictLost) as lost:
-                carry_out(change, open_at(storage), ask=given)
+                execute_change(change, open_at(storage), ask=given)
             assert {"agreed to 1", "now 1"} <= lost.value.facts.keys()
             assert 2 == len(commits(storage))
         else:
-            carry_out(change, open_at(storage), ask=given)
+            execute_change(change, open_at(storage), ask=given)
             assert 2 < len(commits(storage))
 
 

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table, open_table
-from deltacli.changing.change import carry_out, require_complete
-from deltacli.changing.manifests import ManifestsOutcome, write_again
+from deltacli.changing.change import execute_change
+from deltacli.changing.manifests import ManifestsOutcome, update_manifests
+from deltacli.changing.outcome import require_complete
 from deltacli.cli.app import run
 from deltacli.core.errors import DeltacliError, PartlyDone, PermissionRefused, Refused
 from deltacli.operations.change.manifest import Manifests
@@ -203,7 +204,7 @@ def test_what_commits_no_files_writes_no_lists(tmp_path: Path) -> None:
 
 def test_a_run_that_dies_leaves_each_list_old_or_new_and_is_ended_by_the_next(tmp_path: Path) -> None:
     counting = MortalStorage(LocalStorage(str(partitioned(tmp_path / "counted"))))
-    carry_out(Manifests(), open_at(counting))
+    execute_change(Manifests(), open_at(counting))
 
     for at in range(1, len(counting.calls) + 1):
         place = partitioned(tmp_path / str(at))
@@ -212,7 +213,7 @@ def test_a_run_that_dies_leaves_each_list_old_or_new_and_is_ended_by_the_next(tm
         old.write_text(f"file:{place}/a\n")
         with suppress(Killed):
             dying = MortalStorage(LocalStorage(str(place)), at, Fault.KILLED_BEFORE, dies=True)
-            carry_out(Manifests(), open_at(dying))
+            execute_change(Manifests(), open_at(dying))
         found = manifests(place)
         assert found.pop("p=0") in (["a"], ["a", "e"])
         assert found.items() <= PARTITIONED.items()
@@ -257,7 +258,7 @@ def test_lists_that_other_writers_outrun_are_a_caution(tmp_path: Path, monkeypat
     newest = type("Listing", (), {"newest_version": 9})
     monkeypatch.setattr("deltacli.changing.manifests.list_log", lambda *_, **__: newest)
 
-    (caution,) = write_again(table)
+    (caution,) = update_manifests(table)
 
     assert "other writers" in caution
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.changing.change import Gate, carry_out
+from deltacli.changing.change import execute_change
+from deltacli.changing.execution import ChangeExecution
 from deltacli.core.errors import FileMissing, Refused
 from deltacli.operations.change.alter import Alteration, AlterationOutcome, AlterationRequest
 from deltacli.storage import LocalStorage, Storage
@@ -170,11 +171,11 @@ def test_whatever_fails_in_another_directory_names_the_directory(tmp_path: Path)
     table = Table(LocalStorage(str(place)))
 
     class Lost(Alteration):
-        def execute(self, _: Gate[AlterationOutcome, AlterationOutcome]) -> None:
+        def execute(self, _: ChangeExecution[AlterationOutcome, AlterationOutcome]) -> None:
             place.rename(tmp_path / "away")
             raise FileMissing("a file is missing")
 
     with pytest.raises(Refused) as refused:
-        carry_out(Lost(AlterationRequest([add("b", "int")])), table)
+        execute_change(Lost(AlterationRequest([add("b", "int")])), table)
 
     assert "plan.other-place" == refused.value.code

@@ -9,8 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.changing.basis import Act
-from deltacli.changing.preflight import REMOVED_OTHERWISE, STOPS, TWICE, Stop, broken_rules
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.preflight import (
+    ADDED_TWICE,
+    BLOCKING_RULES,
+    REMOVED_WITH_OTHER_VECTOR,
+    BlockingRules,
+    find_new_errors,
+)
 from deltacli.core.errors import PartlyDone, Refused
 from deltacli.delta.evolution.draft import Draft
 from deltacli.rules.framework.base import CATALOGUE, RULES_OF_ADD, Check, Severity
@@ -149,7 +155,7 @@ def test_a_file_that_was_removed_without_its_vector_is_left_alone_and_named(chec
     with pytest.raises(PartlyDone) as refused:
         table.optimize(min_files=2)
 
-    assert (REMOVED_OTHERWISE, "a") == (refused.value.code, refused.value.facts["first"])
+    assert (REMOVED_WITH_OTHER_VECTOR, "a") == (refused.value.code, refused.value.facts["first"])
     assert "a" in live_paths(table)
     assert 2 == len(live_paths(table))
     assert before == rows_of(table)
@@ -169,7 +175,7 @@ def test_a_file_that_is_live_twice_is_left_alone(vector: tuple[int, ...] | None,
     with pytest.raises(PartlyDone) as refused:
         table.optimize(min_files=2)
 
-    assert TWICE == refused.value.code
+    assert ADDED_TWICE == refused.value.code
     assert {"a"} == {path for path in live_paths(table) if path in "abc"}
     assert before == rows_of(table)
 
@@ -222,7 +228,7 @@ AMBIGUOUS = draft(field("x", "long", **mapped(1)), field("y", "long", **mapped(1
 BAD = draft(field("x", "long", **mapped(1)), field("y", "strange", **mapped(2)))
 
 
-@pytest.mark.parametrize("act", [Act.COMMIT, Act.NAME])
+@pytest.mark.parametrize("act", [ChangeKind.CHANGE_METADATA, ChangeKind.REUSE_FILES])
 @pytest.mark.parametrize(
     ("before", "after", "is_refused"),
     [
@@ -236,9 +242,9 @@ BAD = draft(field("x", "long", **mapped(1)), field("y", "strange", **mapped(2)))
     ],
 )
 def test_the_version_that_a_change_would_leave_is_judged(
-    before: Draft, after: Draft, is_refused: bool, act: Act
+    before: Draft, after: Draft, is_refused: bool, act: ChangeKind
 ) -> None:
-    assert is_refused == bool([*broken_rules(1, before.config, after.config, act)])
+    assert is_refused == bool([*find_new_errors(1, before.config, after.config, act)])
 
 
 def test_a_version_without_a_schema_and_without_files_comes_back() -> None:
@@ -260,7 +266,7 @@ def test_a_restore_to_a_sound_version_is_not_stopped_by_the_metadata_of_now() ->
 
 def test_the_modules_that_are_asked_for_new_files_have_all_rules_that_stop_them() -> None:
     views = (MetadataView, TableConfigurationView)
-    stops = [one for one in STOPS if one.acts & Act.ADD]
+    stops = [one for one in BLOCKING_RULES if one.kinds & ChangeKind.ADD_FILES]
     checks = {
         name: [check for view in views for check in CATALOGUE.checks_of(view, [name])] for name in CATALOGUE.modules
     }
@@ -270,6 +276,6 @@ def test_the_modules_that_are_asked_for_new_files_have_all_rules_that_stop_them(
     assert sorted(RULES_OF_ADD) == sorted(found)
 
 
-def _can_stop(check: Check, stops: Sequence[Stop]) -> bool:
+def _can_stop(check: Check, stops: Sequence[BlockingRules]) -> bool:
     errors = [rule.id for rule in check.rules if rule.severity is Severity.ERROR]
     return any(stop.is_about(rule) for stop in stops for rule in errors)

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.changing import change as gate
-from deltacli.changing.change import Consent, Plan, carry_out, for_plan, plan_change, standing
+from deltacli.changing import execution
+from deltacli.changing.change import execute_change, plan_change
+from deltacli.changing.consent import Consent, consent_to_command, consent_to_plan
+from deltacli.changing.plan import Plan
 from deltacli.core.errors import ConflictLost, DeltacliError, Refused
 from deltacli.core.machine import Machine
 from deltacli.operations.optimize.execute import Optimize
@@ -80,16 +82,16 @@ def restore(storage: Storage, event: Event, consent: Callable[[Plan], Consent]) 
         return consent(plan)
 
     table = open_at(storage)
-    return carry_out(CHANGE, table, plan=plan_change(CHANGE, table), ask=ask)
+    return execute_change(CHANGE, table, plan=plan_change(CHANGE, table), ask=ask)
 
 
-@pytest.mark.parametrize("consent", [for_plan, standing])
+@pytest.mark.parametrize("consent", [consent_to_plan, consent_to_command])
 @pytest.mark.parametrize("event", [quiet_vacuum, vacuum, vacuum_behind_an_append])
 def test_files_that_a_vacuum_deletes_at_the_prompt_are_not_committed(
     storage: Storage, event: Event, consent: Callable[[Plan], Consent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if event is quiet_vacuum and consent is standing:
-        monkeypatch.setattr(execute, "LOOK_SECONDS", -1.0)  # a minute has gone by
+    if event is quiet_vacuum and consent is consent_to_command:
+        monkeypatch.setattr(execute, "MAX_FILE_CHECK_AGE_SECONDS", -1.0)  # a minute has gone by
 
     with pytest.raises(DeltacliError) as ended:
         restore(storage, event, consent)
@@ -99,7 +101,7 @@ def test_files_that_a_vacuum_deletes_at_the_prompt_are_not_committed(
     assert not any("RESTORE" == action.get("operation") for lines in commits(storage) for _, action in lines)
 
 
-@pytest.mark.parametrize("consent", [for_plan, standing])
+@pytest.mark.parametrize("consent", [consent_to_plan, consent_to_command])
 def test_a_vacuum_that_deletes_other_files_does_not_stop_it(
     storage: Storage, consent: Callable[[Plan], Consent]
 ) -> None:
@@ -108,7 +110,7 @@ def test_a_vacuum_that_deletes_other_files_does_not_stop_it(
     assert (5, ()) == (done.committed_version, done.lost)
 
 
-@pytest.mark.parametrize("consent", [for_plan, standing])
+@pytest.mark.parametrize("consent", [consent_to_plan, consent_to_command])
 @pytest.mark.parametrize("is_before", [False, True])
 def test_nothing_is_restored_while_a_vacuum_runs(
     storage: Storage, consent: Callable[[Plan], Consent], is_before: bool
@@ -141,10 +143,10 @@ def test_all_files_are_looked_at_again_where_the_plan_is_made_again_behind_a_vac
         quiet_vacuum(storage)
         return read_snapshot(table)
 
-    monkeypatch.setattr(gate, "read_snapshot", read)
+    monkeypatch.setattr(execution, "read_snapshot", read)
 
     with pytest.raises(Refused) as refused:
-        restore(storage, append, standing)
+        restore(storage, append, consent_to_command)
 
     assert "restore.file-missing" == refused.value.code
 
@@ -155,11 +157,11 @@ def test_what_nobody_agreed_to_is_not_restored(storage: Storage, event: Event) -
     An append would be undone, too; a property that is set would be unset.
     """
     with pytest.raises(ConflictLost) as lost:
-        restore(storage, event, for_plan)
+        restore(storage, event, consent_to_plan)
 
     assert {"agreed to 1", "now 1"} <= lost.value.facts.keys()
     assert 4 == len(commits(storage))
-    assert 4 == restore(storage, lambda _: None, standing).committed_version
+    assert 4 == restore(storage, lambda _: None, consent_to_command).committed_version
 
 
 @pytest.mark.parametrize("change", [CHANGE, Optimize(OptimizeRequest(purge=False, min_files=2))])
@@ -174,9 +176,9 @@ def test_a_clock_behind_the_newest_commit_writes_no_tombstone(change: Any) -> No
     storage.put(commit_path(3), storage.read(commit_path(3)), modified_ms=NOW_MS + 600_000)
     table = Table(storage, machine=Machine(lambda: NOW_MS))
     with pytest.raises(Refused) as refused:
-        carry_out(change, table)
+        execute_change(change, table)
     assert ("plan.clock", 4) == (refused.value.code, len(commits(storage)))
 
-    carry_out(change, open_at(storage))  # a clock that was given is accepted
+    execute_change(change, open_at(storage))  # a clock that was given is accepted
 
     assert 5 == len(commits(storage))

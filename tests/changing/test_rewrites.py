@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.changing import basis
-from deltacli.changing import commit as committing
+from deltacli.changing import basis, commit, commit_sender, rechecks, request_checks
 from deltacli.core.errors import DeltacliError, FileMissing, PartlyDone, Refused
 from deltacli.core.machine import Machine, fixed_clock
 from deltacli.delta.log import conflicts
@@ -44,8 +43,8 @@ class FarStorage(MemoryStorage):
 def ids(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Ids, Storage]:
     """Two partitions of two files, each a commit of its own, in a store that is looked at before each attempt."""
     monkeypatch.setattr(plans, "COMMIT_BINS", 1)
-    for module in (basis, committing):
-        monkeypatch.setattr(module, "FRESH_SECONDS", -1.0)
+    for module in (basis, commit_sender):
+        monkeypatch.setattr(module, "MAX_LISTING_AGE_SECONDS", -1.0)
     made = Ids().append("a", "b").append("c", p="1").append("d", p="1")
     if request.param == "disk":
         return made, LocalStorage(str(made.builder.write(tmp_path / "t")))
@@ -126,7 +125,7 @@ def test_a_commit_that_is_rewritten_with_a_winner_behind_it_ends_it(
     The first attempt at the version is lost, so the commit would follow the winner.
     """
     made, storage = ids
-    real = committing._Sender._create
+    real = commit_sender.CommitSender._create_and_verify
     events = [rewritten(made, storage, version), rewritten(made, storage, version + 1)]
 
     def create(self: Any, request: Any, at: int, *how: Any) -> Any:
@@ -135,7 +134,7 @@ def test_a_commit_that_is_rewritten_with_a_winner_behind_it_ends_it(
                 events.pop(0)()
         return real(self, request, at, *how)
 
-    monkeypatch.setattr(committing._Sender, "_create", create)
+    monkeypatch.setattr(commit_sender.CommitSender, "_create_and_verify", create)
 
     with pytest.raises(DeltacliError) as ended:
         open_at(storage).optimize()
@@ -158,7 +157,7 @@ def test_no_commit_is_created_above_a_gap(ids: tuple[Ids, Storage], monkeypatch:
         list(storage.delete_many([commit_path(5)]))
         return found
 
-    monkeypatch.setattr(committing, "look_at", look_at)
+    monkeypatch.setattr(commit_sender, "look_at", look_at)
     table = Table(storage, clock=fixed_clock(NOW_MS), machine=Machine(sleep=lambda _: None))
     plan = table.plan_optimize()
     rewritten(made, storage, 5)()
@@ -179,7 +178,7 @@ def test_files_of_a_log_that_changes_underneath_are_a_refusal_that_names_it(
     _, storage = ids
     table = open_at(storage)
     plan = table.plan_optimize()
-    monkeypatch.setattr(basis, "require_same", lambda *_: None)
+    monkeypatch.setattr(rechecks, "require_same_log", lambda *_: None)
     other = storage.read(commit_path(3)).replace(b'"path":"d"', b'"path":"e"')
     storage.put(commit_path(3), other, modified_ms=1)
 
@@ -193,14 +192,14 @@ def test_new_files_that_somebody_deletes_before_the_commit_are_not_committed(
     ids: tuple[Ids, Storage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, storage = ids
-    monkeypatch.setattr("deltacli.changing.new_files.LOOK_SECONDS", -1.0)
-    real = committing._require_allowed
+    monkeypatch.setattr("deltacli.changing.new_files.MAX_FILE_CHECK_AGE_SECONDS", -1.0)
+    real = request_checks.require_allowed_request
 
     def delete_new(*given: Any) -> None:
         real(*given)
         list(storage.delete_many([path for path in data_paths(storage) if "part-" in path]))
 
-    monkeypatch.setattr(committing, "_require_allowed", delete_new)
+    monkeypatch.setattr(commit, "require_allowed_request", delete_new)
 
     with pytest.raises(FileMissing, match="another program has changed or deleted it"):
         open_at(storage).optimize()

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table, open_table
-from deltacli.changing.change import files_of_manifests, plan_change
+from deltacli.changing.change import plan_change
+from deltacli.changing.views import read_paths_in_manifests
 from deltacli.cli.app import run
 from deltacli.core.errors import PermissionRefused
 from deltacli.operations.change.append import Append
@@ -85,7 +86,7 @@ def test_the_plan_of_an_append_names_the_manifests(place: Path) -> None:
 
     plan = plan_change(Append(table.snapshot().scan(limit=1).to_arrow().schema), table)
 
-    assert ["Athena" in text for text in plan.basis.cautions] == [True]
+    assert ["Athena" in text for text in plan.basis.warnings] == [True]
 
 
 @pytest.mark.parametrize("words", ["optimize T --yes", "features T add changeDataFeed --dry-run"])
@@ -116,7 +117,7 @@ def test_a_property_is_enough(properties: dict[str, str], word: str) -> None:
 
     (caution,) = plan_change(
         PropertiesChange(PropertyEdits({"delta.dataSkippingNumIndexedCols": "4"})), table
-    ).basis.cautions
+    ).basis.warnings
 
     assert word in caution
 
@@ -146,7 +147,7 @@ def test_one_directory_is_asked_for_and_may_be_refused() -> None:
 
     plan = plan_change(PropertiesChange(PropertyEdits({"delta.dataSkippingNumIndexedCols": "4"})), open_at(storage))
 
-    assert ([], {"_symlink_format_manifest": 1}) == (plan.basis.cautions, storage.asked)
+    assert ([], {"_symlink_format_manifest": 1}) == (plan.basis.warnings, storage.asked)
 
 
 @pytest.mark.parametrize("mode", list(Mode))
@@ -171,7 +172,7 @@ def test_lines_are_read_decoded_and_encoded(tmp_path: Path) -> None:
     place = with_manifest(tmp_path / "t", "p=a b/f", "p=a%20b/g", "p=ü%/h")
     table = Table(open_storage(str(place)))
 
-    assert {"p=a b/f", "p=a b/g", "p=a%20b/g", "p=ü%/h"} == files_of_manifests(table)
+    assert {"p=a b/f", "p=a b/g", "p=a%20b/g", "p=ü%/h"} == read_paths_in_manifests(table)
 
 
 def stale_manifests(place: Path) -> list[str]:
@@ -189,7 +190,7 @@ def test_hidden_files_beside_manifests_are_none(name: str, tmp_path: Path) -> No
         (path.parent / hidden).write_bytes(b"crc\0\0\0\2\0" + f"\n{place.as_uri()}/gone\n".encode())
 
     assert [] == stale_manifests(place)
-    assert {"a"} == files_of_manifests(open_table(place))
+    assert {"a"} == read_paths_in_manifests(open_table(place))
 
     path.write_text(f"{place.as_uri()}/b\n")
     assert [f"_symlink_format_manifest/{name}"] == stale_manifests(place)
@@ -214,7 +215,7 @@ def test_a_plan_names_manifests_only_if_there_may_be_some(names: tuple[str, ...]
 
     plan = plan_change(PropertiesChange(PropertyEdits({"delta.dataSkippingNumIndexedCols": "4"})), open_at(storage))
 
-    assert is_named is any("Athena" in caution for caution in plan.basis.cautions)
+    assert is_named is any("Athena" in caution for caution in plan.basis.warnings)
 
 
 @pytest.mark.parametrize("names", [(".manifest.crc",), ("manifest",)])
@@ -227,4 +228,4 @@ def test_a_plan_on_a_disk_names_manifests_only_if_there_are_some(names: tuple[st
 
     plan = plan_change(PropertiesChange(PropertyEdits({"delta.dataSkippingNumIndexedCols": "4"})), open_table(place))
 
-    assert ("manifest" in names) is any("Athena" in caution for caution in plan.basis.cautions)
+    assert ("manifest" in names) is any("Athena" in caution for caution in plan.basis.warnings)

@@ -74,7 +74,7 @@ def _ran(words: Sequence[str], cwd: Path | None, settings: Mapping[str, str]) ->
 
 def check_words(words: Sequence[str]) -> None:
     """Parse the words of a command as its command line does."""
-    from deltacli.cli.command_group import load_command
+    from deltacli.cli.command_loading import load_command
     from deltacli.cli.command_tree import path_of
 
     path = path_of(words)

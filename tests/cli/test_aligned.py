@@ -7,9 +7,10 @@ import io
 import pyarrow as pa
 import pytest
 
-from deltacli.cli.render.columns import Column, pad
+from deltacli.cli.output.alignment import pad_text
+from deltacli.cli.output.columns import Column
 from deltacli.cli.render.data.rows import write_aligned
-from deltacli.cli.terminal.term import cells, visible
+from deltacli.cli.terminal.characters import count_cells, escape_control
 
 
 @pytest.mark.parametrize("right", [False, True])
@@ -19,10 +20,10 @@ from deltacli.cli.terminal.term import cells, visible
 )
 def test_every_text_is_padded_to_the_widest(texts: list[str], right: bool) -> None:
     sink = io.BytesIO()
-    columns = [Column("p", str, right=right), Column("q", str)]
+    columns = [Column("p", str, align_right=right), Column("q", str)]
 
     write_aligned(sink, columns, [pa.record_batch({"p": texts, "q": ["|"] * len(texts)})], keep_empty=True)
 
-    width = max(map(cells, map(visible, texts)))
-    expected = [f"{pad(visible(text), width, right=right)}  |" for text in texts]
+    width = max(map(count_cells, map(escape_control, texts)))
+    expected = [f"{pad_text(escape_control(text), width, right=right)}  |" for text in texts]
     assert expected == sink.getvalue().decode().splitlines()[1:]

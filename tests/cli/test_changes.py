@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltacli.cli.terminal.term import cells
+from deltacli.cli.terminal.characters import count_cells
 from tests.cli.support import deltacli
 from tests.cli.test_documents import validate
 from tests.cli.test_read import on_screen
@@ -122,7 +122,7 @@ def test_a_narrow_terminal_keeps_the_values_and_the_change_of_a_row(sample: Path
     code, seen = on_screen("changes", sample, "--from", "9", "--to", "9", "--no-pager", "--color", "never", width=60)
 
     lines = seen.splitlines()
-    assert (0, []) == (code, [line for line in lines[:21] if cells(line) > 60])
+    assert (0, []) == (code, [line for line in lines[:21] if count_cells(line) > 60])
     assert ["trip", "day", "ride", "change", "version"] == lines[0].split()
     assert any(line.startswith("no room for ") for line in lines)
     assert "\nto show all: deltacli changes " in seen

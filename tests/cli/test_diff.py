@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from deltacli import open_table
-from deltacli.cli.terminal.term import cells
+from deltacli.cli.terminal.characters import count_cells
 from deltacli.core.errors import DeltacliError, UsageError
 from deltacli.operations import diff as files
 from tests.cli.support import Result, deltacli
@@ -226,7 +226,7 @@ def test_it_fits_a_narrow_screen(changed: Path) -> None:
         assert any("BIGINT" in line for line in lines)
         shown = [ESCAPE.sub("", line) for line in lines]
         result = takewhile(lambda line: not line.startswith("next: "), shown)  # a command is not broken within words
-        assert all(cells(line) <= width for line in result)
+        assert all(count_cells(line) <= width for line in result)
 
 
 def test_a_checkpoint_with_sidecars_is_not_read_where_the_commits_are_smaller(

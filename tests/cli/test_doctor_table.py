@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from deltacli import open_table
-from deltacli.cli.terminal.term import cells
+from deltacli.cli.terminal.characters import count_cells
 from deltacli.core.errors import Spelling, use_spelling
 from deltacli.operations.doctor.advice import saves
 from tests.cli.support import Result, deltacli
@@ -125,7 +125,7 @@ def test_every_form_has_the_same_advice(ill: Path) -> None:
     for one in whole["advice"]:
         assert one["command"] in text
         assert one["code"] in markdown
-    assert all(cells(line) <= 80 for line in doctor(ill, "--help").out.splitlines())
+    assert all(count_cells(line) <= 80 for line in doctor(ill, "--help").out.splitlines())
     assert "| code | severity | message | now | after | saves | command |" in markdown
 
 

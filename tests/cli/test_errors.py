@@ -17,7 +17,7 @@ from deltacli.cli.app import run
 from deltacli.cli.command_table import COMMANDS
 from deltacli.cli.errors import _hint, report_error
 from deltacli.cli.invocation import invocation
-from deltacli.cli.terminal.shell import with_files
+from deltacli.cli.terminal.suggested_commands import add_context_options
 from deltacli.core.errors import (
     CheckpointUnreadable,
     DataUnreadable,
@@ -740,7 +740,7 @@ def test_the_error_of_a_value_names_the_option_or_the_file_and_the_key(words: st
     ],
 )
 def test_a_next_command_names_the_files_of_the_command_line(line: str, advice: str, expected: str) -> None:
-    assert expected == with_files(advice, line.split())
+    assert expected == add_context_options(advice, line.split())
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 
 from deltacli import open_table
 from deltacli.cli.terminal.progress import BarPainter, JsonPainter, LiveProgress, Painter
-from deltacli.cli.terminal.steps import Shown
+from deltacli.cli.terminal.steps import StepSnapshot
 from deltacli.core.long_steps import LongStepAdvisor
 from deltacli.operations.validate.inspect_storage import READING_FOOTERS, READING_ROWS
 from tests.cli.test_progress import SCHEMA, Paper, Watch
@@ -31,10 +31,10 @@ class Blank(Painter):
     """A painter that draws nothing."""
 
     delay = interval = 0.0
-    tells_steps = False
+    announces_steps = False
 
 
-def replay(trace: list[list[Any]], look: Callable[[float, list[Shown]], None]) -> None:
+def replay(trace: list[list[Any]], look: Callable[[float, list[StepSnapshot]], None]) -> None:
     """Replay what a progress was told, and look at it every hundredth of the time."""
     clock, end = Watch(), trace[-1][0]
     began, looked = clock(), 0
@@ -46,7 +46,7 @@ def replay(trace: list[list[Any]], look: Callable[[float, list[Shown]], None]) -
             while looked + 1 <= 100 * seconds / end:
                 looked += 1
                 clock.seconds = began + looked * end / 100
-                look(looked / 100, progress.shown())
+                look(looked / 100, progress.shown_steps())
             clock.seconds = began + seconds
             if name == "plan":
                 plan = whole.enter_context(progress.plan("checking the table", *arguments))
@@ -69,11 +69,11 @@ def replay(trace: list[list[Any]], look: Callable[[float, list[Shown]], None]) -
 def test_the_remaining_time_is_right_within_a_factor_of_two(case: str, slowness: float) -> None:
     trace = [[seconds * slowness, *rest] for seconds, *rest in TRACES[case]]
     whole = trace[-1][0]
-    seen: dict[float, Shown] = {}
+    seen: dict[float, StepSnapshot] = {}
 
     replay(trace, lambda share, shown: seen.update({share: shown[-1]}))
 
-    ratios = {share: (seen[share].left or 0.0) / (whole * (1 - share)) for share in (0.25, 0.5, 0.75)}
+    ratios = {share: (seen[share].remaining or 0.0) / (whole * (1 - share)) for share in (0.25, 0.5, 0.75)}
     assert [] == [share for share, ratio in ratios.items() if not 0.5 <= ratio <= 2], ratios
     shares = [seen[share].share or 0.0 for share in sorted(seen)]
     assert shares == sorted(shares)

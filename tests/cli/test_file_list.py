@@ -10,11 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.cli.formats.csv import CsvForm, csv_block
-from deltacli.cli.render.columns import Column, exact
+from deltacli.cli.output.columns import Column, format_exact
+from deltacli.cli.output.csv_rows import CsvEncoder, encode_csv_block
+from deltacli.cli.output.formats import FORMATS
+from deltacli.cli.output.grids import RowGrid
+from deltacli.cli.output.text_tables import write_text_table
 from deltacli.cli.render.data import file_list
 from deltacli.cli.render.data.file_list import FileListing, FilesResult
-from deltacli.cli.results import FORMATS, RowGrid, write_columns
 from deltacli.table.version import Snapshot
 from deltacli.work.outputs import fields_of
 from tests.cli.test_rows import PIPE
@@ -66,10 +68,10 @@ def test_lists_of_files_are_written_in_columns_with_the_text_of_rows(
     expected = io.BytesIO()
     if form == "csv":
         columns = [file_list._exact_column(name) for name in ("type", *fields_of(BOTH.kinds))]
-        expected.writelines(RowGrid(columns, row_by_row(snapshot, columns)).written(CsvForm()))
+        expected.writelines(RowGrid(columns, row_by_row(snapshot, columns)).encode(CsvEncoder()))
     else:
         columns = file_list._screen_columns(BOTH)
-        write_columns(expected, PIPE, columns, row_by_row(snapshot, columns))
+        write_text_table(expected, PIPE, columns, row_by_row(snapshot, columns))
     monkeypatch.setattr(file_list, "_write_screens", None)
 
     found = listed(form, snapshot)
@@ -110,7 +112,7 @@ def test_a_value_after_the_first_thousand_files_keeps_its_column() -> None:
 def test_texts_with_quotes_are_read_back_from_csv(texts: list[str | None]) -> None:
     columns = [pa.array([None, *texts], pa.string()).slice(1), pa.array(range(len(texts)))]
 
-    block = bytes(csv_block(columns, len(texts)).data)
+    block = bytes(encode_csv_block(columns, len(texts)).data)
 
     lines = list(csv.reader(io.StringIO(block.decode(), newline=""), strict=True))
-    assert [[exact(text), str(number)] for number, text in enumerate(texts)] == lines
+    assert [[format_exact(text), str(number)] for number, text in enumerate(texts)] == lines

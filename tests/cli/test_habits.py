@@ -13,7 +13,7 @@ import pytest
 
 from deltacli.cli.command_tree import TABLE_OR_HERE
 from deltacli.cli.options.configuration import read_configuration
-from deltacli.cli.terminal.shell import with_files
+from deltacli.cli.terminal.suggested_commands import add_context_options
 from tests.cli.support import ROOT, deltacli
 from tools.command_tree import read_tree
 
@@ -263,7 +263,7 @@ def test_a_wrong_profile_is_named(
 def test_hints_keep_the_profile() -> None:
     words = ["snapshot", "t", "--config", "c.toml", "--profile-name=test"]
 
-    assert "deltacli history t --config c.toml --profile-name test" == with_files("deltacli history t", words)
+    assert "deltacli history t --config c.toml --profile-name test" == add_context_options("deltacli history t", words)
 
 
 @pytest.mark.parametrize("option", ["--config", "--profile-name"])

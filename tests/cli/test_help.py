@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from deltacli.cli import help_page, help_text, help_topics
+from deltacli.cli import help_page, help_text, help_topics, option_index
 from deltacli.cli.app import run
 from deltacli.cli.command_table import COMMANDS
 from deltacli.cli.command_table import HEADINGS as HEADINGS_OF_COMMANDS
@@ -36,7 +36,7 @@ from tools.reference_pages import read_error_codes
 ERRORS = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
 HEADINGS = ("Usage", "Arguments", "Common options", *OptionHeading, "Exit codes")
 MOST_LINES = 60
-PAGES = help_page.read_pages()
+PAGES = option_index.read_pages()
 
 
 @pytest.mark.parametrize("command", [command.name for command in read_commands()])
@@ -343,7 +343,10 @@ def _asked_of_commands(page: str) -> Iterator[tuple[str, str]]:
 
 def _options_of(path: str) -> set[str]:
     return {
-        name for of, spelled, _ in help_page.list_options() if of in ("", path) for name in help_page.names_in(spelled)
+        name
+        for of, spelled, _ in option_index.list_options()
+        if of in ("", path)
+        for name in help_page.names_in(spelled)
     }
 
 

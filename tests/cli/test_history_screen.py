@@ -39,8 +39,8 @@ def test_parameters_are_shown_first_and_the_columns_are_the_same_whatever_the_li
 
 
 def test_a_long_history_leaves_out_the_same_columns_first(trips: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deltacli.cli.render.history.DRAWN_ROWS", 0)
-    monkeypatch.setattr("deltacli.cli.results.DRAWN_ROWS", 0)
+    monkeypatch.setattr("deltacli.cli.render.history.MAX_DRAWN_ROWS", 0)
+    monkeypatch.setattr("deltacli.cli.output.text_tables.MAX_DRAWN_ROWS", 0)
     heading = screen_of(monkeypatch, "history", trips, width=80).splitlines()[0].split()
 
     assert (True, False) == ("parameters" in heading, "user" in heading)

@@ -7,16 +7,14 @@ from typing import Any
 
 import pytest
 
-from deltacli.cli.render.history import HistoryLine, parameters_in_words
-from deltacli.operations.read.history import HistoryItem
+from deltacli.cli.render.operation_words import describe_parameters
 
 ADDED = {"column": {"name": "z", "type": "integer", "nullable": True, "metadata": {"comment": "zz"}}}
 STRUCT = {"type": "struct", "fields": []}
 
 
 def words(**parameters: Any) -> str:
-    item = HistoryItem(1, None, {"operation": "CHANGE COLUMN", "operationParameters": parameters}, None, None)
-    return parameters_in_words(HistoryLine(item))
+    return describe_parameters({"operation": "CHANGE COLUMN", "operationParameters": parameters})
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from deltacli.cli.terminal.term import CONTROL
+from deltacli.cli.terminal.characters import CONTROL_CHARACTERS
 from tests.cli.support import deltacli
 from tests.docs.test_schemas import faults
 from tests.support.actions import add, commit_info, metadata, protocol
@@ -57,7 +57,7 @@ def test_names_are_shown_and_nothing_else_of_them_takes_effect(home: Path, comma
     assert not faults(found, found["kind"])
     assert COMPLETE[command] is found["complete"]
     for shown in (text, markdown):
-        assert [line for line in shown.splitlines() if CONTROL.search(line)] == []
+        assert [line for line in shown.splitlines() if CONTROL_CHARACTERS.search(line)] == []
     assert "<script" not in markdown
     assert [*map(_columns, markdown.splitlines())] == [*_evenly(markdown.splitlines())]
     if command.startswith("diff"):
@@ -70,7 +70,7 @@ def test_names_are_shown_and_nothing_else_of_them_takes_effect(home: Path, comma
         page = (home / "page.html").read_text()
         assert "&lt;script&gt;alert(1)" in page
         assert 1 == page.count("<script")  # its own
-        assert not CONTROL.search(page.replace("\n", ""))
+        assert not CONTROL_CHARACTERS.search(page.replace("\n", ""))
 
 
 def _changes(found: dict[str, list[dict[str, str]]]) -> list[dict[str, str]]:

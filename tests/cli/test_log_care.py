@@ -15,7 +15,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from deltacli.api.table import Table
-from deltacli.changing.change import carry_out
+from deltacli.changing.change import execute_change
 from deltacli.core.documents import dumps
 from deltacli.operations.log.crc_and_compact import Checksum, ChecksumStatus
 from deltacli.storage import open_storage
@@ -260,13 +260,13 @@ WRONG_VALUES = (
 def test_a_checksum_with_wrong_types_differs(field: str, value: str, home: Path) -> None:
     path = home / LOG / f"{14:020d}.crc"
     table = Table(open_storage(str(home / "tbl")))
-    carry_out(Checksum(), table)
+    execute_change(Checksum(), table)
     content = path.read_text()
     right = json.dumps(json.loads(content)[field], separators=(",", ":"))
     assert f'"{field}":{right}' in content
     path.write_text(content.replace(f'"{field}":{right}', f'"{field}":{value}'))
 
-    report = carry_out(Checksum(), table)
+    report = execute_change(Checksum(), table)
 
     assert (ChecksumStatus.DIFFERS, [field]) == (report.status, [name for name, _, _ in report.differences])
     assert json.loads(dumps(report.as_json()))

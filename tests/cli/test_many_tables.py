@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from deltacli.changing.change import carry_out
+from deltacli.changing.change import execute_change
 from deltacli.cli.app import run
 from deltacli.cli.running.many import EXIT_CODE_ORDER, first_exit_code
-from deltacli.cli.terminal.term import Interrupted
+from deltacli.cli.terminal.signals import Interrupted
 from deltacli.core.errors import EXIT_CODES, PermissionRefused
 from deltacli.operations.vacuum.full_plan import VacuumChange
 from tests.cli.pty_session import Session
@@ -193,13 +193,13 @@ def test_an_interruption_stops_between_tables_and_tells_what_is_done(
 ) -> None:
     calls: list[object] = []
 
-    def interrupted(*given: Any, **options: Any) -> Any:  # Any: those of `carry_out`
+    def interrupted(*given: Any, **options: Any) -> Any:  # Any: those of `execute_change`
         calls.append(given)
         if len(calls) == 2:
             raise Interrupted(signal.SIGINT)
-        return carry_out(*given, **options)
+        return execute_change(*given, **options)
 
-    monkeypatch.setattr("deltacli.cli.running.changing.carry_out", interrupted)
+    monkeypatch.setattr("deltacli.cli.running.changing.execute_change", interrupted)
     code = run(["vacuum", *(str(several / name) for name in "abc"), *NOW, "--yes", "--json"])
     out, err = capfdbinary.readouterr()
 
@@ -253,13 +253,13 @@ def test_an_unexpected_error_of_one_table_does_not_stop_the_others(
 ) -> None:
     calls: list[object] = []
 
-    def failing(*given: Any, **options: Any) -> Any:  # Any: those of `carry_out`
+    def failing(*given: Any, **options: Any) -> Any:  # Any: those of `execute_change`
         calls.append(given)
         if len(calls) == 2:
             raise fault
-        return carry_out(*given, **options)
+        return execute_change(*given, **options)
 
-    monkeypatch.setattr("deltacli.cli.running.changing.carry_out", failing)
+    monkeypatch.setattr("deltacli.cli.running.changing.execute_change", failing)
     ended = run(["vacuum", *(str(several / name) for name in "abc"), *NOW, "--yes", "--json"])
 
     _, second, _ = json.loads(capfdbinary.readouterr().out)["documents"]

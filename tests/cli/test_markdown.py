@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.cli.formats.csv import MarkdownForm, cell
+from deltacli.cli.output.formats import MARKDOWN
+from deltacli.cli.output.markdown import MarkdownEncoder, escape_cell
 from deltacli.cli.render.data.rows import Rows, RowsResult
-from deltacli.cli.results import MARKDOWN
-from deltacli.cli.terminal.term import CONTROL, Terminal
+from deltacli.cli.terminal.capabilities import Terminal
+from deltacli.cli.terminal.characters import CONTROL_CHARACTERS
 from tests.cli.support import deltacli
 from tests.support.effort import examples
 
@@ -35,10 +36,12 @@ def shown(cell_text: str) -> str:
 @given(TEXTS)
 @examples(200)
 def test_a_cell_shows_exactly_the_text(text: str) -> None:
-    written = cell(text)
+    written = escape_cell(text)
 
     expected = "\n".join(re.split(r"\r\n|\r|\n", text))
-    visible = "".join(c if c == "\n" or not CONTROL.match(c) else c.encode("unicode_escape").decode() for c in expected)
+    visible = "".join(
+        c if c == "\n" or not CONTROL_CHARACTERS.match(c) else c.encode("unicode_escape").decode() for c in expected
+    )
     assert visible == shown(written)
     assert not re.search(r"(?<!\\)(?:\\\\)*\|", written)
     assert not re.search(r"[\r\n]|://|www\.|<(?!br>|!-- -->)|@(?!<!-- -->)", written)
@@ -47,9 +50,11 @@ def test_a_cell_shows_exactly_the_text(text: str) -> None:
 @given(st.lists(st.one_of(st.none(), TEXTS), min_size=1, max_size=5))
 @examples(100)
 def test_columns_are_written_as_single_values_are(texts: list[str | None]) -> None:
-    block = MarkdownForm().block([pa.array(texts, pa.string())], len(texts), "null")
+    block = MarkdownEncoder().encode_columns([pa.array(texts, pa.string())], len(texts), "null")
 
-    assert b"".join(MarkdownForm().row(["null" if text is None else text]) for text in texts) == bytes(block.data)
+    assert b"".join(MarkdownEncoder().encode_row(["null" if text is None else text]) for text in texts) == bytes(
+        block.data
+    )
 
 
 def test_rows_of_a_table_are_aligned_with_their_columns() -> None:
@@ -115,5 +120,5 @@ def test_omitted_findings_and_missing_commits_are_reported(sample: Path, tmp_pat
 
     assert "| missing | version 3 |" in history
     assert 2 == report.count("more of commit.bad-json are not shown")
-    assert cell(str(tables[1] / "_delta_log" / f"{14:020d}.json")) in report
-    assert f"| {cell(str(tmp_path / 'none'))} |" in report
+    assert escape_cell(str(tables[1] / "_delta_log" / f"{14:020d}.json")) in report
+    assert f"| {escape_cell(str(tmp_path / 'none'))} |" in report

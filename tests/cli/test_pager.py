@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.cli.results import keep_heading
+from deltacli.cli.output.destination import keep_heading
 from deltacli.cli.terminal import pager
-from deltacli.cli.terminal.pager import Screen, with_heading
+from deltacli.cli.terminal.pager import PagedStream, add_heading_option
 
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the machine is, `less --version` is waited for."""
-    monkeypatch.setattr(pager, "_PATIENCE_SECONDS", 60.0)
+    monkeypatch.setattr(pager, "_VERSION_TIMEOUT_SECONDS", 60.0)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_a_recent_less_keeps_the_heading(name: str, prints: str, added: list[str
     program.write_text(f"#!/bin/sh\necho '{prints}'\n")
     program.chmod(0o755)
 
-    command = with_heading([str(program), "-R"], 1)
+    command = add_heading_option([str(program), "-R"], 1)
 
     assert [str(program), "-R", *added] == command
 
@@ -45,7 +45,7 @@ def test_the_pager_of_a_table_keeps_its_first_line(tmp_path: Path) -> None:
     program.chmod(0o755)
 
     for is_first in (True, False):
-        with Screen(io.BytesIO(), rows=3, width=80, pager=[str(program), "-R"]) as screen:
+        with PagedStream(io.BytesIO(), rows=3, width=80, pager=[str(program), "-R"]) as screen:
             if not is_first:
                 screen.write(b"a sentence\n")
             keep_heading(screen)  # type: ignore[arg-type]

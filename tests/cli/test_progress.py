@@ -12,12 +12,14 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from deltacli import open_table
-from deltacli.cli.results import NDJSON
-from deltacli.cli.running.run import Run
+from deltacli.cli.output.formats import NDJSON
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal import progress as progress_module
+from deltacli.cli.terminal.capabilities import Terminal
+from deltacli.cli.terminal.characters import count_cells
 from deltacli.cli.terminal.progress import BarPainter, JsonPainter, LiveProgress
-from deltacli.cli.terminal.steps import Eta, Shown, StepState
-from deltacli.cli.terminal.term import Terminal, cells, live_line, set_live_line
+from deltacli.cli.terminal.stderr import get_live_line, set_live_line
+from deltacli.cli.terminal.steps import Eta, StepSnapshot, StepState
 from deltacli.core.machine import fixed_clock
 from deltacli.core.progress import SILENT, report_items, report_weighed_items, weighed_step
 from tests.cli.support import ROOT, deltacli
@@ -162,11 +164,11 @@ def test_progress_that_only_counts_gets_no_weights() -> None:
 def test_the_time_left_is_shown_once_it_is_stable() -> None:
     steady, uneven, stuck = Eta(), Eta(), Eta()
 
-    early = steady.remaining(0.5, 0.05)
-    stable = [steady.remaining(seconds, seconds / 10) for seconds in (1.0, 1.5, 2.0, 2.5, 3.0)]
-    jumping = [uneven.remaining(seconds, 0.1 + 0.4 * (int(seconds) % 2)) for seconds in (1.0, 2.0, 3.0, 4.0)]
+    early = steady.estimate_remaining(0.5, 0.05)
+    stable = [steady.estimate_remaining(seconds, seconds / 10) for seconds in (1.0, 1.5, 2.0, 2.5, 3.0)]
+    jumping = [uneven.estimate_remaining(seconds, 0.1 + 0.4 * (int(seconds) % 2)) for seconds in (1.0, 2.0, 3.0, 4.0)]
 
-    standing = [stuck.remaining(seconds, 0.5) for seconds in (20.0, 21.0, 22.0, 23.0)]
+    standing = [stuck.estimate_remaining(seconds, 0.5) for seconds in (20.0, 21.0, 22.0, 23.0)]
 
     assert early is None
     assert [None, None, None, 7.5, 7.0] == stable
@@ -214,7 +216,7 @@ def test_a_drawing_interrupted_by_a_signal_is_erased() -> None:
 
 
 def test_an_immediate_exit_waits_briefly_for_a_drawing_in_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress_module, "_A_MOMENT", 30)
+    monkeypatch.setattr(progress_module, "_LOCK_TIMEOUT_SECONDS", 30)
     paper, clock, drawing, leaving = Paper(), Watch(), threading.Event(), threading.Event()
 
     def write(text: str) -> None:
@@ -264,9 +266,9 @@ def test_the_line_fits_the_terminal_and_keeps_the_most_important_parts(width: in
 
     step = StepState("reading the log", "commits", 10_000, done=1_234)
 
-    (line,) = Bars(colour=False).lines([Shown.of(step, 61.0)], width)
+    (line,) = Bars(colour=False).draw_lines([StepSnapshot.take(step, 61.0)], width)
 
-    assert cells(line) <= width
+    assert count_cells(line) <= width
     assert (width >= 20) == ("12%" in line)
     assert (width >= 80) == ("20/s" in line)
 
@@ -278,7 +280,7 @@ def test_the_bar_is_ascii_where_the_terminal_is_not_utf8(monkeypatch: pytest.Mon
     drawn = []
     for locale in ("C", "C.UTF-8"):
         monkeypatch.setenv("LC_ALL", locale)
-        drawn += Bars(colour=False).lines([Shown.of(step, 61.0)], 80)
+        drawn += Bars(colour=False).draw_lines([StepSnapshot.take(step, 61.0)], 80)
 
     assert [True, False] == [line.isascii() for line in drawn]
     assert all("12%" in line for line in drawn)
@@ -395,7 +397,7 @@ def test_progress_ends_when_the_result_is_written_into_a_pipe_unless_requested(
     paper = Paper()
     progress = line_on(paper, Watch())
     read, write = os.pipe()
-    run = Run(
+    run = CommandContext(
         format=NDJSON,
         output=None,
         clock=fixed_clock(0),
@@ -410,7 +412,7 @@ def test_progress_ends_when_the_result_is_written_into_a_pipe_unless_requested(
         with os.fdopen(write, "w") as stdout, monkeypatch.context() as patched:
             patched.setattr(sys, "stdout", stdout)
             with run.sink() as sink:
-                is_live = live_line() is progress
+                is_live = get_live_line() is progress
                 sink.write(b"result")
     finally:
         set_live_line(None)

@@ -17,7 +17,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from deltacli.cli.app import run
-from deltacli.cli.terminal.term import Interrupted, cells, shorten
+from deltacli.cli.terminal.characters import count_cells, shorten
+from deltacli.cli.terminal.signals import Interrupted
 from tests.cli.pty_session import Session, gate, read_some
 from tests.cli.screen import as_pasted
 from tests.cli.support import ROOT, deltacli, make_sample
@@ -223,7 +224,7 @@ def test_an_interruption_behind_a_change_does_not_deny_it(
         raise Interrupted(signal.SIGINT)
 
     make_sample(tmp_path / "tbl")
-    monkeypatch.setattr("deltacli.cli.running.run.Run.say_next", interrupt)
+    monkeypatch.setattr("deltacli.cli.running.run.CommandContext.say_next", interrupt)
 
     assert 130 == run([words[0], str(tmp_path / "tbl"), *words[1:]])
     assert f"interrupted; {said}" in capsys.readouterr().err
@@ -234,8 +235,8 @@ def test_an_interruption_behind_a_change_does_not_deny_it(
     [
         ("os.replace", "before", "rows.csv", False),
         ("os.replace", "behind", "rows.csv", True),
-        ("deltacli.cli.running.run.Run._say_where", "before", "rows.csv", True),
-        ("deltacli.cli.running.run.Run.write", "before", "rows/", True),
+        ("deltacli.cli.running.run.CommandContext._say_where", "before", "rows.csv", True),
+        ("deltacli.cli.running.run.CommandContext.write", "before", "rows/", True),
         ("deltacli.table.output._OutputRun.finish", "before", "rows/", False),
     ],
 )
@@ -340,12 +341,12 @@ def test_a_signal_that_the_parent_ignores_stays_ignored(sample: Path) -> None:
 def test_an_interruption_during_a_destructor_is_not_lost() -> None:
     script = """
 import os, signal, sys, threading
-from deltacli.cli.terminal.term import Interrupted, signals_raise
+from deltacli.cli.terminal.signals import Interrupted, raise_on_signals
 class Careless:
     def __del__(self):
         os.kill(os.getpid(), signal.SIGTERM)
 try:
-    with signals_raise():
+    with raise_on_signals():
         Careless()
         threading.Event().wait(30)
 except Interrupted as interruption:
@@ -361,12 +362,12 @@ def test_an_interruption_that_was_put_off_ends_a_wait_that_began_as_it_arrived()
     script = """
 import faulthandler, functools, operator, os, signal, sys
 faulthandler.dump_traceback_later(60, exit=True)
-from deltacli.cli.terminal import term
+from deltacli.cli.terminal import signals
 try:
-    with term.signals_raise():
+    with signals.raise_on_signals():
         exec("os.kill(os.getpid(), signal.SIGTERM)", {"__name__": "threading", "os": os, "signal": signal})
         list(map(operator.call, (functools.partial(sum, range(2_000_000)), signal.pause)))
-except term.Interrupted as interruption:
+except signals.Interrupted as interruption:
     sys.exit(interruption.exit_code)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, env=ENVIRONMENT, check=False)
@@ -386,7 +387,7 @@ def test_an_interruption_leaves_no_lock_held_and_no_process_unknown(work: str, a
 import faulthandler, os, signal, subprocess, sys
 faulthandler.dump_traceback_later(60, exit=True)
 import concurrent.futures.thread
-from deltacli.cli.terminal import term
+from deltacli.cli.terminal import signals
 from deltacli.engine.base import EmbeddedEngine
 
 class Trace:
@@ -401,15 +402,15 @@ class Trace:
             self.left -= 1
             if self.left == 0:
                 sys.settrace(None)
-                term._on_signal(signal.SIGTERM, frame)
+                signals._handle_signal(signal.SIGTERM, frame)
         return self
 
-def below(frame, found=term._below_handlers):
+def below(frame, found=signals._skip_handlers):
     frame = found(frame)
     return below(frame.f_back) if frame.f_code is Trace.__call__.__code__ else frame
 
-term._below_handlers = below
-term._A_LITTLE_LATER = float(sys.argv[3])
+signals._skip_handlers = below
+signals._RETRY_SECONDS = float(sys.argv[3])
 
 def pool():
     return list(EmbeddedEngine(2).run(lambda piece: piece, range(3)))
@@ -424,14 +425,14 @@ ends = []
 for at in range(1, 100_000, int(sys.argv[2])):
     trace = Trace(at)
     try:
-        with term.signals_raise():
+        with signals.raise_on_signals():
             sys.settrace(trace)
             ends.append(globals()[sys.argv[1]]())
             sys.settrace(None)
             if trace.left > 0:
                 break
             signal.pause()
-    except term.Interrupted as interruption:
+    except signals.Interrupted as interruption:
         interruption.unwind()
         ends.append(interruption.exit_code)
     finally:
@@ -458,7 +459,7 @@ def test_an_interruption_holds_no_lock_of_an_import_and_is_not_changed_by_a_clas
     script = """
 import faulthandler, importlib, signal, sys, threading
 faulthandler.dump_traceback_later(60, exit=True)
-from deltacli.cli.terminal import term
+from deltacli.cli.terminal import signals
 
 class Trace:
     def __init__(self, at):
@@ -472,7 +473,7 @@ class Trace:
             self.left -= 1
             if self.left == 0:
                 sys.settrace(None)
-                term._on_signal(signal.SIGTERM, frame)
+                signals._handle_signal(signal.SIGTERM, frame)
         return self
 
 def imported():
@@ -492,14 +493,14 @@ ends = set()
 for at in range(1, 100_000, 3):
     trace = Trace(at)
     try:
-        with term.signals_raise():
+        with signals.raise_on_signals():
             sys.settrace(trace)
             elsewhere()
             sys.settrace(None)
             if trace.left > 0:
                 break
             signal.pause()
-    except term.Interrupted as interruption:
+    except signals.Interrupted as interruption:
         ends.add(interruption.exit_code)
     finally:
         sys.settrace(None)
@@ -508,11 +509,11 @@ for at in range(1, 100_000, 3):
     thread.join(20)
     assert not thread.is_alive(), at
 try:
-    with term.signals_raise():
+    with signals.raise_on_signals():
         class Naming:
             one = Named()
         signal.pause()
-except term.Interrupted as interruption:
+except signals.Interrupted as interruption:
     ends.add(interruption.exit_code)
 print(ends, at > 200)
 """
@@ -799,7 +800,7 @@ def test_nothing_wraps_at_any_width_and_important_columns_are_kept(sample: Path,
             seen[arguments] = text.splitlines()
 
             assert 0 == code
-            assert [] == [line for line in seen[arguments] if cells(line) > width]
+            assert [] == [line for line in seen[arguments] if count_cells(line) > width]
             assert "\x1b" not in text
             assert "\x9b" not in text
         assert ["version", "operation"] == [
@@ -818,7 +819,7 @@ def test_nothing_wraps_at_any_width_and_important_columns_are_kept(sample: Path,
     ],
 )
 def test_a_text_takes_the_cells_a_terminal_gives_it(text: str, width: int, cut: str, cut_before: str) -> None:
-    assert width == cells(text)
+    assert width == count_cells(text)
     assert (text, cut, cut_before) == (shorten(text, width), shorten(text, 3), shorten(text, 3, keep_end=True))
 
 
@@ -827,7 +828,7 @@ def test_wide_and_combining_characters_keep_columns_aligned(worldly: Path) -> No
 
     _, _, *lines = [line for line in text.splitlines() if "missing" not in line]
     assert 8 == len(lines)
-    assert 1 == len({cells(line) for line in lines})
+    assert 1 == len({count_cells(line) for line in lines})
 
 
 @pytest.mark.parametrize("format_", ["csv", "json", "ndjson"])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from deltacli import open_table
-from deltacli.cli.terminal.term import cells
+from deltacli.cli.terminal.characters import count_cells
 from deltacli.core.errors import DeltacliError
 from deltacli.core.times import DAY_MS
 from deltacli.operations.reach import Part
@@ -55,7 +55,7 @@ def test_every_form_tells_the_same_ranges(home: Path) -> None:
     assert json.loads(lines[0])["ranges"] == whole["ranges"]
     assert len(rows) == 1 + len(whole["ranges"])
     assert [one["first"] for one in whole["ranges"][1:]] == [one["last"] + 1 for one in whole["ranges"][:-1]]
-    assert all(cells(line) <= 80 for line in text.splitlines() if "file://" not in line)
+    assert all(count_cells(line) <= 80 for line in text.splitlines() if "file://" not in line)
     said = [line.split("  ", 1)[1].strip() for line in text.splitlines() if line.startswith("version")]
     assert len(said) > 1
     assert all(one != other for one, other in pairwise(said))

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.cli.options.values import split_columns
-from deltacli.cli.terminal.term import cells
+from deltacli.cli.terminal.characters import count_cells
 from tests.cli.pty_session import Session
 from tests.cli.screen import as_pasted
 from tests.cli.support import deltacli
@@ -257,7 +257,7 @@ def test_a_terminal_gets_twenty_rows_that_fit(sample: Path) -> None:
     assert 0 == code
     assert "20 of 1,270 rows" in lines[-1]
     assert f"to show all: deltacli read {sample} --no-pager --limit 0" == note
-    assert (0, []) == (narrow, [line for line in short.splitlines()[:21] if cells(line) > 20])
+    assert (0, []) == (narrow, [line for line in short.splitlines()[:21] if count_cells(line) > 20])
     said = " ".join(as_pasted(short).split())
     assert f"no room for ride; select columns with --columns, or show all: deltacli read {sample}" in said
 
@@ -279,7 +279,7 @@ def test_explain_fits_a_terminal(sample: Path) -> None:
 
         assert (0, []) == (
             code,
-            [line for line in seen.splitlines() if cells(line) > width and f"{sample}" not in line],
+            [line for line in seen.splitlines() if count_cells(line) > width and f"{sample}" not in line],
         )
         assert 20 == seen.count(".parquet")
 

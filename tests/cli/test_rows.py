@@ -18,9 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.arrow import batches as arrow_rows
+from deltacli.cli.output.destination import open_destination
+from deltacli.cli.output.formats import FORMATS
 from deltacli.cli.render.data.rows import Rows, RowsResult, Written
-from deltacli.cli.results import FORMATS, open_sink
-from deltacli.cli.terminal.term import Terminal
+from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.core.errors import Unreadable, UsageError
 from deltacli.work import parquet_writing as parquet_stream
 
@@ -209,7 +210,7 @@ def test_parquet_is_whole_or_not_there(tmp_path: Path) -> None:
 
     (tmp_path / "before").write_bytes(b"before")
     for name in ("new", "before"):
-        with pytest.raises(Exception, match="the store is gone"), open_sink(str(tmp_path / name)) as sink:
+        with pytest.raises(Exception, match="the store is gone"), open_destination(str(tmp_path / name)) as sink:
             parquet_stream.write_parquet(sink, SCHEMA, failing())
 
     assert [tmp_path / "before"] == list(tmp_path.iterdir())

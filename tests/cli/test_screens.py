@@ -15,12 +15,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from deltacli.changing.plan import Amount, Failures
-from deltacli.cli.render.columns import Column
+from deltacli.changing.file_totals import FileTotals
+from deltacli.changing.outcome import DeletionFailures
+from deltacli.cli.output.columns import Column
+from deltacli.cli.output.text_tables import write_text_table
 from deltacli.cli.render.data.rows import Rows, RowsResult
 from deltacli.cli.render.vacuum import VacuumResult
-from deltacli.cli.results import write_columns
-from deltacli.cli.terminal.term import Terminal, cells
+from deltacli.cli.terminal.capabilities import Terminal
+from deltacli.cli.terminal.characters import count_cells
 from deltacli.operations.vacuum.plan import VacuumOutcome
 from tests.cli.pty_session import Session
 from tests.cli.screen import NOW, expect_stored, marked, screen_of
@@ -189,7 +191,7 @@ def test_screens_are_as_stored(name: str, tables: Path, monkeypatch: pytest.Monk
     for width in WIDTHS:
         command, code = (REFUSED[name], 4) if name in REFUSED else (COMMANDS[name], 0)
         screen = screen_of(monkeypatch, *command, width=width, code=code)
-        assert [] == [line for line in screen.splitlines() if cells(line) > width]
+        assert [] == [line for line in screen.splitlines() if count_cells(line) > width]
         screens.append(f"--- {width} columns\n{screen}\n")
 
     assert "\x1b" not in "".join(screens)
@@ -203,7 +205,7 @@ def test_every_part_of_a_plan_is_drawn_at_every_width() -> None:
     refused = make_plan(kept=kept, refusals=(TOO_MUCH, TORN), selection="day < '\x1b[31m'", directories=("a",))
     refused = replace(refused, reach=refused.reach._replace(lost=((12, 13), (17, 29), (31, 40))))
     done = VacuumOutcome(
-        Amount(2, 3 << 30), 1, 1, Failures(1, [("e\u0301/b.parquet", "denied")]), 2, 43, 44, resumed_after=1
+        FileTotals(2, 3 << 30), 1, 1, DeletionFailures(1, [("e\u0301/b.parquet", "denied")]), 2, 43, 44, resumed_after=1
     )
     screens = []
 
@@ -212,7 +214,7 @@ def test_every_part_of_a_plan_is_drawn_at_every_width() -> None:
             sink = io.BytesIO()
             with patched_locale("C" if is_ascii else "C.UTF-8"):
                 result.draw(sink, Terminal(True, width, False))
-            assert [] == [line for line in sink.getvalue().decode().splitlines() if cells(line) > width]
+            assert [] == [line for line in sink.getvalue().decode().splitlines() if count_cells(line) > width]
             screens.append(f"--- {width} columns\n{sink.getvalue().decode()}\n")
 
     expect_stored("vacuum_plan", "".join(screens))
@@ -235,7 +237,7 @@ def test_rows_of_values_that_are_hard_to_show_are_drawn_at_every_width() -> None
         rows = Rows("deltacli.changes", "change", "t", about, found.schema, [found], first=("_change_type",))
         RowsResult(rows, 0).draw(sink, Terminal(True, width, colour))
         screen = sink.getvalue().decode()
-        assert colour or [] == [line for line in screen.splitlines() if cells(line) > width]
+        assert colour or [] == [line for line in screen.splitlines() if count_cells(line) > width]
         screens.append(f"--- {width} columns\n{marked(screen)}\n")
 
     expect_stored("hostile_rows", "".join(screens))
@@ -368,13 +370,13 @@ def piped(
 
 def test_more_rows_than_rich_draws_are_streamed_with_the_same_columns() -> None:
     columns: list[Column[int]] = [
-        Column("n", lambda row: row, right=True),
+        Column("n", lambda row: row, align_right=True),
         Column("text", lambda row: f"{row} " + "x" * 90),
     ]
     drawn, streamed = io.BytesIO(), io.BytesIO()
 
-    shown = write_columns(drawn, Terminal(True, 40, False), columns, range(1_000))
-    written = write_columns(streamed, Terminal(True, 40, False), columns, range(1_001))
+    shown = write_text_table(drawn, Terminal(True, 40, False), columns, range(1_000))
+    written = write_text_table(streamed, Terminal(True, 40, False), columns, range(1_001))
 
     lines, others = drawn.getvalue().decode().splitlines(), streamed.getvalue().decode().splitlines()
     assert shown == written == ["n", "text"]

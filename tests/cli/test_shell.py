@@ -8,10 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.cli.results import TABLE
-from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import again, again_without, again_without_limit, fill_hint, quote_word
-from deltacli.cli.terminal.term import Terminal
+from deltacli.cli.output.formats import TABLE
+from deltacli.cli.running.run import CommandContext
+from deltacli.cli.terminal.capabilities import Terminal
+from deltacli.cli.terminal.suggested_commands import (
+    repeat_command,
+    repeat_command_without_flag,
+    repeat_command_without_limit,
+)
+from deltacli.core.errors import fill_hint, quote_word
 from deltacli.core.machine import fixed_clock
 from tests.cli.support import deltacli
 
@@ -57,7 +62,9 @@ def test_a_hint_is_filled_with_one_word(hint: str, table: str | None, filled: st
 def test_the_same_command_again_keeps_every_option_but_the_limit() -> None:
     arguments = ["snapshot", "--files", "--version", "3", "--limit", "2", "--columns=path", "--limit=4", "--", "-t b"]
 
-    assert "deltacli snapshot --files --version 3 --columns=path --limit 0 -- '-t b'" == again_without_limit(arguments)
+    assert "deltacli snapshot --files --version 3 --columns=path --limit 0 -- '-t b'" == repeat_command_without_limit(
+        arguments
+    )
 
 
 def test_the_hint_for_a_table_below_quotes_its_path(tmp_path: Path) -> None:
@@ -70,7 +77,7 @@ def test_the_hint_for_a_table_below_quotes_its_path(tmp_path: Path) -> None:
 
 
 def test_a_command_line_is_not_treated_as_a_hint_template() -> None:
-    hint = again(["vacuum", "{table}/x y", "--apply={parent}"])
+    hint = repeat_command(["vacuum", "{table}/x y", "--apply={parent}"])
 
     assert "deltacli vacuum '{table}/x y' '--apply={parent}'" == fill_hint(hint, "/data/t")
 
@@ -78,11 +85,11 @@ def test_a_command_line_is_not_treated_as_a_hint_template() -> None:
 def test_the_command_that_a_dry_run_suggests_is_the_same_without_it() -> None:
     arguments = ["vacuum", "-v", "--dry-run", "--retention", "7 d", "--", "--dry-run"]
 
-    assert "deltacli vacuum -v --retention '7 d' -- --dry-run" == again_without(arguments, "--dry-run")
+    assert "deltacli vacuum -v --retention '7 d' -- --dry-run" == repeat_command_without_flag(arguments, "--dry-run")
 
 
 def test_a_command_that_would_lose_a_secret_is_not_suggested(sample: Path) -> None:
-    run = Run(
+    run = CommandContext(
         format=TABLE,
         output=None,
         clock=fixed_clock(0),
@@ -93,7 +100,7 @@ def test_a_command_that_would_lose_a_secret_is_not_suggested(sample: Path) -> No
     )
     said: list[str] = []
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("deltacli.cli.running.run.say", lambda text, painted=str: said.append(painted(text)))
+        patched.setattr("deltacli.cli.running.run.write_message", lambda text, painted=str: said.append(painted(text)))
         run.note("next: deltacli history s3://user:hunter2@host/t")
         run.note(f"next: deltacli history {sample}")
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from deltacli import open_table
-from deltacli.cli.terminal.term import cells
+from deltacli.cli.terminal.characters import count_cells
 from deltacli.core.errors import DeltacliError
 from tests.cli.support import Result, deltacli
 from tests.docs.test_schemas import faults, line_faults
@@ -78,7 +78,7 @@ def test_every_form_has_the_same_queries(home: Path) -> None:
     assert [[], []] == [line_faults(json.loads(line)) for line in lines]
     assert whole["queries"] == json.loads(lines[0])["queries"]
     assert 1 + len(whole["queries"]) == len(rows)
-    assert all(cells(line) <= 80 for line in text.splitlines() if "file://" not in line)
+    assert all(count_cells(line) <= 80 for line in text.splitlines() if "file://" not in line)
     assert "late: batch 7" in text
     assert open_table(str(home / "tbl")).streams(checkpoints=[str(home / "chk" / "late")]).queries[0].name == "late"
 
@@ -191,7 +191,7 @@ def test_the_restart_point_of_a_query_that_is_up_to_date_is_the_next_version(hom
     assert {"versions": None, "files": 0, "rows": 0} == restart["lost"]
     assert "start over: startingVersion 12" in text
     assert "version 12 does not exist yet" in text
-    assert all(cells(line) <= 80 for line in text.splitlines() if "file://" not in line)
+    assert all(count_cells(line) <= 80 for line in text.splitlines() if "file://" not in line)
 
 
 def test_a_restart_point_that_exists_needs_no_waiting(home: Path) -> None:

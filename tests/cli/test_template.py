@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.command_table import COMMANDS
-from deltacli.cli.formats.template import known_lines, parse_template
+from deltacli.cli.output.template import check_template, read_known_lines
 from deltacli.core.errors import UsageError
 from tests.cli.support import deltacli
 from tests.support.actions import add, birth, commit_info
@@ -59,7 +59,7 @@ def test_what_ends_a_list_is_not_an_item(table: Path) -> None:
 @pytest.mark.parametrize("template", ["", "{", "}", "{}", "{a", "{a{b}", "{a.}", "a}b", "{.a}", "a", "{{.version}}"])
 def test_a_template_with_errors_is_refused(template: str) -> None:
     with pytest.raises(UsageError, match="template"):
-        parse_template(template)
+        check_template(template)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_fields_in_the_way_of_other_programs_are_explained(table: Path) -> None:
 
 
 def test_every_command_with_lines_has_types_and_every_type_a_command() -> None:
-    lines = known_lines()
+    lines = read_known_lines()
 
     assert {*lines.changing} <= {*lines.commands} == {*COMMANDS}
     assert {kind for kind, fields in lines.types.items() if fields} == {

@@ -16,9 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.cli.render.columns import Section
-from deltacli.cli.results import write_sections
-from deltacli.cli.terminal.term import Terminal, folded_command, pasted_lines
+from deltacli.cli.output.sections import Section
+from deltacli.cli.output.text_tables import write_sections
+from deltacli.cli.terminal.capabilities import Terminal
+from deltacli.cli.terminal.wrapping import wrap_command, wrap_with_commands
 from tests.cli.screen import as_pasted
 from tests.cli.support import ROOT, deltacli, start_with
 
@@ -83,7 +84,7 @@ def test_the_key_of_a_property_is_never_folded(sample: Path) -> None:
     ],
 )
 def test_a_broken_command_is_the_same_command(command: str) -> None:
-    lines = {width: folded_command(command, width) for width in range(20, 100)}
+    lines = {width: wrap_command(command, width) for width in range(20, 100)}
 
     assert {command} == {as_pasted("\n".join(each)) for each in lines.values()}
     assert 1 < len(lines[40]) or command.count("'") % 2
@@ -93,13 +94,13 @@ def test_a_broken_command_is_the_same_command(command: str) -> None:
 def test_a_command_within_a_sentence_that_is_too_long_has_its_own_lines() -> None:
     text = "find out why; to see the files: deltacli validate damaged --level storage; or: deltacli undelete damaged"
 
-    assert [text] == pasted_lines(text, 200)
+    assert [text] == wrap_with_commands(text, 200)
     assert [
         "find out why; to see the files:",
         "deltacli validate damaged --level storage",
         "or: deltacli undelete damaged",
-    ] == pasted_lines(text, 60)
-    assert ["  deltacli undelete damaged"] == pasted_lines("  deltacli undelete damaged", 9)
+    ] == wrap_with_commands(text, 60)
+    assert ["  deltacli undelete damaged"] == wrap_with_commands("  deltacli undelete damaged", 9)
 
 
 def test_prose_wraps_between_words_and_long_words_wrap_anywhere() -> None:

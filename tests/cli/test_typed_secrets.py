@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.app import run
-from deltacli.cli.terminal.shell import again, remember_words, repeatable
+from deltacli.cli.terminal.suggested_commands import repeat_command
+from deltacli.cli.terminal.typed_secrets import mask_typed_secrets, register_typed_secrets
 from deltacli.storage import secrets
 from tests.support.effort import InTurn
 
@@ -74,7 +75,7 @@ def place(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     monkeypatch.chdir(tmp_path)
     known = {*secrets._remembered}
     yield
-    remember_words([])
+    register_typed_secrets([])
     secrets._remembered.clear()
     secrets._remembered.update(known)
 
@@ -121,5 +122,5 @@ def test_a_hint_names_a_file_for_the_secret_and_is_no_command_to_run(capsys: CAP
     ],
 )
 def test_other_words_are_repeated_as_they_are(words: list[str]) -> None:
-    assert words == repeatable(words)
-    assert len(words) == len(again(words).replace("'", "").replace('"', "").replace(" = ", "=").split()) - 1
+    assert words == mask_typed_secrets(words)
+    assert len(words) == len(repeat_command(words).replace("'", "").replace('"', "").replace(" = ", "=").split()) - 1

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from deltacli import open_table
-from deltacli.changing.change import Gate, carry_out
+from deltacli.changing.change import execute_change
+from deltacli.changing.execution import ChangeExecution
 from deltacli.cli.commands.undelete import UndeleteScreen
-from deltacli.cli.terminal.term import Terminal
+from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.core.errors import PartlyDone, Refused, StorageFailed
 from deltacli.operations.recover import undelete as execute
 from deltacli.operations.recover.plan import UndeletePlan, UndeleteRequest
@@ -440,14 +441,14 @@ def test_an_error_after_the_first_file_shows_what_was_put_back_and_what_was_not(
     lose_a_file(table)
     lose_a_commit(table)
     monkeypatch.setattr(execute, "_put_log_file", fails)
-    gates: list[Gate[UndeletePlan, UndeleteResult]] = []
+    executions: list[ChangeExecution[UndeletePlan, UndeleteResult]] = []
     change = execute.Undelete(UndeleteRequest(sources=[str(table.parent / "copy")]))
 
     with pytest.raises(PartlyDone, match="the disk is full") as error:
-        carry_out(change, open_table(table), began=gates.append)
+        execute_change(change, open_table(table), on_start=executions.append)
 
     assert (7, "1 file put back") == (error.value.cause_exit, error.value.facts["so far"])
-    shown = UndeleteScreen(*gates[0].outcome, dry_run=False)
+    shown = UndeleteScreen(*executions[0].outcome, dry_run=False)
     lines = {
         section.label: section.lines
         for section in shown.sections(Terminal(is_terminal=False, width=None, colour=False))

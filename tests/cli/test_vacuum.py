@@ -18,9 +18,10 @@ from typing import Any
 import pytest
 
 from deltacli.changing.basis import Basis
-from deltacli.changing.plan import Amount, Failures
+from deltacli.changing.file_totals import FileTotals
+from deltacli.changing.outcome import DeletionFailures
 from deltacli.cli.app import run
-from deltacli.cli.terminal.term import Interrupted
+from deltacli.cli.terminal.signals import Interrupted
 from deltacli.core.errors import Refused
 from deltacli.operations.vacuum.plan import Kept, Mode, VacuumOutcome, VacuumPlan, VacuumRequest
 from deltacli.operations.vacuum.rechecking import digest_commit
@@ -44,7 +45,9 @@ class Core:
     """What stands in for planning and execution, and what it was asked."""
 
     plan: VacuumPlan
-    outcome: VacuumOutcome = field(default_factory=lambda: VacuumOutcome(deleted=Amount(6, 3 << 30), start_version=43))
+    outcome: VacuumOutcome = field(
+        default_factory=lambda: VacuumOutcome(deleted=FileTotals(6, 3 << 30), start_version=43)
+    )
     requests: list[VacuumRequest] = field(default_factory=list)
     executed: list[tuple[Any, Any]] = field(default_factory=list)  # Any: options and record
     ends_with: BaseException | None = None
@@ -175,7 +178,7 @@ def test_consent_executes_the_plan_and_reports_the_outcome(core: Core, vacuum: V
 
 
 def test_files_that_could_not_be_deleted_are_named_with_exit_code_5(core: Core, vacuum: Vacuum) -> None:
-    core.outcome = VacuumOutcome(Amount(5, 10), failed=Failures(1, [("a b.parquet", "permission denied")]))
+    core.outcome = VacuumOutcome(FileTotals(5, 10), failed=DeletionFailures(1, [("a b.parquet", "permission denied")]))
 
     done = vacuum("--yes")
     document = vacuum("--yes", "--json").document
@@ -193,16 +196,16 @@ def test_files_that_could_not_be_deleted_are_named_with_exit_code_5(core: Core, 
     [
         (VacuumOutcome(), "nothing was changed"),
         (
-            VacuumOutcome(Amount(4, 10), start_version=43, end_version=44, end_status="FAILED"),
+            VacuumOutcome(FileTotals(4, 10), start_version=43, end_version=44, end_status="FAILED"),
             "4 of 6 files deleted, VACUUM END (FAILED) is version 44; run the same command to continue",
         ),
         (
-            VacuumOutcome(Amount(4, 10), start_version=43, end_problem="no space left"),
+            VacuumOutcome(FileTotals(4, 10), start_version=43, end_problem="no space left"),
             "4 of 6 files deleted, VACUUM END was not written; run the same command to continue",
         ),
-        (VacuumOutcome(Amount(4, 10)), "4 of 6 files deleted; run the same command to continue"),
+        (VacuumOutcome(FileTotals(4, 10)), "4 of 6 files deleted; run the same command to continue"),
         (
-            VacuumOutcome(Amount(6, 10), start_version=43, end_version=44, end_status="COMPLETED"),
+            VacuumOutcome(FileTotals(6, 10), start_version=43, end_version=44, end_status="COMPLETED"),
             "6 of 6 files deleted, VACUUM END (COMPLETED) is version 44; run the same command to continue",
         ),
     ],
@@ -228,7 +231,7 @@ def test_an_interruption_reports_progress_and_how_to_resume(
             "0 of 6 files deleted, VACUUM END (FAILED) is version 44",
         ),
         (
-            VacuumOutcome(Amount(4, 10), end_problem="no space left"),
+            VacuumOutcome(FileTotals(4, 10), end_problem="no space left"),
             5,
             "4 of 6 files deleted, VACUUM END was not written",
         ),
@@ -421,7 +424,7 @@ def test_a_saved_plan_is_executed_once_and_reported(core: Core, vacuum: Vacuum, 
 
 
 def test_an_unfinished_saved_plan_can_be_applied_again(core: Core, vacuum: Vacuum, saved: str) -> None:
-    core.outcome = VacuumOutcome(Amount(5, 10), failed=Failures(1, [("a b.parquet", "permission denied")]))
+    core.outcome = VacuumOutcome(FileTotals(5, 10), failed=DeletionFailures(1, [("a b.parquet", "permission denied")]))
 
     done = vacuum("--apply", saved, "--yes", *NOW)
 

@@ -10,11 +10,13 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from deltacli.changing.plan import Amount, Failures
-from deltacli.cli.render.columns import Section
+from deltacli.changing.file_totals import FileTotals
+from deltacli.changing.outcome import DeletionFailures
+from deltacli.cli.output.formats import NDJSON
+from deltacli.cli.output.sections import Section
+from deltacli.cli.output.text_tables import write_sections
 from deltacli.cli.render.vacuum import VacuumResult, vacuum_sections
-from deltacli.cli.results import NDJSON, write_sections
-from deltacli.cli.terminal.term import Terminal
+from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.operations.vacuum.plan import Kept, Mode, TimeTravelRange, VacuumOutcome
 from tests.cli.vacuum_plans import ROWS, TOO_MUCH, TORN, make_plan
 
@@ -83,9 +85,16 @@ def test_a_pipe_gets_every_character_and_times() -> None:
 
 def test_a_terminal_of_80_columns_gets_ages_and_every_word() -> None:
     outcome = VacuumOutcome(
-        Amount(2, 3 << 30), 1, 1, Failures(1, [("a/b.parquet", "permission denied")]), 2, 43, 44, resumed_after=1
+        FileTotals(2, 3 << 30),
+        1,
+        1,
+        DeletionFailures(1, [("a/b.parquet", "permission denied")]),
+        2,
+        43,
+        44,
+        resumed_after=1,
     )
-    plan = make_plan(kept=Kept(live=Amount(120, 5 << 30)))
+    plan = make_plan(kept=Kept(live=FileTotals(120, 5 << 30)))
 
     written = on_screen(vacuum_sections(plan, outcome, SCREEN))
     refused = on_screen(vacuum_sections(make_plan(refusals=(TOO_MUCH,)), None, SCREEN))
@@ -146,7 +155,7 @@ def test_a_hundred_thousand_candidates_are_listed_completely() -> None:
     sink = io.BytesIO()
     begun = time.process_time()
 
-    NDJSON.write(sink, VacuumResult(plan, None, dry_run=True, lists=True), PIPE)
+    NDJSON.write(sink, VacuumResult(plan, None, dry_run=True, has_requested_rows=True), PIPE)
 
     assert 120_002 == sink.getvalue().count(b"\n")
     assert time.process_time() - begun < 5  # 0.3 s; a row at a time takes more than a second
@@ -155,7 +164,7 @@ def test_a_hundred_thousand_candidates_are_listed_completely() -> None:
 @pytest.mark.parametrize("terminal", [PIPE, SCREEN])
 def test_the_first_files_that_could_not_be_deleted_are_named_and_the_others_counted(terminal: Terminal) -> None:
     names = [f"{number}.parquet" for number in range(1_000)]
-    outcome = VacuumOutcome(failed=Failures(1_000, [(name, "permission denied") for name in names]))
+    outcome = VacuumOutcome(failed=DeletionFailures(1_000, [(name, "permission denied") for name in names]))
 
     shown = on_screen(vacuum_sections(make_plan(), outcome, terminal), terminal)
 

@@ -14,11 +14,12 @@ from xml.etree import ElementTree
 import pytest
 from jsonschema import Draft7Validator
 
+from deltacli.cli.output.formats import FORMATS
 from deltacli.cli.render.validate.findings import write_text
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, working_path, working_uri
 from deltacli.cli.render.validate.result import FindingsResult
-from deltacli.cli.results import FORMATS
-from deltacli.cli.terminal.term import CONTROL, Terminal
+from deltacli.cli.terminal.capabilities import Terminal
+from deltacli.cli.terminal.characters import CONTROL_CHARACTERS
 from deltacli.core.errors import NotATable
 from deltacli.delta.log.segment import Place
 from deltacli.operations.validate.validate import Validation
@@ -369,7 +370,7 @@ def test_control_characters_and_line_ends_of_names_do_not_reach_a_pipe(form: str
 
     text = written(form, make_checkup(table), terminal).decode()
 
-    assert not CONTROL.search(text.replace("\n", ""))
+    assert not CONTROL_CHARACTERS.search(text.replace("\n", ""))
     assert not any(line.lstrip().startswith("::error::x") for line in text.split("\n"))
 
 
@@ -381,7 +382,7 @@ def test_sarif_keeps_the_original_name() -> None:
     text = written("sarif", ValidationReport("log", Severity.ERROR, (table,), (), lambda: (rule,))).decode()
 
     document = json.loads(text)
-    assert not CONTROL.search(text[:-1])
+    assert not CONTROL_CHARACTERS.search(text[:-1])
     assert TRICKS == document["runs"][0]["results"][0]["properties"]["seen"]
 
 

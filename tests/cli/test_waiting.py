@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from deltacli.cli.terminal.term import Interrupted, read_line, signals_raise, wait_for_end, write_all
+from deltacli.cli.terminal.signals import Interrupted, raise_on_signals
+from deltacli.cli.terminal.waiting import read_line, wait_for_end, write_all
 
 _A_LIMIT = 20.0
 """Seconds after which a wait that missed its signal is given up."""
@@ -63,7 +64,7 @@ def test_a_signal_right_before_the_system_call_ends_the_wait(
         return found[-1]
 
     monkeypatch.setattr(select, "select", interrupted_select)
-    with signals_raise(), pytest.raises(Interrupted):
+    with raise_on_signals(), pytest.raises(Interrupted):
         wait(pipe)
 
     ready, _, _ = found[1]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.core.errors import Refusal
 from deltacli.operations.vacuum.plan import Kept, Mode, TimeTravelRange, VacuumPlan
 from tests.support.vacuum_plans import SCHEMA
@@ -27,10 +27,10 @@ ROWS: tuple[Row, ...] = (
 )
 
 KEPT = Kept(
-    live=Amount(120, 5 << 30),
+    live=FileTotals(120, 5 << 30),
     retained=30,
     young=4,
-    foreign=Amount(7, 4096),
+    foreign=FileTotals(7, 4096),
     hidden=2,
     links=1,
     unproven=3,

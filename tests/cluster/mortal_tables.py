@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from deltacli.api.table import Table, open_table
-from deltacli.changing.change import carry_out
+from deltacli.changing.change import execute_change
 from deltacli.core.machine import fixed_clock
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 from deltacli.operations.log.expire import ExpiryRequest, LogExpiry
@@ -110,7 +110,7 @@ def expire_later(place: Path) -> None:
     changed = max(path.stat().st_mtime for path in (place / LOG).rglob("*"))
     later = fixed_clock(int(changed * 1_000) + 3 * _DAY_MS)
     table = Table(open_storage(str(place)), clock=later)
-    carry_out(LogExpiry(ExpiryRequest(), proves=False), table)
+    execute_change(LogExpiry(ExpiryRequest(), proves=False), table)
 
 
 def last_commit(place: Path) -> dict[str, Any]:  # Any: JSON values

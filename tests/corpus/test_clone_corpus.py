@@ -10,7 +10,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.core.errors import DeltacliError
-from deltacli.operations.vacuum.clones import NOTES
+from deltacli.operations.vacuum.clones import NOTES_DIRECTORY
 from tests.corpus.test_optimize_corpus import BY_ID, CHOSEN, NAMES, rows_of
 from tests.differential.test_rows import PEERS
 from tests.support.corpus_checkpoints import copy_log
@@ -36,7 +36,7 @@ def cloned(name: str, root: Path, place: Path) -> str | None:
         refused = error.code
     if refused is not None:
         assert not target.exists(), refused
-        assert not (source / NOTES).exists(), refused
+        assert not (source / NOTES_DIRECTORY).exists(), refused
         return "unreadable" if expected is None else refused
     assert expected is not None
     assert expected == rows_of(clone)

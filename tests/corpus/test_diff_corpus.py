@@ -23,7 +23,7 @@ Key = tuple[str, str]
 def files_of(side: Snapshot) -> dict[Key, tuple[int, int | None]]:
     found = {}
     files = side.file_actions
-    for batch in (*files.tail_batches(), *files.narrow_pieces(files.pieces)):
+    for batch in (*files.read_narrow_commit_batches(), *files.read_narrow_pieces(files.pieces)):
         for row in batch.adds.to_pylist() if batch.adds is not None else ():
             rows = None if row["num_records"] is None else row["num_records"] - (row["dv_cardinality"] or 0)
             found[row["path"], row["dv_id"]] = (row["size"], rows)

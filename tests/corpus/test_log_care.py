@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.changing.change import carry_out
+from deltacli.changing.change import execute_change
 from deltacli.core.errors import Refused
 from deltacli.core.machine import fixed_clock
 from deltacli.engine.base import EmbeddedEngine
@@ -57,8 +57,8 @@ def test_a_checksum_that_was_missing_is_what_validate_asks_for(table: CorpusTabl
     before = found_in(place, "crc.*")
     opened = Table(open_storage(str(place)), clock=fixed_clock(NOW_MS))
 
-    first = carry_out(Checksum(version), opened)
-    again = carry_out(Checksum(version), opened)
+    first = execute_change(Checksum(version), opened)
+    again = execute_change(Checksum(version), opened)
 
     assert first.status in (ChecksumStatus.WRITTEN, ChecksumStatus.AGREES)
     assert ChecksumStatus.AGREES is again.status
@@ -75,7 +75,7 @@ def test_a_compaction_is_what_its_commits_come_to(table: CorpusTable, root: Path
     place = copy_log(table, root, tmp_path / "t")
     before = found_in(place, "compaction.*")
 
-    made = carry_out(LogCompaction(run[0], run[-1]), Table(open_storage(str(place)), clock=fixed_clock(NOW_MS)))
+    made = execute_change(LogCompaction(run[0], run[-1]), Table(open_storage(str(place)), clock=fixed_clock(NOW_MS)))
 
     assert made.commit_bytes < MOST_BYTES
     assert found_in(place, "compaction.*") - before <= {"compaction.stale"}
@@ -92,12 +92,12 @@ def test_a_cleaned_log_has_the_same_newest_version(table: CorpusTable, root: Pat
 
     if table.id in NOT_PROVEN:
         with pytest.raises(Refused, match=NOT_PROVEN[table.id]):
-            carry_out(LogExpiry(plan.request), opened, plan=plan)
+            execute_change(LogExpiry(plan.request), opened, plan=plan)
         assert [] == [file.path for file in plan.files if not (place / file.path).exists()]
         if table.id in WRONG_CHECKPOINT:
             assert "log.cleanup-overdue" not in found_in(place, "*", YEARS_LATER_MS)
         return
-    outcome = carry_out(LogExpiry(plan.request), opened, plan=plan)
+    outcome = execute_change(LogExpiry(plan.request), opened, plan=plan)
     after = summarize(opened, digest=True)
 
     assert len(plan.files) == outcome.deleted

@@ -16,7 +16,8 @@ from deltacli.core.errors import DeltacliError
 from deltacli.delta.predicate.columns import Column
 from deltacli.delta.schema.types import Kind
 from deltacli.sharing.hints.file_selection import Hints, select_files
-from deltacli.table.scan import Selection, data_files, stream_files
+from deltacli.table.data_files import build_data_files, stream_rows
+from deltacli.table.selection import Selection
 from deltacli.table.version import Snapshot
 from tests.support import corpus
 from tests.support.effort import is_soaking, sampled
@@ -82,6 +83,8 @@ def usable(value: Any) -> bool:
 
 def count_rows(snapshot: Snapshot, adds: list[pa.RecordBatch], where: str) -> int:
     selection = Selection.make(snapshot.schema, None, where)
-    files = [file for batch in adds for file in data_files(batch, snapshot.config, selection.needed)]
-    batches = stream_files(snapshot.table.engine, snapshot.table.files(), selection.rows_wanted(snapshot.config), files)
+    files = [file for batch in adds for file in build_data_files(batch, snapshot.config, selection.needed)]
+    batches = stream_rows(
+        snapshot.table.engine, snapshot.table.files(), selection.make_read_spec(snapshot.config), files
+    )
     return sum(batch.num_rows for batch in batches)

@@ -13,7 +13,7 @@ from deltacli.api.table import Table
 from deltacli.core.errors import DeltacliError
 from deltacli.operations.read.snapshot import summarize
 from deltacli.storage import open_storage
-from deltacli.table.stated_version import StatedVersion, Unstated, read_stated_version
+from deltacli.table.stated_version import ReplayNeeded, StatedVersion, read_stated_version
 from tests.support import corpus
 from tests.support.corpus import CorpusTable
 
@@ -70,7 +70,7 @@ def test_a_stated_version_is_the_replayed_one(root: Path) -> None:
             if isinstance(found, DeltacliError):
                 refused.append((found, outcome_of(summarize, opened, version)))
                 continue
-            if isinstance(found, Unstated):
+            if isinstance(found, ReplayNeeded):
                 reasons[table.id, version] = found.reason
                 continue
             assert isinstance(found, StatedVersion)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.cli.formats.template import known_lines
-from deltacli.cli.terminal.term import visible
+from deltacli.cli.output.template import read_known_lines
+from deltacli.cli.terminal.characters import escape_control
 from tests.cli.support import deltacli
 from tests.support import corpus
 
@@ -22,11 +22,11 @@ TABLES = [table for table in corpus.tables() if table.id in NAMES]
 def test_each_field_has_the_value_of_its_column(command: str, kind: str, table: corpus.CorpusTable, root: Path) -> None:
     words = [*command.split(), str(table.path(root))]
     rows = list(csv.DictReader(io.StringIO(deltacli(*words, "--format", "csv").out, newline="")))
-    names = [name for name in rows[0] if name in known_lines().types[kind]]
+    names = [name for name in rows[0] if name in read_known_lines().types[kind]]
 
     ran = deltacli(*words, "--template", r"\t".join(f"{{{name}}}" for name in names))
 
-    expected = [[visible(row[name]) for name in names] for row in rows]
+    expected = [[escape_control(row[name]) for name in names] for row in rows]
     assert (expected, 0) == ([line.split("\t") for line in ran.out.splitlines()], ran.code)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.changing.change import carry_out, plan_change
+from deltacli.changing.change import execute_change, plan_change
 from deltacli.core.errors import DataUnreadable, DeltacliError, Refused
 from deltacli.core.machine import fixed_clock
 from deltacli.operations.change.widen_type import Widening, WidenRequest, refusal_error
@@ -183,7 +183,7 @@ def test_tables_that_cannot_be_widened_are_refused_by_reason(table: CorpusTable,
     before = digest_of(tmp_path / "t" / "_delta_log")
 
     request = WidenRequest((wish_of(table),), enable=True, upgrade_protocol=True)
-    codes = [code_of(lambda: carry_out(Widening(request), opened)), code_of(lambda: planned(opened, request))]
+    codes = [code_of(lambda: execute_change(Widening(request), opened)), code_of(lambda: planned(opened, request))]
 
     assert [(REFUSED | NOTHING_TO_WIDEN)[table.id]] * 2 == codes
     assert before == digest_of(tmp_path / "t" / "_delta_log")

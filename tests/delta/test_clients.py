@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deltacli.delta.protocol.clients import ClientAccess, access, read_clients
-from deltacli.table.known_clients import clients_after
+from deltacli.table.known_clients import find_affected_clients
 
 MEASURED = {
     "name": "m",
@@ -107,22 +107,22 @@ def test_readers_may_ignore_writer_features_that_nothing_is_documented_of() -> N
 @pytest.mark.parametrize("warning", ["widen.partition-date", "widen.partition-decimal"])
 @pytest.mark.parametrize("added", [[], ["typeWidening"]])
 def test_a_client_that_cannot_parse_the_partition_values_loses_access(warning: str, added: list[str]) -> None:
-    found = {one.client.name: one for one in clients_after(added, [warning], used=True)}
+    found = {one.client.name: one for one in find_affected_clients(added, [warning], used=True)}
 
     assert found["duckdb"].reads is False
     assert found["spark"].reads is True
 
 
 def test_a_warning_of_streams_or_shares_says_nothing_of_clients() -> None:
-    assert clients_after(["timestampNtz"], used=True) == clients_after(
+    assert find_affected_clients(["timestampNtz"], used=True) == find_affected_clients(
         ["timestampNtz"], ["alter.streams", "alter.shares"], used=True
     )
-    assert () == clients_after([], ["alter.streams"])
+    assert () == find_affected_clients([], ["alter.streams"])
 
 
 def test_clients_that_lose_access_come_first_unless_they_had_none_before() -> None:
-    found = clients_after(["columnMapping"], used=True)
-    again = clients_after(["columnMapping"], used=True, before=["columnMapping", "columnMapping.used"])
+    found = find_affected_clients(["columnMapping"], used=True)
+    again = find_affected_clients(["columnMapping"], used=True, before=["columnMapping", "columnMapping.used"])
 
     lost = [
         (one.client.name, one.loses_reads, one.loses_writes) for one in found if one.loses_reads or one.loses_writes

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli import open_table
-from deltacli.table.known_clients import clients_after
+from deltacli.table.known_clients import find_affected_clients
 from tests.differential.test_rows import PEERS
 from tests.support.altering import MAPPED, add, change, drop, rename
 from tests.support.peers import ENVIRONMENT_VARIABLE, Task, ask_for_rows, has_peer, peer_python
@@ -56,7 +56,7 @@ def test_peers_read_altered_tables(peer: str, tmp_path: Path) -> None:
         assert expected == found.to_pylist(), answer.task.table
         assert [field.name for field in open_table(answer.task.path).snapshot().schema.fields] == found.column_names
 
-    known = {one.client.name: one for one in clients_after(["columnMapping"], used=True)}
+    known = {one.client.name: one for one in find_affected_clients(["columnMapping"], used=True)}
     assert known[peer].reads
 
 

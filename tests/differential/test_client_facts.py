@@ -14,8 +14,8 @@ import pytest
 
 from deltacli import open_table
 from deltacli.delta.protocol.clients import ClientAccess, access
-from deltacli.table.known_clients import known_clients
-from deltacli.table.version_traits import traits_of_version
+from deltacli.table.known_clients import read_known_clients
+from deltacli.table.version_traits import find_version_traits
 from tests.judges.engines import require_jars
 from tests.support import corpus
 from tests.support.effort import is_soaking, sampled
@@ -50,7 +50,7 @@ IN_THE_GATE = 70
 """Of these tables, so many."""
 OF_JAVA = {"spark", "kernel"}
 """Clients that are jars, which `dev.py prepare` fetches."""
-CLIENTS = {client.name: client for client in known_clients()}
+CLIENTS = {client.name: client for client in read_known_clients()}
 FEW = (
     "columnMapping.used",
     "deletionVectors.used",
@@ -76,7 +76,7 @@ def python_of(client: str) -> Path:
 
 def predicted(client: str, path: Path) -> ClientAccess:
     snapshot = open_table(path).snapshot()
-    return access(CLIENTS[client], traits_of_version(snapshot))
+    return access(CLIENTS[client], find_version_traits(snapshot))
 
 
 @pytest.mark.parametrize("client", ENVIRONMENTS)

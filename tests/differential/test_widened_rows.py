@@ -15,7 +15,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.core.errors import DeltacliError
-from deltacli.table.known_clients import clients_after
+from deltacli.table.known_clients import find_affected_clients
 from tests.corpus.test_widen_corpus import GUARDED, WIDENED
 from tests.differential.test_rows import PEERS
 from tests.support import corpus
@@ -149,7 +149,7 @@ def said(answer: PeerRows) -> str:
 
 
 def test_statements_about_these_clients_are_true() -> None:
-    accesses = clients_after(["typeWidening", "timestampNtz"], used=True)
+    accesses = find_affected_clients(["typeWidening", "timestampNtz"], used=True)
     found = {one.client.name: (one.reads, one.writes) for one in accesses}
 
     assert (False, False) == found["deltalake"]

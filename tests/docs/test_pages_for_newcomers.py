@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import deltacli
-from deltacli.table.known_clients import known_clients
+from deltacli.table.known_clients import read_known_clients
 from tests.cli.support import ROOT, check_words, make_sample
 
 DOCS = ROOT / "docs"
@@ -67,7 +67,7 @@ def test_the_versions_of_the_systems_are_those_of_the_project() -> None:
     text = page("systems")
     pythons = {name.rpartition(" ")[2] for name in project["classifiers"] if "Python :: 3." in name}
     (pyarrow,) = (found[1] for name in project["dependencies"] if (found := re.match(r"pyarrow>=(\d+)", name)))
-    measured = {str(client.version) for client in known_clients() if client.is_measured}
+    measured = {str(client.version) for client in read_known_clients() if client.is_measured}
 
     assert pythons <= set(re.findall(r"3\.\d+", text))
     assert f"older than {pyarrow} |" in text

@@ -66,6 +66,7 @@ JUDGES = (
     "delta/protocol/clients.py",
     "paimon/traits.py",
     "table/file_history.py",
+    "table/file_references.py",
 )
 """Where texts are ids of rules, which docs/rules.md explains, or names of columns or of traits, and no error codes."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.cli.command_group import load_command
+from deltacli.cli.command_loading import load_command
 from deltacli.cli.exit_codes import read_exit_codes
 from tests.cli.support import ROOT, make_sample
 

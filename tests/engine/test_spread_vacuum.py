@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.changing.change import carry_out
+from deltacli.changing.change import execute_change
 from deltacli.core.errors import ClusterFailed, DeltacliError
 from deltacli.core.machine import fixed_clock
 from deltacli.core.progress import SILENT
@@ -117,7 +117,7 @@ def vacuum(table: Table) -> tuple[object, ...]:
 def expire(table: Table) -> tuple[object, ...]:
     before = files_of(table, log=True)
     try:
-        outcome = carry_out(LogExpiry(ExpiryRequest(), proves=False), table)
+        outcome = execute_change(LogExpiry(ExpiryRequest(), proves=False), table)
     except DeltacliError as fault:
         assert before == files_of(table, log=True)
         return type(fault), fault.code, fault.message

@@ -14,7 +14,8 @@ from deltacli.cli.app import run
 from deltacli.cli.commands.fleet.plan import plan_result
 from deltacli.cli.render.fleet.check import policy_check_result
 from deltacli.cli.render.fleet.status import StatusResult, status_result
-from deltacli.cli.terminal.term import Terminal, cells, shorten
+from deltacli.cli.terminal.capabilities import Terminal
+from deltacli.cli.terminal.characters import count_cells, shorten
 from deltacli.core.times import DAY_MS, format_timestamp
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.fleet.planning.due import plan_fleet
@@ -130,7 +131,7 @@ def test_an_alert_of_many_tables_is_one_row_and_a_note_counts_tables(fleet: Path
     assert [rows.count(word) for word in ("3 data files are missing", "lacks consent", "28 tables", "none")] == [1] * 4
     assert all(name in rows for name in names.split(", "))
     assert 1 == sum("add consent = true" in line for line in lines)
-    assert max(map(cells, lines)) <= width
+    assert max(map(count_cells, lines)) <= width
     assert [("showing 4 of 33 tables", "to show all"), ("", "to name each table")] == [
         cut.left_out(),
         shown_status(width, most=20).left_out(),

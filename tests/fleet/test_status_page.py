@@ -13,7 +13,7 @@ from urllib.request import url2pathname
 import pytest
 
 from deltacli.cli.app import run as run_cli
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import format_size
 from deltacli.fleet.policy_file.model import plain_name
@@ -429,13 +429,13 @@ def test_pages_are_written_at_the_rate_of_the_policy_file(tmp_path: Path, monkey
     monkeypatch.chdir(tmp_path)
     run_cli(["fleet", "run", "--yes", "-q"])
     rates: list[float | None] = []
-    throttled = Run.throttled
+    throttled = CommandContext.throttled
 
-    def noting(self: Run, rate: float | None) -> Run:
+    def noting(self: CommandContext, rate: float | None) -> CommandContext:
         rates.append(rate)
         return throttled(self, rate)
 
-    monkeypatch.setattr(Run, "throttled", noting)
+    monkeypatch.setattr(CommandContext, "throttled", noting)
 
     run_cli(["fleet", "status", "--html", "site/index.html", "--pages", "site", "--write-pages", "-q"])
 

@@ -16,7 +16,7 @@ from unittest import mock
 
 from deltacli.cli.app import run
 from deltacli.cli.invocation import invocation
-from deltacli.cli.terminal import term
+from deltacli.cli.terminal.signals import has_raised_interruption
 from deltacli.core.errors import ShellSpelling, use_spelling
 from deltacli.storage import Creation, Existed, local
 from deltacli.storage.local_deletion import delete_local_file
@@ -102,7 +102,7 @@ class _Interruption:
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         waiting = threading.Event()
         for _ in range(int(_DEADLINE * 1_000)):
-            if term._state.has_raised:
+            if has_raised_interruption():
                 return
             waiting.wait(0.001)
         raise AssertionError("the main thread did not hear the signal")

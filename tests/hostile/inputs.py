@@ -19,7 +19,7 @@ from typing import NamedTuple
 import orjson
 
 from deltacli.cli.app import run
-from deltacli.cli.command_group import load_command
+from deltacli.cli.command_loading import load_command
 from deltacli.cli.command_table import COMMANDS
 from deltacli.cli.shared_options import declare_output, declare_settings, read_parameters
 from deltacli.core.typing import Click

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deltacli.changing.change import carry_out
+from deltacli.changing.change import execute_change
 from deltacli.core.errors import Unreadable
 from deltacli.core.machine import fixed_clock
 from deltacli.engine.base import EmbeddedEngine
@@ -54,11 +54,11 @@ def handle(storage: Storage) -> TableHandle:
 
 
 def back_up(table: Storage, destination: Storage, *, full: bool = False) -> BackupResult:
-    return carry_out(LogBackup(destination, full), handle(table))
+    return execute_change(LogBackup(destination, full), handle(table))
 
 
 def restore(table: Storage, source: Storage, *, replace: bool = False) -> LogRestorePlan:
-    return carry_out(LogRestore(source, replace), handle(table)).plan
+    return execute_change(LogRestore(source, replace), handle(table)).plan
 
 
 def how_it_reads(storage: Storage) -> tuple[int, dict[str, Any]] | None:

@@ -24,7 +24,7 @@ RULES = {"metaData": "crc.metadata-differs", "protocol": "crc.protocol-differs"}
 
 
 def vacuumed(table: Table) -> object:
-    if (refusal := table.plan_vacuum().objection()) is not None:
+    if (refusal := table.plan_vacuum().build_refusal()) is not None:
         raise refusal
     return None
 

@@ -20,7 +20,7 @@ from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone, Refu
 from deltacli.core.machine import fixed_clock
 from deltacli.core.times import format_timestamp
 from deltacli.delta.paths.spelling import encoded_root
-from deltacli.operations.vacuum.clones import NOTES, CloneNote, address_of
+from deltacli.operations.vacuum.clones import NOTES_DIRECTORY, CloneNote, resolve_note_uri
 from deltacli.storage import LocalStorage, Storage, open_storage
 from deltacli.storage.base import Draft
 from tests.support.actions import Line, commit_info, metadata, protocol, remove
@@ -162,7 +162,7 @@ def test_only_a_clone_that_is_gone_for_certain_protects_nothing(
 
     told = {one.code: one.facts for one in plan.refusals}
     assert refused == ("vacuum.clone-unreachable" in told)
-    assert not refused or f"{table.uri}/{NOTES}/" in told["vacuum.clone-unreachable"]["note"]
+    assert not refused or f"{table.uri}/{NOTES_DIRECTORY}/" in told["vacuum.clone-unreachable"]["note"]
     assert refused or any("protects nothing" in note for note in plan.notes)
 
 
@@ -243,7 +243,9 @@ def test_a_source_that_is_another_one_by_now_is_not_cloned(tmp_path: Path, how: 
 
     assert {"link": "plan.other-place", "log": "plan.other-past"}[how] == refused.value.code
     assert not (tmp_path / "clone").exists()
-    assert not [one for name in ("first", "second") for one in files_in(tmp_path / name) if one.startswith(NOTES)]
+    assert not [
+        one for name in ("first", "second") for one in files_in(tmp_path / name) if one.startswith(NOTES_DIRECTORY)
+    ]
 
 
 def test_an_old_version_is_not_cloned_while_a_vacuum_runs(tmp_path: Path) -> None:
@@ -268,7 +270,7 @@ def test_a_clone_whose_files_were_deleted_since_the_plan_is_not_made(tmp_path: P
 
     assert "clone.source-incomplete" == code_of(lambda: table.execute_clone(plan))
     assert not (tmp_path / "clone").exists()
-    assert not list((tmp_path / "source" / NOTES).iterdir())
+    assert not list((tmp_path / "source" / NOTES_DIRECTORY).iterdir())
 
 
 class LateVacuum(LocalStorage):
@@ -458,7 +460,7 @@ def test_a_table_without_rows_takes_a_clone(tmp_path: Path) -> None:
     assert {"appendOnly", "domainMetadata", "invariants"} <= again.protocol.supported_features
     assert {(1,): 1, (2,): 1} == rows_of(opened(tmp_path / "clone"))
     assert "clone.target-exists" == code_of(lambda: table.clone(tmp_path / "clone"))
-    assert ["kept.json"] == [one.name for one in (tmp_path / "source" / NOTES).iterdir()]
+    assert ["kept.json"] == [one.name for one in (tmp_path / "source" / NOTES_DIRECTORY).iterdir()]
 
 
 def test_rows_get_the_next_ids_of_the_table_that_is_there(tmp_path: Path) -> None:
@@ -491,13 +493,13 @@ def test_rows_that_arrive_meanwhile_stop_a_clone(tmp_path: Path) -> None:
     assert "clone.target-exists" == code_of(lambda: table.execute_clone(plan))
 
     assert 2 == opened(tmp_path / "clone").snapshot().version
-    assert not list((tmp_path / "source" / NOTES).iterdir())
+    assert not list((tmp_path / "source" / NOTES_DIRECTORY).iterdir())
 
 
 def test_the_note_of_a_second_clone_counts_from_its_own_time(tmp_path: Path) -> None:
     table, target = source(tmp_path / "source"), emptied(tmp_path / "clone")
     for created_ms in (NOW_MS - HOUR_MS, NOW_MS, NOW_MS - 1):
-        CloneNote("kept", address_of(target.storage), 1, created_ms).put(LocalStorage(str(tmp_path / "source")))
+        CloneNote("kept", resolve_note_uri(target.storage), 1, created_ms).put(LocalStorage(str(tmp_path / "source")))
 
     (refusal,) = table.plan_vacuum().refusals
 
@@ -516,7 +518,7 @@ def test_a_table_without_rows_that_has_a_note_may_become_a_clone(
         emptied(tmp_path / "empty").clone(tmp_path / "clone")
         table = opened(tmp_path / "empty")
     else:
-        note = CloneNote("kept", address_of(target.storage), 1, NOW_MS)
+        note = CloneNote("kept", resolve_note_uri(target.storage), 1, NOW_MS)
         note.put(LocalStorage(str(tmp_path / "source")))
 
     plan = opened(Path(table.uri.removeprefix("file://")), at_ms=NOW_MS + after_ms).plan_vacuum()
@@ -530,4 +532,4 @@ def test_a_target_that_cannot_be_made_leaves_no_note(tmp_path: Path) -> None:
     (tmp_path / "clone").symlink_to("nowhere")
 
     assert "storage.failed" == code_of(lambda: table.clone(tmp_path / "clone"))
-    assert not list((tmp_path / "source" / NOTES).iterdir())
+    assert not list((tmp_path / "source" / NOTES_DIRECTORY).iterdir())

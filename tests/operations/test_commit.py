@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from deltacli.changing.commit import ENGINE_INFO, Committed, NothingToDo, commit, jittered_pause
+from deltacli.changing.commit import Committed, NothingToDo, commit, wait_before_retry
+from deltacli.changing.commit_sender import ENGINE_INFO
 from deltacli.core.errors import (
     CommitCorrupt,
     ConflictLost,
@@ -53,7 +54,7 @@ def test_a_request_is_committed_as_the_next_version() -> None:
     done = run(storage, count_up())
 
     assert isinstance(done, Committed)
-    assert (3, 2, 0, "ours") == (done.version, done.read_version, done.lost, done.txn_id)
+    assert (3, 2, 0, "ours") == (done.version, done.read_version, done.lost_attempts, done.txn_id)
     snapshot = open_at(storage).snapshot()
     assert (3, "1", 2) == (snapshot.version, snapshot.properties["count"], infos(storage)[3]["readVersion"])
     assert ENGINE_INFO == infos(storage)[3]["engineInfo"]
@@ -161,7 +162,7 @@ def test_after_harmless_winners_the_same_request_follows(winner: list[Line], rou
     done = run(Rivals(storage, *[winner] * rounds), make, pauses=pauses)
 
     assert isinstance(done, Committed)
-    assert (3 + rounds, rounds) == (done.version, done.lost)
+    assert (3 + rounds, rounds) == (done.version, done.lost_attempts)
     assert [2] == made
     assert list(range(1, rounds + 1)) == pauses
     assert [3 + rounds] == versions_of(storage)
@@ -247,7 +248,7 @@ def test_a_winner_of_many_commits_is_followed_at_its_end() -> None:
     done = run(Busy(storage), say())
 
     assert isinstance(done, Committed)
-    assert (9, 1) == (done.version, done.lost)
+    assert (9, 1) == (done.version, done.lost_attempts)
 
 
 def test_a_version_in_the_request_follows_the_snapshot() -> None:
@@ -423,7 +424,7 @@ def test_pauses_grow_to_half_a_second_and_never_repeat() -> None:
     machine = Machine(sleep=waited.append)
 
     for repetition in range(1, 40):
-        jittered_pause(machine, repetition)
+        wait_before_retry(machine, repetition)
 
     assert len(waited) == len(set(waited))
     assert all(0 <= wait <= min(0.5, 0.01 * 2**number) for number, wait in enumerate(waited, 1))

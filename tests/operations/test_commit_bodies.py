@@ -141,11 +141,11 @@ def test_a_new_table_is_created_once() -> None:
     def make(snapshot: Snapshot) -> None:
         read.append(snapshot.version)
 
-    first = commit(open_at(inner), make, read=read_newest, create=new_table)
+    first = commit(open_at(inner), make, read=read_newest, build_first_request=new_table)
     second_inner = MemoryStorage("new")
     rival = Rivals(second_inner, [commit_info(), protocol(), metadata()])
     inner = second_inner
-    second = commit(open_at(rival), make, read=read_newest, create=new_table, pause=lambda _: None)
+    second = commit(open_at(rival), make, read=read_newest, build_first_request=new_table, pause=lambda _: None)
 
     assert isinstance(first, Committed)
     assert (0, -1, [0]) == (first.version, first.read_version, read)
@@ -217,7 +217,7 @@ def test_a_group_whose_files_are_there_follows_the_winner() -> None:
     )
 
     assert isinstance(done, Committed)
-    assert (5, 2, [2]) == (done.version, done.lost, made)
+    assert (5, 2, [2]) == (done.version, done.lost_attempts, made)
 
 
 @pytest.mark.long

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.changing.change import carry_out
+from deltacli.changing.change import execute_change
 from deltacli.core.errors import NoAtomicCreate, PathExternal, Refused
 from deltacli.operations.log.expire import ExpiryRequest, LogExpiry, plan_expiry
 from tests.support.actions import add, commit_info
@@ -32,7 +32,7 @@ def refusal(builder: TableBuilder) -> str:
     plan = plan_expiry(opened, REQUEST)
     assert plan.files
     with pytest.raises(Refused) as refused:
-        carry_out(LogExpiry(plan.request), opened, plan=plan)
+        execute_change(LogExpiry(plan.request), opened, plan=plan)
     assert "expire.not-proven" == refused.value.code
     return refused.value.message
 
@@ -40,7 +40,7 @@ def refusal(builder: TableBuilder) -> str:
 def test_a_checkpoint_that_agrees_lets_older_commits_go() -> None:
     opened = open_at(table().in_memory())
 
-    assert carry_out(LogExpiry(REQUEST, proves=False), opened).deleted
+    assert execute_change(LogExpiry(REQUEST, proves=False), opened).deleted
 
 
 @pytest.mark.parametrize("version", [3, 4])
@@ -76,7 +76,7 @@ def test_a_refused_plan_keeps_the_hint_of_the_proof() -> None:
     opened = open_at(contradicted())
 
     with pytest.raises(Refused) as refused:
-        carry_out(LogExpiry(REQUEST), opened)
+        execute_change(LogExpiry(REQUEST), opened)
 
     assert "deltacli validate {table}" == refused.value.hint
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from deltacli.changing.change import carry_out
+from deltacli.changing.change import execute_change
 from deltacli.changing.commit import Committed
 from deltacli.cli.render.vacuum import vacuum_sections
-from deltacli.cli.terminal.term import Terminal
+from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.core.errors import CommitCorrupt, Refused, VersionAbsent
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.segment import MAX_TIME_MS, MAX_VERSION
@@ -133,7 +133,7 @@ def test_no_checksum_is_written_with_a_number_beyond_64_bits(number: int) -> Non
     storage = TableBuilder().commit(*birth(), raw=raw).in_memory()
 
     with pytest.raises(CommitCorrupt, match="setTransactions has the wrong type"):
-        carry_out(Checksum(), open_at(storage))
+        execute_change(Checksum(), open_at(storage))
     assert [f"{0:020d}.json"] == [stat.name for stat in storage.list_from(LOG)]
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from deltacli import open_table
 from deltacli.api.table import Table
-from deltacli.changing.clone_notes import NOTES, CloneNote, address_of, read_notes
-from deltacli.changing.file_owners import external_directories, find_file_owners
+from deltacli.changing.clone_notes import NOTES_DIRECTORY, CloneNote, read_notes, resolve_note_uri
+from deltacli.changing.file_owners import find_external_directories, find_file_owners
 from deltacli.core.errors import PermissionRefused, Unreadable
 from deltacli.core.machine import fixed_clock
 from deltacli.storage import Creation, LocalStorage, Storage, open_storage
@@ -160,7 +160,7 @@ def test_a_nested_owner_gets_the_note_and_not_the_table_around_it(tmp_path: Path
     opened(tmp_path / "clone").copy(str(tmp_path / "copy"), keep_external=True)
 
     assert {"clone", "copy"} == notes_in(tmp_path / "outer" / "inner")
-    assert not (tmp_path / "outer" / NOTES).exists()
+    assert not (tmp_path / "outer" / NOTES_DIRECTORY).exists()
 
 
 def test_the_owner_behind_a_link_gets_the_note_too(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def open_with_read_only_source(home: Path, name: str) -> Table:
 @pytest.mark.parametrize("how", ["copy", "clone"])
 def test_an_owner_that_does_not_take_the_note_is_named_with_what_its_vacuum_needs(how: str, tmp_path: Path) -> None:
     write_source(tmp_path / "source").clone(tmp_path / "clone", version=0)
-    shutil.rmtree(tmp_path / "source" / NOTES)
+    shutil.rmtree(tmp_path / "source" / NOTES_DIRECTORY)
     table = open_with_read_only_source(tmp_path, "clone")
 
     done = table.copy(str(tmp_path / "made"), keep_external=True) if how == "copy" else table.clone(tmp_path / "made")
@@ -244,8 +244,8 @@ def test_files_in_no_table_are_named(tmp_path: Path) -> None:
 def test_directories_outside_of_the_table(path: str, directory: str | None) -> None:
     storage = LocalStorage("/lake/own")
 
-    directories = external_directories(storage, pa.array([path], pa.string()))
-    of_vectors = external_directories(storage, pa.array([], pa.string()), pa.array([f"p{path}@1", "", "uabc"]))
+    directories = find_external_directories(storage, pa.array([path], pa.string()))
+    of_vectors = find_external_directories(storage, pa.array([], pa.string()), pa.array([f"p{path}@1", "", "uabc"]))
 
     assert ({directory} if directory else set()) == directories
     assert directories == of_vectors or not path.startswith(("file:/lake/a", "s3a"))
@@ -263,19 +263,19 @@ def test_an_owner_in_a_store_that_cannot_be_opened_is_a_warning(tmp_path: Path) 
 @pytest.mark.parametrize("table_id", ["../../escaped", "", "a/b", "x" * 200, "ü"])
 def test_an_id_of_a_hostile_log_stays_in_the_directory_of_notes(table_id: str, tmp_path: Path) -> None:
     storage = LocalStorage(str(tmp_path))
-    note = CloneNote(table_id, address_of(storage), 0, NOW_MS)
+    note = CloneNote(table_id, resolve_note_uri(storage), 0, NOW_MS)
 
     written = note.put(storage)
 
     assert written is not None
     assert [(written.path, note)] == [tuple(stored) for stored in read_notes(storage)]
-    assert [written.path] == [f"{NOTES}/{name}" for name in os.listdir(tmp_path / NOTES)]
+    assert [written.path] == [f"{NOTES_DIRECTORY}/{name}" for name in os.listdir(tmp_path / NOTES_DIRECTORY)]
 
 
 def test_a_note_under_another_name_is_refused(tmp_path: Path) -> None:
     storage = LocalStorage(str(tmp_path))
-    CloneNote("id", address_of(storage), 0, NOW_MS).put(storage)
-    (tmp_path / NOTES / "id.json").rename(tmp_path / NOTES / "other.json")
+    CloneNote("id", resolve_note_uri(storage), 0, NOW_MS).put(storage)
+    (tmp_path / NOTES_DIRECTORY / "id.json").rename(tmp_path / NOTES_DIRECTORY / "other.json")
 
     with pytest.raises(Unreadable):
         list(read_notes(storage))
@@ -288,38 +288,38 @@ def test_notes_of_two_addresses_with_one_id(tmp_path: Path) -> None:
     for note in notes:
         note.put(storage)
 
-    assert 3 == len(os.listdir(tmp_path / NOTES))
+    assert 3 == len(os.listdir(tmp_path / NOTES_DIRECTORY))
     assert {*notes} == {stored.note for stored in read_notes(storage)}
     assert [None, None, None] == [note.put(storage) for note in notes]
 
 
 def test_a_note_that_was_taken_back_is_as_it_was_before(tmp_path: Path) -> None:
     storage = LocalStorage(str(tmp_path))
-    earlier, note = (CloneNote("id", address_of(storage), 0, NOW_MS + minutes * 60_000) for minutes in (0, 5))
+    earlier, note = (CloneNote("id", resolve_note_uri(storage), 0, NOW_MS + minutes * 60_000) for minutes in (0, 5))
     earlier.put(storage)
 
     replaced = note.put(storage)
     assert replaced is not None
-    replaced.take_back()
+    replaced.undo()
 
     assert [earlier] == [stored.note for stored in read_notes(storage)]
 
 
 def test_a_note_that_another_run_has_written_since_is_not_taken_back(tmp_path: Path) -> None:
     storage = LocalStorage(str(tmp_path))
-    notes = [CloneNote("id", address_of(storage), 0, NOW_MS + minutes * 60_000) for minutes in (0, 5)]
+    notes = [CloneNote("id", resolve_note_uri(storage), 0, NOW_MS + minutes * 60_000) for minutes in (0, 5)]
     first = notes[0].put(storage)
     notes[1].put(storage)
 
     assert first is not None
-    first.take_back()
+    first.undo()
 
     assert [notes[1]] == [stored.note for stored in read_notes(storage)]
 
 
 def test_a_younger_note_is_kept(tmp_path: Path) -> None:
     storage = LocalStorage(str(tmp_path))
-    younger, note = (CloneNote("id", address_of(storage), 0, NOW_MS - minutes * 60_000) for minutes in (0, 5))
+    younger, note = (CloneNote("id", resolve_note_uri(storage), 0, NOW_MS - minutes * 60_000) for minutes in (0, 5))
     younger.put(storage)
 
     assert note.put(storage) is None
@@ -347,5 +347,5 @@ def test_on_s3_paths_have_the_scheme_of_the_source_and_owners_are_found_by_any(
     lines = log.splitlines()
     paths = [json.loads(line)["add"]["path"] for line in lines if line.startswith('{"add"')]
     assert [f"{scheme}://{bucket}/lake/source/p=1/live.parquet"] == paths
-    notes = [key for key in s3.keys(bucket) if key.startswith(f"lake/source/{NOTES}/")]
+    notes = [key for key in s3.keys(bucket) if key.startswith(f"lake/source/{NOTES_DIRECTORY}/")]
     assert 2 == len(notes)

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from deltacli.core.typing import ArrowArray
-from deltacli.table.live_files import KEY_BYTES, differing_keys, joined, live_files, needed_files
+from deltacli.table.file_keys import KEY_BYTES, find_differing_keys
+from deltacli.table.needed_files import build_needed_files, join_needed_files, read_live_files
 from tests.support.actions import add, birth, deletion_vector
 from tests.support.builder import TableBuilder
 from tests.support.reading import open_at
@@ -28,7 +29,7 @@ def test_of_many_keys_those_that_differ_are_found(width: int, shared: int) -> No
     second = [*first[:shared], *every[91_000:], every[-1], every[shared - 1]]
     choice.shuffle(second)
 
-    removed, added = differing_keys(_column(first, width).slice(3), _column(second, width))
+    removed, added = find_differing_keys(_column(first, width).slice(3), _column(second, width))
 
     old, new = set(first[3:]), set(second)
     assert [key not in new for key in first[3:]] == removed.to_pylist()
@@ -51,17 +52,19 @@ def test_of_many_keys_those_that_differ_are_found(width: int, shared: int) -> No
 def test_each_file_is_kept_where_it_is_named_first(
     names: str, expected: str, are_alike: bool, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deltacli.table.live_files._MANY_REPEATED", many)
+    monkeypatch.setattr("deltacli.table.needed_files._MANY_REPEATED", many)
     if are_alike:
-        zeros = "deltacli.table.live_files.hash_column"
+        zeros = "deltacli.table.needed_files.hash_column"
         monkeypatch.setattr(zeros, lambda keys: pa.array([0] * len(keys), pa.int64()))
     parts = []
     for number, name in enumerate(names):
         sizes = pa.array([number], pa.int64())
-        parts.append(needed_files(["file:///t"], pa.array([name], pa.string()), sizes, sizes))
-    parts.append(needed_files(["file:///t"], *(pa.array([], kind) for kind in (pa.string(), pa.int64(), pa.int64()))))
+        parts.append(build_needed_files(["file:///t"], pa.array([name], pa.string()), sizes, sizes))
+    parts.append(
+        build_needed_files(["file:///t"], *(pa.array([], kind) for kind in (pa.string(), pa.int64(), pa.int64())))
+    )
 
-    files = joined(parts).files
+    files = join_needed_files(parts).files
 
     assert [name.encode() for name in expected] == files["path"].to_pylist()
     assert [names.index(name) for name in expected] == files["sizeBytes"].to_pylist()
@@ -76,7 +79,7 @@ def test_commits_are_read_again_for_live_files_only_where_one_has_a_vector(
     state = open_at(storage).snapshot()
     before = len(storage.touched("read", "read_range"))
 
-    found = live_files(state)
+    found = read_live_files(state)
 
     assert [b"a", b"b"] == sorted(found.files["path"].to_pylist()[:2])
     assert (int(vector), vector) == (

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from deltacli.changing.change import carry_out
-from deltacli.changing.plan import Amount
+from deltacli.changing.change import execute_change
+from deltacli.changing.file_totals import FileTotals
 from deltacli.core.errors import NotATable, PartlyDone, Refused, StorageFailed, Unreadable, UsageError
 from deltacli.delta.log.segment import BACKUP_LIST
 from deltacli.operations.log.log_backup import LogBackup, plan_backup
@@ -46,7 +46,7 @@ def test_a_backup_contains_the_whole_log(kind: CheckpointKind, destination: Memo
     assert log_of(table) == log_of(destination)
     assert is_sound_backup(destination)
     assert (8, "5fba94ed-9794-4965-ba6e-6ee3c0d22af9") == (listed.version, listed.table_id)
-    assert result.files == Amount(len(log_of(table)), sum(map(len, log_of(table).values())))
+    assert result.files == FileTotals(len(log_of(table)), sum(map(len, log_of(table).values())))
     assert {f"{LOG}/{name}": file.modified_ms for name, file in listed.files.items()} == {
         path: table._files[path][1] for path in log_of(table)
     }
@@ -315,7 +315,7 @@ def test_a_concurrent_commit_is_left_for_the_next_run(destination: MemoryStorage
     later = builder.commits(1).checkpoint(9).hint(9).in_memory()
 
     now = handle(without(later, f"{0:020d}.json"))
-    carry_out(LogBackup(destination), now, plan=replace(plan, basis=replace(plan.basis, table=now)))
+    execute_change(LogBackup(destination), now, plan=replace(plan, basis=replace(plan.basis, table=now)))
 
     assert commit_path(9) not in destination._files
     assert commit_path(0) not in destination._files

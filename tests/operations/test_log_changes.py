@@ -13,9 +13,10 @@ from typing import cast
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.changing.change import Gate, carry_out, plan_change
+from deltacli.changing.change import execute_change, plan_change
+from deltacli.changing.execution import ChangeExecution
 from deltacli.cli.commands.fleet.plan import _plan_expiry as plan_expiry_step
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.core.errors import DeltacliError, PartlyDone, Refused, UsageError
 from deltacli.core.machine import Machine, fixed_clock
 from deltacli.fleet.policy_file.model import ExpirePolicy, Policy
@@ -59,9 +60,9 @@ def before_the_second_look(monkeypatch: pytest.MonkeyPatch, event: Callable[[], 
     """One file is deleted, then something happens before the table is looked at again."""
     look, looks = expire_execute._verified, iter((lambda: None, event))
 
-    def verified(gate: Gate[ExpiryPlan, ExpiryOutcome]) -> Permit:
+    def verified(execution: ChangeExecution[ExpiryPlan, ExpiryOutcome]) -> Permit:
         next(looks)()
-        return look(gate)
+        return look(execution)
 
     monkeypatch.setattr(expire_execute, "_verified", verified)
     monkeypatch.setattr(expire_execute, "DeleteBatch", OneFile)
@@ -74,7 +75,7 @@ def test_no_expiry_is_planned_by_a_clock_behind_the_log(how: str, tmp_path: Path
     plans: dict[str, Callable[[], object]] = {
         "plan": table.plan_expire_log,
         "dry run": lambda: table.expire_log(dry_run=True),
-        "fleet plan": lambda: plan_expiry_step(cast("Run", None), table, policy, None),
+        "fleet plan": lambda: plan_expiry_step(cast("CommandContext", None), table, policy, None),
     }
 
     with pytest.raises(Refused) as refused:
@@ -122,7 +123,7 @@ def test_files_are_not_deleted_from_a_directory_that_took_the_place_of_the_table
     before = names(other)
 
     with pytest.raises(Refused) as refused:
-        carry_out(EXPIRY, opened(link), plan=plan)
+        execute_change(EXPIRY, opened(link), plan=plan)
 
     assert "plan.other-place" == refused.value.code
     assert before == names(other)
@@ -157,7 +158,7 @@ def test_an_expiry_is_refused_where_the_table_changed_after_the_plan(
     before = names(place)
 
     with pytest.raises(Refused) as refused:
-        carry_out(EXPIRY, opened(place), plan=plan)
+        execute_change(EXPIRY, opened(place), plan=plan)
 
     assert code == refused.value.code
     assert before == names(place)
@@ -168,7 +169,7 @@ def test_commits_of_others_do_not_stop_an_expiry(tmp_path: Path) -> None:
     plan = plan_change(EXPIRY, opened(place))
     opened(place).set_properties({"owner": "ops"})
 
-    assert len(plan.files) == carry_out(EXPIRY, opened(place), plan=plan).deleted
+    assert len(plan.files) == execute_change(EXPIRY, opened(place), plan=plan).deleted
 
 
 NEW_FEATURES = (
@@ -322,7 +323,7 @@ def test_checksum_files_of_hadoop_stay_and_go_with_their_sidecars(tmp_path: Path
         os.utime(checksum, (EPOCH_MS / 1000, EPOCH_MS / 1000))
     before = names(place)
 
-    outcome = carry_out(EXPIRY, opened(place))
+    outcome = execute_change(EXPIRY, opened(place))
 
     left = [sidecar for sidecar in sidecars if sidecar.exists()]
     assert 0 < len(left) < len(sidecars)

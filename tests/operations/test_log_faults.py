@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.changing.change import carry_out
+from deltacli.changing.change import execute_change
 from deltacli.core.errors import DeltacliError
 from deltacli.core.machine import fixed_clock
 from deltacli.operations.log.crc_and_compact import Checksum, LogCompaction
@@ -24,16 +24,16 @@ NOW_MS = EPOCH_MS + 60 * 86_400_000
 
 
 def crc(storage: Storage) -> object:
-    return carry_out(Checksum(), table_of(storage)).path
+    return execute_change(Checksum(), table_of(storage)).path
 
 
 def compact(storage: Storage) -> object:
-    return carry_out(LogCompaction(2, 6), table_of(storage)).path
+    return execute_change(LogCompaction(2, 6), table_of(storage)).path
 
 
 def expire(storage: Storage) -> object:
     table = table_of(storage)
-    outcome = carry_out(LogExpiry(ExpiryRequest(), proves=False), table)
+    outcome = execute_change(LogExpiry(ExpiryRequest(), proves=False), table)
     assert not outcome.failed.count
     return outcome.deleted
 
@@ -93,8 +93,8 @@ def test_a_range_before_the_last_checkpoint_is_compacted_on_a_store_as_on_a_disk
     near, far = made().hint(4).in_memory(), FarStorage()
     far._files.update(near._files)
 
-    expected = carry_out(LogCompaction(first, last), table_of(near))
-    found = carry_out(LogCompaction(first, last), table_of(far))
+    expected = execute_change(LogCompaction(first, last), table_of(near))
+    found = execute_change(LogCompaction(first, last), table_of(far))
 
     assert expected.path == found.path
     assert near.read(expected.path) == far.read(found.path)

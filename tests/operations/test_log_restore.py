@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.changing.change import carry_out
+from deltacli.changing.change import execute_change
 from deltacli.core.errors import (
     ConflictLost,
     DeltacliError,
@@ -380,7 +380,7 @@ def test_a_commit_from_after_the_plan_is_met_before_anything_is_written() -> Non
     table.write(commit_path(5), RIVAL)
 
     with pytest.raises(ConflictLost) as raised:
-        carry_out(LogRestore(backup), handle(counted), plan=plan)
+        execute_change(LogRestore(backup), handle(counted), plan=plan)
 
     assert ("restore.conflict", 0) == (raised.value.code, counted.puts)
 
@@ -426,7 +426,7 @@ def test_a_log_that_is_not_that_of_the_plan_is_left_alone(
     expected = log_of(table)
 
     with pytest.raises(Refused) as refused:
-        carry_out(LogRestore(backup), handle(table), plan=plan)
+        execute_change(LogRestore(backup), handle(table), plan=plan)
 
     assert code == refused.value.code
     assert expected == log_of(table)
@@ -462,14 +462,14 @@ def test_a_file_that_changed_since_the_plan_is_not_replaced() -> None:
     table.write(f"{LOG}/{4:020d}.crc", b"[1]")
     plan: LogRestorePlan = plan_log_restore(handle(table), backup, replace=True)
     table.write(f"{LOG}/{4:020d}.crc", b"[2]")
-    carry_out(LogRestore(backup), handle(table), plan=plan)
+    execute_change(LogRestore(backup), handle(table), plan=plan)
     assert b"[2]" == table.read(f"{LOG}/{4:020d}.crc")
 
     table.write(commit_path(7), b"")
     plan = plan_log_restore(handle(table), backup, replace=True)
     table.write(commit_path(7), RIVAL)
     with pytest.raises(ConflictLost):
-        carry_out(LogRestore(backup), handle(table), plan=plan)
+        execute_change(LogRestore(backup), handle(table), plan=plan)
     assert RIVAL == table.read(commit_path(7))
 
 

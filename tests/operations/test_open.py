@@ -9,7 +9,7 @@ import pytest
 import deltacli
 from deltacli.core.errors import NotATable, PaimonTable, UsageError
 from deltacli.storage import open_storage
-from deltacli.table.find_log import table_around
+from deltacli.table.missing_log import find_enclosing_table
 from tests.support.builder import TableBuilder
 
 
@@ -80,7 +80,7 @@ def test_a_file_of_a_table_hints_at_the_table(tmp_path: Path, table_builder: Tab
     ],
 )
 def test_a_partition_directory_of_a_store_hints_at_what_is_above_it(path: str, table: str | None) -> None:
-    assert table == table_around(open_storage(path))
+    assert table == find_enclosing_table(open_storage(path))
 
 
 def test_a_name_longer_than_any_file_is_a_path_with_nothing_there(tmp_path: Path) -> None:

@@ -121,11 +121,11 @@ def test_the_place_of_another_directory_is_refused(table: Table, tmp_path: Path)
 @pytest.mark.parametrize("uri", [None, 3, b"/t", (), {}, object()], ids=lambda value: type(value).__name__)
 def test_what_is_no_path_of_another_table_is_refused(table: Table, uri: Any) -> None:
     with pytest.raises(UsageError, match=r"^uri is "):
-        table.beside(uri)
+        table.open_other_table(uri)
 
 
 def test_another_table_is_opened_by_a_path_too(table: Table, path: Path) -> None:
-    assert table.beside(path).uri == table.uri  # type: ignore[arg-type]
+    assert table.open_other_table(path).uri == table.uri  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

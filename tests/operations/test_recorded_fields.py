@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.changing.clone_notes import NOTES, CloneNote, read_notes
+from deltacli.changing.clone_notes import NOTES_DIRECTORY, CloneNote, read_notes
 from deltacli.changing.recorded_fields import (
     MAX_SIZE_BYTES,
     digest_content,
@@ -192,7 +192,10 @@ def test_a_note_of_a_clone_that_no_clone_has_written_is_refused(edit: dict[str, 
     storage, note = MemoryStorage("source"), CloneNote("an-id", "memory://clone", 3, 5)
     note.put(storage)
     assert [note] == [stored.note for stored in read_notes(storage)]
-    storage.put(f"{NOTES}/an-id.json", json.dumps(json.loads(storage.read(f"{NOTES}/an-id.json")) | edit).encode())
+    storage.put(
+        f"{NOTES_DIRECTORY}/an-id.json",
+        json.dumps(json.loads(storage.read(f"{NOTES_DIRECTORY}/an-id.json")) | edit).encode(),
+    )
 
     with pytest.raises(Unreadable) as error:
         list(read_notes(storage))

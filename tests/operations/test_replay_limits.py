@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from deltacli.table import replay
+from deltacli.table import replay, reread_commits
 from tests.support.actions import add, birth, remove
 from tests.support.builder import TableBuilder
 from tests.support.reading import large_commits, live_rows, open_built, state_document, tombstone_rows
 
 
 def test_large_commits_are_converted_to_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay, "_BYTES_A_BATCH", 1)
+    monkeypatch.setattr(replay, "BYTES_PER_BATCH", 1)
+    monkeypatch.setattr(reread_commits, "BYTES_PER_BATCH", 1)
     table = TableBuilder().commits(2)
 
     snapshot = open_built(table).snapshot()
 
     assert [1, 1] == [batch.num_rows for batch in snapshot.files()]
-    assert 2 == len(snapshot._tail.adds)
+    assert 2 == len(snapshot._replayed.adds)
 
 
 @pytest.mark.parametrize("is_twice", [False, True], ids=["named once", "named twice"])

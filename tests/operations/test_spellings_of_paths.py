@@ -165,7 +165,7 @@ def test_a_repair_removes_no_file_without_being_asked(names: tuple[str | bytes, 
 
     plan = table.open().plan_repair()
 
-    assert plan.objection() is not None or not plan.steps
+    assert plan.build_refusal() is not None or not plan.steps
     assert os.path.exists(os.path.join(os.fsencode(table.place), table.name))
 
 

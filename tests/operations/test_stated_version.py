@@ -11,7 +11,7 @@ import pytest
 
 from deltacli.cli.app import run
 from deltacli.delta.log.segment import checksum_path
-from deltacli.table.stated_version import StatedVersion, Unstated, read_stated_version
+from deltacli.table.stated_version import ReplayNeeded, StatedVersion, read_stated_version
 from tests.support.actions import add, commit_info, domain, metadata, protocol, txn
 from tests.support.builder import Files, StoredFile, TableBuilder, commit_path
 from tests.support.checksums import with_checksum
@@ -184,7 +184,7 @@ def test_what_a_replay_refuses_is_refused_in_its_words(case: str, capsysbinary: 
 def test_a_first_commit_too_large_to_be_read_contradicts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = open_at(TableBuilder().commits(1).in_memory())
     opened.write_checksum()
-    monkeypatch.setattr("deltacli.table.stated_version._MOST_OF_COMMIT", 10)
+    monkeypatch.setattr("deltacli.table.stated_version._MOST_COMMIT_BYTES", 10)
 
     assert isinstance(read_stated_version(opened), StatedVersion)
 
@@ -198,7 +198,7 @@ def test_only_the_version_of_a_checksum_is_taken_from_it(tmp_path: Path) -> None
     newest, older = (read_stated_version(open_at(builder.in_memory()), version=version) for version in (None, 11))
 
     lost = with_checksum(table()).file(f"_delta_log/{12:020}.crc", b"{}")
-    assert Unstated("version 12 has no checksum file") == newest
+    assert ReplayNeeded("version 12 has no checksum file") == newest
     assert "seem to be lost" in str(read_stated_version(open_at(lost.in_memory())))
     assert isinstance(older, StatedVersion)
     assert 8 == older.checksum.files

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.api.table import Table
-from deltacli.changing.change import require_complete
+from deltacli.changing.outcome import require_complete
 from deltacli.core.errors import PartlyDone, Refused, UsageError
 from deltacli.delta.log.actions import FIELDS
 from deltacli.delta.schema.types import DataType, PrimitiveType

@@ -19,7 +19,7 @@ from tests.support.storage import NEAR, RecordingStorage
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deltacli.changing.commit.jittered_pause", lambda *_: None)
+    monkeypatch.setattr("deltacli.changing.commit.wait_before_retry", lambda *_: None)
 
 
 def built(configuration: dict[str, Any] | None = None) -> TableBuilder:  # Any: JSON values

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from deltacli.api.table import Table
-from deltacli.cli.command_group import load_command
+from deltacli.cli.command_loading import load_command
 from deltacli.fleet.policy_file.keys import ALERT_KEYS, STEP_KEYS, TOP_KEYS, WEBHOOK_KEYS, Key
 from deltacli.fleet.policy_file.model import STEP_TYPES, AlertPolicy, RunSettings, Webhook
 from deltacli.operations.change.alter import AlterationRequest
@@ -32,7 +32,7 @@ from deltacli.operations.restore.restore import RestoreRequest
 from deltacli.operations.streams.streams import StreamsRequest
 from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.operations.validate.findings import ValidateRequest
-from deltacli.table.scan import ChangesRequest, HistoryRequest, ScanRequest
+from deltacli.table.scan_requests import ChangesRequest, HistoryRequest, ScanRequest
 from deltacli.table.version import Snapshot
 
 

@@ -13,7 +13,7 @@ from deltacli.core.errors import Refused
 from deltacli.delta.paths.engine_readings import RULES_OF_SPELLINGS
 from deltacli.rules.framework.base import Finding, Severity
 from deltacli.table.ambiguous_files import find_ambiguous_files
-from deltacli.table.file_history import NamedFiles, read_references
+from deltacli.table.file_references import FileReferenceCollector, read_references_of_commits
 from tests.support.actions import add, metadata, protocol, remove
 from tests.support.builder import TableBuilder
 from tests.support.checkpoints import CheckpointKind
@@ -328,13 +328,16 @@ def test_repair_advises_no_checkpoint_that_would_be_refused(tmp_path: Path) -> N
 
 
 def test_the_paths_of_many_commits_are_not_held_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deltacli.table.file_history._ROWS_HELD", 4)
+    monkeypatch.setattr("deltacli.table.file_references._ROWS_PER_BATCH", 4)
     builder = TableBuilder().commit(protocol(), metadata(), add("./file-1"))
     for number in range(10):
         builder.commit(add(f"file-{number}"))
     snapshot = open_built(builder).snapshot()
 
-    batches = [len(rows.path) for rows in read_references(snapshot.table, snapshot.segment.commits, NamedFiles())]
+    batches = [
+        len(rows.path)
+        for rows in read_references_of_commits(snapshot.table, snapshot.segment.commits, FileReferenceCollector())
+    ]
 
     assert (4, 11) == (max(batches), sum(batches))
     assert ["file-1"] == [file.name for file in find_ambiguous_files(snapshot)]

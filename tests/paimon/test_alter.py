@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 import pytest
 
 import deltacli
-from deltacli.changing.change import Consent, Plan, carry_out, for_plan, standing
+from deltacli.changing.change import execute_change
+from deltacli.changing.consent import Consent, consent_to_command, consent_to_plan
+from deltacli.changing.plan import Plan
 from deltacli.cli.app import run
 from deltacli.cli.errors import INSTEAD
 from deltacli.core.errors import Refused, Spelling, UsageError, VersionAbsent, use_spelling
@@ -430,7 +432,7 @@ def replaced(column: dict[str, Any], data_type: str) -> dict[str, Any]:  # Any: 
     return column | {"type": data_type}
 
 
-@pytest.mark.parametrize("agree", [standing, for_plan])
+@pytest.mark.parametrize("agree", [consent_to_command, consent_to_plan])
 def test_a_change_is_judged_again_behind_the_first_snapshot(agree: Callable[[Plan], Consent], tmp_path: Path) -> None:
     """Options that Paimon lets nobody change from then on."""
     builder = PaimonBuilder(tmp_path / "t").schema(ID, NAME, primaryKeys=["id"], options={"bucket": "2"})
@@ -442,7 +444,7 @@ def test_a_change_is_judged_again_behind_the_first_snapshot(agree: Callable[[Pla
         return agree(plan)
 
     with pytest.raises(Refused):
-        carry_out(change, table, ask=ask)
+        execute_change(change, table, ask=ask)
 
     assert ["schema-0"] == names(builder.root)
 

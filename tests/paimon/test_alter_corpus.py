@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.changing.change import carry_out
+from deltacli.changing.change import execute_change
 from deltacli.core.errors import DeltacliError
 from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
 from deltacli.paimon.evolution.requests import UpdateType, change_json, read_changes
@@ -65,7 +65,7 @@ def altered(case: dict[str, Any]) -> str | None:
     changes = read_changes(json.dumps(case["changes"]).encode())
     assert [_without_ids(change) for change in case["changes"]] == [_without_ids(change_json(one)) for one in changes]
     try:
-        outcome = carry_out(
+        outcome = execute_change(
             SchemaAlteration(AlterRequest(changes, allow_lossy=True)), TableHandle(storage, clock=lambda: NOW_MS)
         )
     except DeltacliError:
@@ -100,7 +100,7 @@ def _is_made(storage: MemoryStorage, request: AlterRequest) -> bool:
     copy = MemoryStorage()
     copy.put("schema/schema-0", storage.read("schema/schema-0"))
     try:
-        return carry_out(SchemaAlteration(request), TableHandle(copy, clock=lambda: NOW_MS)).committed is not None
+        return execute_change(SchemaAlteration(request), TableHandle(copy, clock=lambda: NOW_MS)).committed is not None
     except DeltacliError:
         return False
 
@@ -154,7 +154,7 @@ def _again(before: Schema, after: Schema) -> str:
     storage.put(schema_path(before.id), before.encode())
     request = AlterRequest(request_of(before, after), allow_lossy=True, with_options=True)
     try:
-        made = carry_out(SchemaAlteration(request), TableHandle(storage, clock=lambda: after.time_ms)).after
+        made = execute_change(SchemaAlteration(request), TableHandle(storage, clock=lambda: after.time_ms)).after
     except DeltacliError as fault:
         return fault.message
     assert made is not None

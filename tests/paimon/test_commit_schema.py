@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.changing.change import carry_out
+from deltacli.changing.change import execute_change
 from deltacli.core.errors import DeltacliError, OutcomeUnknown, Refused, UsageError
 from deltacli.core.machine import Machine
 from deltacli.operations.paimon.alter import AlterOutcome, AlterRequest, SchemaAlteration
@@ -51,7 +51,7 @@ def table() -> MemoryStorage:
 
 def alter(storage: Storage, *changes: SchemaChange) -> AlterOutcome:
     change = SchemaAlteration(AlterRequest(changes or (ADD,)))
-    return carry_out(change, TableHandle(storage, clock=lambda: 5, machine=Machine(sleep=lambda _: None)))
+    return execute_change(change, TableHandle(storage, clock=lambda: 5, machine=Machine(sleep=lambda _: None)))
 
 
 def schemas(storage: Storage) -> list[Schema]:
@@ -142,7 +142,7 @@ def test_a_change_that_another_writer_replaces_is_made_again(
 
     request = AlterRequest((ADD,))
     machine = Machine(sleep=storage.rename, random_bytes=bytes)
-    outcome = carry_out(SchemaAlteration(request), TableHandle(storage, clock=lambda: 5, machine=machine))
+    outcome = execute_change(SchemaAlteration(request), TableHandle(storage, clock=lambda: 5, machine=machine))
 
     assert len(comments) - 1 == outcome.committed
     assert comments == [schema.comment for schema in schemas(inner)]

@@ -14,7 +14,7 @@ from deltacli.api.paimon import open_paimon
 from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.operations.paimon.table_files import traits_of_manifests
 from deltacli.paimon.snapshots import MAIN_BRANCH
-from deltacli.table.known_clients import paimon_clients
+from deltacli.table.known_clients import read_paimon_clients
 from tests.paimon.answers import SCHEMAS, Capture, ask
 from tests.support.paimon_builder import PaimonBuilder
 from tests.support.paimon_corpus import Branch, branches
@@ -237,7 +237,7 @@ def test_what_is_predicted_of_the_corpus_is_what_pypaimon_does(corpus: Path, tmp
 def test_a_sample_of_the_facts_is_measured_again(corpus: Path) -> None:
     version, found = measure_cases([one for one in cases() if one.trait in FEW], python())
 
-    (client,) = paimon_clients()
+    (client,) = read_paimon_clients()
     assert client.version == version
     assert FEW == {*found}
     for trait, (reads, writes) in found.items():

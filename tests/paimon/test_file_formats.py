@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.changing.change import carry_out
+from deltacli.changing.change import execute_change
 from deltacli.core.errors import Refused
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
@@ -49,7 +49,7 @@ def findings_of(table: TableHandle) -> list[tuple[str, str]]:
 
 def alter(table: TableHandle, *changes: Any, min_paimon: int | None = None) -> Schema:  # Any: changes
     """Make changes and return the new schema."""
-    outcome = carry_out(SchemaAlteration(AlterRequest(changes, min_paimon=min_paimon)), table)
+    outcome = execute_change(SchemaAlteration(AlterRequest(changes, min_paimon=min_paimon)), table)
     assert outcome.after is not None
     return outcome.after
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.changing.change import carry_out
+from deltacli.changing.change import execute_change
 from deltacli.core.errors import Refused
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
@@ -343,7 +343,7 @@ def refused(keys: Any, options: str) -> str | None:  # Any: JSON values
     storage.put("schema/schema-0", content(keys, {key: wanted[key] for key in needed}))
     request = AlterRequest(tuple(SetOption(key, value) for key, value in wanted.items()), min_paimon=2)
     try:
-        carry_out(SchemaAlteration(request), TableHandle(storage, clock=lambda: 0))
+        execute_change(SchemaAlteration(request), TableHandle(storage, clock=lambda: 0))
     except Refused as refusal:
         assert ["schema-0"] == [one.name for one in storage.list_from("schema")]
         reason = refusal.message.removeprefix("nothing was changed: the new schema is not valid: ")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.changing.change import carry_out
+from deltacli.changing.change import execute_change
 from deltacli.core.alter_verbs import Details, Verb
 from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration, read_newest
 from deltacli.paimon.conversions import parse_sql_type
@@ -29,7 +29,7 @@ UNREAD = 45
 
 
 def alter(root: Path, *changes: SchemaChange) -> Schema:
-    outcome = carry_out(SchemaAlteration(AlterRequest(changes)), TableHandle(open_storage(str(root))))
+    outcome = execute_change(SchemaAlteration(AlterRequest(changes)), TableHandle(open_storage(str(root))))
     assert outcome.committed is not None
     assert outcome.after is not None
     return outcome.after

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.changing.change import carry_out
+from deltacli.changing.change import execute_change
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.operations.paimon import alter as commit_schema
 from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
@@ -35,7 +35,7 @@ def _alter(uri: str, racer: int, count: int, together: Barrier) -> None:
     together.wait()
     for number in range(count):
         request = AlterRequest((AddColumn((f"r{racer}_{number}",), parse_sql_type("INT")),))
-        outcome = carry_out(SchemaAlteration(request), TableHandle(open_storage(uri)))
+        outcome = execute_change(SchemaAlteration(request), TableHandle(open_storage(uri)))
         assert outcome.committed is not None
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.api.table import Table
-from deltacli.changing.change import carry_out
+from deltacli.changing.change import execute_change
 from deltacli.core.errors import Refused, Unreadable
 from deltacli.core.machine import fixed_clock
 from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, plan_checkpoint, write_checkpoint
@@ -82,7 +82,7 @@ def test_every_kept_version_is_as_before_wherever_the_deletion_stops(data: st.Da
         check(plan, before, part, day, builder)
     there = set(storage._files)
     try:
-        outcome = carry_out(LogExpiry(plan.request), table, plan=plan)
+        outcome = execute_change(LogExpiry(plan.request), table, plan=plan)
     except Refused:
         assert there == set(storage._files)
         return
@@ -134,7 +134,7 @@ def test_ten_thousand_commits_with_sidecars_and_their_own_timestamps() -> None:
     before = {version: state_document(later, version) for version in kept}
 
     plan = plan_expiry(later, ExpiryRequest())
-    outcome = carry_out(LogExpiry(plan.request), later, plan=plan)
+    outcome = execute_change(LogExpiry(plan.request), later, plan=plan)
 
     assert boundary == plan.boundary
     assert tuple(range(boundary)) == plan.lost_versions

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.changing.change import carry_out
+from deltacli.changing.change import execute_change
 from deltacli.core.errors import DeltacliError
 from deltacli.core.machine import fixed_clock
 from deltacli.delta.log.segment import checksum_path
@@ -29,7 +29,7 @@ def written_by_us(root: Path) -> str | None:
     if newest is not None:
         newest.with_suffix(".crc").unlink(missing_ok=True)
     try:
-        report = carry_out(Checksum(), table)
+        report = execute_change(Checksum(), table)
     except DeltacliError:
         return None
     return checksum_path(report.version) if report.status is ChecksumStatus.WRITTEN else None

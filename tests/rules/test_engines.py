@@ -9,7 +9,7 @@ from deltacli.delta.protocol.clients import numbers
 from deltacli.rules.framework.base import CATALOGUE, Severity
 from deltacli.rules.framework.engines import ALL, EFFECTS, RUST, VERSIONS, Effect, effect_of, engines_stopped_by
 from deltacli.rules.framework.repairs import Risk, risk_of
-from deltacli.table.known_clients import known_clients
+from deltacli.table.known_clients import read_known_clients
 
 VALID_BY_THE_PROTOCOL = {"partition.kernel-unreadable", "path.absolute-inside-root"}
 """Rules whose findings are errors in some cases, or warnings, although engines refuse the table."""
@@ -18,7 +18,7 @@ STOPPING = [(rule, case) for rule, cases in EFFECTS.items() for case, effect in 
 
 
 def test_each_row_is_about_a_rule_and_about_versions_of_known_clients() -> None:
-    clients = {client.name: client.version for client in known_clients()}
+    clients = {client.name: client.version for client in read_known_clients()}
 
     assert [] == sorted(set(EFFECTS) - set(CATALOGUE.rules))
     assert {name: numbers(version) for name, version in VERSIONS.items()} == {

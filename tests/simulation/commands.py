@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from deltacli.api.table import Table
-from deltacli.changing.change import Change, carry_out, for_plan, plan_change, standing
+from deltacli.changing.change import Change, execute_change, plan_change
+from deltacli.changing.consent import consent_to_command, consent_to_plan
 from deltacli.core.errors import ConflictLost, DeltacliError, OutcomeUnknown, PartlyDone, StorageFailed
 from deltacli.delta.evolution.requests import AddColumn, ChangeType, RenameColumn
 from deltacli.engine.base import EmbeddedEngine
@@ -143,7 +144,8 @@ def _restores(_: Turn, change: Any, plan: Plan) -> Intent:
 
 
 def _vacuum(turn: Turn, **others: Any) -> AnyChange:
-    # Who brings files back is told by the log; without entries, a look at files counts for a minute (`LOOK_SECONDS`).
+    # Who brings files back is told by the log; without entries, a look at files counts for a minute
+    # (`MAX_FILE_CHECK_AGE_SECONDS`).
     tells = turn.chance.random() < 0.7 or any(name.startswith("restore") for name in turn.others)
     shared: dict[str, Any] = {"max_delete": "100%", "log_entries": tells}
     if turn.chance.random() < 0.2:
@@ -427,7 +429,7 @@ def carried_out(
             said.intends(turn.actor, intent)
         schedule.note(f"has planned {name}{': nothing' if plan.is_noop else ''}")
         asks()
-        outcome = carry_out(change, table, plan=plan, ask=standing if is_standing else for_plan)
+        outcome = execute_change(change, table, plan=plan, ask=consent_to_command if is_standing else consent_to_plan)
         is_nothing = plan.is_noop or (intent.commits and outcome.committed_version is None)
         answer = Answer.NOTHING if is_nothing else Answer.DONE
         leaves_rest = isinstance(outcome, OptimizeOutcome) and CONFLICT in outcome.skipped

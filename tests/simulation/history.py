@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from deltacli.changing.basis import LOOK_SECONDS
-from deltacli.changing.change import carry_out
+from deltacli.changing.basis import MAX_FILE_CHECK_AGE_SECONDS
+from deltacli.changing.change import execute_change
 from deltacli.core.errors import DeltacliError
 from deltacli.operations.log.log_backup import LogBackup
 from deltacli.operations.vacuum.full_plan import VacuumChange
@@ -93,7 +93,7 @@ class History:
             self._place(Tree("copy", dict(past.copy)), "copy")
         if scenario.has_backup:
             self.world.places[f"{root}/backup"] = Tree("backup", dict(past.files))
-            carry_out(LogBackup(self.world.storage(f"{root}/log", "")), self._turn("", 0).table())
+            execute_change(LogBackup(self.world.storage(f"{root}/log", "")), self._turn("", 0).table())
         if "copy" in self.happens:
             self._watch_replica(Tree(REPLICA))
         if "clone" in self.happens:
@@ -174,7 +174,7 @@ class History:
         self.schedule.let_look(lambda: not self.writing, takes_next=event in TAKE_NEXT, of_files=event in OF_FILES)
         EVENTS[event](Scene(self.world, self.uri, chance, self.lost))
         if not self.scenario.is_disk or event in OF_FILES:  # a look counts for seconds, one at files for a minute
-            self.schedule.jump(LOOK_SECONDS + 1)
+            self.schedule.jump(MAX_FILE_CHECK_AGE_SECONDS + 1)
 
     def _command(self, item: Item) -> None:
         def asks() -> None:
@@ -298,7 +298,7 @@ class History:
         answer = Answer.DONE
         oracle.intends("cleaner", Intent("vacuum", deletes=True, cleans=True))
         try:
-            carry_out(change, table)
+            execute_change(change, table)
         except DeltacliError:
             answer = Answer.PARTLY
         except Exception as fault:  # noqa: BLE001  (a violation)

@@ -93,7 +93,7 @@ def test_what_a_crash_leaves_has_to_be_found_by_vacuum(monkeypatch: pytest.Monke
     scenario = Scenario(1, False, (Item("admin1", "zorder", 7),), (after_first_write,), {}, False, False)
     assert [] == play(scenario).violations
 
-    monkeypatch.setattr(history, "carry_out", lambda *_: None)
+    monkeypatch.setattr(history, "execute_change", lambda *_: None)
 
     assert any("vacuum is done and left" in one for one in play(scenario).violations)
 

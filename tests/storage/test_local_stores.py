@@ -246,7 +246,7 @@ class Late(FaultyStorage):
 def test_a_commit_of_another_client_that_is_visible_late_is_never_overwritten_nor_followed_unread(
     calls: int, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deltacli.changing.commit.jittered_pause", lambda *_: None)
+    monkeypatch.setattr("deltacli.changing.commit.wait_before_retry", lambda *_: None)
     Table(LocalStorage(str(table))).set_properties({"theirs": "yes"})
     theirs = (table / "_delta_log" / NEW).read_bytes()
     late = Table(Late(LocalStorage(str(table)), NEW, calls))

@@ -15,7 +15,7 @@ from deltacli import open_table
 from deltacli.core.errors import DeltacliError
 from deltacli.spark.source_options import StreamOptions
 from deltacli.spark.table_log import Limits, StreamOffset, TableLog, files_between, next_offset
-from deltacli.table.scan import stream_files
+from deltacli.table.data_files import stream_rows
 from tests.property.test_scan_model import Rows, counted, expected_changes
 from tests.support.effort import examples
 from tests.support.small_tables import small_tables
@@ -46,7 +46,7 @@ def _delivered(table: SmallTable, options: StreamOptions, limits: Limits, choose
             return rows, end.version
         beginning = StreamOffset(log.table, log.schema)
         files = list(files_between(log, beginning if start is None else start, end))
-        rows += counted(list(stream_files(opened.engine, opened.files(), log.wanted, files)))
+        rows += counted(list(stream_rows(opened.engine, opened.files(), log.wanted, files)))
         start = StreamOffset.of_json(end.as_json())
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from deltacli.changing.change import carry_out, plan_change
+from deltacli.changing.change import execute_change, plan_change
 from deltacli.operations.change.append import Append, AppendBasis, AppendPlan, Transaction, require_demands
 from deltacli.spark.source_plans import SessionZone
 from deltacli.table.handle import TableHandle
@@ -17,7 +17,7 @@ from deltacli.work.task import TaskContext
 def append(table: TableHandle, *tasks: pa.Table, transaction: Transaction | None = None) -> int | None:
     """Append the rows of some tasks in one commit; return its version, None for a transaction that is there already."""
     plan = plan_change(Append(tasks[0].schema), table)
-    if (refusal := plan.objection()) is not None:
+    if (refusal := plan.build_refusal()) is not None:
         raise refusal
     files = [file for rows in tasks for file in written(table, plan.spec, rows.to_batches(max_chunksize=97))]
     return committed(plan, files, transaction)
@@ -28,7 +28,7 @@ def committed(plan: AppendPlan, files: Sequence[AppendedFile], transaction: Tran
     table = plan.basis.table
     sent = AppendPlan.sent(table, AppendBasis.of(plan.basis), plan.spec)
     change = Append(files=files, parameters={"mode": "Append"}, transaction=transaction)
-    return carry_out(change, table, plan=sent).committed_version
+    return execute_change(change, table, plan=sent).committed_version
 
 
 def written(table: TableHandle, spec: AppendSpec, rows: Iterable[pa.RecordBatch]) -> Sequence[AppendedFile]:

@@ -4,7 +4,7 @@ error looks through the options of all commands.
 
 from __future__ import annotations
 
-from deltacli.cli.command_group import load_command
+from deltacli.cli.command_loading import load_command
 from deltacli.cli.command_table import COMMANDS
 
 

@@ -19,7 +19,8 @@ from deltacli.operations.repair.plan import StepState
 from deltacli.operations.repair.repair import RepairOutcome, plan_repair
 from deltacli.storage import open_storage
 from deltacli.storage.hadoop_checksums import is_checksum_name
-from deltacli.table.scan import Selection, data_files
+from deltacli.table.data_files import build_data_files
+from deltacli.table.selection import Selection
 from deltacli.work.rows.row_reader import read_rows
 from tests.rules.table_builder import NOW_MS
 from tests.support import corpus
@@ -103,8 +104,8 @@ def read_files(root: Path, version: int | None = None) -> Read:
     for batch in adds:
         for row in range(batch.num_rows):
             with suppress(DeltacliError):
-                one = data_files(batch.slice(row, 1), snapshot.config, wanted.needed)[0]
-                spec = wanted.rows_wanted(snapshot.config)
+                one = build_data_files(batch.slice(row, 1), snapshot.config, wanted.needed)[0]
+                spec = wanted.make_read_spec(snapshot.config)
                 found[decode(one.path)] = count_rows(read_rows(table.files(), spec, one), spec.schema.names)
     return Read(snapshot.version, found, live)
 

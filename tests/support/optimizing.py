@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deltacli.api.table import Table
-from deltacli.changing.change import carry_out
+from deltacli.changing.change import execute_change
 from deltacli.operations.optimize.execute import Optimize, OptimizeOutcome
 from deltacli.operations.optimize.plan import OptimizePlan
 from deltacli.storage import ReadStorage, Storage
@@ -101,4 +101,4 @@ def execute(plan: OptimizePlan, outcome: OptimizeOutcome | None = None) -> Optim
         def outcome(self, plan: OptimizePlan) -> OptimizeOutcome:
             return outcome or super().outcome(plan)
 
-    return carry_out(Known(plan.request), plan.table, plan=plan)
+    return execute_change(Known(plan.request), plan.table, plan=plan)

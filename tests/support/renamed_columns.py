@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from deltacli import open_table
-from deltacli.changing.change import Gate, standing
+from deltacli.changing.consent import consent_to_command
+from deltacli.changing.execution import ChangeExecution
 from deltacli.operations.change.drop_feature import DropFeature
 from deltacli.operations.change.remove_mapping import remove_mapping
 from tests.support.actions import Line, add, metadata, protocol, remove
@@ -113,7 +114,7 @@ def make_swapped(root: Path) -> int:
     _alter(root, MAPPED, rename("a", "t"), rename("b", "a"), rename("t", "b"))
     change, table = DropFeature("columnMapping"), open_table(root)
     plan = change.plan(table)
-    removed = remove_mapping(Gate(change.plan, plan, standing, plan), {})
+    removed = remove_mapping(ChangeExecution(change.plan, plan, consent_to_command, plan), {})
     assert removed is not None
     return removed
 

@@ -10,7 +10,9 @@ from typing import Any
 
 from deltacli import open_table
 from deltacli.api.table import Table
-from deltacli.changing.change import Consent, Gate, carry_out, for_plan
+from deltacli.changing.change import execute_change
+from deltacli.changing.consent import Consent, consent_to_plan
+from deltacli.changing.execution import ChangeExecution
 from deltacli.changing.recorded_fields import digest_content
 from deltacli.core.errors import DeltacliError, Refused
 from deltacli.operations.repair.backup import BACKUP_DIRECTORY, PutBack, Undo
@@ -56,17 +58,17 @@ def execute_repair(plan: RepairPlan, agreed: Callable[[RepairPlan], bool] = lamb
     def ask(found: RepairPlan) -> Consent:
         if found is not plan and not agreed(found):
             raise Refused("no")
-        return for_plan(found)
+        return consent_to_plan(found)
 
     change = Repair(plan.request)
-    gate = Gate(change.plan, plan, ask, change.outcome(plan))
-    change.execute(gate)
-    return gate.outcome
+    execution = ChangeExecution(change.plan, plan, ask, change.outcome(plan))
+    change.execute(execution)
+    return execution.outcome
 
 
 def put_back(table: Table, backup: str) -> PutBack:
     """Put the files of a backup back."""
-    return carry_out(Undo(backup), table)
+    return execute_change(Undo(backup), table)
 
 
 def repair_and_check(root: Path, asked: RepairRequest, clock: Callable[[], int] = lambda: NOW_MS) -> RepairOutcome:

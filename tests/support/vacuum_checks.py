@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from deltacli import open_table
 from deltacli.api.table import Table
-from deltacli.changing.change import carry_out
+from deltacli.changing.change import execute_change
 from deltacli.core.errors import Refused
 from deltacli.core.machine import fixed_clock
 from deltacli.operations.log.expire import ExpiryRequest, LogExpiry, plan_expiry
@@ -98,7 +98,7 @@ def expire(table: VacuumedTable, hours: int) -> None:
     found = opened(table)
     plan = plan_expiry(found, ExpiryRequest(retention_ms=hours * HOUR_MS, allow_retention_below_ms=30 * 24 * HOUR_MS))
     if not plan.refusals:
-        carry_out(LogExpiry(plan.request), found, plan=plan)
+        execute_change(LogExpiry(plan.request), found, plan=plan)
     table.look()
 
 

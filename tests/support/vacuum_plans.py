@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.core.errors import Refusal
 from deltacli.operations.vacuum.plan import Kept, Mode, Reason, TimeTravelRange, VacuumPlan
 from tests.support.reading import NOW_MS
@@ -75,7 +75,7 @@ _PATHS = (st.binary(max_size=12) | st.text("a'\"\n\r\t =%/é.\u202e", max_size=1
     lambda path: not _UNPLANNED.search(path)
 )
 _DIRECTORIES = _PATHS.map(lambda path: path.decode("utf-8", "surrogateescape"))
-_AMOUNTS = st.builds(Amount, _NUMBERS, _NUMBERS, st.none())
+_AMOUNTS = st.builds(FileTotals, _NUMBERS, _NUMBERS, st.none())
 _ROWS = st.tuples(
     _PATHS,
     st.none() | st.integers(0, 2**40),

@@ -9,7 +9,7 @@ from threading import Event, Thread
 
 import pytest
 
-from deltacli.cli.terminal.term import Interrupted
+from deltacli.cli.terminal.signals import Interrupted
 from deltacli.work.files import deleting as module
 from deltacli.work.files.deleting import Stop, uninterrupted
 from tests.support.waiting import wait_until

@@ -14,8 +14,9 @@ from typing import Any
 import pyarrow as pa
 
 from deltacli.api.table import Table
-from deltacli.changing.basis import Act
-from deltacli.changing.change import Change, carry_out, for_plan, plan_change, standing
+from deltacli.changing.change import Change, execute_change, plan_change
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.consent import consent_to_command, consent_to_plan
 from deltacli.delta.evolution.requests import AddColumn
 from deltacli.operations.change.alter import Alteration, AlterationRequest
 from deltacli.operations.change.append import Append
@@ -74,7 +75,7 @@ Execute = Callable[[Table, Plan, bool], object]
 class Row:
     """A change. `prepare` is done to the world before, `did` says what is not as promised afterwards."""
 
-    act: Act
+    change_kind: ChangeKind
     plan: Callable[[World], Make]
     execute: Execute
     did: Callable[[Reading], bool]
@@ -104,9 +105,9 @@ class Row:
         if self.moments is not None:
             return self.moments
         found = {Moment.PLANNED, Moment.PROMPT}
-        if self.act & (Act.COMMIT | Act.ADD | Act.NAME):
+        if self.change_kind & (ChangeKind.CHANGE_METADATA | ChangeKind.ADD_FILES | ChangeKind.REUSE_FILES):
             found.add(Moment.ATTEMPT)
-        if self.act & ~(Act.COMMIT | Act.NAME):
+        if self.change_kind & ~(ChangeKind.CHANGE_METADATA | ChangeKind.REUSE_FILES):
             found.add(Moment.BATCH)
         return frozenset(found)
 
@@ -117,18 +118,18 @@ class Row:
         if self.is_saved and event.is_equal and moment.is_before:
             return False
         return (self.is_readable or not event.reads) and (
-            event.is_place or moment.is_before or self.act is not Act.DERIVE
+            event.is_place or moment.is_before or self.change_kind is not ChangeKind.DERIVE_LOG_FILES
         )
 
     def goes_on(self, event: Event) -> bool:
         """Whether it must be done all the same."""
-        return self.act in event.passes and (not self.is_alone or event.passes == EVERY)
+        return self.change_kind in event.passes and (not self.is_alone or event.passes == EVERY)
 
 
 def row(
     make: Callable[[World, Table], Change[Any, Any]],
     did: Callable[[Reading], bool],
-    act: Act,
+    change_kind: ChangeKind,
     **others: Any,  # Any: fields of a row
 ) -> Row:
     """The row of a change of the room."""
@@ -142,9 +143,9 @@ def row(
 
     def execute(table: Table, plan: Plan, is_standing: bool) -> object:
         change, planned = plan
-        return carry_out(change, table, plan=planned, ask=standing if is_standing else for_plan)
+        return execute_change(change, table, plan=planned, ask=consent_to_command if is_standing else consent_to_plan)
 
-    return Row(act, plan, execute, did, **others)
+    return Row(change_kind, plan, execute, did, **others)
 
 
 # -- what a change promises -------------------------------------------------------------------------------------------
@@ -265,7 +266,7 @@ def _saved(world: World) -> str:
 
 
 def _apply(table: Table, change: SavedVacuum, is_standing: bool) -> object:
-    return carry_out(change, table, ask=standing if is_standing else for_plan)
+    return execute_change(change, table, ask=consent_to_command if is_standing else consent_to_plan)
 
 
 def _with_share(world: World) -> None:
@@ -284,7 +285,7 @@ def _pulled() -> Files:
             store = _server(world).store()
             for version in range(NEWEST):
                 request = PullRequest(world.uri_of("own"), Point(version))
-                carry_out(Pull(store, request), request.target())
+                execute_change(Pull(store, request), request.target())
             return world.files("own")
 
 
@@ -318,33 +319,37 @@ CHANGES: Mapping[str, Row] = {
     "alter": row(
         lambda *_: Alteration(AlterationRequest([AddColumn("added", "string")])),
         lambda table: "added" in _schema(table),
-        Act.COMMIT,
+        ChangeKind.CHANGE_METADATA,
     ),
     "widen-type": row(
         lambda *_: Widening(WidenRequest((("n", "long"),), enable=True, upgrade_protocol=True)),
         lambda table: _schema(table)["n"] == "long",
-        Act.COMMIT,
+        ChangeKind.CHANGE_METADATA,
     ),
     "properties set": row(
         lambda *_: PropertiesChange(_EDITS),
         lambda table: table.properties["delta.checkpointInterval"] == "20",
-        Act.COMMIT,
+        ChangeKind.CHANGE_METADATA,
     ),
     "features add": row(
-        lambda *_: FeaturesAddition(["domainMetadata"]), lambda table: "domainMetadata" in _features(table), Act.COMMIT
+        lambda *_: FeaturesAddition(["domainMetadata"]),
+        lambda table: "domainMetadata" in _features(table),
+        ChangeKind.CHANGE_METADATA,
     ),
     "features drop": row(
-        lambda *_: DropFeature("deletionVectors"), lambda table: "deletionVectors" not in _features(table), Act.ADD
+        lambda *_: DropFeature("deletionVectors"),
+        lambda table: "deletionVectors" not in _features(table),
+        ChangeKind.ADD_FILES,
     ),
     "restore": row(
         lambda *_: Restore(RestoreRequest(version=TARGET)),
         lambda table: table.versions.get(table.newest) == table.versions.get(TARGET),
-        Act.NAME,
+        ChangeKind.REUSE_FILES,
     ),
     "optimize": row(
         lambda *_: Optimize(OptimizeRequest()),
         lambda table: not {"p=a/a7.parquet", "p=a/a8.parquet"} <= _live(table),
-        Act.ADD,
+        ChangeKind.ADD_FILES,
         may_leave=True,
     ),
     "stats": row(
@@ -354,11 +359,11 @@ CHANGES: Mapping[str, Row] = {
             for one in table.state(table.newest).live.values()
             if one["path"] in ("p=a/a7.parquet", "p=a/a8.parquet")
         ),
-        Act.ADD,
+        ChangeKind.ADD_FILES,
         may_leave=True,
     ),
     "append": Row(
-        Act.ADD,
+        ChangeKind.ADD_FILES,
         lambda _: _plan_append,
         _append,
         lambda table: any("part-00000" in path for path in _live(table)),
@@ -367,20 +372,20 @@ CHANGES: Mapping[str, Row] = {
     "vacuum": row(
         lambda *_: VacuumChange(VacuumRequest()),
         lambda table: _without_garbage(table, *_GARBAGE),
-        Act.DELETE | Act.COMMIT,
+        ChangeKind.DELETE_FILES | ChangeKind.CHANGE_METADATA,
     ),
     "vacuum without entries": row(
         lambda *_: VacuumChange(VacuumRequest(log_entries=False)),
         lambda table: _without_garbage(table, *_GARBAGE),
-        Act.DELETE,
+        ChangeKind.DELETE_FILES,
     ),
     "vacuum lite": row(
         lambda *_: VacuumChange(VacuumRequest(mode="lite")),
         lambda table: _without_garbage(table, "p=b/b3.parquet"),
-        Act.DELETE | Act.COMMIT,
+        ChangeKind.DELETE_FILES | ChangeKind.CHANGE_METADATA,
     ),
     "vacuum --apply": Row(
-        Act.DELETE | Act.COMMIT,
+        ChangeKind.DELETE_FILES | ChangeKind.CHANGE_METADATA,
         lambda world: lambda _: SavedVacuum(_saved(world), VacuumRequest()),
         _apply,
         lambda table: _without_garbage(table, *_GARBAGE),
@@ -391,42 +396,44 @@ CHANGES: Mapping[str, Row] = {
     "purge": row(
         lambda world, _: QuarantinePurge(world.uri_of("beside"), 1_000),
         lambda _: True,
-        Act.DELETE,
+        ChangeKind.DELETE_FILES,
         prepare=_with_quarantine,
         is_beside=True,
         kinds=("disk",),
     ),
     "log expire": row(
-        lambda *_: LogExpiry(ExpiryRequest()), lambda table: min(table.commits) >= CHECKPOINT, Act.EXPIRE
+        lambda *_: LogExpiry(ExpiryRequest()),
+        lambda table: min(table.commits) >= CHECKPOINT,
+        ChangeKind.EXPIRE_LOG_FILES,
     ),
-    "checkpoint": row(lambda *_: Checkpoint(CheckpointRequest()), _has_checkpoint, Act.DERIVE),
+    "checkpoint": row(lambda *_: Checkpoint(CheckpointRequest()), _has_checkpoint, ChangeKind.DERIVE_LOG_FILES),
     "log compact": row(
         lambda *_: LogCompaction(5, NEWEST),
         lambda table: f"{LOG}/{5:020d}.{NEWEST:020d}.compacted.json" in table.files,
-        Act.DERIVE,
+        ChangeKind.DERIVE_LOG_FILES,
     ),
     "log crc": row(
         lambda *_: Checksum(),
         lambda table: any(path.endswith(".crc") for path in table.files),
-        Act.DERIVE,
+        ChangeKind.DERIVE_LOG_FILES,
     ),
     "undelete": row(
         lambda world, _: Undelete(_request(world)),
         lambda table: LOST_FILE in table.files and VECTORS in table.files,
-        Act.PUT,
+        ChangeKind.RECOVER_FILES,
         prepare=_with_source,
     ),
     "undelete a commit": row(
         lambda world, _: Undelete(_request(world)),
         lambda table: LOST_FILE in table.files and LOST in table.commits,
-        Act.PUT,
+        ChangeKind.RECOVER_FILES,
         prepare=_with_lost_commit,
         is_readable=False,
     ),
     "undelete from a copy that went on": row(
         lambda world, _: Undelete(_request(world)),
         lambda _: True,
-        Act.PUT,
+        ChangeKind.RECOVER_FILES,
         prepare=_with_copy_that_went_on,
         is_sound=False,
         moments=_SINGLE,
@@ -434,7 +441,7 @@ CHANGES: Mapping[str, Row] = {
     "undelete from a copy with another commit": row(
         lambda world, _: Undelete(_request(world)),
         lambda _: True,
-        Act.PUT,
+        ChangeKind.RECOVER_FILES,
         prepare=_with_tip_of_its_own,
         is_sound=False,
         is_readable=False,
@@ -443,14 +450,14 @@ CHANGES: Mapping[str, Row] = {
     "repair": row(
         lambda world, _: Repair(RepairRequest(sources=[world.uri_of("source")])),
         lambda table: LOST_FILE in table.files and VECTORS in table.files,
-        Act.PUT,
+        ChangeKind.RECOVER_FILES,
         prepare=_with_source,
         moments=_SINGLE | {Moment.BATCH},
     ),
     "repair a commit": row(
         lambda world, _: Repair(RepairRequest(sources=[world.uri_of("source")])),
         lambda table: LOST_FILE in table.files and LOST in table.commits,
-        Act.PUT,
+        ChangeKind.RECOVER_FILES,
         prepare=_with_lost_commit,
         moments=_SINGLE | {Moment.BATCH},
         is_readable=False,
@@ -458,7 +465,7 @@ CHANGES: Mapping[str, Row] = {
     "repair from a copy with another commit": row(
         lambda world, _: Repair(RepairRequest(sources=[world.uri_of("source")])),
         lambda _: True,
-        Act.PUT,
+        ChangeKind.RECOVER_FILES,
         prepare=_with_tip_of_its_own,
         is_sound=False,
         is_readable=False,
@@ -467,7 +474,7 @@ CHANGES: Mapping[str, Row] = {
     "repair --undo": row(
         lambda world, _: Undo(_backup_of(world)),
         lambda _: True,
-        Act.PUT,
+        ChangeKind.RECOVER_FILES,
         prepare=_with_repair,
         kinds=("disk",),
         moments=_SINGLE,
@@ -475,14 +482,14 @@ CHANGES: Mapping[str, Row] = {
     "log backup": row(
         lambda world, table: LogBackup(table.open_other(world.uri_of("beside"))),
         lambda _: True,
-        Act.DERIVE,
+        ChangeKind.DERIVE_LOG_FILES,
         is_backup=True,
         is_beside=True,
     ),
     "share pull": row(
         _pull,
         lambda table: 17 == table.versions[table.newest].total(),
-        Act.ADD,
+        ChangeKind.ADD_FILES,
         prepare=_with_share,
         kinds=("disk",),
         moments=_SINGLE | {Moment.BATCH},
@@ -492,7 +499,7 @@ CHANGES: Mapping[str, Row] = {
     "log restore": row(
         lambda world, table: LogRestore(table.open_other(world.uri_of("beside"))),
         lambda table: LOST in table.commits,
-        Act.PUT,
+        ChangeKind.RECOVER_FILES,
         prepare=_with_backup,
         is_readable=False,
         moments=_SINGLE,
@@ -500,7 +507,7 @@ CHANGES: Mapping[str, Row] = {
     "log restore of the newest commits": row(
         lambda world, table: LogRestore(table.open_other(world.uri_of("beside"))),
         lambda table: {NEWEST - 1, NEWEST} <= table.commits.keys(),
-        Act.PUT,
+        ChangeKind.RECOVER_FILES,
         prepare=_with_backup_of_newer,
         moments=_SINGLE,
     ),

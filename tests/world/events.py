@@ -6,16 +6,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 
-from deltacli.changing.basis import Act
+from deltacli.changing.change_kind import ChangeKind
 from tests.support.actions import protocol
 from tests.support.builder import LOG, commit_path
 from tests.world.oracle import Reading
 from tests.world.places import DiskWorld, World
 from tests.world.tables import CHECKPOINT, DAY_MS, FEATURES, ORPHAN, Writer, a_diverged_copy
 
-EVERY = Act.COMMIT | Act.ADD | Act.NAME | Act.DELETE | Act.PUT | Act.DERIVE | Act.EXPIRE
+EVERY = (
+    ChangeKind.CHANGE_METADATA
+    | ChangeKind.ADD_FILES
+    | ChangeKind.REUSE_FILES
+    | ChangeKind.DELETE_FILES
+    | ChangeKind.RECOVER_FILES
+    | ChangeKind.DERIVE_LOG_FILES
+    | ChangeKind.EXPIRE_LOG_FILES
+)
 
-NOTHING = Act(0)
+NOTHING = ChangeKind(0)
 
 
 class Moment(StrEnum):
@@ -58,9 +66,9 @@ class Event:
 
     happen: Callable[[World], None]
     kinds: tuple[str, ...] = ("disk", "objects")
-    stops: Act = NOTHING
-    halts: Act = NOTHING
-    passes: Act = NOTHING
+    stops: ChangeKind = NOTHING
+    halts: ChangeKind = NOTHING
+    passes: ChangeKind = NOTHING
     reads: bool = False
     """Whether it needs a table that can be read."""
     is_place: bool = False
@@ -68,7 +76,7 @@ class Event:
     is_equal: bool = False
     """Whether that is an equal table."""
 
-    def right(self, act: Act, moment: Moment, *, goes_on: bool) -> frozenset[Answer]:
+    def right(self, act: ChangeKind, moment: Moment, *, goes_on: bool) -> frozenset[Answer]:
         """The right answers of a change."""
         if act & (self.stops if moment.is_before else self.halts):
             return _STOPS
@@ -224,34 +232,64 @@ def _place(happen: Callable[[World], None], *, is_equal: bool = False) -> Event:
     return Event(happen, ("disk",), stops=EVERY, halts=EVERY, is_place=True, is_equal=is_equal)
 
 
-_COMMITTING = Act.COMMIT | Act.ADD | Act.NAME | Act.DELETE
-_LASTING = Act.DELETE | Act.EXPIRE
+_COMMITTING = ChangeKind.CHANGE_METADATA | ChangeKind.ADD_FILES | ChangeKind.REUSE_FILES | ChangeKind.DELETE_FILES
+_LASTING = ChangeKind.DELETE_FILES | ChangeKind.EXPIRE_LOG_FILES
 """Acts that cannot be taken back: the past of the table is looked at before each batch."""
 
 EVENTS: Mapping[str, Event] = {
     "link switched to a copy": _place(_link),
     "renamed, a copy in its place": _place(_rename),
     "renamed, an equal copy in its place": _place(_equal_copy, is_equal=True),
-    "replaced by a copy": Event(_replaced, ("objects",), stops=_COMMITTING | Act.EXPIRE | Act.PUT, halts=_LASTING),
-    "rolled back": Event(_write(_rolled_back), stops=_COMMITTING | Act.EXPIRE | Act.PUT, halts=_LASTING),
-    "rolled back and written anew": Event(
-        _write(_written_anew), stops=_COMMITTING | Act.EXPIRE | Act.PUT, halts=_LASTING
+    "replaced by a copy": Event(
+        _replaced,
+        ("objects",),
+        stops=_COMMITTING | ChangeKind.EXPIRE_LOG_FILES | ChangeKind.RECOVER_FILES,
+        halts=_LASTING,
     ),
-    "newest version written anew": Event(_write(_tip_anew), stops=_COMMITTING | Act.EXPIRE | Act.PUT, halts=Act.EXPIRE),
-    "newest version written anew in its size and time": Event(_equal_tip, ("disk",), stops=Act.DELETE | Act.EXPIRE),
+    "rolled back": Event(
+        _write(_rolled_back), stops=_COMMITTING | ChangeKind.EXPIRE_LOG_FILES | ChangeKind.RECOVER_FILES, halts=_LASTING
+    ),
+    "rolled back and written anew": Event(
+        _write(_written_anew),
+        stops=_COMMITTING | ChangeKind.EXPIRE_LOG_FILES | ChangeKind.RECOVER_FILES,
+        halts=_LASTING,
+    ),
+    "newest version written anew": Event(
+        _write(_tip_anew),
+        stops=_COMMITTING | ChangeKind.EXPIRE_LOG_FILES | ChangeKind.RECOVER_FILES,
+        halts=ChangeKind.EXPIRE_LOG_FILES,
+    ),
+    "newest version written anew in its size and time": Event(
+        _equal_tip, ("disk",), stops=ChangeKind.DELETE_FILES | ChangeKind.EXPIRE_LOG_FILES
+    ),
     "commit removes a file": Event(_write(_remove), reads=True),
-    "commit re-adds removed files": Event(_write(_readd), reads=True, passes=Act.COMMIT | Act.ADD | Act.DERIVE),
+    "commit re-adds removed files": Event(
+        _write(_readd),
+        reads=True,
+        passes=ChangeKind.CHANGE_METADATA | ChangeKind.ADD_FILES | ChangeKind.DERIVE_LOG_FILES,
+    ),
     "commit changes metadata": Event(_write(_metadata), reads=True),
     "commit adds an unknown feature": Event(_write(_feature), reads=True, stops=_COMMITTING, halts=_COMMITTING),
     "commit keeps files longer": Event(_write(_retention), reads=True),
-    "append": Event(_write(_append), reads=True, passes=Act.COMMIT | Act.ADD | Act.DELETE | Act.DERIVE | Act.EXPIRE),
+    "append": Event(
+        _write(_append),
+        reads=True,
+        passes=ChangeKind.CHANGE_METADATA
+        | ChangeKind.ADD_FILES
+        | ChangeKind.DELETE_FILES
+        | ChangeKind.DERIVE_LOG_FILES
+        | ChangeKind.EXPIRE_LOG_FILES,
+    ),
     "vacuum": Event(_write(_vacuum), reads=True),
     "vacuum that tells nobody": Event(_write(lambda writer: _vacuum(writer, tells=False)), reads=True),
     "expiry": Event(_write(_expiry), reads=True),
     "expiry of all but the newest": Event(_write(_full_expiry), reads=True),
     "checkpoint": Event(_write(Writer.checkpoint), reads=True, passes=EVERY),
     "compaction": Event(_write(_compaction), reads=True, passes=EVERY),
-    "clock a day back": Event(_clock_back, stops=Act.ADD | Act.NAME | Act.DELETE | Act.EXPIRE),
+    "clock a day back": Event(
+        _clock_back,
+        stops=ChangeKind.ADD_FILES | ChangeKind.REUSE_FILES | ChangeKind.DELETE_FILES | ChangeKind.EXPIRE_LOG_FILES,
+    ),
     "a live file is lost": Event(_write(_lost), reads=True),
     "sources and quarantine purged": Event(_purged),
 }

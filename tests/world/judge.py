@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from deltacli.changing.basis import Act
+from deltacli.changing.change_kind import ChangeKind
 from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone
 from tests.support.builder import LOG, Files, commit_path
 from tests.world.changes import Row, appended, begin
@@ -152,7 +152,7 @@ def _play(world: World, change: Row, event: Event | None, moment: Moment) -> lis
     if ending.answer is Answer.DONE and (is_undisturbed or not change.may_leave):
         found += _undone(ending)
     if event is not None and not found and not change.is_beside:
-        right = event.right(change.act, moment, goes_on=change.goes_on(event))
+        right = event.right(change.change_kind, moment, goes_on=change.goes_on(event))
         if ending.answer not in right:
             said = "" if error is None else f": {getattr(error, 'code', '')} {error}"
             found.append(f"it is {ending.answer.value}, not {' or '.join(sorted(one.value for one in right))}{said}")
@@ -225,7 +225,7 @@ def _deletions(ending: Ending, begin: Files, end: Files) -> Iterator[str]:
     for path in sorted(gone):
         if path in needed:
             yield f"{path} was deleted, which {needed[path]}"
-        elif path not in own and not ending.change.act & Act.DELETE:
+        elif path not in own and not ending.change.change_kind & ChangeKind.DELETE_FILES:
             yield f"{path} was deleted"
         elif path not in own | named and begin[path].modified_ms > young_ms:
             yield f"{path} was deleted, which a writer may be about to commit"
@@ -236,7 +236,7 @@ def _log(ending: Ending, begin: Files, end: Files) -> Iterator[str]:
     old, new = Reading(begin), Reading(end)
     for version, path in old.commits.items():
         if path not in end:
-            if not ending.change.act & Act.EXPIRE:
+            if not ending.change.change_kind & ChangeKind.EXPIRE_LOG_FILES:
                 yield f"commit {version} was deleted"
             elif begin[path].modified_ms > ending.now_ms - old.log_retention_ms:
                 yield f"commit {version} was deleted within the retention"
@@ -245,7 +245,9 @@ def _log(ending: Ending, begin: Files, end: Files) -> Iterator[str]:
     made = sorted(new.commits.keys() - old.commits.keys())
     for version in made:
         known = ending.truth.get(commit_path(version))
-        if ending.change.act & Act.PUT and (known is None or known.data != end[commit_path(version)].data):
+        if ending.change.change_kind & ChangeKind.RECOVER_FILES and (
+            known is None or known.data != end[commit_path(version)].data
+        ):
             yield f"commit {version} is not the one that the table had"
         if version > 0 and version - 1 not in new.commits and version - 1 not in new.checkpoints:
             yield f"commit {version} is above a gap"
@@ -254,7 +256,7 @@ def _log(ending: Ending, begin: Files, end: Files) -> Iterator[str]:
             yield from new.contradictions(path)
         except Damaged as fault:
             yield f"{path} cannot be read: {fault}"
-    if ending.change.act & Act.PUT:
+    if ending.change.change_kind & ChangeKind.RECOVER_FILES:
         for path in sorted(end.keys() - begin.keys()):
             known = ending.truth.get(path)
             if path.endswith(".parquet") and not path.startswith(LOG) and known and known.data != end[path].data:
@@ -268,7 +270,7 @@ def _rows(ending: Ending, old: Reading, new: Reading) -> Iterator[str]:
         if found is None:
             if version == old.newest:
                 yield f"version {version}, the newest one, cannot be read any more"
-            elif not ending.change.act & (Act.DELETE | Act.EXPIRE):
+            elif not ending.change.change_kind & (ChangeKind.DELETE_FILES | ChangeKind.EXPIRE_LOG_FILES):
                 yield f"version {version} cannot be read any more"
         elif found != rows:
             yield f"version {version} has other rows: {_difference(rows, found)}"
@@ -288,7 +290,7 @@ def _expected(ending: Ending, old: Reading, new: Reading, version: int) -> Rows 
         return shared.versions[shared.newest]
     if operation == "RESTORE":
         return old.versions.get(TARGET)
-    if ending.change.act & Act.PUT:
+    if ending.change.change_kind & ChangeKind.RECOVER_FILES:
         return None
     if before is not None and operation == "WRITE":
         return before + appended()
@@ -307,7 +309,7 @@ def _undone(ending: Ending) -> Iterator[str]:
             yield "it is said to be done, and is not"
     except (Damaged, KeyError) as fault:
         yield f"it is said to be done, and cannot be read: {fault!r}"
-    named = table.named() if ending.change.act & (Act.ADD | Act.NAME) else set()
+    named = table.named() if ending.change.change_kind & (ChangeKind.ADD_FILES | ChangeKind.REUSE_FILES) else set()
     for path in sorted(ending.last["own"].keys() - ending.after["own"].keys()):
         if named and path.endswith(".parquet") and not path.startswith(LOG) and path not in named:
             yield f"{path} is left behind, and no version names it"

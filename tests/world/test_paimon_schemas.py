@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from deltacli.changing.change import carry_out, for_plan, plan_change, standing
+from deltacli.changing.change import execute_change, plan_change
+from deltacli.changing.consent import consent_to_command, consent_to_plan
 from deltacli.core.errors import DeltacliError, PartlyDone
 from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
 from deltacli.operations.paimon.vacuum_schemas import SchemaVacuum, SchemaVacuumRequest
@@ -99,7 +100,7 @@ def test_schemas_stay_and_follow_each_other(change: str, moment: Moment, event: 
     if moment.is_before:
         listener.happen()
     try:
-        carry_out(made, opened, plan=plan, ask=for_plan if moment is Moment.PROMPT else standing)
+        execute_change(made, opened, plan=plan, ask=consent_to_plan if moment is Moment.PROMPT else consent_to_command)
     except DeltacliError as fault:
         error = fault
 

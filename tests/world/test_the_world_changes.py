@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import deltacli.operations
-from deltacli.changing.basis import Act
+from deltacli.changing.change_kind import ChangeKind
 from deltacli.operations.catalog import Publish
 from deltacli.operations.change.convert import Convert
 from deltacli.operations.change.manifest import Manifests
@@ -88,7 +88,7 @@ def test_every_change_says_what_it_does_and_has_a_row() -> None:
     found = [*_changes()]
 
     assert SchemaAlteration in found
-    assert [] == [kind.__name__ for kind in found if not isinstance(getattr(kind, "act", None), Act)]
+    assert [] == [kind.__name__ for kind in found if not isinstance(getattr(kind, "kind", None), ChangeKind)]
     used_by_rows = vars(changes).values()
     assert [] == [kind.__name__ for kind in found if kind not in used_by_rows and kind not in ELSEWHERE]
 

@@ -23,14 +23,13 @@ from deltacli.cli.options.tables import (
 )
 from deltacli.cli.options.values import make_choice_parser
 from deltacli.cli.running.changing import Mode
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.running.table_formats import Handle, ask
 from deltacli.core.alter_verbs import Details, Verb
 from deltacli.core.errors import UsageError
 from deltacli.delta.log.actions import parse_commit_metadata
 
 app = typer.Typer(add_completion=False)
-
 
 _STDIN = "-"
 _VERBS_WITH_OPTION: Mapping[str, tuple[Verb, ...]] = {
@@ -164,7 +163,7 @@ def alter(
     "column": "a", "type": "int"}], or on a Paimon table SchemaChange objects of its
     REST API.
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     details = Details(
         comment=comment,
         default=default,

@@ -13,11 +13,10 @@ from deltacli.cli.options.given import given_options
 from deltacli.cli.options.moments import chosen_version, parse_moment_of
 from deltacli.cli.options.tables import TablesArgument, TimestampOption, VersionOption, is_several
 from deltacli.cli.options.values import make_choice_parser, parse_whole_number
-from deltacli.cli.results import Outcome
+from deltacli.cli.output.results import SingleResult
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import EXPLAINED, Run
-from deltacli.cli.terminal.shell import quote_table
-from deltacli.core.errors import EXIT_FINDINGS, UsageError
+from deltacli.cli.running.run import EXPLAINED, CommandContext
+from deltacli.core.errors import EXIT_FINDINGS, UsageError, quote_table
 from deltacli.delta.checkpoint.layout import TopFile
 from deltacli.operations.checkpoint.checkpoint import (
     Checkpoint,
@@ -128,7 +127,7 @@ def checkpoint(
       deltacli checkpoint ./tbl --version 11 --layout multi-part --parts 2
       deltacli checkpoint ./tbl --verify
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     if is_several(tables):
         from deltacli.cli.running.many import require_tables, run_many
 
@@ -143,7 +142,7 @@ def checkpoint(
         *("force", "dry_run"),
     ]
 
-    def use(run: Run, table: str) -> None:
+    def use(run: CommandContext, table: str) -> None:
         opened = run.open_table(table, writes=not (verify or dry_run))
         if verify:
             refused = given_options(context, *options_that_write)
@@ -178,7 +177,7 @@ def checkpoint(
         use(run, tables[0])
 
 
-def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, dry_run: bool) -> None:
+def _write(run: CommandContext, opened: Table, table: str, request: CheckpointRequest, *, dry_run: bool) -> None:
     noted: list[str] = []
 
     def notes(plan: CheckpointPlan) -> list[str]:
@@ -186,7 +185,7 @@ def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, d
         noted[:] = [*problems, *plan.notes]
         return noted
 
-    def result(made: CheckpointResult) -> Outcome:
+    def result(made: CheckpointResult) -> SingleResult:
         known = list(noted)
         for note in notes(made.plan):  # of one that was planned again: the checkpoint of its version is corrupt
             if note not in known:
@@ -195,7 +194,7 @@ def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, d
 
         content = made.as_json()
         columns = ("path", "sizeBytes", "rows")
-        return Outcome(
+        return SingleResult(
             "checkpoint",
             opened.uri,
             content,

@@ -11,11 +11,10 @@ import typer
 
 from deltacli.cli.command_classes import TextCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.core.errors import UsageError
 
 app = typer.Typer(add_completion=False)
-
 
 SCRIPTS: Mapping[str, str] = {"bash": "deltacli.bash", "zsh": "_deltacli", "fish": "deltacli.fish"}
 """Shell -> its script in `completions/` of the repository, generated from the command tree."""
@@ -40,7 +39,7 @@ def completion(
       mkdir -p ~/.zfunc && deltacli completion zsh --output ~/.zfunc/_deltacli
       deltacli completion fish | source
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     script = _read(_script_of(shell))
     with run.sink() as sink:
         sink.write(script)

@@ -16,11 +16,15 @@ from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.moments import corrected_timestamp, parse_timestamp
 from deltacli.cli.options.tables import TableArgument
 from deltacli.cli.options.values import join_names, make_text_parser
-from deltacli.cli.render.columns import NOT_THE_NEWEST, Labelled, Section
-from deltacli.cli.results import Document, Emit, Grid, Result, grid_of, line_of, surface_of
-from deltacli.cli.running.run import Run, note_catalog, note_disputed, note_misnamed_columns
-from deltacli.cli.terminal.shell import again, again_with, again_with_flags
-from deltacli.cli.terminal.term import Style, Terminal, cells
+from deltacli.cli.output.grids import Grid, WriteItems, encode_line, make_batch_grid
+from deltacli.cli.output.results import Document, Result
+from deltacli.cli.output.sections import NOT_THE_NEWEST, Section
+from deltacli.cli.output.surface import Labelled
+from deltacli.cli.output.text_tables import make_surface
+from deltacli.cli.running.run import CommandContext, note_catalog, note_disputed, note_misnamed_columns
+from deltacli.cli.terminal.capabilities import Style, Terminal
+from deltacli.cli.terminal.characters import count_cells
+from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_with_flags
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.errors import EXIT_FINDINGS, PaimonTable, UsageError, command, quote_table
 from deltacli.core.times import format_moment
@@ -35,7 +39,7 @@ from deltacli.table.api_errors import errors_about
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
-    from deltacli.changing.plan import Amount
+    from deltacli.changing.file_totals import FileTotals
     from deltacli.table.version import Snapshot
 
 app = typer.Typer(add_completion=False)
@@ -56,23 +60,23 @@ class _Compared(Result):
     def document(self) -> Document:
         return Document(envelope("deltacli.diff", self._uri, complete=self.found.gap is None) | self.found.as_json())
 
-    def lines(self, emit: Emit) -> bool:
-        emit(line_of({"table": self._uri, **self.found.as_json()}, "diff"))
+    def lines(self, write_items: WriteItems) -> bool:
+        write_items(encode_line({"table": self._uri, **self.found.as_json()}, "diff"))
         return self.found.gap is None
 
     def grid(self) -> Grid:
         if (rows := self.found.rows) is not None:
-            return grid_of([*FIXED, *rows.key], rows.changes())
-        return grid_of(_COLUMNS, (batch.select(list(_COLUMNS)) for batch in self.found.file_rows()))
+            return make_batch_grid([*FIXED, *rows.key], rows.changes())
+        return make_batch_grid(_COLUMNS, (batch.select(list(_COLUMNS)) for batch in self.found.file_rows()))
 
     def sections(self, _terminal: Terminal) -> Sequence[Section]:
         return [section for section in diff_sections(self.found) if section.lines]
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         said = self.sections(terminal)
-        canvas = surface_of(sink, terminal)
+        canvas = make_surface(sink, terminal)
         rows: list[Labelled] = []
-        room = canvas.width - max((cells(section.label) for section in said), default=0) - 2
+        room = canvas.width - max((count_cells(section.label) for section in said), default=0) - 2
         for section in said:
             for number, line in enumerate(section.lines):
                 style = _STYLES.get(line[:1], section.style) if line[1:2] == " " else section.style
@@ -165,12 +169,12 @@ def _files(found: TableDiff) -> Iterator[str]:
         yield f"{format_count(before.files)} -> {format_count(after.files)}"
 
 
-def _amount(amount: Amount, what: str) -> str:
+def _amount(amount: FileTotals, what: str) -> str:
     rows = "unknown rows" if amount.rows is None else plural(amount.rows, "row")
     return f"{plural(amount.files, 'file')} {what}, {format_size(amount.size_bytes)}, {rows}"
 
 
-def _rows(before: Amount, after: Amount) -> Sequence[str]:
+def _rows(before: FileTotals, after: FileTotals) -> Sequence[str]:
     if before.rows is None or after.rows is None:
         return ["unknown: files without a record count"]
     if before.rows == after.rows:
@@ -267,7 +271,7 @@ def diff(
       deltacli diff ./tbl 3 7 --format markdown  # for a pull request
       deltacli diff ./tbl 3 7 --format csv  # the files that differ
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     points, other = _chosen(first, second, begin, end)
     opened = run.open_table(table)
     _require_key(opened, rows=rows, key=key)
@@ -303,7 +307,7 @@ def diff(
         raise Exit(EXIT_FINDINGS)
 
 
-def _opened_other(run: Run, other: str) -> Table:
+def _opened_other(run: CommandContext, other: str) -> Table:
     name = without_secrets(other)
     with errors_about(name):
         return run.table_of(run.open(other), name)
@@ -312,7 +316,7 @@ def _opened_other(run: Run, other: str) -> Table:
 def _next(found: TableDiff, table: str, *, is_of_two: bool) -> str | None:
     """Return the command that shows the rows that differ, or the commits between the versions."""
     if is_of_two:
-        return None if found.rows else again_with_flags(invocation.arguments, ["--rows", "--key", "COLUMN"])
+        return None if found.rows else repeat_command_with_flags(invocation.arguments, ["--rows", "--key", "COLUMN"])
     first, last = sorted((found.before.version, found.after.version))
     return f"deltacli changes {quote_table(table)} --from {first + 1} --to {last}"
 
@@ -324,7 +328,7 @@ def _chosen(
     if second is None and (found := re.fullmatch(r"(\d+)\.{2,3}(\d*)", first)) and not os.path.lexists(first):
         words = list(invocation.arguments)
         words[words.index(first)] = found[1]
-        raise _no_version("V1", first, again([*words, found[2]] if found[2] else words))
+        raise _no_version("V1", first, repeat_command([*words, found[2]] if found[2] else words))
     if (old := _read("V1", first)) is not None:
         if begin is not None or end is not None:
             raise UsageError(
@@ -376,7 +380,7 @@ def _corrected(text: str) -> str | None:
     if meant is None:
         return None
     words = (meant if word == text else word.replace(f"={text}", f"={meant}") for word in invocation.arguments)
-    return again([*words])
+    return repeat_command([*words])
 
 
 def _of_other(version: str, option: str, word: str) -> str | None:
@@ -385,12 +389,12 @@ def _of_other(version: str, option: str, word: str) -> str | None:
         return None
     words = list(invocation.arguments)
     words.remove(version)
-    return again_with(words, option, version)
+    return repeat_command_with(words, option, version)
 
 
 def _require_key(table: Table, *, rows: bool, key: Sequence[str] | None) -> None:
     if key and not rows:
-        raise UsageError("--key is for --rows", hint=again_with_flags(invocation.arguments, ["--rows"]))
+        raise UsageError("--key is for --rows", hint=repeat_command_with_flags(invocation.arguments, ["--rows"]))
     if rows and not key:
         schema = table.snapshot().schema
         columns = [] if schema is None else sorted(schema.fields, key=lambda column: column.nullable)
@@ -402,5 +406,5 @@ def _require_key(table: Table, *, rows: bool, key: Sequence[str] | None) -> None
         raise UsageError(
             "--rows compares rows by a key: name the columns that identify a row with --key",
             facts={"columns": ", ".join(names)} if names else None,
-            hint=again_with(invocation.arguments, "--key", names[0]) if names else command("snapshot"),
+            hint=repeat_command_with(invocation.arguments, "--key", names[0]) if names else command("snapshot"),
         )

@@ -14,12 +14,15 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.given import given_options_of_one_format
 from deltacli.cli.options.tables import TableHereArgument
 from deltacli.cli.options.values import make_text_parser
-from deltacli.cli.render.columns import NOT_THE_NEWEST, Column, Section
-from deltacli.cli.results import Emit, Listing, line_of, write_sections
-from deltacli.cli.running.run import Run
+from deltacli.cli.output.columns import Column
+from deltacli.cli.output.grids import WriteItems, encode_line
+from deltacli.cli.output.results import ListResult
+from deltacli.cli.output.sections import NOT_THE_NEWEST, Section
+from deltacli.cli.output.text_tables import write_sections
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.running.table_formats import Handle, ask
-from deltacli.cli.terminal.shell import as_typed
-from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.cli.terminal.capabilities import Style, Terminal
+from deltacli.cli.terminal.suggested_commands import spell_tables_as_typed
 from deltacli.core.documents import envelope
 from deltacli.core.errors import is_shared, quote_table, quote_word
 from deltacli.core.units import format_size, plural
@@ -31,7 +34,7 @@ app = typer.Typer(add_completion=False)
 # -- which clients read and write a table ------------------------------------------------------------------------------
 
 
-def explain_result(found: Explanation) -> Listing[Explained]:
+def explain_result(found: Explanation) -> ListResult[Explained]:
     """Return what clients do with a table as a result; its rows are the clients."""
     content = found.as_json()
     table_format = "delta" if found.paimon_traits is None else "paimon"
@@ -44,17 +47,17 @@ def explain_result(found: Explanation) -> Listing[Explained]:
         "explain",
         content["clients"],
         [
-            Column("client", lambda one: one.access.client.name, priority=0, least=13),
-            Column("version", lambda one: one.access.version, priority=3, least=7),
-            Column("reads", _reads, style=lambda one: _style(one.access.reads), priority=1, least=7),
-            Column("writes", lambda one: _answer(one.access.writes), style=_style_of_writes, priority=1, least=7),
+            Column("client", lambda one: one.access.client.name, priority=0, min_width=13),
+            Column("version", lambda one: one.access.version, priority=3, min_width=7),
+            Column("reads", _reads, style=lambda one: _style(one.access.reads), priority=1, min_width=7),
+            Column("writes", lambda one: _answer(one.access.writes), style=_style_of_writes, priority=1, min_width=7),
             *([loses] if found.supposed else []),
-            Column("because", _because, priority=2, least=22, folds=True),
-            Column("facts", _facts, priority=4, least=21, folds=True),
+            Column("because", _because, priority=2, min_width=22, wraps=True),
+            Column("facts", _facts, priority=4, min_width=21, wraps=True),
         ],
         found.clients,
         items_name="clients",
-        said=lambda _: [*parts.before, *parts.after],
+        make_sections=lambda _: [*parts.before, *parts.after],
         parts=parts,
     )
 
@@ -70,14 +73,16 @@ _NO_PARTS = _Parts()
 
 
 @dataclass(eq=False, repr=False)
-class _Explained(Listing["Explained"]):
+class _Explained(ListResult["Explained"]):
     """The clients, between what is asked and the ways out. A line has the whole document."""
 
     parts: _Parts = _NO_PARTS
 
-    def lines(self, emit: Emit) -> bool:
+    def lines(self, write_items: WriteItems) -> bool:
         left_out = ("kind", "schemaVersion", "tableFormat", "complete")
-        emit(line_of({name: value for name, value in self.fields.items() if name not in left_out}, self.line))
+        write_items(
+            encode_line({name: value for name, value in self.fields.items() if name not in left_out}, self.line_type)
+        )
         return bool(self.fields["complete"])
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
@@ -177,7 +182,7 @@ def _way_out(one: WayOut) -> Iterator[str]:
         yield f"{OTHERS.get(one.feature, one.feature)}: {one.why}"
         return
     yield f"{one.feature}{_cost(one)}:"
-    yield as_typed(one.command, invocation.arguments)
+    yield spell_tables_as_typed(one.command, invocation.arguments)
     yield from (f"  {step}" for step in one.steps)
 
 
@@ -238,7 +243,7 @@ def explain(
       deltacli explain ./paimon_tbl --client pypaimon
       deltacli explain ./tbl --json
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     request = ExplainRequest(clients=tuple(clients or ()), changes=tuple(changes or ()))
 
     def show(opened: Handle) -> None:

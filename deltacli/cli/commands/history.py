@@ -13,9 +13,9 @@ from deltacli.cli.options.given import given_options_of_one_format
 from deltacli.cli.options.moments import parse_end
 from deltacli.cli.options.paimon import BranchOption, RefsOption
 from deltacli.cli.options.tables import ColumnsOption, LastVersionOption, LimitOption, TableHereArgument
-from deltacli.cli.running.run import Run, settle_limit
+from deltacli.cli.running.run import CommandContext, settle_limit
 from deltacli.cli.running.table_formats import Handle, ask
-from deltacli.cli.terminal.shell import again, without_option
+from deltacli.cli.terminal.suggested_commands import remove_option, repeat_command
 from deltacli.core.errors import UsageError
 
 app = typer.Typer(add_completion=False)
@@ -62,7 +62,7 @@ def history(
       deltacli history ./tbl --columns version,operation,userMetadata
       deltacli history ./paimon_tbl --branch dev
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     most = settle_limit(run, limit)
     ends = {
         name: None if text is None else parse_end(option, text, run.clock)
@@ -70,8 +70,8 @@ def history(
     }
     begin, end = ends.values()
     if isinstance(begin, int) and isinstance(end, int) and begin > end:
-        kept = without_option(without_option(invocation.arguments, "--from"), "--to")
-        swapped = again([*kept, "--from", str(end), "--to", str(begin)])
+        kept = remove_option(remove_option(invocation.arguments, "--from"), "--to")
+        swapped = repeat_command([*kept, "--from", str(end), "--to", str(begin)])
         raise UsageError(f"--to {end} is before --from {begin}", hint=swapped)
 
     def show(opened: Handle) -> None:

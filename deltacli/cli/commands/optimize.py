@@ -16,15 +16,14 @@ from deltacli.cli.options.values import (
     make_share_parser,
     make_text_parser,
 )
-from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quote_table
-from deltacli.core.errors import command, fill_hint
+from deltacli.cli.running.run import CommandContext
+from deltacli.core.errors import command, fill_hint, quote_table
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.actions import parse_commit_metadata
 from deltacli.operations.optimize.request import OptimizeRequest
 
 if TYPE_CHECKING:
-    from deltacli.changing.plan import Amount
+    from deltacli.changing.file_totals import FileTotals
     from deltacli.cli.running.changing import Mode
     from deltacli.operations.optimize.execute import OptimizeOutcome
     from deltacli.operations.optimize.plan import OptimizePlan
@@ -169,9 +168,9 @@ def optimize(
     --temp-dir. With --purge no deleted row and no dropped column is left in the
     files of the newest version.
     """
-    run: Run = context.obj
     from deltacli.cli.running.changing import Mode
 
+    run: CommandContext = context.obj
     if is_several(tables):
         from deltacli.cli.running.many import require_tables, run_many
 
@@ -198,7 +197,7 @@ def optimize(
         _optimize(run, tables[0], request, mode)
 
 
-def _optimize(run: Run, table: str, request: OptimizeRequest, mode: Mode) -> None:
+def _optimize(run: CommandContext, table: str, request: OptimizeRequest, mode: Mode) -> None:
     from deltacli.cli.render.optimize import optimize_result
     from deltacli.cli.running.changing import Wording, run_change
     from deltacli.operations.optimize.execute import Optimize
@@ -227,10 +226,10 @@ def _unreadable(plan: OptimizePlan) -> dict[str, str]:
     return {"unreadable": count, **({} if plan.way_out is None else {"first": plan.way_out})}
 
 
-def _deed(plan: OptimizePlan) -> tuple[str, Amount]:
-    from deltacli.changing.plan import Amount
+def _deed(plan: OptimizePlan) -> tuple[str, FileTotals]:
+    from deltacli.changing.file_totals import FileTotals
 
-    return _verb(plan), Amount(plan.selection.files, plan.selection.size_bytes)
+    return _verb(plan), FileTotals(plan.selection.files, plan.selection.size_bytes)
 
 
 def _verb(plan: OptimizePlan) -> str:

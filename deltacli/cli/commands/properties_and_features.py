@@ -21,14 +21,17 @@ from deltacli.cli.options.streams import (
 )
 from deltacli.cli.options.tables import CommitMetadataOption, DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.values import make_choice_parser
-from deltacli.cli.render.columns import Column, Section, Surface
-from deltacli.cli.results import Listing, Outcome, write_sections
+from deltacli.cli.output.columns import Column
+from deltacli.cli.output.results import ListResult, SingleResult
+from deltacli.cli.output.sections import Section
+from deltacli.cli.output.surface import Surface
+from deltacli.cli.output.text_tables import write_sections
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import Run, note_catalog
-from deltacli.cli.terminal.shell import again, again_with_flags, quote_table
-from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.cli.running.run import CommandContext, note_catalog
+from deltacli.cli.terminal.capabilities import Style, Terminal
+from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with_flags
 from deltacli.core.documents import envelope
-from deltacli.core.errors import UsageError, is_shared, nearest_name, parameter
+from deltacli.core.errors import UsageError, is_shared, nearest_name, parameter, quote_table
 from deltacli.core.ranges import format_ranges
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import plural
@@ -58,23 +61,25 @@ _WHOLE = 44
 """Cells up to which a key or a name is never cut."""
 
 
-def properties_result(uri: str, version: int, properties: Sequence[ShownProperty]) -> Listing[ShownProperty]:
+def properties_result(uri: str, version: int, properties: Sequence[ShownProperty]) -> ListResult[ShownProperty]:
     """Return the properties of a table."""
     columns: list[Column[ShownProperty]] = [
-        Column("key", lambda one: one.key, priority=0, least=_WHOLE, folds=True),
-        Column("value", lambda one: one.value, priority=1, least=12, style=_style, folds=True),
+        Column("key", lambda one: one.key, priority=0, min_width=_WHOLE, wraps=True),
+        Column("value", lambda one: one.value, priority=1, min_width=12, style=_style, wraps=True),
         Column("known", lambda one: one.is_known, on_screen=False),
         Column("valid", lambda one: one.is_valid, on_screen=False),
-        Column("default", lambda one: one.default, priority=4, least=12, folds=True),
-        Column("meaning", _meaning, priority=3, least=16, folds=True),
+        Column("default", lambda one: one.default, priority=4, min_width=12, wraps=True),
+        Column("meaning", _meaning, priority=3, min_width=16, wraps=True),
     ]
     fields = envelope("deltacli.properties", uri, complete=True) | {"version": version}
     items = [one.as_json() for one in properties]
     said = [] if properties else [Section("properties", ["none"])]
-    return Listing(fields, "property", items, columns, properties, items_name="properties", said=lambda _: said)
+    return ListResult(
+        fields, "property", items, columns, properties, items_name="properties", make_sections=lambda _: said
+    )
 
 
-class FeaturesResult(Listing["ShownFeature"]):
+class FeaturesResult(ListResult["ShownFeature"]):
     """The protocol of a table and its features."""
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
@@ -90,19 +95,21 @@ def _yes_or_no(value: bool | None) -> str:
 def features_result(uri: str, version: int, protocol: Protocol, features: Sequence[ShownFeature]) -> FeaturesResult:
     """Return the protocol of a table and its features."""
     columns: list[Column[ShownFeature]] = [
-        Column("name", lambda one: one.name, priority=0, least=_WHOLE),
-        Column("kind", lambda one: one.kind, priority=2, least=17),
+        Column("name", lambda one: one.name, priority=0, min_width=_WHOLE),
+        Column("kind", lambda one: one.kind, priority=2, min_width=17),
         Column("listed", lambda one: one.is_listed, text=lambda one: _yes_or_no(one.is_listed), priority=4),
         Column("active", lambda one: one.is_active, text=lambda one: _yes_or_no(one.is_active), priority=1),
-        Column("because", lambda one: one.because, priority=3, least=20, folds=True),
+        Column("because", lambda one: one.because, priority=3, min_width=20, wraps=True),
     ]
     fields = envelope("deltacli.features", uri, complete=True) | {"version": version, "protocol": protocol.as_json()}
     items = [one.as_json() for one in features]
     said = [Section("protocol", [_protocol_line(protocol.as_json())])]
-    return FeaturesResult(fields, "feature", items, columns, features, items_name="features", said=lambda _: said)
+    return FeaturesResult(
+        fields, "feature", items, columns, features, items_name="features", make_sections=lambda _: said
+    )
 
 
-def change_result(outcome: PropertiesOutcome | FeaturesOutcome, *, is_done: bool) -> Outcome:
+def change_result(outcome: PropertiesOutcome | FeaturesOutcome, *, is_done: bool) -> SingleResult:
     """Return a change that was made or would be; CSV has a line for each property or feature."""
     from deltacli.operations.change.properties_and_features import PropertiesOutcome
 
@@ -116,7 +123,7 @@ def change_result(outcome: PropertiesOutcome | FeaturesOutcome, *, is_done: bool
 
         draw_settings(canvas, content, said)
 
-    return Outcome(
+    return SingleResult(
         "properties" if is_of_properties else "features",
         outcome.table,
         content,
@@ -127,7 +134,7 @@ def change_result(outcome: PropertiesOutcome | FeaturesOutcome, *, is_done: bool
     )
 
 
-def drop_result(drop: FeatureDrop) -> Outcome:
+def drop_result(drop: FeatureDrop) -> SingleResult:
     """Return a drop of a feature that was made or would be; CSV has a line for each step."""
     content, is_made = drop.as_json(), drop.is_made
     versions = "several, would be committed"
@@ -146,7 +153,7 @@ def drop_result(drop: FeatureDrop) -> Outcome:
         ]
 
     rows = [{"step": step} for step in drop.steps]
-    return Outcome("features", drop.table.uri, content, said, rows, ("step",), line="feature-drop")
+    return SingleResult("features", drop.table.uri, content, said, rows, ("step",), line_type="feature-drop")
 
 
 def _regained(client: ClientAccess) -> str:
@@ -275,7 +282,7 @@ def properties(
       deltacli properties ./tbl set delta.enableRowTracking=true --upgrade-protocol --dry-run
       deltacli properties ./tbl unset owner --yes
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     writes = change in (PropertyChange.SET, PropertyChange.UNSET)
     opened = run.open_table(table, writes=writes and not dry_run)
     if change is None or change is PropertyChange.GET:
@@ -294,7 +301,7 @@ def properties(
     _change(run, table, opened, change, edits, Mode(dry_run, yes), streams)
 
 
-def _read_streams(run: Run, table: Table, checkpoints: Sequence[str] | None) -> StreamsReport | None:
+def _read_streams(run: CommandContext, table: Table, checkpoints: Sequence[str] | None) -> StreamsReport | None:
     """Return the queries of checkpoint directories, after a note on each that cannot continue; None without any."""
     if not checkpoints:
         return None
@@ -303,7 +310,7 @@ def _read_streams(run: Run, table: Table, checkpoints: Sequence[str] | None) -> 
     return note_streams(run, table, checkpoints)
 
 
-def _show_properties(run: Run, spelling: str, table: Table, keys: Sequence[str] | None) -> None:
+def _show_properties(run: CommandContext, spelling: str, table: Table, keys: Sequence[str] | None) -> None:
     from deltacli.operations.change.properties_and_features import show_properties
     from deltacli.operations.read.snapshot import knows_protocol
 
@@ -332,7 +339,7 @@ def _not_told(what: str, spelling: str) -> UsageError:
 
 
 def _change(
-    run: Run,
+    run: CommandContext,
     spelling: str,
     table: Table,
     change: PropertyChange,
@@ -361,10 +368,10 @@ def _change(
 
 def _without_key(change: PropertyChange) -> UsageError:
     what = "KEY=VALUE" if change is PropertyChange.SET else "KEY"
-    return UsageError(f"{change}: missing argument {what}", hint=again([*invocation.arguments, what]))
+    return UsageError(f"{change}: missing argument {what}", hint=repeat_command([*invocation.arguments, what]))
 
 
-def _chosen(run: Run, properties: Sequence[ShownProperty], keys: Sequence[str]) -> list[ShownProperty]:
+def _chosen(run: CommandContext, properties: Sequence[ShownProperty], keys: Sequence[str]) -> list[ShownProperty]:
     """Return the properties with these keys, and note those not set. Raises UsageError for a key nearly right."""
     from deltacli.delta.protocol.known_properties import MEANINGS, known_keys
 
@@ -374,7 +381,7 @@ def _chosen(run: Run, properties: Sequence[ShownProperty], keys: Sequence[str]) 
             continue
         if key not in known and (near := nearest_name(key, known | set(found), ignores_case=True)):
             words = [near if word == key else word for word in invocation.arguments]
-            raise UsageError(f"{key} is not set", hint=again(words)).suggest(key, near)
+            raise UsageError(f"{key} is not set", hint=repeat_command(words)).suggest(key, near)
         _, default = MEANINGS.get(key, (None, None))
         run.note(f"note: {key} is not set" + (f"; its default is {default}" if default else ""))
     return [found[key] for key in dict.fromkeys(keys) if key in found]
@@ -420,7 +427,7 @@ def _without_value(items: Sequence[str]) -> UsageError:
         f"{given!r} is not of the form KEY=VALUE",
         code="usage.property",
         facts={"expected": f"{key}=VALUE"},
-        hint=again(words) if "--dry-run" in words else again_with_flags(words, ["--dry-run"]),
+        hint=repeat_command(words) if "--dry-run" in words else repeat_command_with_flags(words, ["--dry-run"]),
     )
 
 
@@ -507,7 +514,7 @@ def features(
       deltacli features ./tbl drop rowTracking --yes
       deltacli features ./tbl drop v2Checkpoint --truncate-history --protect-streams './chk/*' --dry-run
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     protection = ProtectionRequest(
         protect_streams=tuple(protect_streams or ()),
         ignore_streams_older_ms=ignore_streams_older_ms,
@@ -545,7 +552,7 @@ def _require_drop(protection: ProtectionRequest) -> None:
         raise UsageError(f"{option} requires drop with --truncate-history")
 
 
-def _show_features(run: Run, spelling: str, opened: Table) -> None:
+def _show_features(run: CommandContext, spelling: str, opened: Table) -> None:
     from deltacli.operations.change.properties_and_features import list_features
     from deltacli.operations.read.snapshot import knows_protocol
 
@@ -559,7 +566,12 @@ def _show_features(run: Run, spelling: str, opened: Table) -> None:
 
 
 def _add(
-    run: Run, spelling: str, table: Table, change: FeaturesAddition, mode: Mode, streams: StreamsReport | None
+    run: CommandContext,
+    spelling: str,
+    table: Table,
+    change: FeaturesAddition,
+    mode: Mode,
+    streams: StreamsReport | None,
 ) -> None:
     def question(planned: FeaturesOutcome) -> str:
         listed = ", ".join(one.name for one in planned.plan.added)
@@ -576,7 +588,7 @@ def _add(
 
 
 def _drop(
-    run: Run, spelling: str, table: Table, change: DropFeature, mode: Mode, streams: StreamsReport | None
+    run: CommandContext, spelling: str, table: Table, change: DropFeature, mode: Mode, streams: StreamsReport | None
 ) -> None:
 
     def question(planned: FeatureDrop) -> str:

@@ -8,15 +8,16 @@ from typing import Annotated
 
 import typer
 
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.streams import CheckpointsOption
 from deltacli.cli.options.tables import TableHereArgument
 from deltacli.cli.options.values import make_duration_parser
-from deltacli.cli.render.columns import Section, file_amount
-from deltacli.cli.results import Document, Emit, Outcome
-from deltacli.cli.running.run import Run, note_staged
+from deltacli.cli.output.grids import WriteItems
+from deltacli.cli.output.results import Document, SingleResult
+from deltacli.cli.output.sections import Section, format_file_totals
+from deltacli.cli.running.run import CommandContext, note_staged
 from deltacli.core import units
 from deltacli.core.errors import PathExternal, is_shared, quote_table
 from deltacli.core.ranges import format_ranges, format_spans
@@ -33,21 +34,21 @@ COLUMNS = (
 )
 
 
-def reach_result(found: TableReach) -> Outcome:
+def reach_result(found: TableReach) -> SingleResult:
     """Return the reach of a table as a result; its rows are the ranges."""
     content = found.as_json()
-    kind = Outcome if found.is_complete else _Incomplete
+    kind = SingleResult if found.is_complete else _Incomplete
     return kind("reach", found.table.uri, content, lambda: list(_sections(found)), content["ranges"], COLUMNS)
 
 
-class _Incomplete(Outcome):
+class _Incomplete(SingleResult):
     """The reach of a log that has gaps or damaged files, or of files that could not be looked for."""
 
     def document(self) -> Document:
         return Document({**super().document().fields, "complete": False})
 
-    def lines(self, emit: Emit) -> bool:
-        super().lines(emit)
+    def lines(self, write_items: WriteItems) -> bool:
+        super().lines(write_items)
         return False
 
 
@@ -144,13 +145,13 @@ def _cleanup(found: Cleanup) -> Iterator[str]:
     yield from found.notes
 
 
-def _amount(amount: Amount | None, retention_ms: int) -> str:
+def _amount(amount: FileTotals | None, retention_ms: int) -> str:
     kept = f"(keeps {format_duration(retention_ms)})"
     if amount is None:
         return f"unknown {kept}"
     if not amount.files:
         return f"nothing {kept}"
-    return f"{file_amount(amount.files, amount.size_bytes)} {kept}"
+    return f"{format_file_totals(amount.files, amount.size_bytes)} {kept}"
 
 
 # -- `deltacli reach TABLE` --------------------------------------------------------------------------------------------
@@ -190,7 +191,7 @@ def reach(
       deltacli reach ./tbl --format markdown  # for a pull request
       deltacli reach ./tbl --json
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     request = ReachRequest(retention_ms=retention_ms)
     opened = run.open_table(table)
     found = find_reach(opened, request)

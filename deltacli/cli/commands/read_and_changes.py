@@ -24,10 +24,11 @@ from deltacli.cli.options.tables import (
     VersionOption,
     WhereOption,
 )
-from deltacli.cli.render.columns import Section
-from deltacli.cli.results import PARQUET, Outcome
+from deltacli.cli.output.formats import PARQUET
+from deltacli.cli.output.results import SingleResult
+from deltacli.cli.output.sections import Section
 from deltacli.cli.running.run import (
-    Run,
+    CommandContext,
     judge_left_out,
     note_catalog,
     note_disputed,
@@ -43,7 +44,8 @@ from deltacli.core.units import format_count
 from deltacli.delta.schema.to_arrow import read_columns
 from deltacli.delta.schema.types import PrimitiveType, type_json
 from deltacli.storage.optional_interfaces import StoreOfVersions
-from deltacli.table.scan import ChangesRequest, Scan, ScanRequest
+from deltacli.table.scan import Scan
+from deltacli.table.scan_requests import ChangesRequest, ScanRequest
 
 if TYPE_CHECKING:
     from deltacli.cli.render.data.rows import FramedResult, RowsResult
@@ -91,9 +93,9 @@ def read(
       deltacli read ./tbl --where "trip > 500 AND ride.city = 'Bern'" --explain
       deltacli read ./tbl --row-ids --limit 5  # of a table with row tracking
     """
-    run: Run = context.obj
-    from deltacli.table.rebuild import find_snapshot
+    from deltacli.table.time_travel import find_snapshot
 
+    run: CommandContext = context.obj
     at_ms = parse_moment_of(version, timestamp)
     if count and (explain or columns is not None or row_ids or limit is not None):
         raise UsageError("--count excludes --columns, --row-ids, --limit and --explain")
@@ -106,7 +108,7 @@ def read(
         raise UsageError("--explain cannot be written to a directory", code="usage.output")
     opened = run.open_table(table)
     if where is not None and not explain and isinstance(opened.storage, StoreOfVersions):
-        opened = opened.over(opened.storage.expecting(where=where, version=version, at_ms=at_ms))
+        opened = opened.replace_storage(opened.storage.expecting(where=where, version=version, at_ms=at_ms))
     found = find_snapshot(opened, version=version, timestamp_ms=at_ms)
     if count:
         note_catalog(run, found)
@@ -139,12 +141,12 @@ def _rows_result(snapshot: Snapshot, scan: Scan, where: str | None, most: int) -
     return RowsResult(rows, most)
 
 
-def _write(run: Run, result: FramedResult, most: int) -> None:
+def _write(run: CommandContext, result: FramedResult, most: int) -> None:
     run.write(result)
     note_what_is_missing(run, result.written, most)
 
 
-def _count(run: Run, snapshot: Snapshot, where: str | None) -> None:
+def _count(run: CommandContext, snapshot: Snapshot, where: str | None) -> None:
     """Write the number of rows, by the log where that has it for all files, and by reading the rows otherwise."""
     from deltacli.operations.read.snapshot import count_rows
     from deltacli.table.repeated_files import settle_repeated_files
@@ -160,7 +162,7 @@ def _count(run: Run, snapshot: Snapshot, where: str | None) -> None:
         note_rows(run, scan, snapshot.table.address, snapshot.problems)
     content = {"version": snapshot.version, "rows": rows, "countedFrom": "log" if is_from_log else "data"}
     said = [Section("rows", [format_count(rows)])]
-    run.write(Outcome("row-count", snapshot.table.uri, content, lambda: said, [content], ("version", "rows")))
+    run.write(SingleResult("row-count", snapshot.table.uri, content, lambda: said, [content], ("version", "rows")))
 
 
 def _narrowest(snapshot: Snapshot, where: str | None) -> list[str]:
@@ -220,12 +222,12 @@ def changes(
       deltacli changes ./tbl --from 0 --format parquet --output changes.parquet
       deltacli changes ./tbl --from 0 --output changes/
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     write_changes(run, table, first, last, columns=columns, where=where, row_ids=row_ids, limit=limit)
 
 
 def write_changes(
-    run: Run,
+    run: CommandContext,
     table: str,
     first: str,
     last: str | None,

@@ -26,11 +26,12 @@ from deltacli.cli.options.values import (
     make_share_parser,
     make_text_parser,
 )
-from deltacli.cli.results import Result, require_target
+from deltacli.cli.output.destination import require_file_outside_tables
+from deltacli.cli.output.results import Result
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import again_with, again_with_flags, quote_table, quote_word
-from deltacli.core.errors import Refusal, Refused, UsageError
+from deltacli.cli.running.run import CommandContext
+from deltacli.cli.terminal.suggested_commands import repeat_command_with, repeat_command_with_flags
+from deltacli.core.errors import Refusal, Refused, UsageError, quote_table, quote_word
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.actions import parse_commit_metadata
 from deltacli.operations.repair.plan import (
@@ -178,7 +179,7 @@ def repair(
     It exits with 1 if errors are left that repair cannot fix; each is listed with
     the reason. A dry run lists them, too, and never exits with 1.
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     request = RepairRequest(
         level=level,
         select=join_names(select, "--select"),
@@ -223,7 +224,7 @@ class RepairOptions:
 class RepairCommand(NamedTuple):
     """A run of the command: the table and the form of its output."""
 
-    run: Run
+    run: CommandContext
     name: str
     """The table as the user wrote it."""
     table: Table
@@ -237,7 +238,7 @@ class RepairCommand(NamedTuple):
             return
         saved = None
         if self.how.save_plan is not None:
-            require_target(self.how.save_plan, "--save-plan")
+            require_file_outside_tables(self.how.save_plan, "--save-plan")
         elif self.how.apply is not None:
             saved = read_repair_plan(self.how.apply)
         request = planned if saved is None else saved.request
@@ -290,7 +291,9 @@ class RepairCommand(NamedTuple):
         if self.how.save_plan is not None:
             apply = f"deltacli repair {quote_table(self.name)} --apply {quote_word(self.how.save_plan)} --yes"
             return apply if plan.planned else None
-        return again_with(invocation.arguments, "--from", "COPY") if plan.is_noop and plan.lacks_source else None
+        return (
+            repeat_command_with(invocation.arguments, "--from", "COPY") if plan.is_noop and plan.lacks_source else None
+        )
 
     def undo(self, backup: str, mode: Mode) -> None:
         """Put the files of a backup back."""
@@ -354,4 +357,4 @@ def _way_past(plan: RepairPlan) -> dict[str, str]:
     if not lifting or len(lifting) < len(plan.refusals):
         return {}
     words = [word for word in invocation.arguments if word not in ("--dry-run", "--yes")]
-    return {"to make all steps": again_with_flags(words, [*" ".join(lifting).split(), "--dry-run"])}
+    return {"to make all steps": repeat_command_with_flags(words, [*" ".join(lifting).split(), "--dry-run"])}

@@ -7,16 +7,15 @@ from typing import Annotated
 
 import typer
 
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.cli.command_classes import ClusterCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.moments import parse_moment_of
 from deltacli.cli.options.streams import CheckpointsOption
 from deltacli.cli.options.tables import CommitMetadataOption, DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.values import make_text_parser, parse_whole_number
-from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quote_table
-from deltacli.core.errors import UsageError
+from deltacli.cli.running.run import CommandContext
+from deltacli.core.errors import UsageError, quote_table
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.actions import parse_commit_metadata
 from deltacli.operations.restore.restore import Restore, RestoreOutcome, RestorePlan, RestoreRequest
@@ -104,7 +103,7 @@ def restore(
       deltacli restore ./tbl --version 12 --from /backups/tbl  # missing files
       deltacli restore ./tbl --version 12 --check  # exit 1 if it differs
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     at_ms = parse_moment_of(version, timestamp)
     if version is None and at_ms is None:
         raise UsageError(
@@ -166,7 +165,7 @@ def _question(plan: RestorePlan) -> str:
     )
 
 
-def _amount(amount: Amount) -> str:
+def _amount(amount: FileTotals) -> str:
     if not amount.files:
         return "no file"
     rows = "" if amount.rows is None else f", {plural(amount.rows, 'row')}"

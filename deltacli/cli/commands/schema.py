@@ -17,16 +17,19 @@ from deltacli.cli.options.moments import parse_moment_of
 from deltacli.cli.options.paimon import BranchOption, SchemaIdOption, SnapshotIdOption, TagOption
 from deltacli.cli.options.tables import TableArgument, TimestampOption, VersionOption, YesOption
 from deltacli.cli.options.values import make_choice_parser, parse_whole_number
-from deltacli.cli.render.columns import Column
+from deltacli.cli.output.columns import Column
+from deltacli.cli.output.grids import Grid, RowGrid, WriteItems, encode_line
+from deltacli.cli.output.results import Document, ListResult, Result
+from deltacli.cli.output.text_tables import write_text_table
 from deltacli.cli.render.paimon import STYLES, is_told
-from deltacli.cli.results import Document, Emit, Grid, Listing, Result, RowGrid, line_of, write_columns
 from deltacli.cli.running.changing import confirmed
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.running.table_formats import Answer, Handle, ask, require_one_point
-from deltacli.cli.terminal.shell import again_with, quote_table
-from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
+from deltacli.cli.terminal.capabilities import Style, Terminal
+from deltacli.cli.terminal.characters import encode_utf8, escape_control
+from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.documents import envelope
-from deltacli.core.errors import EXIT_FINDINGS, NotATable, UsageError
+from deltacli.core.errors import EXIT_FINDINGS, NotATable, UsageError, quote_table
 from deltacli.core.request_fields import OF_DELTA, OF_PAIMON
 from deltacli.core.units import plural
 from deltacli.operations.schemas.described import (
@@ -55,16 +58,16 @@ class ConversionResult(Result):
 
     found: Conversion
     with_result: bool = True
-    lists: bool = True
+    has_requested_rows: bool = True
 
     def document(self) -> Document:
         source = self.found.source
         fields = envelope("deltacli.schema-convert", source.table, complete=True, table_format=source.table_format)
         return Document(fields | self.found.as_json(with_result=self.with_result))
 
-    def lines(self, emit: Emit) -> bool:
+    def lines(self, write_items: WriteItems) -> bool:
         content = self.found.as_json(with_result=self.with_result)
-        emit(line_of({"table": self.found.source.table, **content}, "schema-conversion"))
+        write_items(encode_line({"table": self.found.source.table, **content}, "schema-conversion"))
         return True
 
     def grid(self) -> Grid:
@@ -72,21 +75,21 @@ class ConversionResult(Result):
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         if self.with_result:
-            lines = [visible(line) for line in self.found.text.split("\n")]
-            sink.write(encoded("\n".join(lines) + "\n"))
+            lines = [escape_control(line) for line in self.found.text.split("\n")]
+            sink.write(encode_utf8("\n".join(lines) + "\n"))
         else:
             shown = [column for column in _columns() if column.on_screen]
-            write_columns(sink, terminal, shown, list(self.found.losses))
+            write_text_table(sink, terminal, shown, list(self.found.losses))
 
 
 def _columns() -> Sequence[Column[ConversionLoss]]:
     return [
         Column("column", lambda loss: loss.column or None, priority=1),
         Column("what", lambda loss: loss.what, priority=3),
-        Column("from", lambda loss: loss.before or None, priority=1, least=12),
-        Column("to", lambda loss: loss.after or None, priority=1, least=13),
+        Column("from", lambda loss: loss.before or None, priority=1, min_width=12),
+        Column("to", lambda loss: loss.after or None, priority=1, min_width=13),
         Column("lost", lambda loss: loss.is_lost, text=_lost, style=_style, priority=2),
-        Column("reason", lambda loss: loss.reason, priority=1, folds=True),
+        Column("reason", lambda loss: loss.reason, priority=1, wraps=True),
     ]
 
 
@@ -98,20 +101,20 @@ def _style(loss: ConversionLoss) -> Style:
     return Style.CHANGED if loss.is_lost else Style.PLAIN
 
 
-def schema_diff_result(found: SchemaDiff) -> Listing[Change]:
+def schema_diff_result(found: SchemaDiff) -> ListResult[Change]:
     """Return the changes as a list."""
     has_class = found.matched_by == "id" and found.after.table_format == "paimon"
     columns: list[Column[Change]] = [
-        Column("kind", lambda change: change.kind.value, priority=3, least=24),
+        Column("kind", lambda change: change.kind.value, priority=3, min_width=24),
         Column("field", field_of, on_screen=False),
-        Column("change", shown, priority=1, folds=True),
+        Column("change", shown, priority=1, wraps=True),
         Column("from", lambda change: change.before, on_screen=False),
         Column("to", lambda change: change.after, on_screen=False),
     ]
     if has_class:
         columns += [
             Column("class", lambda change: change.loss.value, style=lambda change: STYLES[change.loss], priority=2),
-            Column("reason", lambda change: change.reason or None, priority=4, folds=True),
+            Column("reason", lambda change: change.reason or None, priority=4, wraps=True),
         ]
     content = envelope(
         "deltacli.schema-diff", found.before.table, complete=True, table_format=found.before.table_format
@@ -119,7 +122,9 @@ def schema_diff_result(found: SchemaDiff) -> Listing[Change]:
     content |= {name: value for name, value in found.as_json().items() if name != "changes"}
     items = [found.change_json(change) for change in found.changes]
     rows = [change for change in found.changes if is_told(change, found.changes)]
-    return Listing(content, "schema-change", items, columns, rows, items_name="changes", lists=bool(rows))
+    return ListResult(
+        content, "schema-change", items, columns, rows, items_name="changes", has_requested_rows=bool(rows)
+    )
 
 
 # -- `deltacli schema show|diff|convert`, for tables of both formats ---------------------------------------------------
@@ -149,7 +154,7 @@ def schema_show(
       deltacli schema show ./tbl --version 12 --json
       deltacli schema show ./paimon_tbl --branch dev --schema-id 3
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     point = SchemaPoint(
         version=version, timestamp=timestamp, schema_id=schema_id, snapshot_id=snapshot_id, tag=tag, branch=branch
     )
@@ -192,13 +197,13 @@ def schema_diff(
       deltacli schema diff ./paimon_tbl --to branch:dev
       deltacli schema diff ./tbl ./paimon_tbl --json
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     begin, end = parse_point(first, "--from", table), parse_point(last, "--to", other or table)
     if other is None and begin == end:
         raise UsageError("the schema is compared with itself", facts={"expected": "OTHER, --from POINT or --to POINT"})
     if other is not None and other.isdecimal() and not os.path.exists(other):
         words = [word for word in invocation.arguments if word != other]
-        hint = again_with(words, "--from", f"version:{other}") if first is None else None
+        hint = repeat_command_with(words, "--from", f"version:{other}") if first is None else None
         raise UsageError(f"there is no table {other}; a version is --from version:{other}", hint=hint)
     before = begin.describe(run, table)
     with errors_about(other and without_secrets(other)):
@@ -281,7 +286,7 @@ def schema_convert(
       deltacli schema convert ./paimon_tbl --tag first --to ddl --yes
       deltacli schema convert part-0.parquet --to paimon
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     point = SchemaPoint(
         version=version, timestamp=timestamp, schema_id=schema_id, snapshot_id=snapshot_id, tag=tag, branch=branch
     )
@@ -292,7 +297,7 @@ def schema_convert(
         what = f"write the schema as {to} without {plural(len(found.lost), 'part')} of it"
         lost = ConversionResult(found, with_result=False)
         confirmed(run, what, lambda: run.write(lost), yes=yes)
-    if run.format.is_for_eyes:
+    if run.format.is_for_people:
         for loss in found.losses:
             run.note(f"note: {loss.sentence}")
     run.write(ConversionResult(found))
@@ -315,7 +320,7 @@ class SchemaPoint:
     branch: str | None = None
     is_text: bool = False
 
-    def open(self, run: Run, table: str, use: Callable[[Handle], Answer]) -> Answer:
+    def open(self, run: CommandContext, table: str, use: Callable[[Handle], Answer]) -> Answer:
         """Return what `use` makes of the table. Raises UsageError for points that are invalid for it."""
         parse_moment_of(self.version, self.timestamp)
         require_one_point(self.schema_id, self.snapshot_id, self.tag)
@@ -339,7 +344,7 @@ class SchemaPoint:
                 named[f"{kind}:" if self.is_text else option] = OF_PAIMON
         return named
 
-    def describe(self, run: Run, table: str) -> DescribedSchema:
+    def describe(self, run: CommandContext, table: str) -> DescribedSchema:
         """Return the schema at the point, or that in a file, in the columns of Paimon."""
         try:
             return self.open(run, table, lambda opened: opened.described(**vars(self)))
@@ -348,7 +353,7 @@ class SchemaPoint:
                 raise
             return self._of_file(run, table)
 
-    def _of_file(self, run: Run, path: str) -> DescribedSchema:
+    def _of_file(self, run: CommandContext, path: str) -> DescribedSchema:
         if self != SchemaPoint():
             raise UsageError(f"{path} is a file, which has no versions", code="usage.point")
         directory, slash, name = path.rpartition("/")
@@ -391,5 +396,5 @@ def _no_point(option: str, text: str, table: str) -> UsageError:
         f"{option} {text!r} is not a point of a table",
         code="usage.point",
         facts={"expected": "version:N of a Delta table; schema:N, snapshot:N, tag:T or branch:B of a Paimon table"},
-        hint=again_with(invocation.arguments, option, f"{kind}:{text}") if text.isdecimal() else None,
+        hint=repeat_command_with(invocation.arguments, option, f"{kind}:{text}") if text.isdecimal() else None,
     )

@@ -15,11 +15,11 @@ from deltacli.cli.options.given import given_options_of_one_format
 from deltacli.cli.options.moments import parse_moment_of
 from deltacli.cli.options.paimon import BranchOption, SchemaIdOption, SnapshotIdOption, TagOption
 from deltacli.cli.options.tables import ColumnsOption, LimitOption, TableHereArgument, TimestampOption, VersionOption
-from deltacli.cli.results import PARQUET
-from deltacli.cli.running.run import Run, note_findings, require_file, settle_limit, write_directory
+from deltacli.cli.output.formats import PARQUET
+from deltacli.cli.running.run import CommandContext, note_findings, require_file, settle_limit, write_directory
 from deltacli.cli.running.table_formats import Handle, ask, require_one_point
-from deltacli.cli.terminal.shell import again_with_flags, again_without_limit, quote_table
-from deltacli.core.errors import UsageError
+from deltacli.cli.terminal.suggested_commands import repeat_command_with_flags, repeat_command_without_limit
+from deltacli.core.errors import UsageError, quote_table
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -114,7 +114,7 @@ def snapshot(
       deltacli snapshot ./tbl --files --output files/  # Parquet, in parallel
       deltacli snapshot ./paimon_tbl --schema-id 3 --ddl
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     wanted = SnapshotOptions(
         version=version,
         timestamp=timestamp,
@@ -155,7 +155,7 @@ def snapshot(
     ask(run, table, show, given=given_options)
 
 
-def _require_one_view(run: Run, table: str, wanted: SnapshotOptions) -> None:
+def _require_one_view(run: CommandContext, table: str, wanted: SnapshotOptions) -> None:
     if wanted.mapping and not wanted.schema:
         raise UsageError(
             "--mapping requires --schema", hint=f"deltacli snapshot {quote_table(table)} --schema --mapping"
@@ -170,12 +170,12 @@ def _require_one_view(run: Run, table: str, wanted: SnapshotOptions) -> None:
         raise UsageError(
             f"{what} requires --files or --tombstones",
             code="usage.output",
-            hint=again_with_flags(invocation.arguments, ["--files", *output]),
+            hint=repeat_command_with_flags(invocation.arguments, ["--files", *output]),
         )
     require_file(run)
 
 
-def _list_files(run: Run, table: Table, wanted: SnapshotOptions, at_ms: int | None) -> None:
+def _list_files(run: CommandContext, table: Table, wanted: SnapshotOptions, at_ms: int | None) -> None:
     from deltacli.cli.render.data.file_list import FileListing, FilesResult
     from deltacli.table.output import write_actions
 
@@ -190,4 +190,4 @@ def _list_files(run: Run, table: Table, wanted: SnapshotOptions, at_ms: int | No
     result = FilesResult(found, listing, most)
     run.write(result)
     if result.was_cut:
-        run.note(f"showing the first {most:,}; to show all: {again_without_limit(invocation.arguments)}")
+        run.note(f"showing the first {most:,}; to show all: {repeat_command_without_limit(invocation.arguments)}")

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.cli.command_classes import ClusterCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.tables import CommitMetadataOption, DryRunOption, TablesArgument, YesOption, is_several
 from deltacli.cli.options.values import join_names, make_choice_parser, make_text_parser
-from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quote_table
+from deltacli.cli.running.run import CommandContext
+from deltacli.core.errors import quote_table
 from deltacli.core.units import plural
 from deltacli.delta.log.actions import parse_commit_metadata
 from deltacli.operations.change.stats import ComputeStats, ReadFrom, StatsOutcome, StatsPlan, StatsRequest
@@ -102,9 +102,9 @@ def stats(
     UPDATE, DELETE or MERGE of Spark that runs over the same partitions may fail
     (ConcurrentAppendException) and has to run again.
     """
-    run: Run = context.obj
     from deltacli.cli.running.changing import Mode
 
+    run: CommandContext = context.obj
     if is_several(tables):
         from deltacli.cli.running.many import require_tables, run_many
 
@@ -124,12 +124,12 @@ def stats(
         _stats(run, tables[0], request, mode)
 
 
-def _stats(run: Run, table: str, request: StatsRequest, mode: Mode) -> None:
+def _stats(run: CommandContext, table: str, request: StatsRequest, mode: Mode) -> None:
     from deltacli.cli.render.stats import stats_result
     from deltacli.cli.running.changing import Wording, run_change
 
-    def deed(plan: StatsPlan) -> tuple[str, Amount]:
-        return "compute the statistics of", Amount(plan.files, plan.size_bytes)
+    def deed(plan: StatsPlan) -> tuple[str, FileTotals]:
+        return "compute the statistics of", FileTotals(plan.files, plan.size_bytes)
 
     def achieved(outcome: StatsOutcome) -> tuple[int, int | None]:
         if outcome.committed == outcome.plan.files:

@@ -11,10 +11,10 @@ from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit, outside
 from deltacli.cli.options.values import make_choice_parser, make_text_parser
-from deltacli.cli.render.columns import Section
-from deltacli.cli.results import Outcome
-from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.output.results import SingleResult
+from deltacli.cli.output.sections import Section
+from deltacli.cli.running.run import CommandContext
+from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.errors import EXIT_FINDINGS, NotATable, PaimonTable, command
 from deltacli.core.times import DAY_MS, UNITS_MS, format_duration, format_moment
 from deltacli.core.units import format_count, format_size, plural
@@ -32,7 +32,7 @@ from deltacli.operations.streams.streams import (
     refuse_paimon,
 )
 from deltacli.storage import Storage
-from deltacli.table.discover import find_tables, note_backups
+from deltacli.table.discover import find_tables, note_log_backups
 from deltacli.table.handle import TableHandle
 
 app = typer.Typer(add_completion=False)
@@ -106,7 +106,7 @@ def streams(
       deltacli streams ./tbl --restart-point ./chk/orders  # start over
       deltacli streams ./tbl --checkpoints './chk/*' --fail-on at-risk -q
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     request = StreamsRequest(checkpoints=tuple(checkpoints or ()), restart_point=restart_point)
     try:
         opened = [] if table is None else [run.open_table(table)]
@@ -124,7 +124,7 @@ def streams(
         run.say_next(command("vacuum", table=table, protect_streams=protected, dry_run=True))
 
 
-def _found(run: Run, names: list[str] | tuple[()]) -> Iterator[TableHandle]:
+def _found(run: CommandContext, names: list[str] | tuple[()]) -> Iterator[TableHandle]:
     """Yield the Delta tables at and below paths and patterns. Raises the first fault where a name has no table."""
     if not names:
         return
@@ -135,7 +135,7 @@ def _found(run: Run, names: list[str] | tuple[()]) -> Iterator[TableHandle]:
     targets = find_tables(names, open_, progress=run.progress)
     if not targets.tables and targets.failures:
         raise targets.failures[0][1]
-    note_backups(run.note, targets.backups)
+    note_log_backups(run.note, targets.backups)
     for name, fault in targets.failures:
         run.note(f"note: {name}: {fault.message}")
     for target in targets.tables:
@@ -145,9 +145,9 @@ def _found(run: Run, names: list[str] | tuple[()]) -> Iterator[TableHandle]:
         raise NotATable("no Delta table is at or below the paths of --tables")
 
 
-def streams_result(report: StreamsReport, table: str) -> Outcome:
+def streams_result(report: StreamsReport, table: str) -> SingleResult:
     content = report.as_json()
-    return Outcome("streams", table, content, lambda: list(_sections(report)), list(report.rows()), COLUMNS)
+    return SingleResult("streams", table, content, lambda: list(_sections(report)), list(report.rows()), COLUMNS)
 
 
 def _sections(report: StreamsReport) -> Iterator[Section]:

@@ -15,22 +15,17 @@ from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.tables import AcceptCommitsOption, DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.values import join_versions, make_text_parser, parse_whole_number
-from deltacli.cli.render.columns import (
-    PlanRow,
-    Section,
-    Surface,
-    file_amount,
-    plan_table,
-    refusal_rows,
-    refused,
-    section_rows,
-)
-from deltacli.cli.results import BatchGrid, Document, Emit, EncodedItems, Grid, Result, line_of, surface_of
+from deltacli.cli.output.grids import BatchGrid, EncodedItems, Grid, WriteItems, encode_line
+from deltacli.cli.output.results import Document, Result
+from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
+from deltacli.cli.output.surface import Surface
+from deltacli.cli.output.text_tables import make_surface
+from deltacli.cli.render.plans import PlanRow, make_plan_table, make_refusal_rows, make_section_rows
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quote_table
-from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.cli.running.run import CommandContext
+from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.documents import envelope
+from deltacli.core.errors import quote_table
 from deltacli.core.ranges import format_ranges
 from deltacli.core.typing import Json, JsonObject, RecordBatch
 from deltacli.core.units import format_size, plural
@@ -58,21 +53,23 @@ class UndeleteScreen(Result):
         fields = envelope("deltacli.undelete", self.plan.table, complete=True) | self._content()
         return Document(fields, self._blocks("{", "},\n"))
 
-    def lines(self, emit: Emit) -> bool:
+    def lines(self, write_items: WriteItems) -> bool:
         for block in self._blocks('{"type":"lost-file",', "}\n"):
-            emit(block)
-        emit(line_of({"table": self.plan.table, **self._content()}, "undelete"))
+            write_items(block)
+        write_items(encode_line({"table": self.plan.table, **self._content()}, "undelete"))
         return True
 
     def grid(self) -> Grid:
         names = self.plan.items.schema.names
-        return BatchGrid(names, lambda form: (form.block(one.columns, one.num_rows) for one in self._batches()))
+        return BatchGrid(
+            names, lambda form: (form.encode_columns(one.columns, one.num_rows) for one in self._batches())
+        )
 
     def sections(self, _terminal: Terminal) -> Sequence[Section]:
         return [*_sections(self._plan_so_far, self.restored), *self._left]
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        _draw(surface_of(sink, terminal), self._plan_so_far, self.restored, self._left)
+        _draw(make_surface(sink, terminal), self._plan_so_far, self.restored, self._left)
 
     @property
     def _put(self) -> Sequence[str] | None:
@@ -91,7 +88,7 @@ class UndeleteScreen(Result):
     @property
     def _left(self) -> Sequence[Section]:
         found, so_far = self.plan.found, self._plan_so_far.found
-        left = file_amount(found.files - so_far.files, found.size_bytes - so_far.size_bytes)
+        left = format_file_totals(found.files - so_far.files, found.size_bytes - so_far.size_bytes)
         return [Section("not put back", [left] if found != so_far else [], Style.PROBLEM)]
 
     def _content(self) -> dict[str, Json]:
@@ -122,7 +119,7 @@ def _sections(plan: UndeletePlan, restored: Journal | None) -> list[Section]:
     return [
         Section("table", [plan.table + _before_it(plan)]),
         Section("version", [version + _before(plan)]),
-        Section("needed", [file_amount(plan.needed.files, plan.needed.size_bytes)]),
+        Section("needed", [format_file_totals(plan.needed.files, plan.needed.size_bytes)]),
         Section(verb, back, Style.GOOD if found.files else Style.PLAIN),
         Section("files", list(_returning_files(plan))),
         Section(replaced, list(_replaced_files(plan)), Style.WARNING),
@@ -138,7 +135,7 @@ def _sections(plan: UndeletePlan, restored: Journal | None) -> list[Section]:
             Style.WARNING,
         ),
         Section("not looked at", [f"{plural(outside, 'file')} of other tables"] if outside else []),
-        refused(f"{one.message} [{one.code}]" for one in plan.refusals),
+        make_refusal_section(f"{one.message} [{one.code}]" for one in plan.refusals),
     ]
 
 
@@ -162,9 +159,9 @@ def _by_kind(plan: UndeletePlan, state: str) -> dict[tuple[str, str], tuple[int,
 
 
 def _kinds(plan: UndeletePlan, *, is_done: bool) -> Iterator[str]:
-    yield f"{file_amount(plan.found.files, plan.found.size_bytes)}{', verified' if is_done else ''}"
+    yield f"{format_file_totals(plan.found.files, plan.found.size_bytes)}{', verified' if is_done else ''}"
     for (kind, source), (files, size_bytes) in _by_kind(plan, PLANNED).items():
-        yield f"  {kind}: {file_amount(files, size_bytes)}, from {source}"
+        yield f"  {kind}: {format_file_totals(files, size_bytes)}, from {source}"
 
 
 def _returning_files(plan: UndeletePlan) -> Iterator[str]:
@@ -234,13 +231,13 @@ def _draw(canvas: Surface, plan: UndeletePlan, restored: Journal | None, left: S
     ]
     rows = list(_drawn_rows(plan, "restore" if restored is None else "restored"))
     canvas.draw_parts(
-        section_rows(canvas, [section for section in sections if section.label in _ABOVE]),
-        plan_table(canvas, rows, "from") if rows else [],
+        make_section_rows(canvas, [section for section in sections if section.label in _ABOVE]),
+        make_plan_table(canvas, rows, "from") if rows else [],
         [
-            *section_rows(
+            *make_section_rows(
                 canvas, [one for one in sections if one.label not in (*_ABOVE, *(_IN_TABLE if rows else ()))]
             ),
-            *refusal_rows(canvas, [(one.message, one.code, None) for one in plan.refusals]),
+            *make_refusal_rows(canvas, [(one.message, one.code, None) for one in plan.refusals]),
         ],
     )
 
@@ -248,11 +245,13 @@ def _draw(canvas: Surface, plan: UndeletePlan, restored: Journal | None, left: S
 def _drawn_rows(plan: UndeletePlan, verb: str) -> Iterator[PlanRow]:
     kinds, missing = _by_kind(plan, PLANNED), _by_kind(plan, MISSING)
     if len(kinds) > 1 or (missing and not kinds):
-        yield (verb, "all" if kinds else "nothing", plan.found.files, plan.found.size_bytes if kinds else None, "")
+        yield PlanRow(
+            verb, "all" if kinds else "nothing", plan.found.files, plan.found.size_bytes if kinds else None, ""
+        )
     for (kind, source), (files, size_bytes) in kinds.items():
-        yield (verb, kind, files, size_bytes, source)
+        yield PlanRow(verb, kind, files, size_bytes, source)
     for (kind, _), (files, size_bytes) in missing.items():
-        yield ("missing", kind, files, size_bytes or None, "in no source")
+        yield PlanRow("missing", kind, files, size_bytes or None, "in no source")
 
 
 # -- `deltacli undelete TABLE` -----------------------------------------------------------------------------------------
@@ -318,7 +317,7 @@ def undelete(
       deltacli undelete ./tbl --from /backups/tbl
       deltacli undelete s3://lake/events --prefix date=2026-01-01
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     request = UndeleteRequest(
         sources=tuple(sources or ()),
         version=version,
@@ -328,7 +327,7 @@ def undelete(
     undelete_files(run, table, request, dry_run=dry_run, yes=yes)
 
 
-def undelete_files(run: Run, table: str, request: UndeleteRequest, *, dry_run: bool, yes: bool) -> None:
+def undelete_files(run: CommandContext, table: str, request: UndeleteRequest, *, dry_run: bool, yes: bool) -> None:
     """Plan, ask, bring files back, and write the result."""
     from deltacli.operations.recover.undelete import Undelete
 

@@ -29,10 +29,10 @@ from deltacli.cli.options.values import (
     make_text_parser,
 )
 from deltacli.cli.running.changing import Mode
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.running.table_formats import ask
 from deltacli.cli.running.vacuum import VacuumOptions
-from deltacli.cli.terminal.shell import again_with
+from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.errors import UsageError
 from deltacli.delta.log.actions import parse_commit_metadata
 from deltacli.operations.vacuum.plan import Mode as VacuumMode
@@ -253,7 +253,7 @@ def vacuum(
     --skip-nested-tables. Of a Paimon table --schemas deletes schema files that nothing has
     needed since the retention began.
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     how = VacuumOptions(
         files=files,
         save_plan=save_plan,
@@ -299,7 +299,7 @@ def vacuum(
     given = given_options_of_one_format(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
     writes = not how.dry_run and how.save_plan is None and how.explain is None
 
-    def use(run: Run, table: str) -> None:
+    def use(run: CommandContext, table: str) -> None:
         ask(run, table, lambda opened: opened.vacuum(request, how), given=given, writes=writes)
 
     if not is_several(tables):
@@ -326,7 +326,7 @@ def _require_one_errand(context: typer.Context, how: VacuumOptions) -> None:
 
     if how.purge_older_ms is not None:
         if not is_given(context, "quarantine"):
-            hint = again_with(invocation.arguments, "--quarantine", "URI")
+            hint = repeat_command_with(invocation.arguments, "--quarantine", "URI")
             raise UsageError("--purge-older empties a quarantine and needs --quarantine URI", hint=hint)
         request_options = [name for name in _REQUEST_OPTIONS if name != "quarantine"]
         others = [*chosen, *given_options(context, *request_options, "files")]

@@ -31,7 +31,8 @@ from deltacli.cli.options.findings import (
 from deltacli.cli.options.given import is_given
 from deltacli.cli.options.paimon import RefsOption
 from deltacli.cli.options.values import join_names, make_choice_parser, make_sample_parser
-from deltacli.cli.results import Content, Emit, EncodedItems
+from deltacli.cli.output.formats import Content
+from deltacli.cli.output.grids import EncodedItems, WriteItems
 from deltacli.cli.running.finding_filter import (
     FindingFilter,
     SinkFailedError,
@@ -43,9 +44,9 @@ from deltacli.cli.running.finding_filter import (
     require_baseline_target,
     require_known,
 )
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.shared_options import TableFormat
-from deltacli.cli.terminal.shell import again, again_with, again_with_flags
+from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_with_flags
 from deltacli.core.errors import EXIT_FINDINGS, DeltacliError, StorageFailed, UsageError, is_shared
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.texts import summarize_names
@@ -125,7 +126,11 @@ class Checker:
     """One run over all tables."""
 
     def __init__(
-        self, run: Run, request: ValidateRequest, wanted: ValidateOptions, choose_rules: Callable[[], list[Rule]]
+        self,
+        run: CommandContext,
+        request: ValidateRequest,
+        wanted: ValidateOptions,
+        choose_rules: Callable[[], list[Rule]],
     ) -> None:
         self._run = run
         self._request = request
@@ -149,7 +154,7 @@ class Checker:
 
     def run_all(self, names: Sequence[str]) -> ValidationReport:
         """Check each table, of the current directory without names, and write the result. Raises the fault of all."""
-        from deltacli.table.discover import find_tables, note_backups
+        from deltacli.table.discover import find_tables, note_log_backups
 
         if self._wanted.write_baseline is not None:
             require_baseline_target(self._wanted.write_baseline)
@@ -158,7 +163,7 @@ class Checker:
             _require_tables(found)
         for name in found.passed_over:
             self._run.note(f"note: {name} is a file next to tables and was skipped")
-        note_backups(self._run.note, found.backups)
+        note_log_backups(self._run.note, found.backups)
         self._failures += [(without_secrets(name), fault) for name, fault in found.failures]
         self._tell_failures(found.failures, is_last=not found.tables)
         report = self._check_and_write([self._with_given_format(target) for target in found.tables])
@@ -186,7 +191,7 @@ class Checker:
         shows_findings = self._shows_findings(report)
         self._run.write(FindingsResult(report, self._wanted.brief, self._read_line, shows_findings))
         if self._run.is_on_screen and not shows_findings and any(table.findings for table in report.tables):
-            self._run.note(f"findings of each table: {again_with_flags(invocation.arguments, ['-v'])}")
+            self._run.note(f"findings of each table: {repeat_command_with_flags(invocation.arguments, ['-v'])}")
         return report
 
     def _shows_findings(self, report: ValidationReport) -> bool:
@@ -315,7 +320,7 @@ class Checker:
             reaches(rule.severity, self._wanted.fail_on) for rule in self._rules if rule.id in above
         )
 
-    def _check_as_it_goes(self, targets: Sequence[Target], emit: Emit) -> bool:
+    def _check_as_it_goes(self, targets: Sequence[Target], write_items: WriteItems) -> bool:
         """Write findings as they are found and a summary after each table; return whether the result is complete."""
         from deltacli.cli.render.validate.result import summary_line
         from deltacli.rules.framework.repairs import Condition
@@ -323,13 +328,13 @@ class Checker:
         for number, target in enumerate(targets, 1):
             so_far = Condition.WHOLE if managed_store(target.storage) is None else Condition.MANAGED
             held: list[Finding] = []
-            tell = partial(_hold_or_emit, target, held, so_far, emit)
+            tell = partial(_hold_or_emit, target, held, so_far, write_items)
             is_checked = self._check_or_fail(target, tell, is_last=number == len(targets))
             condition = self._tables[-1].validation.condition if is_checked else Condition.UNREADABLE
             for finding in held:
-                emit(_line(target, finding, condition))
+                write_items(_line(target, finding, condition))
             if is_checked:
-                emit(summary_line(self._tables[-1], self._request.level))
+                write_items(summary_line(self._tables[-1], self._request.level))
         return self._report().is_complete
 
     def _report(self) -> ValidationReport:
@@ -359,11 +364,11 @@ class Checker:
 
 def _require_tables(found: Targets) -> None:
     """Raise NotATable where the only table is a directory that may have lost its log, which nobody has named."""
-    from deltacli.table.find_log import missing_log
+    from deltacli.table.missing_log import missing_log_error
 
     for name, storage, is_paimon in found.tables:
         if name == outside(HERE) and not is_paimon and storage.kind_of(LOG_DIRECTORY) is PathKind.MISSING:
-            raise missing_log(storage)
+            raise missing_log_error(storage)
 
 
 def _tally(label: str, found: Validation, sieve: FindingFilter) -> TableTally:
@@ -379,14 +384,16 @@ def _label(target: Target, baseline: str | None) -> str:
     return os.path.relpath(target.storage.root, os.path.dirname(os.path.abspath(baseline))).replace(os.sep, "/")
 
 
-def _hold_or_emit(target: Target, held: list[Finding], so_far: Condition, emit: Emit, finding: Finding) -> None:
+def _hold_or_emit(
+    target: Target, held: list[Finding], so_far: Condition, write_items: WriteItems, finding: Finding
+) -> None:
     """Write a finding of a table; hold it where its command depends on what is known at the end."""
     from deltacli.rules.framework.repairs import depends_on_condition
 
     if depends_on_condition(finding.rule):
         held.append(finding)
     else:
-        emit(_line(target, finding, so_far))
+        write_items(_line(target, finding, so_far))
 
 
 def _line(target: Target, finding: Finding, condition: Condition) -> EncodedItems:
@@ -517,7 +524,7 @@ def validate(
     Nothing is changed. Of Paimon tables the schemas are checked, and whether all
     schemas exist that snapshots and data files name.
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     request = ValidateRequest(
         level=level,
         sample=sample,
@@ -541,7 +548,8 @@ def validate(
     )
     if wanted.list_rules and tables:
         raise UsageError(
-            "--list-rules takes no TABLE", hint=again([word for word in invocation.arguments if word not in tables])
+            "--list-rules takes no TABLE",
+            hint=repeat_command([word for word in invocation.arguments if word not in tables]),
         )
     if wanted.list_rules:
         rules = _choose_rules(run, request, [request.level] if is_given(context, "level") else [*LevelChoice])
@@ -551,7 +559,7 @@ def validate(
         raise Exit(code)
 
 
-def _check(run: Run, request: ValidateRequest, wanted: ValidateOptions, tables: Sequence[str]) -> int:
+def _check(run: CommandContext, request: ValidateRequest, wanted: ValidateOptions, tables: Sequence[str]) -> int:
     trend = _open_trend(run, wanted)
     checker = Checker(run, request, wanted, partial(_choose_rules, run, request, [request.level]))
     try:
@@ -571,7 +579,7 @@ def _check(run: Run, request: ValidateRequest, wanted: ValidateOptions, tables: 
     return code
 
 
-def _open_trend(run: Run, wanted: ValidateOptions) -> Trend | None:
+def _open_trend(run: CommandContext, wanted: ValidateOptions) -> Trend | None:
     """Return the trend to append to. Raises UsageError where the file is not a trend, or is named twice."""
     if wanted.trend_file is None:
         return None
@@ -584,7 +592,7 @@ def _open_trend(run: Run, wanted: ValidateOptions) -> Trend | None:
     return Trend(wanted.trend_file)
 
 
-def _choose_rules(run: Run, request: ValidateRequest, levels: Sequence[str]) -> list[Rule]:
+def _choose_rules(run: CommandContext, request: ValidateRequest, levels: Sequence[str]) -> list[Rule]:
     known = _known_rules(run, request)
     try:
         require_known(run, "validate", list(known), request.select, request.ignore)
@@ -595,7 +603,7 @@ def _choose_rules(run: Run, request: ValidateRequest, levels: Sequence[str]) -> 
                 meant.id if word in request.select and word not in known else word for word in invocation.arguments
             ]
             fault.reason += f" It is checked at --level {meant.level}"
-            fault.suggestion, fault.hint = None, again_with(words, "--level", meant.level)  # which has it
+            fault.suggestion, fault.hint = None, repeat_command_with(words, "--level", meant.level)  # which has it
         raise
 
     def chosen(names: Sequence[str]) -> list[Rule]:
@@ -609,12 +617,12 @@ def _choose_rules(run: Run, request: ValidateRequest, levels: Sequence[str]) -> 
             f"no rule is left to check at --level {request.level}",
             code="usage.rule",
             facts={"at other levels": ", ".join(rule.id for rule in elsewhere[:_NAMED])} if elsewhere else None,
-            hint=again_with(invocation.arguments, "--level", elsewhere[0].level) if elsewhere else None,
+            hint=repeat_command_with(invocation.arguments, "--level", elsewhere[0].level) if elsewhere else None,
         )
     return rules
 
 
-def _known_rules(run: Run, request: ValidateRequest) -> Mapping[str, Rule]:
+def _known_rules(run: CommandContext, request: ValidateRequest) -> Mapping[str, Rule]:
     """Return the rules to choose from: those for Delta tables, and those for Paimon tables where some are named."""
     names_paimon = bool(request.select) or any(pattern.startswith("paimon") for pattern in request.ignore)
     if run.table_format is not TableFormat.PAIMON and not names_paimon:
@@ -633,7 +641,7 @@ def _exit_code(wanted: ValidateOptions, report: ValidationReport) -> int:
     return EXIT_FINDINGS if any(table.fails for table in report.tables) and not is_accepted else 0
 
 
-def _say_what_next(run: Run, request: ValidateRequest, report: ValidationReport) -> None:
+def _say_what_next(run: CommandContext, request: ValidateRequest, report: ValidationReport) -> None:
     """Write the counts where the format has no place for them, or the next command."""
     from deltacli.cli.render.validate.findings import summary_sentence
 
@@ -648,7 +656,7 @@ def _say_what_next(run: Run, request: ValidateRequest, report: ValidationReport)
         level = dict(pairwise(LevelChoice))[LevelChoice(request.level)]
         if level == "storage" and all(is_shared(one.name) for one in report.tables):  # which checks no file there
             level = LevelChoice.FOOTERS
-        run.say_next(again_with(invocation.arguments, "--level", level))
+        run.say_next(repeat_command_with(invocation.arguments, "--level", level))
 
 
 def _may_hide_more(request: ValidateRequest, report: ValidationReport) -> bool:

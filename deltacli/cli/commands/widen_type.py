@@ -20,7 +20,7 @@ from deltacli.cli.options.tables import (
     YesOption,
 )
 from deltacli.cli.running.changing import Mode
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.running.table_formats import Handle, ask
 from deltacli.delta.log.actions import parse_commit_metadata
 from deltacli.operations.change.widen_type import WidenRequest
@@ -88,7 +88,7 @@ def widen_type(
       deltacli widen-type ./tbl trip "decimal(20,0)" ride.fare "decimal(20,2)" --check --enable --upgrade-protocol
       deltacli widen-type ./paimon_tbl price "DECIMAL(20, 2)" --branch dev --yes
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     request = WidenRequest(
         enable=enable,
         upgrade_protocol=upgrade_protocol,

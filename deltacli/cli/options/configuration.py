@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import Any
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.terminal.shell import again, again_with, quote_word, without_value
-from deltacli.core.errors import UsageError, nearest_name
+from deltacli.cli.terminal.suggested_commands import remove_option_value, repeat_command, repeat_command_with
+from deltacli.core.errors import UsageError, nearest_name, quote_word
 from deltacli.core.times import parse_duration
 from deltacli.core.typing import Toml
 from deltacli.storage.secrets import holds_secret, is_secret_name
@@ -47,7 +47,7 @@ def read_configuration(path: str | None, profile: str | None = None) -> dict[str
             raise UsageError(
                 f"profile {profile}: no configuration file to read it from",
                 code="usage.config",
-                hint=again_with(invocation.arguments, "--config", "FILE"),
+                hint=repeat_command_with(invocation.arguments, "--config", "FILE"),
             )
         return {}
     import tomllib
@@ -56,11 +56,13 @@ def read_configuration(path: str | None, profile: str | None = None) -> dict[str
         with open(path, "rb") as file:
             settings = tomllib.load(file)
     except OSError as fault:
-        words = without_value(invocation.arguments, "--config", path)
+        words = remove_option_value(invocation.arguments, "--config", path)
         raise UsageError(
             f"the configuration {path} cannot be read: {(fault.strerror or '').lower()}",
             code="usage.config",
-            hint=again(words) if words != [*invocation.arguments] else f"env -u {Variable.CONFIG} {again(words)}",
+            hint=repeat_command(words)
+            if words != [*invocation.arguments]
+            else f"env -u {Variable.CONFIG} {repeat_command(words)}",
         ) from fault
     except ValueError as fault:  # of tomllib, also for a number of thousands of digits
         raise UsageError(f"the configuration {path} is not TOML: {fault}", code="usage.config") from fault
@@ -150,7 +152,7 @@ def choose_catalog(given: str | None, settings: Mapping[str, Toml], path: str | 
             + (f"the configuration {path} has no [catalog.{name}]" if path else "there is no configuration file"),
             code="usage.config",
             facts={"catalogs": ", ".join(sorted(catalogs)) or "none"},
-            hint=None if near is None else again_with(invocation.arguments, "--catalog-profile", near),
+            hint=None if near is None else repeat_command_with(invocation.arguments, "--catalog-profile", near),
         )
     return name, catalogs[name], path
 
@@ -161,8 +163,8 @@ def _unknown_profile(path: str, profile: str, known: Iterable[str]) -> UsageErro
     hint: str | None = None
     if near is not None:
         is_given = any(word.partition("=")[0] == "--profile-name" for word in invocation.arguments)
-        hint = again_with(invocation.arguments, "--profile-name", near)
-        hint = hint if is_given else f"env {Variable.PROFILE}={quote_word(near)} {again(invocation.arguments)}"
+        hint = repeat_command_with(invocation.arguments, "--profile-name", near)
+        hint = hint if is_given else f"env {Variable.PROFILE}={quote_word(near)} {repeat_command(invocation.arguments)}"
     return UsageError(
         f"the configuration {path} has no profile {profile!r}" + ("" if near is None else f"; did you mean {near!r}?"),
         code="usage.config",

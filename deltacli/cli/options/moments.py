@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.terminal.shell import again_with
+from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.errors import UsageError
 from deltacli.core.times import DAY_MS, parse_duration, to_epoch_ms
 
@@ -32,7 +32,7 @@ def parse_moment(option: str, text: str, arguments: Sequence[str], *, begins: bo
             f"{option}: {fault.message}",
             code=fault.code,
             facts=fault.facts,
-            hint=None if corrected is None else again_with(arguments, option, corrected),
+            hint=None if corrected is None else repeat_command_with(arguments, option, corrected),
         ) from None
 
 
@@ -187,6 +187,6 @@ def chosen_version(table: TableHandle, version: int | None, timestamp: str | Non
     at_ms = parse_moment_of(version, timestamp)
     if at_ms is None:
         return version
-    from deltacli.table.rebuild import version_at
+    from deltacli.table.time_travel import find_version_at
 
-    return version_at(table, at_ms)
+    return find_version_at(table, at_ms)

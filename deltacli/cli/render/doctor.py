@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
-from deltacli.cli.render.columns import Column, Row, Section, exact, file_amount
-from deltacli.cli.results import Listing, write_sections
-from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.cli.output.columns import Column, Row, format_exact
+from deltacli.cli.output.results import ListResult
+from deltacli.cli.output.sections import Section, format_file_totals
+from deltacli.cli.output.text_tables import write_sections
+from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.documents import SCHEMA_VERSION
 from deltacli.core.texts import summarize_names
 from deltacli.core.times import format_moment
@@ -25,7 +27,7 @@ def document_fields(kind: str, table: str, content: JsonObject, *, is_complete: 
     return fields | dict(content)
 
 
-class DoctorResult(Listing[Row]):
+class DoctorResult(ListResult[Row]):
     """The sections of the store, a table, and the findings."""
 
     def __init__(
@@ -45,7 +47,14 @@ class DoctorResult(Listing[Row]):
         fields = document_fields(kind, table, content, is_complete=is_complete)
         last = {"type": kind, "table": table, **content}
         super().__init__(
-            fields, f"doctor-{noun}", items, columns, rows, items_name=f"{noun}s", last=last, said=lambda _: said
+            fields,
+            f"doctor-{noun}",
+            items,
+            columns,
+            rows,
+            items_name=f"{noun}s",
+            last_line=last,
+            make_sections=lambda _: said,
         )
         self.below = below
 
@@ -86,10 +95,10 @@ def access_result(report: AccessReport) -> DoctorResult[Command]:
         return {"granted": Style.GOOD, "missing": Style.PROBLEM}.get(report.state_of(one), Style.PLAIN)
 
     columns: list[Column[Command]] = [
-        Column("commands", lambda one: one.names, priority=1, folds=True, least=20),
-        Column("state", report.state_of, style=style, priority=1, least=7),
-        Column("needs", lambda one: " ".join(one.needs), priority=3, folds=True, least=20),
-        Column("missing", lambda one: " ".join(report.missing(one)), priority=2, folds=True),
+        Column("commands", lambda one: one.names, priority=1, wraps=True, min_width=20),
+        Column("state", report.state_of, style=style, priority=1, min_width=7),
+        Column("needs", lambda one: " ".join(one.needs), priority=3, wraps=True, min_width=20),
+        Column("missing", lambda one: " ".join(report.missing(one)), priority=2, wraps=True),
     ]
     content, items, rows = report.as_json(), report.commands(), commands()
     below = finding_sections(report.findings, _verdict(report))
@@ -125,11 +134,11 @@ def storage_result(report: StorageReport) -> DoctorResult[tuple[Probe, ProbeResu
     """Return the probes of a store, run or planned."""
     content, items = report.as_json(), report.probes()
     columns: list[Column[tuple[Probe, ProbeResult]]] = [
-        Column("probe", lambda one: one[0].name, priority=1, least=15),
-        Column("what", lambda one: one[0].what, priority=3, folds=True, least=20),
+        Column("probe", lambda one: one[0].name, priority=1, min_width=15),
+        Column("what", lambda one: one[0].what, priority=3, wraps=True, min_width=20),
         Column("expected", lambda one: one[0].expected, on_screen=False),
-        Column("outcome", lambda one: one[1].outcome, style=_storage_style, priority=1, least=12),
-        Column("seen", lambda one: one[1].seen or None, priority=2, folds=True, least=12),
+        Column("outcome", lambda one: one[1].outcome, style=_storage_style, priority=1, min_width=12),
+        Column("seen", lambda one: one[1].seen or None, priority=2, wraps=True, min_width=12),
         Column("finding", lambda one: one[1].finding and one[1].finding.code, priority=4, on_screen=False),
     ]
     said = [Section("table", [report.table]), Section("store", [f"{report.store} {report.endpoint}".rstrip()])]
@@ -151,7 +160,7 @@ _NAMED = 3
 _STYLES = {"error": Style.PROBLEM, "warning": Style.CHANGED}
 
 
-class TableReportResult(Listing["Advice"]):
+class TableReportResult(ListResult["Advice"]):
     """The sections of the table, and its advice: as sections for the eye, as rows everywhere else."""
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
@@ -175,7 +184,7 @@ def table_result(report: TableReport, name: str) -> TableReportResult:
         [
             Column("code", lambda one: one.code),
             Column("severity", lambda one: one.severity),
-            Column("message", lambda one: one.message, folds=True),
+            Column("message", lambda one: one.message, wraps=True),
             Column("now", lambda one: dict(one.now), lambda one: numbers(one.now)),
             Column("after", lambda one: dict(one.after), lambda one: numbers(one.after)),
             Column("saves", lambda one: one.saves.as_json(), lambda one: _gain(one).removeprefix("saves ")),
@@ -183,8 +192,8 @@ def table_result(report: TableReport, name: str) -> TableReportResult:
         ],
         report.advice,
         items_name="advice",
-        last={"type": "doctor-table", "table": report.uri, **content},
-        said=lambda _: list(sections_of(content, report.uri)),
+        last_line={"type": "doctor-table", "table": report.uri, **content},
+        make_sections=lambda _: list(sections_of(content, report.uri)),
     )
 
 
@@ -200,7 +209,7 @@ def _advice_sections(advice: Sequence[Advice], command: Column[Advice], *, is_co
     for number, one in enumerate(advice, 1):
         yield Section(f"{number}", [f"{one.code} ({one.severity})"], _STYLES.get(one.severity, Style.PLAIN))
         lines = (one.message, f"now {numbers(one.now)}; afterwards {numbers(one.after)}", _gain(one))
-        yield Section("", list(filter(None, (*lines, exact(command.value(one))))))
+        yield Section("", list(filter(None, (*lines, format_exact(command.value(one))))))
 
 
 def sections_of(content: JsonObject, uri: str) -> Iterator[Section]:
@@ -220,7 +229,7 @@ def sections_of(content: JsonObject, uri: str) -> Iterator[Section]:
 
 def _files(found: JsonObject) -> str:
     rows = "unknown number of rows" if found["rows"] is None else plural(found["rows"], "row")
-    said = f"{file_amount(found['count'], found['sizeBytes'])}, {rows}"
+    said = f"{format_file_totals(found['count'], found['sizeBytes'])}, {rows}"
     if found["count"]:
         said += f"; median {format_size(found['medianBytes'])}"
     if found["smallFiles"]:
@@ -269,7 +278,7 @@ def _log(found: JsonObject) -> str:
     if found["checkpointVersion"] is not None:
         since = f"after checkpoint {found['checkpointVersion']}"
     behind = f"{plural(found['commitsBehind'], 'commit')} {since}"
-    return f"{file_amount(found['files'], found['sizeBytes'])}; {behind}"
+    return f"{format_file_totals(found['files'], found['sizeBytes'])}; {behind}"
 
 
 def _growth(found: JsonObject | None) -> Iterator[str]:

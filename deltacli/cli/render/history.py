@@ -1,330 +1,49 @@
 """The history of a Delta table as a result, and on a terminal: aligned numbers, a bar per commit, commits per day.
 
-`history_columns` says which come by themselves; `_drawn_columns` replaces the texts of some on a terminal.
+The columns are those of `history_columns.py`; `_drawn_columns` replaces the texts of some on a terminal.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.render.columns import (
-    DRAWN_ROWS,
-    GAP,
+from deltacli.cli.output.alignment import GAP
+from deltacli.cli.output.column_widths import MAX_DRAWN_ROWS
+from deltacli.cli.output.columns import (
     Column,
-    Section,
-    choose,
-    exact,
-    exactly,
-    spellings,
-    unknown_column,
-    usual,
+    choose_columns,
+    choose_default_columns,
+    show_exact_values,
+    spellings_of_column,
 )
-from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines, write_columns
-from deltacli.cli.terminal.shell import again_with, again_with_flags, again_without_limit, quote_table
-from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.cli.output.grids import Grid, RowGrid, WriteItems, write_lines
+from deltacli.cli.output.results import Document, Result
+from deltacli.cli.output.sections import Section
+from deltacli.cli.output.text_tables import write_text_table
+from deltacli.cli.render.history_columns import HistoryLine, history_columns, make_columns_of_other_keys
+from deltacli.cli.render.operation_words import ChangedNumbers, describe_parameters, get_changed_files, get_changed_rows
+from deltacli.cli.terminal.capabilities import Style, Terminal
+from deltacli.cli.terminal.suggested_commands import (
+    repeat_command_with,
+    repeat_command_with_flags,
+    repeat_command_without_limit,
+)
 from deltacli.core import ranges, times, units
 from deltacli.core.documents import envelope
-from deltacli.core.errors import UsageError, is_shared, nearest_name
-from deltacli.core.lock_free_property import cached_property
-from deltacli.core.typing import JsonObject
+from deltacli.core.errors import UsageError, is_shared, nearest_name, quote_table
 from deltacli.delta.log.operation_metrics import ReportedChanges, read_reported_changes
-from deltacli.delta.log.segment import CommitTime, TimestampSource
-from deltacli.operations.read.history import PROVENANCE_FIELDS, ActionCounts, History, HistoryItem
+from deltacli.delta.log.segment import TimestampSource
+from deltacli.operations.read.history import History, HistoryItem
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.core.machine import Clock
-
-# -- the columns of `history` ------------------------------------------------------------------------------------------
-
-_NEARLY_THE_SAME = 0.81
-"""The similarity above which a name counts as a misspelt column: `verison`, but not the key `clusterId`."""
-
-_PROVENANCE: Mapping[str, Mapping[str, Any]] = {  # Any: fields of Column
-    "engineInfo": {"priority": 7, "least": 12, "title": "engine"},
-    "userName": {"priority": 6, "least": 8, "title": "user"},
-    "userMetadata": {"priority": 7, "least": 12, "title": "message"},
-}
-
-
-@dataclass(frozen=True)
-class HistoryLine:
-    """A row of the table: a commit, or a gap between two."""
-
-    item: HistoryItem | None
-    gap: str | None = None
-
-    @cached_property
-    def info(self) -> JsonObject:
-        return (self.item.commit_info if self.item else None) or {}
-
-    @property
-    def counts(self) -> ActionCounts | None:
-        return self.item.counts if self.item else None
-
-    @property
-    def time(self) -> CommitTime | None:
-        return None if self.item is None else self.item.time
-
-
-def _of_info(name: str, key: str = "", **looks: Any) -> Column[HistoryLine]:  # Any: fields of Column
-    read = key or name
-    return Column(name, lambda line: line.info.get(read), **looks)
-
-
-def history_columns(clock: Clock, *, counts: bool) -> list[Column[HistoryLine]]:
-    """Return every column, in the order of a full row; `on_screen` and `in_pipe` say where it is shown unasked. The
-    clock is asked once, where ages are shown.
-    """
-    now_ms = cache(clock)
-    hidden = {"on_screen": False}
-    found: list[Column[HistoryLine]] = [
-        Column("version", lambda line: line.item and line.item.version, right=True, priority=1, least=7),
-        Column(
-            "timestamp",
-            lambda line: times.format_timestamp(line.time.timestamp_ms) if line.time else None,
-            text=lambda line: times.format_moment(line.time.timestamp_ms) if line.time else "",
-            priority=2,
-            least=19,
-            title="committed (UTC)",
-            is_rounded=True,
-        ),
-        Column(
-            "age",
-            lambda _: None,
-            text=lambda line: times.format_age(line.time.timestamp_ms, now_ms()) if line.time else "",
-            style=lambda _: Style.TIME,
-            priority=6,
-            least=13,
-            in_pipe=False,
-        ),
-        Column("timestampSource", lambda line: line.time and line.time.source.value, on_screen=False),
-        Column("hasCommitInfo", lambda line: line.item and line.item.commit_info is not None, on_screen=False),
-        _of_info("commitInfoTimestampMs", "timestamp", **hidden),
-        _of_info("inCommitTimestampMs", "inCommitTimestamp", **hidden),
-        _of_info("operation", text=_operation, style=_operation_style, priority=1, least=10),
-        _of_info("operationParameters", text=_parameters, priority=3, least=12, title="parameters"),
-        _of_info("operationMetrics", text=_changes, priority=3, least=16, title="changes"),
-        _changed_numbers("files", _file_parts),
-        _changed_numbers("rows", _row_parts),
-    ]
-    found += [
-        _of_info(name, **_PROVENANCE.get(name, hidden))
-        for name in PROVENANCE_FIELDS
-        if name not in ("operation", "operationParameters", "operationMetrics")
-    ]
-    if counts:
-        found += [
-            Column(
-                "actions",
-                lambda line: line.counts and dict(line.counts.actions),
-                text=_action_counts,
-                priority=5,
-                least=20,
-            ),
-            _number("addedFiles", "added_files", units.format_count, priority=2, least=7, title="files +"),
-            _number("removedFiles", "removed_files", units.format_count, priority=2, least=7, title="files -"),
-            _number("addedBytes", "added_bytes", units.format_size, priority=4, least=9, title="bytes +"),
-            _number("removedBytes", "removed_bytes", units.format_size, priority=4, least=9, title="bytes -"),
-        ]
-    found += [
-        Column(
-            "problem", lambda line: line.item and line.item.problem, style=lambda _: Style.PROBLEM, priority=1, least=12
-        ),
-        Column(
-            "commitInfo",
-            lambda line: line.item and line.item.as_json().get("commitInfo"),
-            on_screen=False,
-            in_pipe=False,
-        ),
-    ]
-    return found
-
-
-def keys_of_commit_info(wanted: str | None, available: Sequence[Column[HistoryLine]]) -> list[Column[HistoryLine]]:
-    """Return a column for each wanted key of commitInfo. Raises UsageError for a name nearly one of a column."""
-    known = [spelling for column in available for spelling in spellings(column)]
-    others = [name for name in map(str.strip, (wanted or "").split(",")) if name and name.lower() not in known]
-    for name in others:
-        if nearest_name(name, known, ignores_case=True, alike=_NEARLY_THE_SAME) is not None:
-            raise unknown_column(name, [column.name for column in available])
-    return [_of_info(name, priority=7, least=8) for name in others]
-
-
-def _operation(line: HistoryLine) -> str:
-    if line.item is None or line.item.operation is None:
-        return "" if line.item is None or line.item.problem else "(not recorded)"
-    parameters = line.info.get("operationParameters")
-    mode = parameters.get("mode") if isinstance(parameters, dict) else None
-    return f"{line.item.operation} {str(mode).lower()}" if mode else line.item.operation
-
-
-def _operation_style(line: HistoryLine) -> Style:
-    """Return how an operation is shown, by what it does to a table; PLAIN for one that is not known."""
-    name = ((line.item.operation if line.item else None) or "").upper()
-    return next((style for style, prefixes in _OPERATIONS if name.startswith(prefixes)), Style.PLAIN)
-
-
-_OPERATIONS: tuple[tuple[Style, tuple[str, ...]], ...] = (
-    (Style.MAINTENANCE, ("VACUUM", "OPTIMIZE", "REORG", "COMPACT", "CHECKPOINT", "CLUSTER", "LOG ", "FSCK")),
-    (
-        Style.SCHEMA_CHANGE,
-        (
-            *("ADD COLUMN", "CHANGE COLUMN", "RENAME COLUMN", "DROP COLUMN", "REPLACE COLUMN", "WIDEN", "ALTER"),
-            *("SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "ADD FEATURE", "DROP FEATURE", "UPGRADE PROTOCOL"),
-            *("ADD CONSTRAINT", "DROP CONSTRAINT", "UPDATE COLUMN METADATA", "UPDATE SCHEMA", "DOMAIN METADATA"),
-            *("SET ", "UNSET ", "ADD PROPERTIES", "COMPUTE STATS"),
-        ),
-    ),
-    (Style.DELETES, ("DELETE", "TRUNCATE", "RESTORE", "DROP", "REMOVE")),
-    (
-        Style.WRITES,
-        ("WRITE", "STREAMING", "MERGE", "UPDATE", "COPY", "CREATE", "REPLACE", "CONVERT", "CLONE", "INSERT"),
-    ),
-)
-"""The first row with a prefix of the operation decides: `DROP COLUMN` changes the schema, `DROP` deletes."""
-
-
-def _parameters(line: HistoryLine) -> str:
-    return ", ".join(f"{name}={value}" for name, value in _filled_parameters(line).items())
-
-
-def parameters_in_words(line: HistoryLine) -> str:
-    """Return the operation's parameters for a narrow column: a predicate alone, `zorder by day`, `fare double`."""
-    words = []
-    for name, value in _filled_parameters(line).items():
-        columns = _columns_in_words(value) if name in ("column", "columns") else None
-        words.append(columns or f"{_PARAMETER_WORDS.get(name, f'{name}=')}{_without_brackets(value)}")
-    return ", ".join(words)
-
-
-_PARAMETER_WORDS = {
-    "predicate": "",
-    "zOrderBy": "zorder by ",
-    "clusterBy": "cluster by ",
-    "partitionBy": "partition by ",
-    "properties": "",
-}
-
-
-def _filled_parameters(line: HistoryLine) -> dict[str, object]:
-    parameters = line.info.get("operationParameters")
-    if not isinstance(parameters, dict):
-        return {}
-    return {
-        name: value
-        for name, value in parameters.items()
-        if name != "mode" and value not in (None, "", "[]", "{}", "null")
-    }
-
-
-def _columns_in_words(value: object) -> str | None:
-    """Return columns that were added or changed, as `fare double, tip integer after fare`.
-
-    Spark describes a column by an object `{"name", "type", "nullable", "metadata"}`, within `{"column", "position"}`
-    where it is added; other writers have its name under `column`. None for another form.
-    """
-    read = _read_json(value)
-    columns = [_column_in_words(column) for column in (read if isinstance(read, list) else [read])]
-    return None if None in columns else ", ".join(column for column in columns if column is not None)
-
-
-def _column_in_words(column: object) -> str | None:
-    if not isinstance(column, dict):
-        return None
-    inside = column.get("column")
-    if isinstance(inside, dict):
-        words, position = _column_in_words(inside), column.get("position")
-        if words is None or not isinstance(position, str):
-            return words
-        keyword, blank, after = position.partition(" ")
-        return f"{words} {keyword.lower()}{blank}{after}"
-    name, data_type = column.get("name", inside), column.get("type")
-    if isinstance(data_type, dict):  # the fields of a struct are in the log
-        data_type = data_type.get("type")
-    if not isinstance(name, str) or not isinstance(data_type, str):
-        return None
-    words = f"{name} {data_type}{' not null' if column.get('nullable') is False else ''}"
-    metadata = column.get("metadata")
-    comment = metadata.get("comment") if isinstance(metadata, dict) else None
-    return f"{words} comment {comment!r}" if isinstance(comment, str) else words
-
-
-def _read_json(value: object) -> object:
-    """Return a parameter, which may be a list or an object as JSON."""
-    if isinstance(value, str) and value[:1] in ("[", "{"):
-        with contextlib.suppress(ValueError, RecursionError):
-            return json.loads(value)
-    return value
-
-
-def _without_brackets(value: object) -> str:
-    """Return a parameter, which may be a list or an object as JSON, as plain text: `["(day < 3)"]` as `day < 3`."""
-    read = _read_json(value)
-    match read:
-        case list():
-            return ", ".join(map(_without_brackets, read))
-        case dict():
-            return ", ".join(f"{name}={_without_brackets(one)}" for name, one in read.items())
-        case _:
-            text = read if isinstance(read, str) else exact(read)
-            inner = text[1:-1]
-            return inner if text == f"({inner})" and "(" not in inner and ")" not in inner else text
-
-
-def _changes(line: HistoryLine) -> str:
-    """Return what changed by the writer's metrics, numbers of 0 left out: `+5 files, -2 files, +120 rows`."""
-    changes = read_reported_changes(line.info)
-    counted = [(pattern, getattr(changes, field)) for field, pattern in _WORDS]
-    return ", ".join(
-        pattern.format(units.format_count(number)) + ("" if number == 1 else "s")
-        for pattern, number in counted
-        if number
-    )
-
-
-def _changed_numbers(name: str, parts_of: Callable[[ReportedChanges], Parts]) -> Column[HistoryLine]:
-    """Return the column `files` or `rows` for a user who names it: `+5 -2`, by the writer's metrics.
-
-    Nobody who names no column gets it: `_change_columns` draws these numbers in place of the metrics.
-    """
-
-    def text(line: HistoryLine) -> str:
-        parts = parts_of(read_reported_changes(line.info))
-        return " ".join(f"{sign}{number}" for number, sign, _ in parts if number)
-
-    return Column(name, lambda line: text(line) or None, text, right=True, on_screen=False, in_pipe=False, priority=3)
-
-
-def _action_counts(line: HistoryLine) -> str:
-    counted = line.counts.actions if line.counts else {}
-    return ", ".join(f"{count:,} {kind}" for kind, count in counted.items())
-
-
-def _number(name: str, attribute: str, write: Callable[[int], str], **looks: Any) -> Column[HistoryLine]:
-    def value(line: HistoryLine) -> int | None:
-        return getattr(line.counts, attribute, None)
-
-    return Column(name, value, lambda line: "" if (n := value(line)) is None else write(n), right=True, **looks)
-
-
-_WORDS = (
-    ("files_added", "+{} file"),
-    ("files_removed", "-{} file"),
-    ("rows_added", "+{} row"),
-    ("rows_updated", "~{} row"),
-    ("rows_deleted", "-{} row"),
-)
-
 
 # -- the history of a Delta table as a result --------------------------------------------------------------------------
 
@@ -336,7 +55,7 @@ class HistoryResult(Result):
     found: History
     columns: Sequence[Column[HistoryLine]]
     is_chosen: bool
-    lists: bool = True
+    has_requested_rows: bool = True
     no_room: str = ""
     """What the screen had no room for, once it is drawn."""
 
@@ -346,8 +65,8 @@ class HistoryResult(Result):
             fields["columns"] = [column.name for column in self.columns]
         return Document(fields | {"gaps": [list(gap) for gap in self.found.gaps], "items": self._items()})
 
-    def lines(self, emit: Emit) -> bool:
-        emit_lines(emit, self._items(), "commit")
+    def lines(self, write_items: WriteItems) -> bool:
+        write_lines(write_items, self._items(), "commit")
         return self.found.is_complete
 
     def grid(self) -> Grid:
@@ -360,17 +79,21 @@ class HistoryResult(Result):
         return [Section("table", [self.found.table]), Section("missing", [_versions(self.found.gaps)])]
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        shown = exactly(self.columns, terminal) if self.is_chosen else usual(self.columns, terminal)
+        shown = (
+            show_exact_values(self.columns, terminal)
+            if self.is_chosen
+            else choose_default_columns(self.columns, terminal)
+        )
         rows = list(_lines(self.found))
-        if terminal.is_drawn and not self.is_chosen and len(rows) <= DRAWN_ROWS:
+        if terminal.is_drawn and not self.is_chosen and len(rows) <= MAX_DRAWN_ROWS:
             from deltacli.cli.render.terminal.console import Canvas
 
             self.no_room = draw_history(Canvas(sink, terminal), self.found, shown, rows)
             return
         if not terminal.is_drawn and not self.is_chosen:
             drawn = _drawn_columns(shown, rows, sys.maxsize, never_cuts=True)
-            shown = [replace(one, picture=None) if one.name in _NUMBER_CELLS else one for one in drawn]
-        write_columns(sink, terminal, shown, rows, note=lambda line: line.gap, keep_empty=self.is_chosen)
+            shown = [replace(one, draw_bar=None) if one.name in _NUMBER_CELLS else one for one in drawn]
+        write_text_table(sink, terminal, shown, rows, note=lambda line: line.gap, keep_empty=self.is_chosen)
 
     def notes(self, table: str, *, on_screen: bool) -> Iterator[str]:
         """Yield what is missing or omitted, and the next command."""
@@ -388,7 +111,7 @@ class HistoryResult(Result):
         if found.missing:
             yield f"{_missing(found)}: deltacli validate {name}"
         if not found.is_complete:
-            command = again_without_limit(invocation.arguments)
+            command = repeat_command_without_limit(invocation.arguments)
             yield f"showing {len(found.items):,} of {found.total:,} versions; all: {command}"
         elif on_screen:
             if not found.items:
@@ -424,16 +147,16 @@ def _next_command(found: History, table: str) -> str:
 def shown_commits(read: Callable[[], History], columns: str | None, clock: Clock, *, counts: bool) -> HistoryResult:
     """Return commits in the columns that the user named, else in all. Raises UsageError for an unknown name."""
     available = history_columns(clock, counts=counts)
-    others = keys_of_commit_info(columns, available)
-    chosen = choose([*available, *others], columns)
+    others = make_columns_of_other_keys(columns, available)
+    chosen = choose_columns([*available, *others], columns)
     found = read()
     absent = [column.name for column in others if _is_absent(column.name, found)]
-    counted = {spelling for column in history_columns(clock, counts=True) for spelling in spellings(column)}
+    counted = {spelling for column in history_columns(clock, counts=True) for spelling in spellings_of_column(column)}
     if uncounted := [name for name in absent if name.lower() in counted]:
         raise UsageError(
             f"{' and '.join(uncounted)} {'needs' if len(uncounted) == 1 else 'need'} --counts",
             code="usage.column",
-            hint=again_with_flags(invocation.arguments, ["--counts"]),
+            hint=repeat_command_with_flags(invocation.arguments, ["--counts"]),
         )
     if absent:
         known = [column.name for column in available]
@@ -531,9 +254,6 @@ _NUMBER_CELLS = {"files": (6, 8, 9), "rows": (11, 14, 21)}
 """Cells that are kept for numbers on screens that are narrow, usual and wide."""
 _METRICS = "operationMetrics"
 
-Parts = Sequence[tuple[int, str, Style]]
-"""Numbers with their sign and style: `(3, "+", Style.ADDED)`."""
-
 
 def draw_history(
     canvas: Canvas, history: History, columns: Sequence[Column[HistoryLine]], rows: Sequence[HistoryLine]
@@ -547,11 +267,11 @@ def draw_history(
     names = draw_table(canvas, _with_room(canvas, drawn, rows), rows, note=lambda line: line.gap)
     if any(read_reported_changes(line.item.commit_info).rows_updated for line in rows if line.item) and "rows" in names:
         canvas.draw(canvas.text("rows: + added, ~ updated, - deleted", Style.QUIET))
-    absent = [one for one in drawn if one.name not in names and one.in_pipe and any(map(one.shown, rows))]
-    absent = [one for one in absent if one.picture is None or one.name in _NUMBER_CELLS]  # bars are not missed
+    absent = [one for one in drawn if one.name not in names and one.in_pipe and any(map(one.format_for_screen, rows))]
+    absent = [one for one in absent if one.draw_bar is None or one.name in _NUMBER_CELLS]  # bars are not missed
     if absent:
         keys = dict.fromkeys(_METRICS if one.name in _NUMBER_CELLS else one.name for one in absent)
-        command = again_with(invocation.arguments, "--columns", ",".join(["version", *keys]))
+        command = repeat_command_with(invocation.arguments, "--columns", ",".join(["version", *keys]))
         return f"no room for {', '.join(one.heading() for one in absent)}; to show more: {command}"
     return ""
 
@@ -565,9 +285,9 @@ def _with_room(
     place = 2 if canvas.width >= _WIDE else 1 if canvas.width >= _NARROW else 0
     room, chosen = canvas.width + len(GAP), []
     for column in sorted(columns, key=lambda one: one.priority):
-        if rows and not any(map(column.shown, rows)):
+        if rows and not any(map(column.format_for_screen, rows)):
             continue
-        cells = _NUMBER_CELLS[column.name][place] if column.name in _NUMBER_CELLS else column.least
+        cells = _NUMBER_CELLS[column.name][place] if column.name in _NUMBER_CELLS else column.min_width
         if cells + len(GAP) <= room or column.priority == 1:
             chosen.append(column.name)
             room -= cells + len(GAP)
@@ -576,7 +296,7 @@ def _with_room(
 
 def commits_per_day(canvas: Canvas, times_ms: Sequence[int]) -> Text:
     """Return one line: how many commits each day had, several days to a mark where there are many."""
-    from deltacli.cli.render.terminal.tables import sparkline
+    from deltacli.cli.render.terminal.tables import make_sparkline
 
     first, last = min(times_ms) // times.DAY_MS, max(times_ms) // times.DAY_MS
     span = " to ".join(times.format_moment(day * times.DAY_MS)[:10] for day in (first, last))
@@ -590,7 +310,7 @@ def commits_per_day(canvas: Canvas, times_ms: Sequence[int]) -> Text:
         [
             ("commits per day" if days == 1 else f"commits per {units.format_count(days)} days", Style.LABEL),
             "  ",
-            sparkline(canvas, counts),
+            make_sparkline(canvas, counts),
             "  ",
             (f"{span}{most}", Style.QUIET),
         ]
@@ -609,15 +329,15 @@ def _drawn_columns(
     for column in columns:
         match column.name:
             case "timestamp" if width < _NARROW and not never_cuts:
-                drawn.append(replace(column, text=_to_the_minute, least=16))
+                drawn.append(replace(column, text=_format_minute, min_width=16))
             case "operation":
                 is_whole = width >= _OPERATION_FROM and not problem_cells
-                least = _OPERATION_CELLS if is_whole else column.least
-                drawn.append(replace(column, least=least))
+                least = _OPERATION_CELLS if is_whole else column.min_width
+                drawn.append(replace(column, min_width=least))
             case "problem":  # a code is never cut
-                drawn.append(replace(column, least=max(column.least, problem_cells)))
+                drawn.append(replace(column, min_width=max(column.min_width, problem_cells)))
             case "operationParameters":
-                drawn.append(replace(column, text=parameters_in_words))
+                drawn.append(replace(column, text=lambda line: describe_parameters(line.info)))
             case "operationMetrics":
                 drawn += _change_columns(width, changes, with_files=not has_counts)
             case _:
@@ -625,91 +345,105 @@ def _drawn_columns(
     return drawn
 
 
-def _to_the_minute(line: HistoryLine) -> str:
+def _format_minute(line: HistoryLine) -> str:
     return times.format_moment(line.time.timestamp_ms)[:16] if line.time else ""
 
 
 def _change_columns(
     width: int, changes: Mapping[int, ReportedChanges], *, with_files: bool
 ) -> list[Column[HistoryLine]]:
-    """Return the columns `files` and `rows`, and a bar of the rows, or of the files where no commit counts rows."""
-    has_rows = any(number for one in changes.values() for number, _, _ in _row_parts(one))
-    largest = max(
-        (sum(n for n, _, _ in (_row_parts(c) if has_rows else _file_parts(c))) for c in changes.values()), default=0
+    """Return the columns `files` and `rows`, and a bar of the rows, or of the files if no commit counts rows.
+
+    Args:
+        width: The cells of the screen.
+        changes: What the commits changed, by version.
+        with_files: Whether the column `files` is shown.
+    """
+    has_rows = any(changed.number for change in changes.values() for changed in get_changed_rows(change))
+    get_numbers = get_changed_rows if has_rows else get_changed_files
+    totals = [sum(changed.number for changed in get_numbers(change)) for change in changes.values()]
+    largest = max(totals, default=0)
+
+    def numbers_of_line(line: HistoryLine) -> ChangedNumbers:
+        return () if line.item is None else get_numbers(changes[line.item.version])
+
+    def draw_bar(line: HistoryLine, canvas: Canvas, width: int) -> Text:
+        from deltacli.cli.render.terminal.tables import make_split_bar  # rich is imported for a terminal only
+
+        amounts = [(changed.number, changed.style) for changed in numbers_of_line(line)]
+        return make_split_bar(canvas, amounts, largest, width)
+
+    def text(line: HistoryLine) -> str:
+        # Never shown: it says that the column has a value in this line.
+        return "x" if any(changed.number for changed in numbers_of_line(line)) else ""
+
+    bar: Column[HistoryLine] = Column(
+        "changes", lambda _: None, text=text, draw_bar=draw_bar, priority=4, min_width=_BAR_CELLS
     )
-
-    def parts(line: HistoryLine, of: Callable[[ReportedChanges], Parts]) -> Parts:
-        return of(changes[line.item.version]) if line.item is not None else ()
-
-    def bar(line: HistoryLine, canvas: Canvas, width: int) -> Text:
-        from deltacli.cli.render.terminal.tables import split_bar
-
-        amounts = [(number, style) for number, _, style in parts(line, _row_parts if has_rows else _file_parts)]
-        return split_bar(canvas, amounts, largest, width)
-
-    return [
-        *([_numbers(width, "files", changes, _file_parts)] if with_files else []),
-        _numbers(width, "rows", changes, _row_parts),
-        Column(
-            "changes",
-            lambda _: None,
-            text=lambda line: "x" if any(n for n, _, _ in parts(line, _row_parts if has_rows else _file_parts)) else "",
-            picture=bar,
-            priority=4,
-            least=_BAR_CELLS,
-        ),
-    ]
+    rows_column = _signed_numbers_column(width, "rows", changes, get_changed_rows)
+    if not with_files:
+        return [rows_column, bar]
+    return [_signed_numbers_column(width, "files", changes, get_changed_files), rows_column, bar]
 
 
-def _file_parts(changes: ReportedChanges) -> Parts:
-    return ((changes.files_added, "+", Style.ADDED), (changes.files_removed, "-", Style.REMOVED))
-
-
-def _row_parts(changes: ReportedChanges) -> Parts:
-    return (
-        (changes.rows_added, "+", Style.ADDED),
-        (changes.rows_updated, "~", Style.CHANGED),
-        (changes.rows_deleted, "-", Style.REMOVED),
-    )
-
-
-def _numbers(
-    width: int, name: str, changes: Mapping[int, ReportedChanges], of: Callable[[ReportedChanges], Parts]
+def _signed_numbers_column(
+    width: int,
+    name: str,
+    changes: Mapping[int, ReportedChanges],
+    get_numbers: Callable[[ReportedChanges], ChangedNumbers],
 ) -> Column[HistoryLine]:
-    """Return a column of signed numbers, each sign in a place of its own where the screen has room."""
-    every = [[_signed(number, sign) for number, sign, _ in of(one)] for one in changes.values()]
-    has_places = width >= _WIDE and any(sum(map(bool, texts)) > 1 for texts in every)
-    places = [max(map(len, texts)) if has_places else 0 for texts in zip(*every, strict=True)]
-    lengths = [places] if has_places else [[len(text) for text in texts] for texts in every]
+    """Return a column of signed numbers, each sign at a place of its own if the screen has room.
 
-    def parts(line: HistoryLine) -> Iterator[tuple[str, Style]]:
-        for (number, sign, style), place in (
-            zip(of(changes[line.item.version]), places, strict=True) if line.item else ()
-        ):
-            if place or number:
-                yield _signed(number, sign).rjust(place), style
+    Args:
+        width: The cells of the screen.
+        name: The name of the column.
+        changes: What the commits changed, by version.
+        get_numbers: Returns the numbers that are shown of a change.
+    """
+    texts_of_commits = [
+        [_signed(changed.number, changed.sign) for changed in get_numbers(change)] for change in changes.values()
+    ]
+    is_aligned = width >= _WIDE and any(sum(map(bool, texts)) > 1 for texts in texts_of_commits)
+    # The cells of the first, the second … number in all rows, 0 if they are not aligned.
+    places = [max(map(len, texts)) if is_aligned else 0 for texts in zip(*texts_of_commits, strict=True)]
 
-    def draw(line: HistoryLine, _: Canvas, __: int) -> Text:
-        from rich.text import Text
+    def numbers_of_line(line: HistoryLine) -> Iterator[tuple[str, Style]]:
+        if line.item is None:
+            return
+        numbers = get_numbers(changes[line.item.version])
+        for changed, place in zip(numbers, places, strict=True):
+            if place or changed.number:
+                yield _signed(changed.number, changed.sign).rjust(place), changed.style
+
+    def draw(line: HistoryLine, _canvas: Canvas, _width: int) -> Text:
+        from rich.text import Text  # rich is imported for a terminal only
 
         drawn = Text(no_wrap=True)
-        for text, style in parts(line):
-            drawn.append((" " if drawn else "") + text, str(style))
+        for text, style in numbers_of_line(line):
+            separator = " " if drawn else ""
+            drawn.append(separator + text, str(style))
         return drawn
 
     def text(line: HistoryLine) -> str:
-        written = " ".join(text for text, _ in parts(line))
-        return "" if written.isspace() else written
+        joined = " ".join(text for text, _ in numbers_of_line(line))
+        return "" if joined.isspace() else joined
 
+    cells_of_rows = [places] if is_aligned else [[len(text) for text in texts] for texts in texts_of_commits]
+    row_widths = [_joined_width(cells) for cells in cells_of_rows]
     return Column(
         name,
         lambda _: None,
         text=text,
-        picture=draw,
-        right=True,
+        draw_bar=draw,
+        align_right=True,
         priority=3,
-        least=max(len(name), *(sum(cells) + max(sum(map(bool, cells)) - 1, 0) for cells in lengths), 0),
+        min_width=max([len(name), *row_widths]),
     )
+
+
+def _joined_width(cells: Sequence[int]) -> int:
+    """Return the cells of numbers with a blank between two; a number of 0 cells takes none."""
+    return sum(cells) + max(sum(map(bool, cells)) - 1, 0)
 
 
 def _signed(number: int, sign: str) -> str:

@@ -6,21 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from deltacli.cli.render.columns import (
-    Column,
-    Labelled,
-    Section,
-    Surface,
-    file_amount,
-    item_columns,
-    plan_table,
-    refusal_rows,
-    refused,
-    section_rows,
-    version_strip,
-)
-from deltacli.cli.results import Listing
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.output.columns import Column, make_item_columns
+from deltacli.cli.output.results import ListResult
+from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
+from deltacli.cli.output.surface import Labelled, Surface
+from deltacli.cli.render.plans import PlanRow, make_plan_table, make_refusal_rows, make_section_rows, make_version_strip
+from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.ranges import find_ranges, format_ranges, format_spans
 from deltacli.core.times import format_duration, format_moment
@@ -106,17 +97,19 @@ def _hint(result: CheckpointResult) -> str:
     return f"_last_checkpoint names version {result.hint_version}"
 
 
-def verifications(uri: str, checks: Sequence[Verification]) -> Listing[Verification]:
+def verifications(uri: str, checks: Sequence[Verification]) -> ListResult[Verification]:
     """Return what became of each checkpoint."""
     columns: list[Column[Verification]] = [
-        Column("version", lambda one: one.checkpoint.version, right=True, priority=1),
+        Column("version", lambda one: one.checkpoint.version, align_right=True, priority=1),
         Column("file", lambda one: one.checkpoint.files[0].name, priority=2, keep_end=True),
-        Column("files", lambda one: len(one.checkpoint.files), right=True),
+        Column("files", lambda one: len(one.checkpoint.files), align_right=True),
         Column("verdict", lambda one: one.verdict.value, priority=1),
         Column("details", _details, priority=3),
     ]
     fields = envelope("deltacli.checkpoint-verification", uri, complete=True)
-    return Listing(fields, "verification", [one.as_json() for one in checks], columns, checks, items_name="checkpoints")
+    return ListResult(
+        fields, "verification", [one.as_json() for one in checks], columns, checks, items_name="checkpoints"
+    )
 
 
 def _details(one: Verification) -> str:
@@ -134,14 +127,14 @@ def draw_checkpoint(canvas: Surface, result: CheckpointResult) -> None:
     """Draw a checkpoint that was written, or would be, its files, and what the sections say besides."""
     sections = checkpoint_sections(result)
     if result.skipped:
-        canvas.draw_parts(section_rows(canvas, sections))
+        canvas.draw_parts(make_section_rows(canvas, sections))
         return
     above = [section for section in sections if section.label in ("table", "version", "checkpoint")]
     below = [section for section in sections if section.label not in ("table", "version", "checkpoint", "files")]
-    parts: list[RenderableType | list[Labelled]] = [section_rows(canvas, above)]
+    parts: list[RenderableType | list[Labelled]] = [make_section_rows(canvas, above)]
     if result.files:
         parts.append(canvas.matrix(("file", "size", "rows"), _checkpoint_files(canvas, result), right=(1, 2)))
-    canvas.draw_parts(*parts, section_rows(canvas, below))
+    canvas.draw_parts(*parts, make_section_rows(canvas, below))
 
 
 def _checkpoint_files(canvas: Surface, result: CheckpointResult) -> list[list[RenderableType]]:
@@ -163,20 +156,20 @@ def _size(canvas: Surface, size_bytes: int) -> RenderableType:
 _NOTHING = {"files": 0, "sizeBytes": 0, "missing": 0, "failed": []}
 
 
-def expiry_result(plan: ExpiryPlan, outcome: ExpiryOutcome | None, *, dry_run: bool) -> Listing[JsonObject]:
+def expiry_result(plan: ExpiryPlan, outcome: ExpiryOutcome | None, *, dry_run: bool) -> ListResult[JsonObject]:
     """Return the plan with its outcome; lines and columns name every file."""
     content = plan.as_json() | {"deleted": outcome.as_json() if outcome else _NOTHING, "dryRun": dry_run}
     items = [_expired_item(file) for file in plan.files]
-    return Listing(
+    return ListResult(
         envelope("deltacli.log-expire", plan.table, complete=True) | content,
         "candidate",
         items,
-        item_columns(("path", "sizeBytes", "modificationTimeMs", "reason")),
+        make_item_columns(("path", "sizeBytes", "modificationTimeMs", "reason")),
         items,
-        last={"type": "log-expire", "table": plan.table, **content},
-        said=lambda _: expiry_sections(plan, outcome),
-        drawn=partial(draw_expiry, plan, outcome),
-        lists=False,
+        last_line={"type": "log-expire", "table": plan.table, **content},
+        make_sections=lambda _: expiry_sections(plan, outcome),
+        draw_on=partial(draw_expiry, plan, outcome),
+        has_requested_rows=False,
     )
 
 
@@ -199,7 +192,7 @@ def expiry_sections(plan: ExpiryPlan, outcome: ExpiryOutcome | None) -> list[Sec
         Section(_verb(outcome), _expired_lines(plan) if plan.files else ["nothing"]),
         Section("versions", [_versions(plan)] if plan.files else []),
         Section("deleted", [_deleted(outcome)] if outcome else []),
-        refused(_refusal(refusal) for refusal in plan.refusals),
+        make_refusal_section(_refusal(refusal) for refusal in plan.refusals),
     ]
 
 
@@ -216,11 +209,11 @@ def _begins(plan: ExpiryPlan) -> str:
 
 
 def _expired_lines(plan: ExpiryPlan) -> list[str]:
-    total = file_amount(len(plan.files), plan.size_bytes)
+    total = format_file_totals(len(plan.files), plan.size_bytes)
     by_kind = plan.as_json()["candidates"]["byKind"]
     width = max(len(kind) for kind in by_kind)
     rows = [
-        f"{kind:<{width}}  {file_amount(totals['files'], totals['sizeBytes'])}"
+        f"{kind:<{width}}  {format_file_totals(totals['files'], totals['sizeBytes'])}"
         for kind, totals in sorted(by_kind.items())
     ]
     return [total, *rows]
@@ -232,7 +225,7 @@ def _versions(plan: ExpiryPlan) -> str:
 
 
 def _deleted(outcome: ExpiryOutcome) -> str:
-    parts = [file_amount(outcome.deleted, outcome.deleted_bytes)]
+    parts = [format_file_totals(outcome.deleted, outcome.deleted_bytes)]
     if outcome.missing:
         parts.append(f"{outcome.missing:,} already missing")
     if outcome.failed.count:
@@ -251,33 +244,37 @@ def draw_expiry(plan: ExpiryPlan, outcome: ExpiryOutcome | None, canvas: Surface
     sections = expiry_sections(plan, outcome)
     above = [section for section in sections if section.label in ("table", "cutoff", "log begins")]
     below = [section for section in sections if section.label in ("versions", "deleted")]
-    rows = [*_strip(canvas, plan), *section_rows(canvas, below)]
-    rows += refusal_rows(canvas, [(one.message, one.code, one.override) for one in plan.refusals])
-    canvas.draw_parts(section_rows(canvas, above), _expired_table(canvas, plan, outcome), rows)
+    rows = [*_strip(canvas, plan), *make_section_rows(canvas, below)]
+    rows += make_refusal_rows(canvas, [(one.message, one.code, one.override) for one in plan.refusals])
+    canvas.draw_parts(make_section_rows(canvas, above), _expired_table(canvas, plan, outcome), rows)
 
 
 def _expired_table(canvas: Surface, plan: ExpiryPlan, outcome: ExpiryOutcome | None) -> RenderableType:
     verb = _verb(outcome)
     kinds = plan.as_json()["candidates"]["byKind"]
-    rows = [(verb, kind, amount["files"], amount["sizeBytes"], "") for kind, amount in sorted(kinds.items())]
+    rows = [PlanRow(verb, kind, amount["files"], amount["sizeBytes"], "") for kind, amount in sorted(kinds.items())]
     if len(rows) != 1:
-        total = (verb, "all", len(plan.files), plan.size_bytes, "") if rows else (verb, "nothing", 0, None, "")
+        total = (
+            PlanRow(verb, "all", len(plan.files), plan.size_bytes, "")
+            if rows
+            else PlanRow(verb, "nothing", 0, None, "")
+        )
         rows = [total, *rows]
     kept = f"{plural(plan.kept_versions, 'version')} can still be rebuilt"
-    return plan_table(canvas, [*rows, ("keep", "log", None, None, kept)], "")
+    return make_plan_table(canvas, [*rows, PlanRow("keep", "log", None, None, kept)], "")
 
 
 def _strip(canvas: Surface, plan: ExpiryPlan) -> list[Labelled]:
     if not plan.lost_versions or not canvas.is_screen:
         return []
     first, lost = plan.lost_versions[0], find_ranges(plan.lost_versions)
-    return [("", version_strip(canvas, first, plan.newest_version, lost, label_cells=16))]
+    return [("", make_version_strip(canvas, first, plan.newest_version, lost, label_cells=16))]
 
 
 _FIELDS = ("action", "name", "sizeBytes", "sha256", "modificationTimeMs")
 
 
-def backup_result(result: BackupResult) -> Listing[JsonObject]:
+def backup_result(result: BackupResult) -> ListResult[JsonObject]:
     """Return what a backup did, or would do."""
     fields, plan = result.as_json(), result.plan
     missing = _amount(fields["missing"])
@@ -292,7 +289,7 @@ def backup_result(result: BackupResult) -> Listing[JsonObject]:
     return _listing("log-backup", plan.table, fields, result.items(), sections)
 
 
-def log_restore_result(plan: LogRestorePlan, *, dry_run: bool) -> Listing[JsonObject]:
+def log_restore_result(plan: LogRestorePlan, *, dry_run: bool) -> ListResult[JsonObject]:
     """Return what a restore would do, or did."""
     from deltacli.operations.log.log_restore import Action
 
@@ -304,10 +301,10 @@ def log_restore_result(plan: LogRestorePlan, *, dry_run: bool) -> Listing[JsonOb
         Section(add, list(_some(plan, Action.ADD)), Style.GOOD),
         Section(replace, list(_some(plan, Action.REPLACE)) if plan.amount(Action.REPLACE).files else [], Style.CHANGED),
         Section("differ", [*_some(plan, Action.KEEP), "and stay as they are in the log"] if kept.files else []),
-        Section("unchanged", [file_amount(plan.unchanged.files, plan.unchanged.size_bytes)]),
+        Section("unchanged", [format_file_totals(plan.unchanged.files, plan.unchanged.size_bytes)]),
         Section(
             "only in log",
-            [file_amount(plan.only_in_log.files, plan.only_in_log.size_bytes)] if plan.only_in_log.files else [],
+            [format_file_totals(plan.only_in_log.files, plan.only_in_log.size_bytes)] if plan.only_in_log.files else [],
         ),
         Section("note", plan.notes, Style.WARNING),
     ]
@@ -316,16 +313,16 @@ def log_restore_result(plan: LogRestorePlan, *, dry_run: bool) -> Listing[JsonOb
 
 def _listing(
     kind: str, table: str, fields: Mapping[str, Any], items: Sequence[JsonObject], sections: Sequence[Section]
-) -> Listing[JsonObject]:
-    return Listing(
+) -> ListResult[JsonObject]:
+    return ListResult(
         envelope(f"deltacli.{kind}", table, complete=True) | dict(fields),
         "file",
         items,
-        item_columns(_FIELDS),
+        make_item_columns(_FIELDS),
         items,
-        last={"type": kind, "table": table, **fields},
-        said=lambda _: sections,
-        lists=False,
+        last_line={"type": kind, "table": table, **fields},
+        make_sections=lambda _: sections,
+        has_requested_rows=False,
     )
 
 
@@ -336,11 +333,11 @@ def _backup(uri: str, listed: BackupList) -> str:
 
 def _some(plan: LogRestorePlan, action: str) -> Iterator[str]:
     files = [item.file for item in (*plan.writes, *plan.kept) if item.action == action]
-    yield file_amount(len(files), sum(file.size_bytes for file in files))
+    yield format_file_totals(len(files), sum(file.size_bytes for file in files))
     yield from (f"  {file.name}" for file in sorted(files)[:_LISTED])
     if len(files) > _LISTED:
         yield f"  and {len(files) - _LISTED:,} more: --json shows all"
 
 
 def _amount(value: Mapping[str, int]) -> str:
-    return file_amount(value["count"], value["sizeBytes"])
+    return format_file_totals(value["count"], value["sizeBytes"])

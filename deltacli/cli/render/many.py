@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import BinaryIO
 
-from deltacli.cli.render.columns import Column
-from deltacli.cli.results import Grid, Result, RowGrid, write_with_total
-from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.cli.output.columns import Column
+from deltacli.cli.output.grids import Grid, RowGrid
+from deltacli.cli.output.results import Result
+from deltacli.cli.output.text_tables import write_table_with_total
+from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, Refused
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import format_count, format_size, plural
@@ -142,29 +144,29 @@ class Overview(Result):
         return RowGrid(_columns(), [*self._rows, total_row(self._rows)])
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        write_with_total(sink, terminal, _columns(), self._rows, total_row(self._rows))
+        write_table_with_total(sink, terminal, _columns(), self._rows, total_row(self._rows))
 
 
 def _columns() -> list[Column[TableRow]]:
     return [
-        Column("table", lambda row: row.name, priority=1, least=20, keep_end=True),
+        Column("table", lambda row: row.name, priority=1, min_width=20, keep_end=True),
         Column(
             "files",
             lambda row: row.files,
             lambda row: "" if row.files is None else format_count(row.files),
-            right=True,
+            align_right=True,
             priority=2,
-            least=5,
+            min_width=5,
         ),
         Column(
             "size",
             lambda row: row.size_bytes,
             lambda row: "" if row.size_bytes is None else format_size(row.size_bytes),
-            right=True,
+            align_right=True,
             priority=3,
-            least=9,
+            min_width=9,
         ),
-        Column("result", lambda row: row.result, style=_style, priority=1, least=12),
+        Column("result", lambda row: row.result, style=_style, priority=1, min_width=12),
     ]
 
 

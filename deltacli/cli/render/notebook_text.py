@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
-from deltacli.cli.results import Outcome, Result
-from deltacli.cli.terminal.term import Terminal
+from deltacli.cli.output.results import Result, SingleResult
+from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ def _result_of(outcome: Any, name: str) -> Result:
         case "VacuumResult":
             from deltacli.cli.render.vacuum import VacuumResult
 
-            return VacuumResult(outcome.plan, outcome.outcome, outcome.outcome is None, lists=False)
+            return VacuumResult(outcome.plan, outcome.outcome, outcome.outcome is None, has_requested_rows=False)
         case "CheckpointResult":
             from deltacli.cli.render.log_files import checkpoint_sections
 
             uri = outcome.plan.snapshot.table.uri
-            return Outcome("checkpoint", uri, {}, lambda: checkpoint_sections(outcome), (), ())
+            return SingleResult("checkpoint", uri, {}, lambda: checkpoint_sections(outcome), (), ())
         case "Validation":
             return _validation(outcome, name)
         case "WideningOutcome":

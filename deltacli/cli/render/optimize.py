@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from deltacli.cli.render.columns import Section, file_amount, refused
-from deltacli.cli.results import Outcome
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.output.results import SingleResult
+from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
+from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.times import format_duration, format_moment
 from deltacli.core.units import format_count, format_size, plural
 from deltacli.delta.log.state import deleted_file_retention_ms
@@ -42,11 +42,11 @@ _REASONS = {
 }
 
 
-def optimize_result(plan: OptimizePlan, outcome: OptimizeOutcome | None) -> Outcome:
+def optimize_result(plan: OptimizePlan, outcome: OptimizeOutcome | None) -> SingleResult:
     """Return a plan, or what became of it, as a result."""
     content = plan.as_json() if outcome is None else outcome.as_json()
     said = list(_sections(plan, outcome))
-    return Outcome("optimize", plan.table.uri, content, lambda: said, list(_rows(content)), _COLUMNS)
+    return SingleResult("optimize", plan.table.uri, content, lambda: said, list(_rows(content)), _COLUMNS)
 
 
 def _rows(content: dict[str, Json]) -> Iterator[dict[str, Json]]:
@@ -82,15 +82,15 @@ def _sections(plan: OptimizePlan, outcome: OptimizeOutcome | None) -> Iterator[S
     yield Section("z-order by", list(_names(plan.z_order_by)))
     yield Section("cluster by", list(_names(plan.cluster_by)))
     if outcome is None:
-        yield Section("would rewrite", [file_amount(chosen.files, chosen.size_bytes)])
+        yield Section("would rewrite", [format_file_totals(chosen.files, chosen.size_bytes)])
         yield Section("into", [f"{plural(chosen.outputs, 'file')} of up to {format_size(plan.rules.target_bytes)}"])
         yield Section("would purge", list(_vectors(chosen.vectors)))
         yield Section("commits", [format_count(len(plan.groups))])
         yield Section("a query opens", [_per_query(plan)])
         yield Section("takes", list(_time(plan)))
     else:
-        yield Section("rewrote", [file_amount(outcome.files_removed, outcome.bytes_removed)])
-        yield Section("into", [file_amount(outcome.files_added, outcome.bytes_added)])
+        yield Section("rewrote", [format_file_totals(outcome.files_removed, outcome.bytes_removed)])
+        yield Section("into", [format_file_totals(outcome.files_added, outcome.bytes_added)])
         yield Section("rows", [format_count(outcome.rows)])
         yield Section("purged", list(_vectors(outcome.vectors)))
         yield Section("commits", [_commits(outcome)])
@@ -101,7 +101,7 @@ def _sections(plan: OptimizePlan, outcome: OptimizeOutcome | None) -> Iterator[S
         yield Section("refused", list(_refused(plan.damaged)), Style.PROBLEM)
     else:
         is_in_error = bool(outcome.refused) and not outcome.refused[0].code.startswith("optimize.")
-        yield refused(_refused(outcome.refused), in_error=int(is_in_error))
+        yield make_refusal_section(_refused(outcome.refused), in_error=int(is_in_error))
         yield Section("left behind", outcome.left_behind[:_NAMED], Style.PROBLEM)
 
 

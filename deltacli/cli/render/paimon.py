@@ -6,16 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
-from deltacli.changing.plan import NO_FILES
-from deltacli.cli import results
+from deltacli.changing.file_totals import NO_FILES
 from deltacli.cli.invocation import invocation
-from deltacli.cli.render.columns import Column, Section, exactly, refused, usual
+from deltacli.cli.output.columns import Column, choose_default_columns, show_exact_values
+from deltacli.cli.output.grids import Grid, RowGrid, WriteItems, encode_line, make_field_grid, write_lines
+from deltacli.cli.output.results import Document, Result, SingleResult
+from deltacli.cli.output.sections import Section, make_refusal_section
+from deltacli.cli.output.text_tables import write_complete_table, write_sections, write_text_table
 from deltacli.cli.render.schemas.tree import branches, rooted
 from deltacli.cli.running.changing import Wording
-from deltacli.cli.terminal.shell import again_without_limit, quote_table
-from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
+from deltacli.cli.terminal.capabilities import Style, Terminal
+from deltacli.cli.terminal.characters import encode_utf8, escape_control
+from deltacli.cli.terminal.suggested_commands import repeat_command_without_limit
 from deltacli.core.documents import envelope
-from deltacli.core.errors import Unreadable, format_sql_name
+from deltacli.core.errors import Unreadable, format_sql_name, quote_table
 from deltacli.core.ranges import format_ranges, format_spans
 from deltacli.core.texts import summarize_names
 from deltacli.core.times import format_age, format_duration, format_moment, format_timestamp
@@ -43,29 +47,31 @@ STYLES = {Loss.LOSSLESS: Style.PLAIN, Loss.LOSSY: Style.CHANGED, Loss.REFUSED: S
 def paimon_history_columns(now_ms: int) -> list[Column[Event]]:
     """Return the columns of the timeline, in the order of a full row."""
     return [
-        Column("kind", _kind, style=_kind_style, priority=1, least=8, title="what"),
-        Column("id", lambda event: event.id, right=True, priority=1, least=3),
-        Column("timestamp", _timestamp, text=_moment, priority=2, least=19, title="written (UTC)", is_rounded=True),
-        Column("age", lambda _: None, text=lambda event: _age(event, now_ms), style=_quiet, least=13, in_pipe=False),
-        Column("schema", _schema_id, right=True, priority=4, least=6),
-        Column("class", _loss, style=_loss_style, priority=3, least=8),
-        Column("changes", _changes, text=_changes_in_short, priority=1, least=24, folds=True),
-        Column("records", _records, right=True, on_screen=False),
-        Column("usedBy", _users, style=_users_style, priority=2, least=14, folds=True, title="used by"),
-        Column("problem", _problem, style=lambda _: Style.PROBLEM, priority=1, least=16),
+        Column("kind", _kind, style=_kind_style, priority=1, min_width=8, title="what"),
+        Column("id", lambda event: event.id, align_right=True, priority=1, min_width=3),
+        Column("timestamp", _timestamp, text=_moment, priority=2, min_width=19, title="written (UTC)", is_rounded=True),
+        Column(
+            "age", lambda _: None, text=lambda event: _age(event, now_ms), style=_quiet, min_width=13, in_pipe=False
+        ),
+        Column("schema", _schema_id, align_right=True, priority=4, min_width=6),
+        Column("class", _loss, style=_loss_style, priority=3, min_width=8),
+        Column("changes", _changes, text=_changes_in_short, priority=1, min_width=24, wraps=True),
+        Column("records", _records, align_right=True, on_screen=False),
+        Column("usedBy", _users, style=_users_style, priority=2, min_width=14, wraps=True, title="used by"),
+        Column("problem", _problem, style=lambda _: Style.PROBLEM, priority=1, min_width=16),
     ]
 
 
 @dataclass
-class PaimonHistoryResult(results.Result):
+class PaimonHistoryResult(Result):
     """Schemas and snapshots of a branch; `is_chosen`: the user named the columns."""
 
     found: PaimonHistory
     columns: Sequence[Column[Event]]
     is_chosen: bool
-    lists: bool = True
+    has_requested_rows: bool = True
 
-    def document(self) -> results.Document:
+    def document(self) -> Document:
         found = self.found
         fields = envelope("deltacli.history", found.table, complete=found.is_complete, table_format="paimon")
         fields |= {"branch": found.branch, "branches": list(found.branches), "gaps": [list(gap) for gap in found.gaps]}
@@ -75,15 +81,15 @@ class PaimonHistoryResult(results.Result):
             fields["strays"] = list(found.strays)
         if found.broken:
             fields["problems"] = [broken._asdict() for broken in found.broken]
-        return results.Document(fields | {"schemas": self._schemas(), "snapshots": self._snapshots()})
+        return Document(fields | {"schemas": self._schemas(), "snapshots": self._snapshots()})
 
-    def lines(self, emit: results.Emit) -> bool:
-        results.emit_lines(emit, self._schemas(), "schema-version")
-        results.emit_lines(emit, self._snapshots(), "paimon-snapshot")
+    def lines(self, write_items: WriteItems) -> bool:
+        write_lines(write_items, self._schemas(), "schema-version")
+        write_lines(write_items, self._snapshots(), "paimon-snapshot")
         return self.found.is_complete
 
-    def grid(self) -> results.Grid:
-        return results.RowGrid(self.columns, self.found.events, self.is_chosen)
+    def grid(self) -> Grid:
+        return RowGrid(self.columns, self.found.events, self.is_chosen)
 
     def sections(self, _terminal: Terminal) -> Sequence[Section]:
         """Return the missing schemas, which a table of events alone would hide."""
@@ -93,8 +99,12 @@ class PaimonHistoryResult(results.Result):
         return [Section("table", [self.found.table]), Section("missing", [gaps_text(missing)])]
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        shown = exactly(self.columns, terminal) if self.is_chosen else usual(self.columns, terminal)
-        results.write_whole_table(sink, terminal, shown, list(self.found.events), keep_empty=self.is_chosen)
+        shown = (
+            show_exact_values(self.columns, terminal)
+            if self.is_chosen
+            else choose_default_columns(self.columns, terminal)
+        )
+        write_complete_table(sink, terminal, shown, list(self.found.events), keep_empty=self.is_chosen)
 
     def notes(self, table: str, *, on_screen: bool) -> Iterator[str]:
         """Yield which files cannot be read, which are stray or omitted, and the next command."""
@@ -114,7 +124,7 @@ class PaimonHistoryResult(results.Result):
         if found.gaps and on_screen:
             yield f"note: {gaps_text(found.gaps)} no longer exist, which is legal for unused schemas"
         if not found.is_complete:
-            command = again_without_limit(invocation.arguments)
+            command = repeat_command_without_limit(invocation.arguments)
             yield f"showing {len(found.events):,} of {found.total:,} events; all: {command}"
         elif found.schemas and on_screen:
             yield f"next: deltacli snapshot {name} --schema-id {found.schemas[0].id}"
@@ -244,22 +254,22 @@ def users_text(usage: Usage) -> list[str]:
 
 
 @dataclass
-class PaimonSnapshotResult(results.Result):
+class PaimonSnapshotResult(Result):
     """The state at a point."""
 
     found: PaimonSnapshot
 
-    def document(self) -> results.Document:
+    def document(self) -> Document:
         fields = envelope("deltacli.snapshot", self.found.table, complete=True, table_format="paimon")
-        return results.Document(fields | self.found.as_json())
+        return Document(fields | self.found.as_json())
 
-    def lines(self, emit: results.Emit) -> bool:
-        emit(results.line_of({"table": self.found.table, **self.found.as_json()}, "paimon-state"))
+    def lines(self, write_items: WriteItems) -> bool:
+        write_items(encode_line({"table": self.found.table, **self.found.as_json()}, "paimon-state"))
         return True
 
-    def grid(self) -> results.Grid:
+    def grid(self) -> Grid:
         """Return two columns, `field` and `value`: nested fields with dots, arrays and maps as JSON."""
-        return results.field_grid([("table", self.found.table), *self.found.as_json().items()])
+        return make_field_grid([("table", self.found.table), *self.found.as_json().items()])
 
     def sections(self, _terminal: Terminal) -> Sequence[Section]:
         found, schema = self.found, self.found.schema
@@ -283,24 +293,24 @@ class PaimonSnapshotResult(results.Result):
 
 
 @dataclass
-class PaimonSchemaResult(results.Result):
+class PaimonSchemaResult(Result):
     """The schema at a point; people see a tree, or with `as_ddl` a CREATE TABLE statement."""
 
     found: PaimonSnapshot
     as_ddl: bool = False
-    lists: bool = True
+    has_requested_rows: bool = True
 
-    def document(self) -> results.Document:
+    def document(self) -> Document:
         fields = envelope("deltacli.schema", self.found.table, complete=True, table_format="paimon")
         content = self.found.as_json()
         names = ("branch", "schemaId", "schema", *(("ddl",) if self.as_ddl else ()))
-        return results.Document(fields | {name: content[name] for name in names})
+        return Document(fields | {name: content[name] for name in names})
 
-    def lines(self, emit: results.Emit) -> bool:
-        results.emit_lines(emit, map(SchemaRow.as_json, paimon_schema_rows(self.found.schema)), "paimon-field")
+    def lines(self, write_items: WriteItems) -> bool:
+        write_lines(write_items, map(SchemaRow.as_json, paimon_schema_rows(self.found.schema)), "paimon-field")
         return True
 
-    def grid(self) -> results.Grid:
+    def grid(self) -> Grid:
         columns: list[Column[SchemaRow]] = [
             Column("column", lambda row: row.path),
             Column("fieldId", lambda row: row.field_id),
@@ -310,14 +320,14 @@ class PaimonSchemaResult(results.Result):
             Column("default", lambda row: row.default),
             Column("comment", lambda row: row.comment),
         ]
-        return results.RowGrid(columns, paimon_schema_rows(self.found.schema))
+        return RowGrid(columns, paimon_schema_rows(self.found.schema))
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         if self.as_ddl:
-            lines = [visible(line) for line in self.found.ddl.splitlines()]
+            lines = [escape_control(line) for line in self.found.ddl.splitlines()]
         else:
             lines = rooted(tree_lines(self.found.schema), terminal)
-        sink.write(encoded("\n".join(lines) + "\n"))
+        sink.write(encode_utf8("\n".join(lines) + "\n"))
 
 
 class SchemaRow(NamedTuple):
@@ -442,26 +452,26 @@ _FAILURES = 10
 
 
 @dataclass
-class _SchemaVacuumShown(results.Result):
+class _SchemaVacuumShown(Result):
     """The plan with its outcome. Lines and columns name every schema file, the others where that is asked for."""
 
     plan: SchemaVacuumPlan
     outcome: SchemaVacuumOutcome | None
     dry_run: bool
-    lists: bool
+    has_requested_rows: bool
 
-    def document(self) -> results.Document:
+    def document(self) -> Document:
         fields = envelope("deltacli.vacuum", self.plan.table, complete=True, table_format="paimon") | self._content()
-        items = {"items": [file.as_json() for file in self.plan.files]} if self.lists else {}
-        return results.Document(fields | items)
+        items = {"items": [file.as_json() for file in self.plan.files]} if self.has_requested_rows else {}
+        return Document(fields | items)
 
-    def lines(self, emit: results.Emit) -> bool:
-        results.emit_lines(emit, (file.as_json() for file in self.plan.files), "schema-file")
-        emit(results.line_of({"table": self.plan.table, **self._content()}, "schema-vacuum"))
+    def lines(self, write_items: WriteItems) -> bool:
+        write_lines(write_items, (file.as_json() for file in self.plan.files), "schema-file")
+        write_items(encode_line({"table": self.plan.table, **self._content()}, "schema-vacuum"))
         return True
 
-    def grid(self) -> results.Grid:
-        return results.RowGrid(_columns(), self.plan.files)
+    def grid(self) -> Grid:
+        return RowGrid(_columns(), self.plan.files)
 
     def sections(self, _terminal: Terminal) -> Sequence[Section]:
         plan, request = self.plan, self.plan.request
@@ -476,16 +486,16 @@ class _SchemaVacuumShown(results.Result):
             Section("cutoff", [cutoff]),
             Section("delete" if self.outcome is None else "planned", [_deleted(plan)]),
             Section("keep", [f"{count:>{width}}  {_why(plan, verdict)}" for verdict, count in counts.items()]),
-            refused(f"{one.message} [{one.code}]" for one in plan.refusals),
+            make_refusal_section(f"{one.message} [{one.code}]" for one in plan.refusals),
             *([] if self.outcome is None else _became(self.outcome)),
         ]
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        results.write_sections(sink, terminal, self.sections(terminal))
-        if self.lists:
+        write_sections(sink, terminal, self.sections(terminal))
+        if self.has_requested_rows:
             sink.write(b"\n")
             shown = [column for column in _columns() if column.on_screen]
-            results.write_columns(sink, terminal, shown, list(self.plan.files))
+            write_text_table(sink, terminal, shown, list(self.plan.files))
 
     def _content(self) -> dict[str, Json]:
         return self.plan.as_json() | (self.outcome or SchemaVacuumOutcome()).as_json() | {"dryRun": self.dry_run}
@@ -493,12 +503,12 @@ class _SchemaVacuumShown(results.Result):
 
 def _columns() -> list[Column[SchemaFile]]:
     return [
-        Column("schemaId", lambda file: file.id, right=True, priority=1, title="schema"),
+        Column("schemaId", lambda file: file.id, align_right=True, priority=1, title="schema"),
         Column("delete", lambda file: file.verdict is Verdict.UNREFERENCED, on_screen=False),
         Column("reason", lambda file: file.verdict.value, style=_style, priority=1),
-        Column("sizeBytes", lambda file: file.size_bytes, text=_size, right=True, priority=4, title="size"),
+        Column("sizeBytes", lambda file: file.size_bytes, text=_size, align_right=True, priority=4, title="size"),
         Column("replaced", _replaced, text=_replaced_at, priority=3, title="replaced (UTC)", is_rounded=True),
-        Column("usedBy", lambda file: "; ".join(file.users) or None, priority=2, folds=True, title="used by"),
+        Column("usedBy", lambda file: "; ".join(file.users) or None, priority=2, wraps=True, title="used by"),
         Column("path", lambda file: file.path, on_screen=False),
     ]
 
@@ -551,7 +561,7 @@ def schema_vacuum_wording(name: str, *, lists: bool) -> Wording[SchemaVacuumPlan
             f"delete {plural(plan.amount.files, 'schema file')} ({format_size(plan.amount.size_bytes)}) of {plan.table}"
         ),
         lambda plan, is_dry: _SchemaVacuumShown(plan, None, is_dry, lists),
-        lambda result: _SchemaVacuumShown(*result, dry_run=False, lists=lists),
+        lambda result: _SchemaVacuumShown(*result, dry_run=False, has_requested_rows=lists),
         lambda _: f"deltacli history {quote_table(name)}",
         deletes_by_age=True,
         deed=lambda plan: ("delete", plan.amount),
@@ -569,16 +579,16 @@ def _deleted_schemas(result: SchemaVacuumResult) -> tuple[int, int]:
 _COLUMNS = ("kind", "field", "fieldId", "class", "cast", "change")
 
 
-def _result(outcome: AlterOutcome, command: str, *, is_dry: bool) -> results.Outcome:
+def _result(outcome: AlterOutcome, command: str, *, is_dry: bool) -> SingleResult:
     """Return the next version of a schema as a result. `command` is the one that was given: `alter` or `widen-type`."""
-    return results.Outcome(
+    return SingleResult(
         command,
         outcome.table,
         outcome.as_json(dry_run=is_dry),
         lambda: _sections(outcome, is_dry=is_dry),
         map(_row, outcome.changes),
         _COLUMNS,
-        line="alter",
+        line_type="alter",
         table_format="paimon",
     )
 
@@ -598,7 +608,7 @@ def _sections(outcome: AlterOutcome, *, is_dry: bool) -> list[Section]:
         Section("schema", [_version_line(outcome, is_dry=is_dry)]),
         Section("changes", list(_change_lines(outcome))),
         Section("warnings", [message for _, message in outcome.warnings], Style.PROBLEM),
-        refused(_refusal(outcome)),
+        make_refusal_section(_refusal(outcome)),
     ]
 
 

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from deltacli.cli.render.columns import Section, Surface, file_amount, refusal_rows, refused, section_rows
-from deltacli.cli.results import Grid, Outcome, grid_of
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.output.grids import Grid, make_batch_grid
+from deltacli.cli.output.results import SingleResult
+from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
+from deltacli.cli.output.surface import Surface
+from deltacli.cli.render.plans import make_refusal_rows, make_section_rows
+from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.times import format_moment
 from deltacli.core.typing import RecordBatch
 from deltacli.core.units import format_count, format_size, plural
@@ -19,12 +22,12 @@ from deltacli.operations.restore.restore import RestoreOutcome, RestorePlan, cha
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from deltacli.changing.plan import Amount
+    from deltacli.changing.file_totals import FileTotals
 
 _NAMED = 5
 
 
-def restore_result(plan: RestorePlan, outcome: RestoreOutcome | None, *, is_plan: bool) -> Outcome:
+def restore_result(plan: RestorePlan, outcome: RestoreOutcome | None, *, is_plan: bool) -> SingleResult:
     """Return a plan, or what became of it, as a result; its rows are the files that come back and go."""
     content = plan.as_json(dry_run=is_plan) if outcome is None else outcome.as_json()
     committed = None if outcome is None else outcome.committed_version
@@ -37,13 +40,13 @@ def restore_result(plan: RestorePlan, outcome: RestoreOutcome | None, *, is_plan
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class _Restored(Outcome):
+class _Restored(SingleResult):
     """Its rows are those of `batches`, and there may be millions of them."""
 
     batches: Callable[[], Iterable[RecordBatch]]
 
     def grid(self) -> Grid:
-        return grid_of(self.columns, self.batches())
+        return make_batch_grid(self.columns, self.batches())
 
 
 def _sections(plan: RestorePlan, committed: int | None, *, is_plan: bool) -> Iterator[Section]:
@@ -65,14 +68,14 @@ def _sections(plan: RestorePlan, committed: int | None, *, is_plan: bool) -> Ite
     yield Section("notes", list(plan.notes))
     yield Section("noticed by", [f"{client.name}: {client.effect}" for client in plan.clients])
     yield Section("unusable", list(_problems(plan)), Style.PROBLEM)
-    yield refused(f"{one.message} [{one.code}]" for one in plan.refusals)
+    yield make_refusal_section(f"{one.message} [{one.code}]" for one in plan.refusals)
 
 
-def amount_text(amount: Amount) -> str:
+def amount_text(amount: FileTotals) -> str:
     if not amount.files:
         return "nothing"
     rows = "unknown rows" if amount.rows is None else plural(amount.rows, "row")
-    return f"{file_amount(amount.files, amount.size_bytes)}, {rows}"
+    return f"{format_file_totals(amount.files, amount.size_bytes)}, {rows}"
 
 
 def _moment(plan: RestorePlan) -> str:
@@ -108,7 +111,7 @@ def _problems(plan: RestorePlan) -> Iterator[str]:
 def _brought(plan: RestorePlan) -> Iterator[str]:
     if plan.brought is not None:
         names = ", ".join(plan.brought.names)
-        yield f"{file_amount(plan.brought.count, plan.brought.size_bytes)}, from {names}"
+        yield f"{format_file_totals(plan.brought.count, plan.brought.size_bytes)}, from {names}"
 
 
 _ABOVE = ("table", "version", "restore", "limited to")
@@ -118,7 +121,7 @@ _IN_TABLE = ("bring back", "remove", "keep", "refused")
 def _draw(plan: RestorePlan, said: Sequence[Section], canvas: Surface) -> None:
     """Draw what comes back and goes, and what becomes of it; `said` are the sections of the text form."""
     if plan.is_noop and not plan.refusals:
-        canvas.draw_parts(section_rows(canvas, said))
+        canvas.draw_parts(make_section_rows(canvas, said))
         return
     found = plan.difference
     stays: list[RenderableType] = [canvas.text("keep"), format_count(found.unchanged), "", ""]
@@ -128,16 +131,16 @@ def _draw(plan: RestorePlan, said: Sequence[Section], canvas: Surface) -> None:
         stays,
     ]
     canvas.draw_parts(
-        section_rows(canvas, [section for section in said if section.label in _ABOVE]),
+        make_section_rows(canvas, [section for section in said if section.label in _ABOVE]),
         canvas.matrix(("", "files", "size", "rows"), rows, right=(1, 2, 3)),
         [
-            *section_rows(canvas, [section for section in said if section.label not in (*_ABOVE, *_IN_TABLE)]),
-            *refusal_rows(canvas, [(one.message, one.code, plan.filled(one) or None) for one in plan.refusals]),
+            *make_section_rows(canvas, [section for section in said if section.label not in (*_ABOVE, *_IN_TABLE)]),
+            *make_refusal_rows(canvas, [(one.message, one.code, plan.filled(one) or None) for one in plan.refusals]),
         ],
     )
 
 
-def _drawn_row(canvas: Surface, name: str, amount: Amount, style: Style) -> list[RenderableType]:
+def _drawn_row(canvas: Surface, name: str, amount: FileTotals, style: Style) -> list[RenderableType]:
     rows = "unknown" if amount.rows is None else format_count(amount.rows)
     return [
         canvas.text(name, style if amount.files else Style.PLAIN),

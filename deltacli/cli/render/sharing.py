@@ -9,9 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from deltacli.cli.render.columns import Column, Row, Section, file_amount
-from deltacli.cli.results import Listing, Outcome, write_sections
-from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.cli.output.columns import Column, Row
+from deltacli.cli.output.results import ListResult, SingleResult
+from deltacli.cli.output.sections import Section, format_file_totals
+from deltacli.cli.output.text_tables import write_sections
+from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.documents import SCHEMA_VERSION
 from deltacli.core.times import format_age, format_moment, format_timestamp
 from deltacli.core.typing import Json
@@ -39,7 +41,7 @@ def share_fields(kind: str, **fields: object) -> dict[str, Json]:
 
 def recipients_result(
     file: Path, recipients: Sequence[Recipient], now_ms: int, *, action: str = "list", dry_run: bool | None = None
-) -> Listing[Recipient]:
+) -> ListResult[Recipient]:
     """Return recipients: all of them, or the one that was changed."""
     from deltacli.sharing.configuration.recipients import TokenState, spelled
 
@@ -48,17 +50,19 @@ def recipients_result(
 
     columns: list[Column[Recipient]] = [
         Column("name", lambda one: one.name, priority=1),
-        Column("grants", lambda one: ", ".join(map(spelled, one.grants)), priority=1, folds=True, least=12),
-        Column("tokens", lambda one: count(one, TokenState.ACTIVE), right=True, priority=2),
-        Column("expired", lambda one: count(one, TokenState.EXPIRED), right=True, priority=4),
-        Column("comment", lambda one: one.comment, priority=3, folds=True),
+        Column("grants", lambda one: ", ".join(map(spelled, one.grants)), priority=1, wraps=True, min_width=12),
+        Column("tokens", lambda one: count(one, TokenState.ACTIVE), align_right=True, priority=2),
+        Column("expired", lambda one: count(one, TokenState.EXPIRED), align_right=True, priority=4),
+        Column("comment", lambda one: one.comment, priority=3, wraps=True),
     ]
     items = [one.as_json(now_ms) for one in recipients]
     said = [] if items else [Section("recipients", ["none"])]
     if action == "remove" and not dry_run:
         said = [Section("removed", [f"{one.name}, with {what_of(one)}" for one in recipients], Style.GOOD)]
     fields = share_fields("share-recipients", recipientsFile=str(file), action=action, dryRun=dry_run)
-    return Listing(fields, "share-recipient", items, columns, recipients, items_name="recipients", said=lambda _: said)
+    return ListResult(
+        fields, "share-recipient", items, columns, recipients, items_name="recipients", make_sections=lambda _: said
+    )
 
 
 def tokens_result(
@@ -70,7 +74,7 @@ def tokens_result(
     dry_run: bool | None = None,
     created: CreatedToken | None = None,
     profile: str | None = None,
-) -> Listing[Identity]:
+) -> ListResult[Identity]:
     """Return tokens: those of recipients, or the one that was `created`, in clear text unless a profile has it."""
     from deltacli.sharing.configuration.recipients import Identity, TokenState
 
@@ -110,7 +114,7 @@ def tokens_result(
             Column("token", lambda _: secret.get("token"), priority=1, on_screen=False),
             Column("profile", lambda _: secret.get("profile"), priority=4, on_screen=False),
         ]
-    return Listing(fields, "share-token", items, columns, rows, items_name="tokens", said=lambda _: said)
+    return ListResult(fields, "share-token", items, columns, rows, items_name="tokens", make_sections=lambda _: said)
 
 
 def _time(ms: int | None) -> str | None:
@@ -132,7 +136,7 @@ def what_of(recipient: Recipient) -> str:
     return f"{plural(len(recipient.tokens), 'token')} and {plural(len(recipient.grants), 'grant')}"
 
 
-def keys_result(file: Path, keys: ServerKeys, now_ms: int, *, dry_run: bool) -> Listing[_KeyRow]:
+def keys_result(file: Path, keys: ServerKeys, now_ms: int, *, dry_run: bool) -> ListResult[_KeyRow]:
     """Return the keys after a rotation, newest first. The new one has no id before it is made."""
     signing = keys.signing("", now_ms).id
     rows = [
@@ -151,7 +155,7 @@ def keys_result(file: Path, keys: ServerKeys, now_ms: int, *, dry_run: bool) -> 
         _time_column("retires", lambda one: one.retires_ms, now_ms, priority=2),
     ]
     fields = share_fields("share-keys", keyFile=str(file), action="rotate", dryRun=dry_run)
-    return Listing(fields, "share-key", [one.as_json() for one in rows], columns, rows, items_name="keys")
+    return ListResult(fields, "share-key", [one.as_json() for one in rows], columns, rows, items_name="keys")
 
 
 class _KeyRow(NamedTuple):
@@ -168,7 +172,7 @@ class _KeyRow(NamedTuple):
         return item
 
 
-def profile_result(profile: Profile, problems: Sequence[Problem], now_ms: int) -> Listing[Problem]:
+def profile_result(profile: Profile, problems: Sequence[Problem], now_ms: int) -> ListResult[Problem]:
     """Return a profile and its problems. CSV has a line for each problem."""
     columns: list[Column[Problem]] = [
         Column("code", lambda one: one.code),
@@ -179,16 +183,16 @@ def profile_result(profile: Profile, problems: Sequence[Problem], now_ms: int) -
     content = profile.as_json()
     last = {"type": "share-profile", "credentialsType": content.pop("type"), **content}
     sections = [*_sections(profile, now_ms), *_problem_sections(problems)]
-    return Listing(
+    return ListResult(
         fields,
         "profile-problem",
         [problem.as_json() for problem in problems],
         columns,
         problems,
         items_name="problems",
-        last=last,
-        said=lambda _: sections,
-        lists=False,
+        last_line=last,
+        make_sections=lambda _: sections,
+        has_requested_rows=False,
     )
 
 
@@ -214,7 +218,7 @@ def _problem_sections(problems: Sequence[Problem]) -> list[Section]:
     return [Section("problems", [f"{one.severity}: {one.message}" for one in problems], Style.PROBLEM)]
 
 
-def listing_result(profile: str, entries: Sequence[ListedEntry]) -> Listing[ListedEntry]:
+def listing_result(profile: str, entries: Sequence[ListedEntry]) -> ListResult[ListedEntry]:
     """Return what a profile gives access to. A share without schemas, and a schema without tables, has an entry."""
     columns: list[Column[ListedEntry]] = [
         Column("share", lambda one: one.share),
@@ -234,7 +238,7 @@ def listing_result(profile: str, entries: Sequence[ListedEntry]) -> Listing[List
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class _Tree(Listing["ListedEntry"]):
+class _Tree(ListResult["ListedEntry"]):
     """A list that a terminal shows as a tree."""
 
     tree: Callable[[Canvas], None]
@@ -298,16 +302,16 @@ _OF_ROWS = ("target", "as", "sharedVersion", "rows", "filesWritten", "bytesWritt
 _OF_PLAN = ("target", "sharedVersion", "filesToDownload", "bytesToDownload")
 
 
-def pull_outcome(table: str, result: PullResult) -> Outcome:
+def pull_outcome(table: str, result: PullResult) -> SingleResult:
     content = {"as": "delta", **result.as_json()}
     columns = _OF_PLAN if result.dry_run else _OF_TABLE
-    return Outcome("share-pull", table, content, lambda: _table_sections(table, result), [content], columns)
+    return SingleResult("share-pull", table, content, lambda: _table_sections(table, result), [content], columns)
 
 
-def rows_outcome(table: str, written: WrittenRows) -> Outcome:
+def rows_outcome(table: str, written: WrittenRows) -> SingleResult:
     content = written.as_json()
     columns = _OF_PLAN if written.dry_run else _OF_ROWS
-    return Outcome("share-pull", table, content, lambda: _row_sections(table, written), [content], columns)
+    return SingleResult("share-pull", table, content, lambda: _row_sections(table, written), [content], columns)
 
 
 def _table_sections(table: str, result: PullResult) -> Sequence[Section]:
@@ -345,7 +349,7 @@ def _row_sections(table: str, written: WrittenRows) -> Sequence[Section]:
         files = f"{plural(written.files, 'file')} to read, {format_size(written.size_bytes)}"
     else:
         rows = plural(written.rows or 0, "row")
-        files = f"{rows} in {file_amount(written.files, written.size_bytes)}"
+        files = f"{rows} in {format_file_totals(written.files, written.size_bytes)}"
     return [
         Section("table", [table]),
         Section("target", [written.target]),
@@ -357,7 +361,7 @@ def _row_sections(table: str, written: WrittenRows) -> Sequence[Section]:
 _MOST_OF_ONE_CODE = 5
 
 
-class _CheckResult(Listing["TableReport"]):
+class _CheckResult(ListResult["TableReport"]):
     """The tables, then the problems and a verdict."""
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
@@ -371,14 +375,14 @@ def configuration_check_result(report: CheckReport) -> _CheckResult:
     """Return the tables of a configuration, and what is wrong."""
     items = [table.as_json() for table in report.tables]
     columns: list[Column[TableReport]] = [
-        Column("table", lambda one: one.table.full_name, priority=1, folds=True, least=24),
+        Column("table", lambda one: one.table.full_name, priority=1, wraps=True, min_width=24),
         Column("location", lambda one: one.location, on_screen=False),
-        Column("version", lambda one: one.version, right=True, priority=2),
+        Column("version", lambda one: one.version, align_right=True, priority=2),
         Column("history", _history, priority=3),
-        Column("formats", lambda one: " ".join(one.formats), priority=3, least=13),
-        Column("features", lambda one: " ".join(one.needs.features), priority=3, folds=True),
-        Column("clients", _clients, _clients_shown, priority=1, folds=True, least=12),
-        Column("problems", _codes, _counts, _check_style, priority=1, least=10),
+        Column("formats", lambda one: " ".join(one.formats), priority=3, min_width=13),
+        Column("features", lambda one: " ".join(one.needs.features), priority=3, wraps=True),
+        Column("clients", _clients, _clients_shown, priority=1, wraps=True, min_width=12),
+        Column("problems", _codes, _counts, _check_style, priority=1, min_width=10),
     ]
     problems = [problem.as_json() for problem in report.problems]
     content = {"level": "storage" if report.has_files else "log", "problems": problems, "summary": report.summary()}
@@ -386,7 +390,14 @@ def configuration_check_result(report: CheckReport) -> _CheckResult:
     last = {"type": "share-check", "configuration": str(report.configuration.path), **content}
     said = _check_sections(report)
     return _CheckResult(
-        fields, "shared-table", items, columns, report.tables, items_name="tables", last=last, said=lambda _: said
+        fields,
+        "shared-table",
+        items,
+        columns,
+        report.tables,
+        items_name="tables",
+        last_line=last,
+        make_sections=lambda _: said,
     )
 
 

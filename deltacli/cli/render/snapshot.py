@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli.cli.render.columns import Section, file_amount
-from deltacli.cli.results import Document, Emit, Grid, Result, field_grid, line_of
-from deltacli.cli.terminal.shell import quote_table
-from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.cli.output.grids import Grid, WriteItems, encode_line, make_field_grid
+from deltacli.cli.output.results import Document, Result
+from deltacli.cli.output.sections import Section, format_file_totals
+from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.documents import envelope
-from deltacli.core.errors import is_shared
+from deltacli.core.errors import is_shared, quote_table
 from deltacli.core.times import format_age, format_moment
 from deltacli.core.typing import Json
 from deltacli.core.units import format_count, format_size, format_size_limit, plural
@@ -43,13 +43,13 @@ class SnapshotResult(Result):
     def document(self) -> Document:
         return Document(envelope("deltacli.snapshot", self._uri, complete=True) | self._content())
 
-    def lines(self, emit: Emit) -> bool:
-        emit(line_of({"table": self._uri, **self._content()}, "snapshot"))
+    def lines(self, write_items: WriteItems) -> bool:
+        write_items(encode_line({"table": self._uri, **self._content()}, "snapshot"))
         return True
 
     def grid(self) -> Grid:
         """Return two columns, `field` and `value`: nested fields with dots, arrays and maps as JSON."""
-        return field_grid(_flatten({"table": self._uri, **self._content()}, ""))
+        return make_field_grid(_flatten({"table": self._uri, **self._content()}, ""))
 
     def sections(self, terminal: Terminal) -> Sequence[Section]:
         return state_sections(self.summary, terminal, only_counts=self.only_counts)
@@ -62,7 +62,7 @@ class SnapshotResult(Result):
 
         layout = file_sizes(self.summary.snapshot) if self.summary.files.count <= MOST_FILES else None
         from deltacli.cli.render.terminal.console import Canvas
-        from deltacli.cli.render.terminal.tables import PANEL_WIDTH, panel
+        from deltacli.cli.render.terminal.tables import MAX_PANEL_CELLS, make_panel
 
         canvas = Canvas(sink, terminal)
         sections = {section.label: section for section in state_sections(self.summary, terminal, only_counts=False)}
@@ -74,13 +74,15 @@ class SnapshotResult(Result):
             if title == "log" and not isinstance(self.summary.snapshot.table.storage, StoreOfVersions):
                 rows = [*rows[:1], *_checkpoint_rows(canvas, self.summary), *rows[1:]]
             if rows:
-                content.append(canvas.grid(rows, width=min(canvas.width, PANEL_WIDTH) - 4))
+                content.append(canvas.grid(rows, width=min(canvas.width, MAX_PANEL_CELLS) - 4))
             if title == "data" and layout is not None:
                 content += _layout_parts(
                     canvas, layout, None if is_shared(self.summary.snapshot.table.uri) else self.name
                 )
             if content:
-                canvas.draw(panel(canvas, title, *content, style=Style.PROBLEM if title == "problems" else Style.FRAME))
+                canvas.draw(
+                    make_panel(canvas, title, *content, style=Style.PROBLEM if title == "problems" else Style.FRAME)
+                )
 
     @property
     def _uri(self) -> str:
@@ -138,14 +140,16 @@ def _stated_sections(stated: StatedVersion, terminal: Terminal, *, only_counts: 
     yield Section("version", [_version(stated, stated.table.clock(), terminal)])
     if not only_counts:
         yield from (section for section in _about(stated) if section.lines)
-    files = [file_amount(checksum.files, checksum.size_bytes)]
+    files = [format_file_totals(checksum.files, checksum.size_bytes)]
     if checksum.vectors and checksum.deleted_rows is not None:
         files.append(_with_vectors(checksum.vectors, checksum.deleted_rows))
     yield Section("files", files)
     if checksum.histogram is not None and not only_counts:
         first, counts, sizes = checksum.histogram.values()
         bins = zip(first, [*first[1:], None], counts, sizes, strict=True)
-        lines = [f"{_class_name(low, high)}: {file_amount(files, size)}" for low, high, files, size in bins if files]
+        lines = [
+            f"{_class_name(low, high)}: {format_file_totals(files, size)}" for low, high, files, size in bins if files
+        ]
         yield Section("file sizes", lines)
     if not only_counts:
         yield from (section for section in _small_actions(stated, terminal) if section.lines)
@@ -193,7 +197,7 @@ def _files(summary: SnapshotSummary) -> list[str]:
     else:
         unknown = plural(counts.files_without_records, "file")
         rows = f"{plural(counts.records, 'record')} counted, {unknown} without a record count"
-    lines = [f"{file_amount(counts.count, counts.size_bytes)}, {rows}"]
+    lines = [f"{format_file_totals(counts.count, counts.size_bytes)}, {rows}"]
     if counts.deletion_vectors:
         lines.append(_with_vectors(counts.deletion_vectors, counts.deleted_rows))
     return lines
@@ -311,11 +315,11 @@ def _layout_parts(canvas: Canvas, layout: FileLayout, name: str | None) -> Itera
 
 
 def _histogram(canvas: Canvas, classes: Sequence[tuple[int, int | None, int]]) -> Iterator[Sequence[str | Text]]:
-    from deltacli.cli.render.terminal.tables import bar
+    from deltacli.cli.render.terminal.tables import make_bar
 
     largest = max(files for _, _, files in classes)
     for lower, upper, files in classes:
-        yield _class_name(lower, upper), format_count(files), bar(canvas, files, largest, _bar_cells(canvas))
+        yield _class_name(lower, upper), format_count(files), make_bar(canvas, files, largest, _bar_cells(canvas))
 
 
 def _class_name(lower: int, upper: int | None) -> str:
@@ -325,12 +329,12 @@ def _class_name(lower: int, upper: int | None) -> str:
 
 
 def _partitions(canvas: Canvas, layout: FileLayout) -> Iterator[Sequence[str | Text]]:
-    from deltacli.cli.render.terminal.tables import bar
+    from deltacli.cli.render.terminal.tables import make_bar
 
     shown = layout.largest_partitions(_PARTITIONS)
     largest = max(size for _, _, size in shown)
     for name, files, size in shown:
-        drawn = bar(canvas, size, largest, _bar_cells(canvas))
+        drawn = make_bar(canvas, size, largest, _bar_cells(canvas))
         yield canvas.text(name, Style.PATH), format_count(files), canvas.text(format_size(size), Style.SIZE), drawn
 
 

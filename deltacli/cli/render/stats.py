@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from deltacli.cli.render.columns import Section, file_amount, refused
-from deltacli.cli.results import Outcome
+from deltacli.cli.output.results import SingleResult
+from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
 from deltacli.core.units import format_count, plural
 
 if TYPE_CHECKING:
@@ -17,13 +17,15 @@ _NAMED = 5
 _COULD_BE_TIGHTER = "could be tighter, but hold for all rows"
 
 
-def stats_result(plan: StatsPlan, outcome: StatsOutcome | None) -> Outcome:
+def stats_result(plan: StatsPlan, outcome: StatsOutcome | None) -> SingleResult:
     """Return a plan, or what became of it, as a result."""
     content = plan.as_json() if outcome is None else outcome.as_json()
     files = content["files"]
     assert isinstance(files, dict)
     rows = [{"what": what, "files": count} for what, count in files.items()]
-    return Outcome("stats", plan.table.uri, content, lambda: list(_sections(plan, outcome)), rows, ("what", "files"))
+    return SingleResult(
+        "stats", plan.table.uri, content, lambda: list(_sections(plan, outcome)), rows, ("what", "files")
+    )
 
 
 def _sections(plan: StatsPlan, outcome: StatsOutcome | None) -> Iterator[Section]:
@@ -36,7 +38,7 @@ def _sections(plan: StatsPlan, outcome: StatsOutcome | None) -> Iterator[Section
     yield Section("version", [str(plan.snapshot.version)])
     yield Section("limited to", [] if plan.request.where is None else [plan.request.where])
     yield Section("columns", [", ".join(plan.request.columns)] if plan.request.columns else [])
-    amount = file_amount(plan.files, plan.size_bytes)
+    amount = format_file_totals(plan.files, plan.size_bytes)
     has_read = Section("read", [f"{plan.request.read} of {amount}"])
     if outcome is None:
         yield has_read if plan.due is not None else Section(f"would read {plan.request.read} of", [amount])
@@ -86,4 +88,4 @@ def _right_files(plan: StatsPlan) -> Section:
 def _left_out(files: Sequence[RefusedFile]) -> Section:
     named = [f"{one.path}: {one.reason} [{one.code}]" for one in files[:_NAMED]]
     more = len(files) - len(named)
-    return refused([*named, *([f"and {more:,} more"] if more else [])])
+    return make_refusal_section([*named, *([f"and {more:,} more"] if more else [])])

@@ -11,21 +11,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.cli import results
-from deltacli.cli.render.columns import (
-    Column,
-    Labelled,
-    PlanRow,
-    Section,
-    Surface,
-    file_amount,
-    plan_table,
-    refusal_rows,
-    refused,
-    section_rows,
-    version_strip,
-)
-from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.cli.output.columns import Column
+from deltacli.cli.output.grids import BatchGrid, EncodedItems, Grid, RowEncoder, WriteItems, encode_line
+from deltacli.cli.output.results import Document, Result, SingleResult
+from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
+from deltacli.cli.output.surface import Labelled, Surface
+from deltacli.cli.output.text_tables import make_surface, write_text_table
+from deltacli.cli.render.plans import PlanRow, make_plan_table, make_refusal_rows, make_section_rows, make_version_strip
+from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.ranges import format_spans
 from deltacli.core.times import format_age, format_duration, format_moment, format_timestamp
@@ -45,49 +38,49 @@ Row = dict[str, Any]  # Any: values of a candidate
 
 
 @dataclass(eq=False, repr=False)
-class VacuumResult(results.Result):
+class VacuumResult(Result):
     """The plan with its outcome. Lines and columns name every candidate, the others where that is asked for."""
 
     plan: VacuumPlan
     outcome: VacuumOutcome | None
     dry_run: bool
-    lists: bool
+    has_requested_rows: bool
 
-    def document(self) -> results.Document:
+    def document(self) -> Document:
         fields = envelope("deltacli.vacuum", self.plan.table, complete=True) | self._content()
-        return results.Document(fields, _blocks(self.plan, "{", "},\n") if self.lists else None)
+        return Document(fields, _blocks(self.plan, "{", "},\n") if self.has_requested_rows else None)
 
-    def lines(self, emit: results.Emit) -> bool:
+    def lines(self, write_items: WriteItems) -> bool:
         for block in _blocks(self.plan, '{"type":"candidate",', "}\n"):
-            emit(block)
-        emit(results.line_of({"table": self.plan.table, **self._content()}, "vacuum"))
+            write_items(block)
+        write_items(encode_line({"table": self.plan.table, **self._content()}, "vacuum"))
         return True
 
-    def grid(self) -> results.Grid:
-        return results.BatchGrid(_NAMES, partial(_grid_blocks, self.plan))
+    def grid(self) -> Grid:
+        return BatchGrid(_NAMES, partial(_grid_blocks, self.plan))
 
     def sections(self, terminal: Terminal) -> Sequence[Section]:
         return vacuum_sections(self.plan, self.outcome, terminal)
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        canvas = results.surface_of(sink, terminal)
+        canvas = make_surface(sink, terminal)
         sections = vacuum_sections(self.plan, self.outcome, terminal)
         above = [section for section in sections if section.label in _ABOVE]
         below = [section for section in sections if section.label not in (*_ABOVE, *_IN_TABLE)]
         rows = list(_drawn_rows(self.plan, terminal, "delete" if self.outcome is None else "planned"))
         canvas.draw_parts(
-            section_rows(canvas, above),
-            plan_table(canvas, rows, "age or reason"),
+            make_section_rows(canvas, above),
+            make_plan_table(canvas, rows, "age or reason"),
             [
                 *_examples(canvas, self.plan),
                 *_strip(canvas, self.plan),
-                *section_rows(canvas, below),
-                *refusal_rows(
+                *make_section_rows(canvas, below),
+                *make_refusal_rows(
                     canvas, [(one.message, one.code, one.override) for one in self.plan.refusals], error_has_code=True
                 ),
             ],
         )
-        if self.lists and self.plan.files:
+        if self.has_requested_rows and self.plan.files:
             sink.write(b"\n")
             _write_screens(sink, terminal, self.plan)
 
@@ -113,7 +106,7 @@ def _rows(piece: pa.RecordBatch) -> Iterator[Row]:
         yield row if isinstance(path, str) else {**row, "path": path.decode("utf-8", "surrogateescape")}
 
 
-def _blocks(plan: VacuumPlan, opening: str, closing: str) -> Iterator[results.EncodedItems]:
+def _blocks(plan: VacuumPlan, opening: str, closing: str) -> Iterator[EncodedItems]:
     """The candidates as JSON, their fields between two texts."""
     from deltacli.cli.render.data.rows import json_blocks
 
@@ -122,17 +115,17 @@ def _blocks(plan: VacuumPlan, opening: str, closing: str) -> Iterator[results.En
             yield from json_blocks([piece], opening=opening, closing=closing)
             continue
         texts = [opening.encode() + dumps(row)[1:-1] + closing.encode() for row in _rows(piece)]
-        yield results.EncodedItems(len(texts), memoryview(b"".join(texts)))
+        yield EncodedItems(len(texts), memoryview(b"".join(texts)))
 
 
-def _grid_blocks(plan: VacuumPlan, form: results.RowForm) -> Iterator[results.EncodedItems]:
+def _grid_blocks(plan: VacuumPlan, form: RowEncoder) -> Iterator[EncodedItems]:
     """Yield a row per candidate; names of files have the bytes they have on the store."""
     for piece, is_text in _pieces(plan):
         if is_text:
-            yield form.block(piece.columns, piece.num_rows)
+            yield form.encode_columns(piece.columns, piece.num_rows)
             continue
-        rows = [form.row([row[name] for name in _NAMES]) for row in _rows(piece)]
-        yield results.EncodedItems(len(rows), memoryview(b"".join(rows)))
+        rows = [form.encode_row([row[name] for name in _NAMES]) for row in _rows(piece)]
+        yield EncodedItems(len(rows), memoryview(b"".join(rows)))
 
 
 def _write_screens(sink: BinaryIO, terminal: Terminal, plan: VacuumPlan) -> None:
@@ -145,9 +138,7 @@ def _write_screens(sink: BinaryIO, terminal: Terminal, plan: VacuumPlan) -> None
         return
     heading, is_part = True, plan.files > ROWS_PER_SCREEN
     for piece, _ in _pieces(plan, ROWS_PER_SCREEN):
-        results.write_columns(
-            sink, terminal, columns, list(_rows(piece)), heading=heading, keep_empty=True, is_part=is_part
-        )
+        write_text_table(sink, terminal, columns, list(_rows(piece)), heading=heading, keep_empty=True, is_part=is_part)
         heading = False
 
 
@@ -174,11 +165,11 @@ def _screen_columns() -> list[Column[Row]]:
             "sizeBytes",
             lambda row: row["sizeBytes"],
             size,
-            right=True,
+            align_right=True,
             priority=2,
-            least=9,
+            min_width=9,
             title="size",
-            texts=size_texts,
+            format_array=size_texts,
         ),
         Column(
             "modificationTimeMs",
@@ -186,24 +177,28 @@ def _screen_columns() -> list[Column[Row]]:
             moment,
             quiet,
             priority=4,
-            least=19,
+            min_width=19,
             title="modified (UTC)",
             is_rounded=True,
-            texts=moments,
+            format_array=moments,
         ),
         Column(
-            "reason", lambda row: row["reason"], text=lambda row: kind_name(Reason(row["reason"])), priority=1, least=15
+            "reason",
+            lambda row: row["reason"],
+            text=lambda row: kind_name(Reason(row["reason"])),
+            priority=1,
+            min_width=15,
         ),
         Column(
             "removedAtVersion",
             lambda row: row["removedAtVersion"],
             removed,
-            right=True,
+            align_right=True,
             priority=3,
-            least=7,
+            min_width=7,
             title="removed",
         ),
-        Column("path", lambda row: row["path"], priority=0, least=24, keep_end=True, folds=True),
+        Column("path", lambda row: row["path"], priority=0, min_width=24, keep_end=True, wraps=True),
     ]
 
 
@@ -247,7 +242,7 @@ def vacuum_sections(plan: VacuumPlan, outcome: VacuumOutcome | None, terminal: T
         Section("nested", _nested(plan)),
         Section("time travel", list(_time_travel(plan, terminal))),
         Section("change feed", list(_change_feed(plan))),
-        refused(_refusal(one) for one in plan.refusals),
+        make_refusal_section(_refusal(one) for one in plan.refusals),
         *([] if outcome is None else _became(outcome)),
     ]
 
@@ -256,7 +251,7 @@ def _deleted(plan: VacuumPlan, terminal: Terminal) -> list[str]:
     """Return the sum, and a line per kind: files, bytes, from the newest to the oldest."""
     if not plan.files:
         return ["nothing"]
-    total = file_amount(plan.files, plan.size_bytes)
+    total = format_file_totals(plan.files, plan.size_bytes)
     kinds = [
         (kind_name(kind), totals.amount, span_of_ages(plan, totals.ages, terminal))
         for kind, totals in plan.totals.items()
@@ -301,12 +296,12 @@ def _directory(count: int) -> str:
 def _kept(plan: VacuumPlan) -> Iterator[tuple[str, str]]:
     kept = plan.kept
     if kept.live.files:
-        yield "live", file_amount(kept.live.files, kept.live.size_bytes)
+        yield "live", format_file_totals(kept.live.files, kept.live.size_bytes)
     yield from _counted(plan, ("retained", "stream", "young"))
     if kept.foreign.files:
         yield (
             UNRECOGNIZED,
-            f"{file_amount(kept.foreign.files, kept.foreign.size_bytes)}: --include-foreign deletes them",
+            f"{format_file_totals(kept.foreign.files, kept.foreign.size_bytes)}: --include-foreign deletes them",
         )
         for name in kept.foreign_examples[:_NAMED]:
             yield "", name
@@ -369,7 +364,7 @@ def _refusal(refusal: Refusal) -> str:
 
 
 def _became(outcome: VacuumOutcome) -> Iterator[Section]:
-    parts = [file_amount(outcome.deleted.files, outcome.deleted.size_bytes)]
+    parts = [format_file_totals(outcome.deleted.files, outcome.deleted.size_bytes)]
     if outcome.missing:
         parts.append(f"{_were(outcome.missing)} already missing")
     if outcome.resumed_after:
@@ -435,19 +430,21 @@ _IN_TABLE = ("delete", "planned", "keep", "refused")
 
 def _drawn_rows(plan: VacuumPlan, terminal: Terminal, verb: str) -> Iterator[PlanRow]:
     if len(plan.totals) != 1:
-        yield (verb, "all" if plan.files else "nothing", plan.files, plan.size_bytes if plan.files else None, "")
+        yield PlanRow(verb, "all" if plan.files else "nothing", plan.files, plan.size_bytes if plan.files else None, "")
     for reason, total in plan.totals.items():
         ages = span_of_ages(plan, total.ages, terminal)
-        yield (verb, kind_name(reason), total.amount.files, total.amount.size_bytes, ages)
+        yield PlanRow(verb, kind_name(reason), total.amount.files, total.amount.size_bytes, ages)
     kept = plan.kept
     if kept.live.files:
-        yield ("keep", "live", kept.live.files, kept.live.size_bytes, "in the newest version")
+        yield PlanRow("keep", "live", kept.live.files, kept.live.size_bytes, "in the newest version")
     for name, why in kept_kinds(plan).items():
         count = getattr(kept, name)
         if count:
-            yield ("keep", name.replace("outside_selection", "not selected"), count, None, why)
+            yield PlanRow("keep", name.replace("outside_selection", "not selected"), count, None, why)
     if kept.foreign.files:
-        yield (UNRECOGNIZED, "kept", kept.foreign.files, kept.foreign.size_bytes, "--include-foreign deletes them")
+        yield PlanRow(
+            UNRECOGNIZED, "kept", kept.foreign.files, kept.foreign.size_bytes, "--include-foreign deletes them"
+        )
 
 
 def _examples(canvas: Surface, plan: VacuumPlan) -> Iterator[Labelled]:
@@ -465,13 +462,13 @@ def _strip(canvas: Surface, plan: VacuumPlan) -> Iterator[Labelled]:
         return
     first = reach.first_version if reach.oldest_before is None else min(reach.oldest_before, reach.first_version)
     if first <= plan.snapshot_version:
-        yield "versions", version_strip(canvas, first, plan.snapshot_version, reach.lost, label_cells=16)
+        yield "versions", make_version_strip(canvas, first, plan.snapshot_version, reach.lost, label_cells=16)
 
 
 # -- what is purged of a quarantine ------------------------------------------------------------------------------------
 
 
-def purge_result(plan: PurgePlan, outcome: PurgeOutcome | None, *, dry_run: bool) -> results.Outcome:
+def purge_result(plan: PurgePlan, outcome: PurgeOutcome | None, *, dry_run: bool) -> SingleResult:
     """Return a purge as a result: the plan, and what was deleted."""
     from deltacli.operations.vacuum.quarantine import PurgeOutcome
 
@@ -481,7 +478,7 @@ def purge_result(plan: PurgePlan, outcome: PurgeOutcome | None, *, dry_run: bool
     due = content["due"]
     assert isinstance(due, dict)
     row = {"quarantine": plan.quarantine, "tableId": plan.table_id, **due, "deleted": deleted}
-    return results.Outcome("vacuum-purge", plan.table, content, lambda: _purge_sections(plan, outcome), [row], columns)
+    return SingleResult("vacuum-purge", plan.table, content, lambda: _purge_sections(plan, outcome), [row], columns)
 
 
 def _purge_sections(plan: PurgePlan, outcome: PurgeOutcome | None) -> list[Section]:
@@ -491,7 +488,7 @@ def _purge_sections(plan: PurgePlan, outcome: PurgeOutcome | None) -> list[Secti
     if plan.due:
         times = [due.mark[1] for due in plan.due]
         spans = " to ".join(dict.fromkeys(f"{format_moment(moment)} UTC" for moment in (min(times), max(times))))
-        amount = file_amount(plan.files, plan.size_bytes)
+        amount = format_file_totals(plan.files, plan.size_bytes)
         planned = f"{amount}, of {plural(len(plan.due), 'plan')}: {spans}"
     return [
         Section("table", [plan.table]),

@@ -10,19 +10,27 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from deltacli.changing import change as changing
-from deltacli.changing.change import Change, Consent, Gate, Plan, carry_out, for_plan, plan_change, standing
+from deltacli.changing.change import Change, execute_change, plan_change
+from deltacli.changing.consent import Consent, consent_to_command, consent_to_plan
+from deltacli.changing.execution import ChangeExecution
+from deltacli.changing.outcome import Outcome as ChangeOutcome
+from deltacli.changing.outcome import require_complete
+from deltacli.changing.plan import Plan
 from deltacli.cli.invocation import Exit, invocation
-from deltacli.cli.results import Outcome, Result
-from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import again, again_with, again_without
-from deltacli.cli.terminal.term import Interrupted, close_live_line, columns, for_screen, read_line, write_stderr
+from deltacli.cli.output.results import Result, SingleResult
+from deltacli.cli.running.run import CommandContext
+from deltacli.cli.terminal.capabilities import terminal_width
+from deltacli.cli.terminal.characters import escape_for_screen
+from deltacli.cli.terminal.signals import Interrupted
+from deltacli.cli.terminal.stderr import close_live_line, write_stderr
+from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_without_flag
+from deltacli.cli.terminal.waiting import read_line
 from deltacli.core.errors import CONTINUE, EXIT_FINDINGS, NOTHING_CHANGED, PartlyDone, Refused
 from deltacli.core.machine import system_clock
 from deltacli.core.times import format_timestamp
 
 if TYPE_CHECKING:
-    from deltacli.changing.plan import Amount
+    from deltacli.changing.file_totals import FileTotals
     from deltacli.table.handle import TableHandle
 
 _YES = ("y", "yes")
@@ -30,7 +38,7 @@ _AHEAD_MS = 60_000
 
 
 def confirmed(
-    run: Run,
+    run: CommandContext,
     what: str,
     show_plan: Callable[[], None],
     *,
@@ -59,9 +67,9 @@ def confirmed(
             preamble=NOTHING_CHANGED,
             code="consent.missing",
             facts=dict(facts),
-            hint=again_with(invocation.arguments, "--yes"),
+            hint=repeat_command_with(invocation.arguments, "--yes"),
         )
-    is_for_eyes = run.format.is_for_eyes and run.output is None
+    is_for_eyes = run.format.is_for_people and run.output is None
     if is_for_eyes:
         show_plan()
     if not _ask(what):
@@ -73,12 +81,12 @@ def confirmed(
     return True
 
 
-def now_is_ahead(run: Run) -> bool:
+def now_is_ahead(run: CommandContext) -> bool:
     """Return True where `--now` is later than the clock of this machine: only a dry run may use it."""
     return run.clock() > system_clock() + _AHEAD_MS
 
 
-def require_now_is_not_ahead(run: Run, plan: str = "--dry-run") -> None:
+def require_now_is_not_ahead(run: CommandContext, plan: str = "--dry-run") -> None:
     """Raise Refused where `--now` is later than the clock of this machine, which would delete files as too old; `plan`
     shows what would be done.
 
@@ -105,7 +113,7 @@ def _ask(what: str) -> bool:
     sys.stdout.flush()
     answer = b""
     try:
-        write_stderr(_wrapped(f"{for_screen(what)}? [y/N]") + " ")
+        write_stderr(_wrapped(f"{escape_for_screen(what)}? [y/N]") + " ")
         answer = read_line(sys.stdin.fileno())
     finally:
         if not answer.endswith(b"\n"):  # Ctrl-C or Ctrl-D
@@ -114,7 +122,7 @@ def _ask(what: str) -> bool:
 
 
 def _wrapped(question: str) -> str:
-    width = columns() - 1
+    width = terminal_width() - 1
     if len(question) <= width:
         return question
     import textwrap
@@ -125,7 +133,7 @@ def _wrapped(question: str) -> str:
 # -- a command that changes a table ------------------------------------------------------------------------------------
 
 P = TypeVar("P", bound=Plan)
-O = TypeVar("O", bound=changing.Outcome)  # noqa: E741
+O = TypeVar("O", bound=ChangeOutcome)  # noqa: E741
 
 
 class Mode(NamedTuple):
@@ -163,7 +171,7 @@ class Wording(Generic[P, O]):
     """The same command does what could not be done."""
     facts: Callable[[P], Mapping[str, str]] = lambda _: {}
     """What the refusal to go on without a confirmation names as well."""
-    deed: Callable[[P], tuple[str, Amount]] | None = None
+    deed: Callable[[P], tuple[str, FileTotals]] | None = None
     """What is done with how many files, for a question about several tables; None: the command takes one table."""
     achieved: Callable[[O], tuple[int, int | None]] | None = None
     """With how many files it was done, and their bytes, None if these are not known; None: as planned."""
@@ -175,16 +183,18 @@ class Wording(Generic[P, O]):
     """Completes the refusal, or what says that something was left, with what this command can do about it."""
 
 
-def run_change(run: Run, table: TableHandle, change: Change[P, O], wording: Wording[P, O], mode: Mode) -> P | O:
+def run_change(
+    run: CommandContext, table: TableHandle, change: Change[P, O], wording: Wording[P, O], mode: Mode
+) -> P | O:
     """Carry out a change in one of its modes, and return its plan, or its outcome if it was executed.
 
     Raises what it raises, Refused without confirmation, and Exit for findings: `--check`, a change that is due.
     """
     with _with_ways_out(wording):
         plan = plan_change(change, table)
-        for note in (*plan.basis.cautions, *wording.notes(plan)):
+        for note in (*plan.basis.warnings, *wording.notes(plan)):
             run.note(f"note: {note}")
-        refusal = plan.objection()
+        refusal = plan.build_refusal()
         if mode.only_plans or plan.is_noop or refusal is not None:
             if run.part is not None:
                 run.part.state_plan(_planned_amount(wording, plan), is_noop=plan.is_noop and refusal is None)
@@ -192,7 +202,7 @@ def run_change(run: Run, table: TableHandle, change: Change[P, O], wording: Word
             if refusal is not None:
                 raise refusal
             if mode.check or not mode.only_plans:
-                changing.require_complete(change.outcome(plan))
+                require_complete(change.outcome(plan))
             _end_plan(run, plan, wording, mode)
             return plan
     pending = Pending(run, table, change, wording, mode, plan)
@@ -212,23 +222,23 @@ def _with_ways_out(wording: Wording[P, O]) -> Iterator[None]:
     except Refused as refused:
         wording.refused(refused)
         if refused.hint is None and (option := wording.overrides.get(refused.code)) is not None:
-            refused.hint = again_with(invocation.arguments, option)
+            refused.hint = repeat_command_with(invocation.arguments, option)
         raise
     except PartlyDone as partly:
         wording.refused(partly)
         if wording.repeats and partly.cause_exit is None:
-            partly.hint = again(invocation.arguments)
+            partly.hint = repeat_command(invocation.arguments)
         raise
 
 
-def _end_plan(run: Run, plan: P, wording: Wording[P, O], mode: Mode) -> None:
+def _end_plan(run: CommandContext, plan: P, wording: Wording[P, O], mode: Mode) -> None:
     """Say what to run after a plan that is not executed. Raises Exit where `--check` found a change that is due."""
     if mode.check and not plan.is_noop:
         raise Exit(EXIT_FINDINGS)
     if first := wording.before(plan):
         run.say_next(first, also_in_pipe=True)
     elif not (first == "" or plan.is_noop or (wording.deletes_by_age and now_is_ahead(run))):
-        run.say_next(again_without(invocation.arguments, "--dry-run"))
+        run.say_next(repeat_command_without_flag(invocation.arguments, "--dry-run"))
     if wording.is_finding(plan):
         raise Exit(EXIT_FINDINGS)
 
@@ -237,7 +247,7 @@ class Pending(Generic[P, O]):
     """A change that is planned, and not executed yet."""
 
     def __init__(
-        self, run: Run, table: TableHandle, change: Change[P, O], wording: Wording[P, O], mode: Mode, plan: P
+        self, run: CommandContext, table: TableHandle, change: Change[P, O], wording: Wording[P, O], mode: Mode, plan: P
     ) -> None:
         self.run, self.table, self.change, self.mode = run, table, change, mode
         self.wording, self.plan = wording, plan
@@ -247,7 +257,7 @@ class Pending(Generic[P, O]):
         return self.wording.question is not None
 
     @property
-    def deed(self) -> tuple[str, Amount]:
+    def deed(self) -> tuple[str, FileTotals]:
         """Return what is done with how many files."""
         assert self.wording.deed is not None
         return self.wording.deed(self.plan)
@@ -258,7 +268,7 @@ class Pending(Generic[P, O]):
         return self.wording.facts(self.plan)
 
     def execute(self, *, is_agreed: bool) -> O:
-        """Execute the plan. Somebody agreed to it, or is asked here. Raises what `carry_out` does."""
+        """Execute the plan. Somebody agreed to it, or is asked here. Raises what `execute_change` does."""
         if is_agreed:
             self.run.confirm()
         with _with_ways_out(self.wording):
@@ -266,12 +276,12 @@ class Pending(Generic[P, O]):
 
     def _execute(self, *, is_agreed: bool) -> O:
         run, wording, plan = self.run, self.wording, self.plan
-        gates: list[Gate[P, O]] = []
-        noted = len(plan.basis.cautions)
+        executions: list[ChangeExecution[P, O]] = []
+        noted = len(plan.basis.warnings)
 
         def ask(planned: P) -> Consent:
             if wording.question is None:
-                return standing(planned)
+                return consent_to_command(planned)
             if not (is_agreed and planned is plan):
                 if run.part is not None:  # the question is about this table alone
                     run.part.shows_details = True
@@ -279,68 +289,68 @@ class Pending(Generic[P, O]):
                 confirmed(run, wording.question(planned), show, yes=self.mode.yes, facts=wording.facts(planned))
             if wording.deletes_by_age:
                 require_now_is_not_ahead(run)
-            return standing(planned) if self.mode.yes else for_plan(planned)
+            return consent_to_command(planned) if self.mode.yes else consent_to_plan(planned)
 
         try:
             try:
-                outcome = carry_out(self.change, self.table, plan=plan, ask=ask, began=gates.append)
+                outcome = execute_change(self.change, self.table, plan=plan, ask=ask, on_start=executions.append)
             except Exception as fault:
-                _note_after(run, gates, noted)
-                if gates and (gates[0].has_begun or gates[0].has_ended or isinstance(fault, PartlyDone)):
-                    self._write_outcome(gates[0])
+                _note_after(run, executions, noted)
+                if executions and (executions[0].has_begun or executions[0].has_ended or isinstance(fault, PartlyDone)):
+                    self._write_outcome(executions[0])
                 raise
-            _note_after(run, gates, noted)
-            self._write_outcome(gates[0])
+            _note_after(run, executions, noted)
+            self._write_outcome(executions[0])
             if (following := wording.following(outcome)) is not None:
                 run.say_next(following)
         except Interrupted as interruption:
-            interruption.outcome = _told(gates, interruption)
-            if run.part is not None and gates and gates[0].has_begun:
-                self._write_outcome(gates[0])
+            interruption.outcome = _told(executions, interruption)
+            if run.part is not None and executions and executions[0].has_begun:
+                self._write_outcome(executions[0])
             raise
-        invocation.is_reporting |= gates[0].has_begun
+        invocation.is_reporting |= executions[0].has_begun
         if wording.is_finding(outcome):
             raise Exit(EXIT_FINDINGS)
         return outcome
 
-    def _write_outcome(self, gate: Gate[P, O]) -> None:
+    def _write_outcome(self, execution: ChangeExecution[P, O]) -> None:
         """Write what was done, and keep its amount for the row of a table among several."""
         if self.run.part is not None:
             achieved = self.wording.achieved
             if achieved is not None:
-                self.run.part.state_outcome(*achieved(gate.outcome))
-        self.run.write(_done(self.wording, gate))
+                self.run.part.state_outcome(*achieved(execution.outcome))
+        self.run.write(_done(self.wording, execution))
 
 
-def _planned_amount(wording: Wording[P, O], plan: P) -> Amount | None:
+def _planned_amount(wording: Wording[P, O], plan: P) -> FileTotals | None:
     """Return the files of a plan; None where they are not known before it is executed."""
     return None if wording.deed is None else wording.deed(plan)[1]
 
 
-def _write_plan(run: Run, wording: Wording[P, O], plan: P) -> None:
+def _write_plan(run: CommandContext, wording: Wording[P, O], plan: P) -> None:
     run.write(wording.planned(plan, True))
 
 
-def _note_after(run: Run, gates: list[Gate[P, O]], noted: int) -> None:
+def _note_after(run: CommandContext, executions: list[ChangeExecution[P, O]], noted: int) -> None:
     """Note what could not follow a commit."""
-    for gate in gates:
-        for caution in gate.plan.basis.cautions[noted:]:
+    for execution in executions:
+        for caution in execution.plan.basis.warnings[noted:]:
             run.note(f"note: {caution}")
 
 
-def _done(wording: Wording[P, O], gate: Gate[P, O]) -> Result:
+def _done(wording: Wording[P, O], execution: ChangeExecution[P, O]) -> Result:
     """Return what was done as a result, whose document says where it was planned again behind another writer."""
-    result = wording.done(gate.outcome)
-    if gate.was_planned_again and isinstance(result, Outcome):
+    result = wording.done(execution.outcome)
+    if execution.was_planned_again and isinstance(result, SingleResult):
         result.content = {**result.content, "replanned": True}
     return result
 
 
-def _told(gates: list[Gate[P, O]], interruption: Interrupted) -> str:
+def _told(executions: list[ChangeExecution[P, O]], interruption: Interrupted) -> str:
     """Return what was done before an interruption, with the commit that was in flight."""
     notes = [*getattr(interruption, "__notes__", ())]
-    if gates and gates[0].has_begun:
-        notes.insert(0, gates[0].outcome.so_far())
-        if not gates[0].has_ended:
+    if executions and executions[0].has_begun:
+        notes.insert(0, executions[0].outcome.describe_progress())
+        if not executions[0].has_ended:
             notes.append(CONTINUE)
     return "; ".join(dict.fromkeys(notes)) or interruption.outcome

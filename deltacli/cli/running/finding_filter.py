@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Container, Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.results import open_sink, require_target
-from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import again, again_with, quote_word
-from deltacli.core.errors import QUOTED_SUGGESTION, UsageError, is_shared, nearest_name, quote_table
+from deltacli.cli.output.destination import open_destination, require_file_outside_tables
+from deltacli.cli.running.run import CommandContext
+from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with
+from deltacli.core.errors import QUOTED_SUGGESTION, UsageError, is_shared, nearest_name, quote_table, quote_word
 from deltacli.core.units import plural
 
 if TYPE_CHECKING:
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 _ALIKE = 0.8
 
 
-def require_known(run: Run, command: str, known: Collection[str], select: Sequence[str], ignore: Sequence[str]) -> None:
+def require_known(
+    run: CommandContext, command: str, known: Collection[str], select: Sequence[str], ignore: Sequence[str]
+) -> None:
     """Raise UsageError for a selected rule that is not known; an ignored one may belong to another version."""
     from fnmatch import fnmatchcase
 
@@ -46,7 +48,7 @@ def require_known(run: Run, command: str, known: Collection[str], select: Sequen
             run.note(f"note: --ignore {quote_word(pattern)} matches no rule of this version")
 
 
-def list_rules(run: Run, rules: Sequence[Rule], table_format: str) -> None:
+def list_rules(run: CommandContext, rules: Sequence[Rule], table_format: str) -> None:
     """Write the rules instead of findings. Raises UsageError for a format that cannot have them."""
     from deltacli.cli.render.validate.rules import RulesResult, require_list_format
 
@@ -63,7 +65,7 @@ def next_command(report: ValidationReport, without: Container[str] = ()) -> str 
     from deltacli.rules.framework.repairs import repair_to_try
 
     if any(table.suppressed for table in report.tables):
-        return again_with(invocation.arguments, "--max-findings", "0")
+        return repeat_command_with(invocation.arguments, "--max-findings", "0")
     pairs = [(table, found) for table in report.tables for found in table.findings if found.rule.id not in without]
     if not pairs:
         return None
@@ -189,7 +191,11 @@ class FindingFilter:
 
 
 def keep_baseline(
-    run: Run, report: ValidationReport, to_accept: Sequence[tuple[str, Finding]], target: str | None, read: str | None
+    run: CommandContext,
+    report: ValidationReport,
+    to_accept: Sequence[tuple[str, Finding]],
+    target: str | None,
+    read: str | None,
 ) -> None:
     """Write the new baseline to `target`, unless a table could not be checked; note what is stale in the one `read`."""
     from deltacli.operations.validate.findings import write_baseline
@@ -197,11 +203,11 @@ def keep_baseline(
     if target is not None and report.failures:
         run.note(f"note: {target} was not written: not every table could be checked")
     elif target is not None:
-        with open_sink(target) as sink:
+        with open_destination(target) as sink:
             sink.write(write_baseline(to_accept))
         run.note(f"note: {plural(len(to_accept), 'finding')} written; accept with --baseline {target}")
     elif report.stale:
-        again = again_with(invocation.arguments, "--write-baseline", read or "")
+        again = repeat_command_with(invocation.arguments, "--write-baseline", read or "")
         run.note(f"note: {plural(report.stale, 'accepted finding')} no longer found; to update the baseline: {again}")
 
 
@@ -209,7 +215,7 @@ def require_baseline_target(name: str) -> None:
     """Raise UsageError for a target of --write-baseline inside a table, and for a file that is not a baseline."""
     from deltacli.operations.validate.findings import is_baseline, name_beside
 
-    require_target(name, "--write-baseline")
+    require_file_outside_tables(name, "--write-baseline")
     if not os.path.isfile(name) or os.path.getsize(name) == 0:
         return
     with open(name, "rb") as file:
@@ -217,7 +223,7 @@ def require_baseline_target(name: str) -> None:
             raise UsageError(
                 f"--write-baseline {name} would replace a file that is not a baseline",
                 code="usage.baseline",
-                hint=again_with(invocation.arguments, "--write-baseline", name_beside(name)),
+                hint=repeat_command_with(invocation.arguments, "--write-baseline", name_beside(name)),
             )
 
 
@@ -247,12 +253,16 @@ def _near(name: str, arguments: Sequence[str]) -> str:
     if near is None:
         return f"ls {quote_table(directory or '.')}"
     meant = os.path.join(directory, near)
-    return again([word.replace(name, meant) if word in (name, f"--baseline={name}") else word for word in arguments])
+    return repeat_command(
+        [word.replace(name, meant) if word in (name, f"--baseline={name}") else word for word in arguments]
+    )
 
 
 def _writing(name: str, arguments: Sequence[str]) -> str:
     """Return the command line that writes the baseline which this one reads."""
     if not any(word.startswith("--write-baseline") for word in arguments):
-        return again([word.replace("--", "--write-", word.startswith("--baseline")) for word in arguments])
+        return repeat_command([word.replace("--", "--write-", word.startswith("--baseline")) for word in arguments])
     pairs = zip(["", *arguments], arguments, strict=False)
-    return again([word for last, word in pairs if "--baseline" not in (last, word) and word != f"--baseline={name}"])
+    return repeat_command(
+        [word for last, word in pairs if "--baseline" not in (last, word) and word != f"--baseline={name}"]
+    )

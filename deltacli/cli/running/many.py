@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from deltacli.changing.plan import NO_FILES
+from deltacli.changing.file_totals import NO_FILES
 from deltacli.cli.command_tree import path_of
 from deltacli.cli.errors import document_of, report_error, unexpected
 from deltacli.cli.invocation import Exit, invocation
+from deltacli.cli.output.formats import MARKDOWN, TABLE
+from deltacli.cli.output.grids import EncodedItems, Grid, RowEncoder, WriteItems, encode_line
+from deltacli.cli.output.results import Document, Result
 from deltacli.cli.render.many import (
     Overview,
     TableRow,
@@ -25,10 +28,12 @@ from deltacli.cli.render.many import (
     state_of_result,
     sum_rows,
 )
-from deltacli.cli.results import MARKDOWN, TABLE, Document, Emit, EncodedItems, Grid, Result, RowForm, line_of
 from deltacli.cli.running.changing import Mode, Pending, confirmed
-from deltacli.cli.terminal.shell import again, again_with, again_with_flags
-from deltacli.cli.terminal.term import Interrupted, Style, encoded, safe_text, visible
+from deltacli.cli.terminal.capabilities import Style
+from deltacli.cli.terminal.characters import encode_utf8, escape_control
+from deltacli.cli.terminal.signals import Interrupted
+from deltacli.cli.terminal.stderr import clean_message
+from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_with_flags
 from deltacli.core.documents import SCHEMA_VERSION, dumps, loads
 from deltacli.core.errors import DeltacliError, PaimonTable, UsageError, is_shared
 from deltacli.core.open_files import raise_open_file_limit
@@ -36,16 +41,16 @@ from deltacli.core.texts import summarize_names
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.discover import find_tables, identity, is_pattern, note_backups
+from deltacli.table.discover import find_tables, identify_directory, is_pattern, note_log_backups
 
 if TYPE_CHECKING:
-    from deltacli.changing.plan import Amount
-    from deltacli.cli.running.run import Run
+    from deltacli.changing.file_totals import FileTotals
+    from deltacli.cli.running.run import CommandContext
     from deltacli.cli.usage_hints import Meant
     from deltacli.core.typing import JsonObject
 
     AnyPending: TypeAlias = Pending[Any, Any]  # Any: a plan and an outcome of any change
-    Use: TypeAlias = Callable[[Run, str], None]
+    Use: TypeAlias = Callable[[CommandContext, str], None]
     """Runs a command on one table."""
 
 _NAMED = 5
@@ -91,7 +96,7 @@ class Part:
         self.files: int | None = None
         self.size_bytes: int | None = None
 
-    def state_plan(self, amount: Amount | None, *, is_noop: bool) -> None:
+    def state_plan(self, amount: FileTotals | None, *, is_noop: bool) -> None:
         """Keep what is planned, for the row of the table."""
         self.state = TableState.NOTHING if is_noop else TableState.PLANNED
         if amount is not None:
@@ -138,13 +143,13 @@ class Part:
 
     def _pasted_from_here(self, document: JsonObject) -> JsonObject:
         """Return an error with the URI that documents of tables have, and commands that have the `-C` of this run."""
-        found: JsonObject = loads(safe_text(dumps({**document, "uri": self.uri}).decode()).encode())
+        found: JsonObject = loads(clean_message(dumps({**document, "uri": self.uri}).decode()).encode())
         return found
 
-    def head(self, run: Run, sink: BinaryIO) -> None:
-        name = visible(self.name)
+    def head(self, run: CommandContext, sink: BinaryIO) -> None:
+        name = escape_control(self.name)
         line = f"### {name}\n" if run.format is MARKDOWN else run.terminal.paint(f"{name}:", Style.HEADING)
-        sink.write(encoded(("\n" if self.others else "") + line + "\n"))
+        sink.write(encode_utf8(("\n" if self.others else "") + line + "\n"))
         self.others.append(self.name)
 
 
@@ -175,12 +180,12 @@ class _Results(Result):
         """Return one row per table."""
         return [part.row() for part in self._parts]
 
-    def lines(self, emit: Emit) -> bool:
+    def lines(self, write_items: WriteItems) -> bool:
         for part in self._parts:
             if part.result is not None:
-                part.result.lines(_Naming(part.uri, emit))
+                part.result.lines(_Naming(part.uri, write_items))
             if part.error is not None:
-                emit(line_of({name: value for name, value in part.error.items() if name != "type"}, "error"))
+                write_items(encode_line({name: value for name, value in part.error.items() if name != "type"}, "error"))
         return self._is_complete
 
     def grid(self) -> Grid:
@@ -193,14 +198,14 @@ def _whole(result: Result) -> JsonObject:
         return document.fields
     items = b"".join(bytes(block.data) for block in document.items)
     fields = {name: value for name, value in document.fields.items() if name != "complete"}
-    return {**fields, "items": loads(b"[" + items[:-2] + b"]"), **document.after()}
+    return {**fields, "items": loads(b"[" + items[:-2] + b"]"), **document.make_last_fields()}
 
 
 class _Naming:
     """Writes lines of NDJSON with the table that they are about, behind their type."""
 
-    def __init__(self, uri: str, emit: Emit) -> None:
-        self._named, self._emit = b'"table":' + dumps(uri) + b",", emit
+    def __init__(self, uri: str, write_items: WriteItems) -> None:
+        self._named, self._emit = b'"table":' + dumps(uri) + b",", write_items
 
     def __call__(self, block: EncodedItems) -> None:
         named = re.sub(
@@ -217,34 +222,36 @@ class _Rows(NamedTuple):
 
     parts: Sequence[Part]
 
-    def written(self, form: RowForm) -> Iterator[bytes | memoryview]:
+    def encode(self, encoder: RowEncoder) -> Iterator[bytes | memoryview]:
         for number, part in enumerate(self.parts):
             if part.result is not None:
-                yield from part.result.grid().written(_WithTable(form, part.uri, has_header=number == 0))
+                yield from part.result.grid().encode(_WithTable(encoder, part.uri, has_header=number == 0))
 
 
 class _WithTable:
-    """A form whose rows have the table in front."""
+    """An encoder whose rows have the table in front."""
 
-    def __init__(self, form: RowForm, uri: str, *, has_header: bool) -> None:
-        self.is_for_eyes = form.is_for_eyes
-        self._form, self._uri, self._has_header = form, uri, has_header
+    def __init__(self, encoder: RowEncoder, uri: str, *, has_header: bool) -> None:
+        self.is_for_people = encoder.is_for_people
+        self._encoder = encoder
+        self._uri = uri
+        self._has_header = has_header
 
-    def header(self, names: Sequence[str], right: Sequence[bool] = ()) -> bytes:
-        return self._form.header(["table", *names], [False, *right]) if self._has_header else b""
+    def encode_header(self, names: Sequence[str], align_right: Sequence[bool] = ()) -> bytes:
+        return self._encoder.encode_header(["table", *names], [False, *align_right]) if self._has_header else b""
 
-    def row(self, values: Sequence[object]) -> bytes:
-        return self._form.row([self._uri, *values])
+    def encode_row(self, values: Sequence[object]) -> bytes:
+        return self._encoder.encode_row([self._uri, *values])
 
-    def block(self, columns: Sequence[pa.Array], rows: int, null: str = "") -> EncodedItems:
-        return self._form.block([pa.repeat(self._uri, rows), *columns], rows, null)
+    def encode_columns(self, columns: Sequence[pa.Array], rows: int, null: str = "") -> EncodedItems:
+        return self._encoder.encode_columns([pa.repeat(self._uri, rows), *columns], rows, null)
 
 
 # -- a run on several tables -------------------------------------------------------------------------------------------
 
 
 def run_many(
-    run: Run,
+    run: CommandContext,
     names: Sequence[str],
     use: Use,
     mode: Mode,
@@ -289,7 +296,7 @@ def run_many(
         tried = sum(not part.is_left_out for part in parts)
         run.note(f"note: {tried - len(failed):,} of {plural(tried, 'table')} done; failed: {', '.join(failed)}")
     if mode.only_plans and run.is_on_screen and not shows_details:
-        run.note(f"details of each table: {again_with_flags(invocation.arguments, ['-v'])}")
+        run.note(f"details of each table: {repeat_command_with_flags(invocation.arguments, ['-v'])}")
     following = {line for part in parts for line in part.following}
     if len(following) == 1:
         run.say_next(following.pop())
@@ -314,7 +321,11 @@ def require_tables(names: Sequence[str]) -> None:
         if reason is not None:
             meant = _meant_by(name)
             question = f"; did you mean {meant.name}?" if meant is not None and meant.name else ""
-            hint = again([word for word in invocation.arguments if word != name]) if os.path.exists(name) else None
+            hint = (
+                repeat_command([word for word in invocation.arguments if word != name])
+                if os.path.exists(name)
+                else None
+            )
             raise UsageError(f"unexpected argument: {name}; {reason}{question}", hint=meant.hint if meant else hint)
 
 
@@ -339,14 +350,14 @@ def _not_a_table(name: str, names: Sequence[str]) -> str | None:
 
 def _meant_by(name: str) -> Meant | None:
     """Return the option whose value a name probably is."""
-    from deltacli.cli.help_page import commands_with
+    from deltacli.cli.command_loading import has_option
     from deltacli.cli.usage_hints import Meant, for_extra
 
     arguments = invocation.arguments
-    command = " ".join(path_of(arguments))
+    path = path_of(arguments)
     given = {word.partition("=")[0] for word in arguments}
     exists = os.path.exists(name)
-    numbers = [option for option in ("--retention", "--version") if command in commands_with(option)]
+    numbers = [option for option in ("--retention", "--version") if has_option(path, option)]
     if not exists and (meant := for_extra(name, numbers, arguments)) is not None:
         return meant
     rest, value = [word for word in arguments if word != name], name
@@ -358,9 +369,9 @@ def _meant_by(name: str) -> Meant | None:
         option = "--quarantine" if os.path.isdir(name) and "=" not in name else ""
     else:
         option = "--zorder" if re.fullmatch(r"[\w.,]+", name) else ""
-    if not option or option in given or command not in commands_with(option):
+    if not option or option in given or not has_option(path, option):
         return None
-    return Meant(f"{option} {value}", again_with(rest, option, value))
+    return Meant(f"{option} {value}", repeat_command_with(rest, option, value))
 
 
 def _is_inside(name: str, other: str) -> bool:
@@ -372,14 +383,14 @@ def first_exit_code(codes: Sequence[int]) -> int:
     return min(codes, key=EXIT_CODE_ORDER.index)
 
 
-def _parts(run: Run, names: Sequence[str]) -> list[Part]:
+def _parts(run: CommandContext, names: Sequence[str]) -> list[Part]:
     """Return the tables at paths and those that match patterns, each once. Raises UsageError."""
     found: dict[str, Part] = {}
     for name in names:
         storage = run.open_other(name)
         try:
             if not is_pattern(storage, name):
-                _add(run, found, identity(storage), Part(name, storage.uri))
+                _add(run, found, identify_directory(storage), Part(name, storage.uri))
                 continue
             targets = find_tables([name], run.open_other, progress=run.progress)
         except UsageError:
@@ -387,21 +398,21 @@ def _parts(run: Run, names: Sequence[str]) -> list[Part]:
         except DeltacliError as fault:
             found[name] = Part(name, storage.uri, fault)
             continue
-        note_backups(run.note, targets.backups)
+        note_log_backups(run.note, targets.backups)
         for path, failure in targets.failures:
             found[path] = Part(path, storage.uri, failure)
         for target in targets.tables:
             part = Part(target.name, target.storage.uri, is_found=True)
-            _add(run, found, identity(target.storage), part)
+            _add(run, found, identify_directory(target.storage), part)
     return list(found.values())
 
 
-def _add(run: Run, found: dict[str, Part], place: str, part: Part) -> None:
+def _add(run: CommandContext, found: dict[str, Part], place: str, part: Part) -> None:
     if (same := found.setdefault(place, part)) is not part:
         run.note(f"note: {part.name} is the same table as {same.name}, which is done once")
 
 
-def _plan(run: Run, parts: Sequence[Part], use: Use) -> None:
+def _plan(run: CommandContext, parts: Sequence[Part], use: Use) -> None:
     """Use each table, which shows its plan and keeps it for later. Raises Exit for a wrong command line."""
     left_out: dict[str, list[str]] = {}
     for part in parts:
@@ -427,7 +438,7 @@ def _plan(run: Run, parts: Sequence[Part], use: Use) -> None:
         run.note(f"note: {which} left out: {reason}")
 
 
-def _write(run: Run, parts: Sequence[Part], *, is_whole: bool) -> None:
+def _write(run: CommandContext, parts: Sequence[Part], *, is_whole: bool) -> None:
     """Write the result of all tables: documents for programs, for people a row per table and the totals."""
     results = _Results(parts, is_whole=is_whole)
     if not _is_for_people(run):
@@ -445,7 +456,7 @@ def _write(run: Run, parts: Sequence[Part], *, is_whole: bool) -> None:
     written.append("")
 
 
-def _is_for_people(run: Run) -> bool:
+def _is_for_people(run: CommandContext) -> bool:
     return run.format in (TABLE, MARKDOWN)
 
 
@@ -456,7 +467,7 @@ def _give_up(parts: Sequence[Part], interruption: Interrupted) -> None:
             part.interrupted(interruption, _NOT_BEGUN)
 
 
-def _execute(run: Run, parts: Sequence[Part], mode: Mode) -> int:
+def _execute(run: CommandContext, parts: Sequence[Part], mode: Mode) -> int:
     """Ask once, and execute the plans one after another. Return the exit code of the answer."""
     planned = [(part, part.pending) for part in parts if part.pending is not None]
     try:

@@ -18,19 +18,22 @@ from deltacli.cli.command_tree import path_of
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import CatalogChoice, catalog_profile_of, place_of_catalog
 from deltacli.cli.options.tables import DEFAULT_ROWS
-from deltacli.cli.results import MARKDOWN, PARQUET, TABLE, Content, Format, Result, open_sink, write_sections
+from deltacli.cli.output.destination import open_destination
+from deltacli.cli.output.formats import MARKDOWN, PARQUET, TABLE, Content, Format
+from deltacli.cli.output.results import Result
+from deltacli.cli.output.text_tables import write_sections
 from deltacli.cli.shared_options import TableFormat
-from deltacli.cli.terminal.shell import again_with, again_without_cluster, again_without_limit, as_typed, with_files
-from deltacli.cli.terminal.term import (
-    Style,
-    Terminal,
-    before_leaving,
-    capture_logging,
-    close_live_line,
-    is_interrupted,
-    say,
-    say_json,
-    visible,
+from deltacli.cli.terminal.capabilities import Style, Terminal
+from deltacli.cli.terminal.characters import escape_control
+from deltacli.cli.terminal.library_messages import capture_logging
+from deltacli.cli.terminal.signals import before_leaving, is_interrupted
+from deltacli.cli.terminal.stderr import close_live_line, write_json_message, write_message
+from deltacli.cli.terminal.suggested_commands import (
+    add_context_options,
+    repeat_command_with,
+    repeat_command_without_cluster,
+    repeat_command_without_limit,
+    spell_tables_as_typed,
 )
 from deltacli.core.documents import dumps
 from deltacli.core.errors import DeltacliError, PaimonTable, Refused, UsageError, quote_table
@@ -66,8 +69,8 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.catalogs.unity.unity import UnityCatalog
-    from deltacli.changing.plan import Amount
-    from deltacli.cli.render.columns import Section
+    from deltacli.changing.file_totals import FileTotals
+    from deltacli.cli.output.sections import Section
     from deltacli.engine.base import Engine
     from deltacli.engine.spark.engine import SparkSettings
     from deltacli.storage.location import StoreLocation
@@ -84,10 +87,10 @@ if TYPE_CHECKING:
         shows_details: bool
         following: list[str]
 
-        def head(self, run: Run, sink: BinaryIO) -> None:
+        def head(self, run: CommandContext, sink: BinaryIO) -> None:
             """Write the heading above a result."""
 
-        def state_plan(self, amount: Amount | None, *, is_noop: bool) -> None:
+        def state_plan(self, amount: FileTotals | None, *, is_noop: bool) -> None:
             """Keep what is planned, for the row of the table."""
 
         def state_outcome(self, files: int, size_bytes: int | None) -> None:
@@ -100,7 +103,7 @@ CATALOG = "uc://"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Run:
+class CommandContext:
     """The settled values of the shared options of one invocation."""
 
     format: Format
@@ -166,9 +169,9 @@ class Run:
         if self.verbosity and not self.quiet:
             for host in merged(host for stores in self._stores for host in stores.tallies):
                 if self.log_is_json:
-                    say_json(dumps(document_of(host)))
+                    write_json_message(dumps(document_of(host)))
                 else:
-                    say(text_of(host))
+                    write_message(text_of(host))
 
     @property
     def allowed(self) -> AllowedPrefixes:
@@ -210,14 +213,14 @@ class Run:
         if self.log_is_json and not self.format.errors_are_json:
             self.note(said)
         else:
-            say(said)  # plain text, as progress is, also where the file is JSON
+            write_message(said)  # plain text, as progress is, also where the file is JSON
 
     def confirm(self) -> None:
         if self.is_on_screen:
             self.confirmed[:] = self._written
 
     def _new_sections(self, result: Result) -> list[Section]:
-        if not self.confirmed or result.lists or type(self.confirmed[0]) is not type(result):
+        if not self.confirmed or result.has_requested_rows or type(self.confirmed[0]) is not type(result):
             return []  # the rows of a list are in no section
         shown = [(section.label, list(section.lines)) for section in self.confirmed[0].sections(self.terminal)]
         filled = [section for section in result.sections(self.terminal) if section.lines]
@@ -241,15 +244,15 @@ class Run:
         if self.part is not None and text.startswith(_NOTE):
             text = f"{_NOTE}{self.part.name}: {text.removeprefix(_NOTE)}"
         if text.startswith(_NEXT):
-            text = _NEXT + with_files(text.removeprefix(_NEXT), invocation.arguments)
+            text = _NEXT + add_context_options(text.removeprefix(_NEXT), invocation.arguments)
         if self.log_is_json:
-            say_json(dumps({"type": "note", "message": text.removeprefix(_NOTE)}))
+            write_json_message(dumps({"type": "note", "message": text.removeprefix(_NOTE)}))
             return
-        text = visible(cut_middle(as_typed(text, invocation.arguments)))
+        text = escape_control(cut_middle(spell_tables_as_typed(text, invocation.arguments)))
         if self.colours_notes and text.startswith(_NEXT):
-            say(text, lambda shown: self.terminal._replace(colour=True).paint(shown, Style.NEXT))
+            write_message(text, lambda shown: self.terminal._replace(colour=True).paint(shown, Style.NEXT))
         else:
-            say(text)
+            write_message(text)
 
     def open(self, table: str, *, writes: bool = False) -> Storage:
         """Open the store of a table, which the command `writes` to or only reads.
@@ -263,11 +266,11 @@ class Run:
 
     def open_either(self, table: str, *, writes: bool = False) -> Storage:
         """Open the store of a table of either format. Raises what `open` raises."""
-        from deltacli.table.find_log import require_delta
+        from deltacli.table.table_directories import require_one_format
 
         storage = self.open_other(table, writes=writes)
         if self.table_format is None:
-            require_delta(storage)
+            require_one_format(storage)
         return storage
 
     def open_table(self, table: str, *, writes: bool = False) -> Table:
@@ -299,7 +302,7 @@ class Run:
         return LongStepAdvisor(self.progress, self._suggest_cluster, is_far=storage.capabilities.parallel_reads > 1)
 
     def _suggest_cluster(self, why: str) -> None:
-        self.note(f"note: {why}; on a Spark cluster: {again_with(invocation.arguments, '--engine', 'spark')}")
+        self.note(f"note: {why}; on a Spark cluster: {repeat_command_with(invocation.arguments, '--engine', 'spark')}")
 
     def location_of(self, storage: ReadStorage) -> StoreLocation | None:
         """Return where other processes find the store of a table; None for a shared one, which by its directory gives
@@ -313,7 +316,7 @@ class Run:
             raise UsageError(
                 "--engine spark does not work on tables of a catalog: its credentials and commits stay in this process",
                 code="cluster.catalog",
-                hint=again_without_cluster(invocation.arguments),
+                hint=repeat_command_without_cluster(invocation.arguments),
             )
         budget = None if self.retry_budget_ms is None else self.retry_budget_ms / 1_000
         return StoreLocation.of(storage.uri, self.storage_options, self.allowed, budget)
@@ -335,7 +338,7 @@ class Run:
 
         return addresses_matching(self.open_catalog(), pattern)
 
-    def throttled(self, calls_per_second: float | None) -> Run:
+    def throttled(self, calls_per_second: float | None) -> CommandContext:
         """Return this run with stores limited to a rate, if one is given; its tables show no progress."""
         stores = self.make_stores(calls_per_second)
         stores.policy()  # made before threads ask for it: all share one rate
@@ -351,13 +354,13 @@ class Run:
     def sink(self, *, content: Format | None = None) -> AbstractContextManager[BinaryIO]:
         """Open the destination of the result: a file, a pipe, or a terminal with a pager; `content`: its format."""
         if self.terminal.is_terminal:
-            from deltacli.cli.terminal.pager import open_screen
+            from deltacli.cli.terminal.pager import open_paged_stream
 
             shown = content or self.format
-            return open_sink(None, open_screen(shown.cleaning, is_paged=self.is_paged and shown.is_paged))
+            return open_destination(None, open_paged_stream(shown.escaping, is_paged=self.is_paged and shown.is_paged))
         if not self.progress_is_asked_for and self.output in (None, "-") and _is_pipe(sys.stdout):
             close_live_line()  # the reader of the pipe may draw on the same terminal
-        return open_sink(self.output)
+        return open_destination(self.output)
 
 
 def _is_spoiled(text: str) -> bool:
@@ -392,7 +395,7 @@ def _only_reading(name: str, words: Sequence[str], uri: str, *, writes: bool) ->
     """Return the error for a command that does not change the shared table and yet does not work on it; None for
     others. `words`: how the command was typed.
     """
-    from deltacli.cli.help_page import commands_with
+    from deltacli.cli.command_loading import has_option
 
     hint = f"deltacli {'share schema' if name.startswith('schema ') else 'snapshot'} {quote_table(uri)}"
     if name in ("copy", "clone") and uri in words[1:2]:
@@ -402,7 +405,7 @@ def _only_reading(name: str, words: Sequence[str], uri: str, *, writes: bool) ->
         name, hint = f"{name} --from", f"deltacli {name} --help"
     elif name == "checkpoint" and "--verify" in words:
         name = "checkpoint --verify"
-    elif writes or (name in commands_with("--dry-run") and name != "log backup"):
+    elif writes or (has_option(tuple(name.split()), "--dry-run") and name != "log backup"):
         return None
     return UsageError(f"{name} does not work on shared tables", code="share.read-only", hint=hint)
 
@@ -617,7 +620,7 @@ EXPLAINED: Mapping[str, str] = {
 }
 
 
-def settle_limit(run: Run, wanted: int | None) -> int:
+def settle_limit(run: CommandContext, wanted: int | None) -> int:
     """Return the number of rows to show, 0 for all: as requested, else the default of the place. Raises UsageError."""
     if wanted is not None:
         if wanted < 0:
@@ -626,17 +629,17 @@ def settle_limit(run: Run, wanted: int | None) -> int:
     return DEFAULT_ROWS if run.is_on_screen and run.directory is None else 0
 
 
-def require_file(run: Run) -> None:
+def require_file(run: CommandContext) -> None:
     """Raise UsageError where Parquet would be written neither to a file nor to a directory."""
     if run.format is PARQUET and (run.output is None or run.terminal.is_terminal):
         raise UsageError(
             "--format parquet requires --output FILE or --output DIR/",
             code="usage.output",
-            hint=again_with(invocation.arguments, "--output", "rows.parquet"),
+            hint=repeat_command_with(invocation.arguments, "--output", "rows.parquet"),
         )
 
 
-def judge_left_out(run: Run, rows: ArrowRows) -> None:
+def judge_left_out(run: CommandContext, rows: ArrowRows) -> None:
     """Note which columns are left out because of their types. Raises Refused where they would be missing in a file."""
     from deltacli.delta.schema.to_arrow import note_of
 
@@ -647,7 +650,7 @@ def judge_left_out(run: Run, rows: ArrowRows) -> None:
     run.note(f"note: {note_of(rows.left_out)}")
 
 
-def note_misnamed_columns(run: Run, fields: Sequence[MisnamedField], table: str) -> None:
+def note_misnamed_columns(run: CommandContext, fields: Sequence[MisnamedField], table: str) -> None:
     """Note which columns were null because files have them under their logical names.
 
     Args:
@@ -664,7 +667,7 @@ def note_misnamed_columns(run: Run, fields: Sequence[MisnamedField], table: str)
         run.note(f"to see which files: {command('validate', table=table, level='footers')}")
 
 
-def note_padded_columns(run: Run, rows: ArrowRows) -> None:
+def note_padded_columns(run: CommandContext, rows: ArrowRows) -> None:
     """Note which columns Spark shows, and compares, with blanks that files do not have.
 
     Args:
@@ -673,13 +676,13 @@ def note_padded_columns(run: Run, rows: ArrowRows) -> None:
     """
     from deltacli.delta.schema.types import declared_type, is_padded
 
-    padded = [column for column in rows.wanted.columns if is_padded(column)]
+    padded = [column for column in rows.read_spec.columns if is_padded(column)]
     if padded:
         names = ", ".join(f"{column.name} ({declared_type(column) or 'char'})" for column in padded)
         run.note(f"note: Spark pads char(n) with blanks; values are shown and compared as files store them: {names}")
 
 
-def note_rows(run: Run, rows: ArrowRows, table: str, noted: Collection[str] = ()) -> None:
+def note_rows(run: CommandContext, rows: ArrowRows, table: str, noted: Collection[str] = ()) -> None:
     """Note what was decided about rows that engines read differently, once the rows were read.
 
     Args:
@@ -694,19 +697,19 @@ def note_rows(run: Run, rows: ArrowRows, table: str, noted: Collection[str] = ()
     note_problems(run, [rule for rule in rows.disputed if rule not in noted])
 
 
-def note_disputed(run: Run, *snapshots: Snapshot) -> None:
+def note_disputed(run: CommandContext, *snapshots: Snapshot) -> None:
     """Note what was decided about damages of versions that engines read differently."""
     for decision in dict.fromkeys(decision for snapshot in snapshots for decision in snapshot.decisions):
         run.note(f"note: {decision}")
 
 
-def note_problems(run: Run, problems: Iterable[str]) -> None:
+def note_problems(run: CommandContext, problems: Iterable[str]) -> None:
     """Note problems that were worked around."""
     for problem in problems:
         run.note(f"note: {problem}: {EXPLAINED[problem]}")
 
 
-def _note_partition_values(run: Run, rows: ArrowRows, table: str) -> None:
+def _note_partition_values(run: CommandContext, rows: ArrowRows, table: str) -> None:
     """Note partition columns of which the log has an empty text, or the name in another letter case."""
     from deltacli.core.errors import command
 
@@ -726,19 +729,19 @@ def require_all_columns(rows: ArrowRows) -> None:
         rows.require_all_columns()
     except Refused as refused:
         names = ",".join(column.name for column in rows.columns)
-        refused.hint = again_with(invocation.arguments, "--columns", names)
+        refused.hint = repeat_command_with(invocation.arguments, "--columns", names)
         raise
 
 
 def write_directory(
-    run: Run,
+    run: CommandContext,
     table: str,
     content: str,
     versions: Mapping[str, int],
     write: Callable[[str], WrittenDirectory],
     limit: int,
 ) -> None:
-    """Write rows to the directory of `--output`, and show what was written. `limit`: as in `Run.limit`."""
+    """Write rows to the directory of `--output`, and show what was written. `limit`: as in `CommandContext.limit`."""
     from deltacli.cli.render.data.rows import DirectoryResult
 
     assert run.directory is not None
@@ -746,13 +749,13 @@ def write_directory(
     invocation.outputs = *invocation.outputs, (without_secrets(run.directory), lambda: True)
     run.write(DirectoryResult(table, content, versions, written))
     if written.was_cut:
-        run.note(f"wrote the first {limit:,} rows; to write all: {again_without_limit(invocation.arguments)}")
+        run.note(f"wrote the first {limit:,} rows; to write all: {repeat_command_without_limit(invocation.arguments)}")
 
 
-def note_what_is_missing(run: Run, written: Written, limit: int) -> None:
+def note_what_is_missing(run: CommandContext, written: Written, limit: int) -> None:
     """Report rows left out by the limit, and values cut and columns left out for lack of room."""
     if written.left_out or written.cuts_values:
-        again = again_with(invocation.arguments, "--format", "ndjson")
+        again = repeat_command_with(invocation.arguments, "--format", "ndjson")
         if written.left_out:
             shown = summarize_names(list(written.left_out), _NAMED)
             cut = ", and values are cut" if written.cuts_values else ""
@@ -761,16 +764,18 @@ def note_what_is_missing(run: Run, written: Written, limit: int) -> None:
             run.note(f"values are cut; to show them whole: {again}")
     if written.was_cut:
         said = "" if run.is_on_screen else f"showing the first {limit:,}; "  # the screen ends with the number
-        run.note(f"{said}to show all: {again_without_limit(invocation.arguments)}")
+        run.note(f"{said}to show all: {repeat_command_without_limit(invocation.arguments)}")
 
 
-def note_the_cut(run: Run, rows: int, most: int) -> None:
+def note_the_cut(run: CommandContext, rows: int, most: int) -> None:
     """Note how many rows a limit leaves out: none if it is 0, nor in formats of findings."""
     if most and rows > most and run.format.content is not Content.FINDINGS:
-        run.note(f"showing {most:,} of {rows:,} rows; to show all: {again_without_limit(invocation.arguments)}")
+        run.note(
+            f"showing {most:,} of {rows:,} rows; to show all: {repeat_command_without_limit(invocation.arguments)}"
+        )
 
 
-def note_left_out(run: Run, result: FleetListing[Any], *, may_repeat: bool = True) -> None:
+def note_left_out(run: CommandContext, result: FleetListing[Any], *, may_repeat: bool = True) -> None:
     """Note what a limit leaves out, in tables, rows or items. `may_repeat`: the command shows the same once more."""
     if result.drawn_screen is None:
         rows = result.items if run.format.errors_are_json else result.rows
@@ -778,17 +783,17 @@ def note_left_out(run: Run, result: FleetListing[Any], *, may_repeat: bool = Tru
         return
     said, how = result.left_out()
     if said or (how and may_repeat):
-        run.note("; ".join(filter(None, (said, f"{how}: {again_without_limit(invocation.arguments)}"))))
+        run.note("; ".join(filter(None, (said, f"{how}: {repeat_command_without_limit(invocation.arguments)}"))))
 
 
-def note_catalog(run: Run, *found: Snapshot, name: str = "") -> None:
+def note_catalog(run: CommandContext, *found: Snapshot, name: str = "") -> None:
     """Note of versions that were read by path that their catalog may have newer ones. `name`: of one of many tables."""
     problem = "catalog.unpublished-possible"
     if any(problem in one.problems for one in found):
         run.note(f"note: {name + ': ' if name else ''}{problem}: {EXPLAINED[problem]}")
 
 
-def note_staged(run: Run, table: TableHandle, name: str = "") -> None:
+def note_staged(run: CommandContext, table: TableHandle, name: str = "") -> None:
     """Note the same of a table of which no version was read, where its log has staged commits."""
     from deltacli.table.handle import managed_store
     from deltacli.table.rebuild import read_snapshot
@@ -801,7 +806,7 @@ def note_staged(run: Run, table: TableHandle, name: str = "") -> None:
             note_catalog(run, read_snapshot(table), name=name)
 
 
-def note_findings(run: Run, found: Snapshot | StatedVersion, at_ms: int | None) -> None:
+def note_findings(run: CommandContext, found: Snapshot | StatedVersion, at_ms: int | None) -> None:
     """Note which problems were worked around, and that a time is later than the newest version."""
     for problem in found.problems:
         files = ", ".join(name for name, rule in found.set_aside.items() if rule == problem)

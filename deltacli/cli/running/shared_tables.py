@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.command_tree import path_in
 from deltacli.cli.invocation import invocation
-from deltacli.cli.terminal.shell import again
+from deltacli.cli.terminal.suggested_commands import repeat_command
 from deltacli.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from deltacli.cli.running.run import Run
+    from deltacli.cli.running.run import CommandContext
     from deltacli.sharing.client.addresses import ShareAddress
     from deltacli.sharing.client.share_storage import ShareStorage
     from deltacli.sharing.client.shared_directory import DirectoryStorage
     from deltacli.sharing.client.transport import Transport
-    from deltacli.table.scan import Scan, ScanRequest
+    from deltacli.table.scan import Scan
+    from deltacli.table.scan_requests import ScanRequest
 
 
 def require_address(table: str) -> ShareAddress:
@@ -36,11 +37,11 @@ def _hint_for(table: str) -> str:
     """Return the command line with the profile file of this directory before the table, else the help."""
     profiles, words = sorted(glob("*.share")), invocation.arguments
     if len(profiles) == 1 and re.fullmatch(r"[^#/]+\.[^#/.]+\.[^#/.]+", table):
-        return again([f"{profiles[0]}#{table}" if word == table else word for word in words])
+        return repeat_command([f"{profiles[0]}#{table}" if word == table else word for word in words])
     return " ".join(["deltacli", *path_in(words), "--help"])
 
 
-def open_shared(run: Run, table: str) -> ShareStorage | DirectoryStorage:
+def open_shared(run: CommandContext, table: str) -> ShareStorage | DirectoryStorage:
     """Open a shared table with the retry budget of the run. Raises UsageError for a name that is not an address."""
     from deltacli.sharing.client.share_storage import ShareStorage
     from deltacli.sharing.client.shared_directory import DirectoryStorage
@@ -52,7 +53,11 @@ def open_shared(run: Run, table: str) -> ShareStorage | DirectoryStorage:
 
 
 def rows_of_shared(
-    run: Run, store: ShareStorage | DirectoryStorage, request: ScanRequest, version: int | None, at_ms: int | None
+    run: CommandContext,
+    store: ShareStorage | DirectoryStorage,
+    request: ScanRequest,
+    version: int | None,
+    at_ms: int | None,
 ) -> Scan:
     """Return the scan of some rows of a shared table."""
     from deltacli.sharing.client.share_storage import ShareStorage
@@ -64,7 +69,7 @@ def rows_of_shared(
     return Scan(run.table_of(expecting).snapshot(), request)
 
 
-def open_shares(run: Run, profile: str) -> Transport:
+def open_shares(run: CommandContext, profile: str) -> Transport:
     """Open a profile with the retry budget of the run. Raises UsageError."""
     from deltacli.cli.running.run import Stores
     from deltacli.sharing.client.transport import open_profile

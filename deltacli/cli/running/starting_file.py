@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.command_tree import path_of
 from deltacli.cli.invocation import invocation
-from deltacli.cli.render.columns import Column, Row, Section
+from deltacli.cli.output.columns import Column, Row
+from deltacli.cli.output.destination import open_destination, require_file_outside_tables, require_parent_directory
+from deltacli.cli.output.sections import Section
 from deltacli.cli.render.fleet.check import FleetListing, fleet_fields
-from deltacli.cli.results import open_sink, require_directory, require_target
-from deltacli.cli.terminal.shell import again_with
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.terminal.capabilities import Style
+from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.documents import dumps
 from deltacli.core.errors import NotATable, Refused, StorageFailed, command
 from deltacli.core.typing import JsonObject
@@ -23,19 +24,19 @@ from deltacli.storage import Existed, LocalStorage, Unknown
 from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
-    from deltacli.cli.running.run import Run
+    from deltacli.cli.running.run import CommandContext
     from deltacli.fleet.planning.discovery import Discovery, Failure
     from deltacli.sharing.configuration.starting import StartedTable
 
 
-def find_tables(run: Run, directory: str) -> Discovery:
+def find_tables(run: CommandContext, directory: str) -> Discovery:
     """Return the tables at and below a directory or URI, and what could not be searched. Raises NotATable for none."""
     from deltacli.fleet.planning.discovery import discover
-    from deltacli.table.discover import note_backups
+    from deltacli.table.discover import note_log_backups
 
     group = Group("tables", Policy("standard", {}), (), (Entry(whole(directory), 0),), (), (), 0)
     found = discover([group], run.open_other, run.engine, progress=run.progress)
-    note_backups(run.note, found.backups)
+    note_log_backups(run.note, found.backups)
     if not found.tables:
         if found.failures:
             raise found.failures[0].fault
@@ -53,8 +54,8 @@ def whole(directory: str) -> str:
 
 def require_new(file: str, name: str, *, force: bool, code: str) -> None:
     """Raise UsageError where a file cannot be written, and Refused where it exists, unless it is to be replaced."""
-    require_target(file, name)
-    require_directory(file)
+    require_file_outside_tables(file, name)
+    require_parent_directory(file)
     if not force and os.path.lexists(file):
         raise _exists(file, code)
 
@@ -62,7 +63,7 @@ def require_new(file: str, name: str, *, force: bool, code: str) -> None:
 def write_new(file: str, text: bytes, *, force: bool, code: str) -> None:
     """Write a file, whole or not at all. Without `force` it must not exist, not even since it was looked for."""
     if force:
-        with open_sink(file) as sink:
+        with open_destination(file) as sink:
             sink.write(text)
         return
     invocation.writes(file)
@@ -92,7 +93,7 @@ def in_comment(schema: str | None) -> str | None:
     return name if name and name.isprintable() else None
 
 
-def write_schema(run: Run, file: str, path: str | None, schema: JsonObject) -> str | None:
+def write_schema(run: CommandContext, file: str, path: str | None, schema: JsonObject) -> str | None:
     """Write a schema that is not there yet, and return its path; None where something else has its name."""
     if path is not None:
         invocation.writes(path)
@@ -128,7 +129,7 @@ def _content_of(path: str) -> bytes | None:
 def _exists(file: str, code: str) -> Refused:
     group = path_of(invocation.arguments)[0]
     hint = command(f"{group} check", file) if group == "fleet" else command(f"{group} check", config=file)
-    replacing = {"to replace it": again_with(invocation.arguments, "--force")}
+    replacing = {"to replace it": repeat_command_with(invocation.arguments, "--force")}
     return Refused(f"{file} exists already; nothing was changed", code=code, facts=replacing, hint=hint)
 
 
@@ -203,6 +204,6 @@ def _result(
         columns,
         rows,
         items_name="tables",
-        last={"type": kind, "file": file, **content},
-        said=lambda _: [section for section in sections if section.lines],
+        last_line={"type": kind, "file": file, **content},
+        make_sections=lambda _: [section for section in sections if section.lines],
     )

@@ -10,12 +10,12 @@ from deltacli.operations.streams.judge import stop_by
 from deltacli.operations.streams.streams import StreamsReport, StreamsRequest, find_streams
 
 if TYPE_CHECKING:
-    from deltacli.cli.running.run import Run
+    from deltacli.cli.running.run import CommandContext
     from deltacli.delta.log.actions import Action
     from deltacli.table.handle import TableHandle
 
 
-def note_streams(run: Run, table: TableHandle, checkpoints: Sequence[str]) -> StreamsReport:
+def note_streams(run: CommandContext, table: TableHandle, checkpoints: Sequence[str]) -> StreamsReport:
     """Note each query that cannot continue, or not for long, and return all. Raises what `find_streams` raises."""
     request = StreamsRequest(checkpoints=checkpoints)
     report = find_streams(request, [table], run.open_other, run.engine, is_one_table=True, progress=run.progress)

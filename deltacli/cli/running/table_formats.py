@@ -1,7 +1,8 @@
 """A table of either format for a command: the same operations on each.
 
 `ask` refuses the options of the other format. An operation that a format lacks is a method that raises `only_for`.
-A command that Paimon tables lack opens its table by `Run.open_table`; `cli/errors.py` says what does its work there.
+A command that Paimon tables lack opens its table by `CommandContext.open_table`; `cli/errors.py` says what does its
+work there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from deltacli.cli.invocation import invocation
+from deltacli.cli.output.results import Result
 from deltacli.cli.shared_options import TableFormat
 from deltacli.core.errors import PaimonTable, UsageError, command
 from deltacli.core.request_fields import OF_DELTA, OF_PAIMON
@@ -21,9 +23,8 @@ if TYPE_CHECKING:
     from deltacli.api.table import Table
     from deltacli.cli.render.history import HistoryResult
     from deltacli.cli.render.paimon import PaimonHistoryResult
-    from deltacli.cli.results import Result
     from deltacli.cli.running.changing import Mode
-    from deltacli.cli.running.run import Run
+    from deltacli.cli.running.run import CommandContext
     from deltacli.cli.running.vacuum import VacuumOptions
     from deltacli.core.alter_verbs import Details, Verb
     from deltacli.operations.change.widen_type import WidenRequest
@@ -57,7 +58,7 @@ _OF_PROPERTIES = {"set": "KEY=VALUE", "unset": "KEY"}
 class _Handle:
     """A table; `name` is the table as the user wrote it."""
 
-    def __init__(self, run: Run, name: str, storage: Storage) -> None:
+    def __init__(self, run: CommandContext, name: str, storage: Storage) -> None:
         self.run, self.name, self.storage = run, name, storage
 
     @property
@@ -78,9 +79,9 @@ class DeltaHandle(_Handle):
         run = self.run
         read = partial(read_history, self.storage, run.engine, limit=limit, counts=counts, progress=run.progress)
         if first is not None or last is not None:
-            from deltacli.table.rebuild import commits_between
+            from deltacli.table.time_travel import find_commit_range
 
-            read = partial(read, between=partial(commits_between, self.table, first=first, last=last))
+            read = partial(read, between=partial(find_commit_range, self.table, first=first, last=last))
         result = shown_commits(read, columns, run.clock, counts=counts)
         if any("inCommitTimestamp" in (item.commit_info or ()) for item in result.found.items[:1]):
             from deltacli.cli.running.run import note_staged
@@ -116,11 +117,11 @@ class DeltaHandle(_Handle):
         following = "deltacli snapshot {table} --schema"
         if from_checksum:
             from deltacli.table.handle import TableHandle
-            from deltacli.table.stated_version import Unstated, read_stated_version
+            from deltacli.table.stated_version import ReplayNeeded, read_stated_version
 
             handle = self.run.handle_of(self.storage, TableHandle)
             stated = read_stated_version(handle, version=version, timestamp_ms=at_ms)
-            if not isinstance(stated, Unstated):
+            if not isinstance(stated, ReplayNeeded):
                 note_findings(self.run, stated, at_ms)
                 return SnapshotResult(stated, self.name, only_counts=counts, source="checksum"), following
             self.run.note(f"note: the log was replayed: {stated.reason}")
@@ -224,12 +225,12 @@ class PaimonHandle(_Handle):
         self, *, limit: int, columns: str | None, branch: str | None, refs: bool, **_: object
     ) -> PaimonHistoryResult:
         """Return the newest `limit` schemas and snapshots. Raises UsageError for columns."""
-        from deltacli.cli.render.columns import choose
+        from deltacli.cli.output.columns import choose_columns
         from deltacli.cli.render.paimon import PaimonHistoryResult, paimon_history_columns
 
         if columns is not None and self.run.format.errors_are_json:
             raise UsageError("--columns is not available for JSON of a Paimon table", hint="omit --columns")
-        chosen = choose(paimon_history_columns(self.run.clock()), columns)
+        chosen = choose_columns(paimon_history_columns(self.run.clock()), columns)
         found = self.at(branch).history(limit=limit, with_manifests=refs)
         for note in found.notes:
             self.run.note(f"note: {note}")
@@ -334,13 +335,13 @@ class PaimonHandle(_Handle):
 Handle: TypeAlias = DeltaHandle | PaimonHandle
 
 
-def handle_of(run: Run, target: Target) -> Handle:
+def handle_of(run: CommandContext, target: Target) -> Handle:
     """Return a table whose format was found out before."""
     return (PaimonHandle if target.is_paimon else DeltaHandle)(run, target.name, target.storage)
 
 
 def ask(
-    run: Run,
+    run: CommandContext,
     table: str,
     use: Callable[[Handle], Answer],
     *,
@@ -357,11 +358,11 @@ def ask(
     if may_be_delta and run.table_format is None and OF_PAIMON in given.values():
         from deltacli.operations.paimon.table_files import is_paimon
         from deltacli.storage import PathKind
-        from deltacli.table.find_log import missing_log
+        from deltacli.table.missing_log import missing_log_error
 
         kind = storage.kind_of("")
         if kind is PathKind.MISSING:
-            raise missing_log(storage)
+            raise missing_log_error(storage)
         may_be_delta = not (kind is PathKind.DIRECTORY and is_paimon(storage))
     if may_be_delta:
         _refuse(given, OF_PAIMON)
@@ -369,12 +370,12 @@ def ask(
             return use(DeltaHandle(run, table, storage))
         except PaimonTable as other:
             if run.table_format is not None:
-                from deltacli.cli.terminal.shell import again, without_option
+                from deltacli.cli.terminal.suggested_commands import remove_option, repeat_command
 
                 raise UsageError(
                     f"--table-format {run.table_format}: this is a Paimon table, without a _delta_log",
                     code="usage.table-format",
-                    hint=again(without_option(invocation.arguments, "--table-format")),
+                    hint=repeat_command(remove_option(invocation.arguments, "--table-format")),
                 ) from other
     _refuse(given, OF_DELTA)
     return use(PaimonHandle(run, table, storage))

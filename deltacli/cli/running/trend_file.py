@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from deltacli import __version__
 from deltacli.cli.invocation import invocation
-from deltacli.cli.results import require_target
+from deltacli.cli.output.destination import require_file_outside_tables
 from deltacli.core.errors import UsageError, quote_table
 from deltacli.core.texts import summarize_names
 from deltacli.core.times import format_timestamp
@@ -26,7 +26,7 @@ class Trend:
     """A trend file. It is read before anything is checked, and an invalid one is refused."""
 
     def __init__(self, name: str) -> None:
-        require_target(name, "--trend")
+        require_file_outside_tables(name, "--trend")
         self._name = name
         self._entries = read_trend(_read(name), name)
 

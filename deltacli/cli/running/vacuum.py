@@ -6,14 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.changing.change import Change, O, P, plan_change
-from deltacli.changing.plan import NO_FILES, Amount
+from deltacli.changing.change import Change, plan_change
+from deltacli.changing.file_totals import NO_FILES, FileTotals
+from deltacli.changing.outcome import OutcomeT
+from deltacli.changing.plan import PlanT
 from deltacli.cli.invocation import invocation
-from deltacli.cli.results import Outcome, Result, require_target
+from deltacli.cli.output.destination import require_file_outside_tables
+from deltacli.cli.output.results import Result, SingleResult
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import keep_retention, quote_table, quote_word
-from deltacli.core.errors import PaimonTable, PartlyDone, Refused
+from deltacli.cli.running.run import CommandContext
+from deltacli.cli.terminal.suggested_commands import suggest_own_retention
+from deltacli.core.errors import PaimonTable, PartlyDone, Refused, quote_table, quote_word
 from deltacli.core.units import format_size, plural
 from deltacli.operations.vacuum.full_plan import VacuumChange
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan, VacuumRequest, VacuumResult
@@ -47,7 +50,7 @@ class VacuumOptions:
 _SAVE_AGAIN = "deltacli vacuum {{table}} --save-plan plan.parquet {override}"
 
 
-def vacuum_schemas(run: Run, name: str, table: Paimon, asked: VacuumRequest, options: VacuumOptions) -> None:
+def vacuum_schemas(run: CommandContext, name: str, table: Paimon, asked: VacuumRequest, options: VacuumOptions) -> None:
     """Delete schema files that nothing needs. Raises PaimonTable without `--schemas`, and Refused."""
     from deltacli.cli.render.paimon import schema_vacuum_wording
     from deltacli.operations.paimon.vacuum_schemas import SchemaVacuum, SchemaVacuumRequest
@@ -65,10 +68,10 @@ def vacuum_schemas(run: Run, name: str, table: Paimon, asked: VacuumRequest, opt
 
 
 def _carry_out(
-    run: Run,
+    run: CommandContext,
     table: TableHandle,
-    change: Change[P, O],
-    wording: Wording[P, O],
+    change: Change[PlanT, OutcomeT],
+    wording: Wording[PlanT, OutcomeT],
     options: VacuumOptions,
     condition: str = "if no reader is older",
 ) -> None:
@@ -79,7 +82,7 @@ def _carry_out(
 
 def _keep_retention(refused: Refused | PartlyDone, condition: str) -> None:
     if isinstance(refused, Refused) and refused.code == "vacuum.retention" and refused.override:
-        keep_retention(refused, invocation.arguments, refused.override, condition)
+        suggest_own_retention(refused, invocation.arguments, refused.override, condition)
 
 
 def _deleted_files(result: VacuumResult) -> tuple[int, int]:
@@ -90,7 +93,7 @@ def _deleted_files(result: VacuumResult) -> tuple[int, int]:
 class VacuumCommand(NamedTuple):
     """A run of the command: the table and the form of its output."""
 
-    run: Run
+    run: CommandContext
     name: str
     """The table as the user wrote it."""
     table: Table
@@ -142,17 +145,17 @@ class VacuumCommand(NamedTuple):
         from deltacli.operations.vacuum.rechecking import with_past
         from deltacli.operations.vacuum.saved import save_plan
 
-        require_target(path, "--save-plan")
+        require_file_outside_tables(path, "--save-plan")
         plan = plan_change(VacuumChange(self.request), self.table)
         for note in plan.notes:
             self.run.note(f"note: {note}")
         invocation.writes(path)
         save_plan(with_past(self.table, plan), path)
         self.run.write(self._result(plan, None, dry_run=True))
-        if (refusal := plan.objection()) is not None:
+        if (refusal := plan.build_refusal()) is not None:
             _keep_retention(refusal, "if no reader is older")
             raise refusal
-        if self.run.format.is_for_eyes and not plan.is_noop:
+        if self.run.format.is_for_people and not plan.is_noop:
             following = f"deltacli vacuum {quote_table(self.name)} --apply {quote_word(path)} --yes"
             self.run.say_next(following, also_in_pipe=True)
 
@@ -178,7 +181,7 @@ class VacuumCommand(NamedTuple):
         columns = ("version", "timestampMs", "action", "operation", "detail")
         uri, rows = self.table.uri, content["commits"]
         self.run.write(
-            Outcome("vacuum-explain", uri, content, lambda: explanation_sections(uri, explanation), rows, columns)
+            SingleResult("vacuum-explain", uri, content, lambda: explanation_sections(uri, explanation), rows, columns)
         )
 
     def _run(self, change: Change[VacuumPlan, VacuumResult], following: Callable[[], bool] = lambda: True) -> None:
@@ -209,7 +212,7 @@ class VacuumCommand(NamedTuple):
             notes=lambda plan: plan.notes,
             before=lambda plan: "" if plan.missing_live.files else None,
             deletes_by_age=True,
-            deed=lambda plan: ("delete", Amount(plan.files, plan.size_bytes)),
+            deed=lambda plan: ("delete", FileTotals(plan.files, plan.size_bytes)),
             achieved=_deleted_files,
             kept="" if self.request.quarantine is None else f", with copies in {self.request.quarantine}",
         )

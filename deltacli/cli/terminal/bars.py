@@ -14,16 +14,16 @@ from rich.table import Column
 from rich.text import Text
 
 from deltacli.cli.render.terminal.console import speaks_utf8
-from deltacli.cli.terminal.steps import Facts, Shown, facts_of, format_seconds
-from deltacli.cli.terminal.term import cells, shorten
+from deltacli.cli.terminal.characters import count_cells, shorten
+from deltacli.cli.terminal.steps import StepSnapshot, format_seconds, format_step
 
 if TYPE_CHECKING:
     from rich.progress_bar import ProgressBar
 
-_LEAST_BAR, _WIDEST_BAR = 10, 40
-_WHOLE = 1_000
-"""A full bar."""
-_WITHOUT = ((), ("rate",), ("rate", "spent"), ("rate", "spent", "eta"), ("rate", "spent", "eta", "amount"))
+_MIN_BAR_CELLS = 10
+_MAX_BAR_CELLS = 40
+_FULL_BAR = 1_000
+_OMITTED_COLUMNS = ((), ("rate",), ("rate", "spent"), ("rate", "spent", "eta"), ("rate", "spent", "eta", "amount"))
 """Columns to leave out on a narrow terminal, the least useful first."""
 
 
@@ -38,14 +38,14 @@ class _Row(NamedTuple):
     eta: str
 
     @classmethod
-    def of(cls, shown: Shown) -> _Row:
-        facts: Facts = facts_of(shown)
-        left = shown.stable_left()
-        eta = "" if left is None else f"ETA {format_seconds(left)}"
-        return cls(facts.what, facts.share or "", facts.amount, facts.rate or "", facts.spent, eta)
+    def from_step(cls, snapshot: StepSnapshot) -> _Row:
+        texts = format_step(snapshot)
+        remaining = snapshot.estimate_stable_remaining()
+        eta = "" if remaining is None else f"ETA {format_seconds(remaining)}"
+        return cls(texts.what, texts.share or "", texts.amount, texts.rate or "", texts.spent, eta)
 
 
-class _Words(ProgressColumn):
+class _TextColumn(ProgressColumn):
     """A column with a text per step, without markup."""
 
     def __init__(self, name: str, style: str) -> None:
@@ -58,13 +58,14 @@ class _Words(ProgressColumn):
         return Text(str(task.fields[self._name]), self._style)
 
 
-class _Bar(BarColumn):
-    """A bar; without colour, none where the total is not known, because it would look full."""
+class _StepBarColumn(BarColumn):
+    """A bar. Without colour it is empty if the total is not known, because rich's pulse would look full."""
 
     def render(self, task: Task) -> ProgressBar:
         bar = super().render(task)
         if task.total is None and not task.fields["colour"]:
-            bar.total, bar.completed = 1.0, 0.0
+            bar.total = 1.0
+            bar.completed = 0.0
         return bar
 
 
@@ -73,36 +74,51 @@ class Bars:
 
     def __init__(self, *, colour: bool) -> None:
         self._colour = colour
+        # The output is captured. Rich uses the encoding of the file only, to choose the characters of a bar.
+        is_utf8 = speaks_utf8(os.environ)
+        file = sys.stderr if is_utf8 else io.TextIOWrapper(io.BytesIO(), "ascii")
         self._console = Console(
-            # Only the encoding of the file is used: the output is captured.
-            file=sys.stderr if speaks_utf8(os.environ) else io.TextIOWrapper(io.BytesIO(), "ascii"),
+            file=file,
             force_terminal=True,
             color_system="standard" if colour else None,
             highlight=False,
             legacy_windows=False,
         )
 
-    def lines(self, steps: Sequence[Shown], width: int) -> list[str]:
+    def draw_lines(self, steps: Sequence[StepSnapshot], width: int) -> list[str]:
         """Return a line per step, none wider than `width` cells."""
-        rows = [_Row.of(shown) for shown in steps]
-        for left_out in _WITHOUT:
-            kept = [name for name in _Row._fields if name not in left_out and any(getattr(row, name) for row in rows)]
-            taken = sum(max(cells(getattr(row, name)) for row in rows) + 1 for name in kept)
-            if taken + _LEAST_BAR <= width:
-                return self._drawn(steps, rows, kept, width, min(width - taken, _WIDEST_BAR))
-        return [shorten("  ".join(filter(None, (row.what, row.share or row.amount))), width) for row in rows]
+        rows = [_Row.from_step(snapshot) for snapshot in steps]
+        for omitted in _OMITTED_COLUMNS:
+            columns = [name for name in _columns_with_texts(rows) if name not in omitted]
+            bar_cells = width - sum(_column_cells(rows, name) + 1 for name in columns)
+            if bar_cells >= _MIN_BAR_CELLS:
+                return self._draw_table(steps, rows, columns, width, min(bar_cells, _MAX_BAR_CELLS))
 
-    def _drawn(
-        self, steps: Sequence[Shown], rows: Sequence[_Row], names: Sequence[str], width: int, bar_width: int
+        # There is no room for a bar.
+        texts = ["  ".join(filter(None, (row.what, row.share or row.amount))) for row in rows]
+        return [shorten(text, width) for text in texts]
+
+    def _draw_table(
+        self, steps: Sequence[StepSnapshot], rows: Sequence[_Row], names: Sequence[str], width: int, bar_cells: int
     ) -> list[str]:
-        columns: list[ProgressColumn] = [_Words(name, "bold" if name == "what" else "") for name in names]
-        columns.insert(1, _Bar(bar_width, "dim", "cyan", "cyan", "cyan"))
-        bars = Progress(*columns, console=self._console, auto_refresh=False)
-        for shown, row in zip(steps, rows, strict=True):
-            total = None if shown.share is None else _WHOLE
-            done = int((shown.share or 0) * _WHOLE)
-            bars.add_task(row.what, total=total, completed=done, colour=self._colour, **row._asdict())
+        """Return the lines of a table with a row per step, with the bar as its second column."""
+        columns: list[ProgressColumn] = [_TextColumn(name, "bold" if name == "what" else "") for name in names]
+        columns.insert(1, _StepBarColumn(bar_cells, "dim", "cyan", "cyan", "cyan"))
+        progress = Progress(*columns, console=self._console, auto_refresh=False)
+        for snapshot, row in zip(steps, rows, strict=True):
+            total = None if snapshot.share is None else _FULL_BAR
+            completed = int((snapshot.share or 0) * _FULL_BAR)
+            progress.add_task(row.what, total=total, completed=completed, colour=self._colour, **row._asdict())
+
         self._console.width = width
         with self._console.capture() as captured:
-            self._console.print(bars.make_tasks_table(bars.tasks))
+            self._console.print(progress.make_tasks_table(progress.tasks))
         return captured.get().rstrip("\n").split("\n")
+
+
+def _columns_with_texts(rows: Sequence[_Row]) -> list[str]:
+    return [name for name in _Row._fields if any(getattr(row, name) for row in rows)]
+
+
+def _column_cells(rows: Sequence[_Row], name: str) -> int:
+    return max(count_cells(getattr(row, name)) for row in rows)

@@ -1,6 +1,6 @@
 """Progress on stderr: lines that are redrawn on a terminal, whole lines in a log, or JSON lines for a program.
 
-Imported only where it is shown. Work only counts; a thread draws a few times per second. So a report costs one
+Imported only if progress is shown. The work only counts; a thread draws a few times per second. So a report costs one
 addition, the clock advances while a call hangs, and a blocked terminal does not stop the work.
 """
 
@@ -15,51 +15,52 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.terminal.steps import PlanState, Shown, StepState, describe
-from deltacli.cli.terminal.term import say, say_json, set_live_line, shorten, write_stderr
+from deltacli.cli.terminal.characters import shorten
+from deltacli.cli.terminal.stderr import set_live_line, write_json_message, write_message, write_stderr
+from deltacli.cli.terminal.steps import PlanState, StepSnapshot, StepState, describe_step
 from deltacli.core.documents import dumps
 
 if TYPE_CHECKING:
     from deltacli.cli.terminal.bars import Bars
 
-_STOPPING = "interrupted: finishing what is running; Ctrl-C again leaves at once"
-_A_MOMENT = 0.25
-"""In seconds: longer than a terminal needs for a line, too short to notice."""
+_INTERRUPTED_NOTICE = "interrupted: finishing what is running; Ctrl-C again leaves at once"
+_LOCK_TIMEOUT_SECONDS = 0.25
+"""Longer than a terminal needs for a line, too short to notice."""
+_MAX_TICK_SECONDS = 0.5
+_DEFAULT_WIDTH = 80
 
 
 class Painter:
     """Draws steps. Called by one thread at a time.
 
-    `delay`: seconds of work before the first picture. `interval`: minimum seconds between two. `tells_steps`: whether
-    `begin` and `end` write.
+    Attributes:
+        delay: Seconds of work before the first picture.
+        interval: Minimum seconds between two pictures.
+        announces_steps: Whether `begin` and `end` write something.
     """
 
     delay: float
     interval: float
-    tells_steps: bool
+    announces_steps: bool
 
-    def begin(self, shown: Shown) -> None:
-        """Say that a step begins."""
+    def begin(self, snapshot: StepSnapshot) -> None:
+        """Announce that a step begins."""
 
-    def show(self, steps: Sequence[Shown]) -> None:
-        """Draw the outermost step, then the innermost one; both may be the same. A plan and its steps are one."""
+    def show(self, steps: Sequence[StepSnapshot]) -> None:
+        """Draw the outermost step, then the innermost one, or one step that is both. A plan counts as one step."""
 
-    def notice(self, text: str) -> None:
+    def show_notice(self, text: str) -> None:
         """Show a text instead of a step."""
 
-    def end(self, shown: Shown) -> None:
-        """Say that a step has ended."""
+    def end(self, snapshot: StepSnapshot) -> None:
+        """Announce that a step has ended."""
 
     def hide(self) -> None:
         """Erase the drawn lines."""
 
 
 class LiveProgress:
-    """Shows the outermost and the innermost step, after `delay` seconds and at most once per `interval`. The delay is
-    counted from `began`, else from the first step.
-
-    Without `ticking` the caller calls `tick`, and nothing depends on real time.
-    """
+    """Shows the outermost and the innermost step, after a delay and at most once per interval of its painter."""
 
     def __init__(
         self,
@@ -69,17 +70,27 @@ class LiveProgress:
         ticking: bool = True,
         began: float | None = None,
     ) -> None:
+        """Make the progress.
+
+        Args:
+            painter: Draws the steps.
+            clock: Returns seconds since any point in time.
+            ticking: Whether a thread calls `tick`. Without it the caller does, and nothing depends on real time.
+            began: The time from which the delay is counted; None for the beginning of the first step.
+        """
         self._painter = painter
         self._clock = clock
         self._ticking = ticking
         self._ticker: threading.Thread | None = None
         self._closed = threading.Event()
-        self._lock = threading.RLock()  # guards the painter; a signal may interrupt the thread that holds it
-        self._steps_lock = threading.RLock()  # not held while writing
+        # Guards the painter. Reentrant, because a signal may interrupt the thread that holds it.
+        self._lock = threading.RLock()
+        # Guards the steps. Not held while writing, so that a blocked terminal does not stop the work.
+        self._steps_lock = threading.RLock()
         self._steps: list[StepState] = []
-        self._begins_at = began
+        self._stated_beginning = began
         self._began: float | None = None
-        self._looked: float | None = None
+        self._last_drawn: float | None = None
         self._notice: str | None = None
 
     def step(self, what: str, *, unit: str, total: int | None = None) -> AbstractContextManager[StepState]:
@@ -87,6 +98,7 @@ class LiveProgress:
         return self._run(StepState(what, unit, total))
 
     def weighed_step(self, what: str, *, unit: str, total: int, weight: int) -> AbstractContextManager[StepState]:
+        """Begin a step whose parts weigh so much together."""
         return self._run(StepState(what, unit, total, weight))
 
     @contextmanager
@@ -105,45 +117,83 @@ class LiveProgress:
         try:
             yield step
         finally:
-            with self._steps_lock:
-                self._steps.remove(step)
-                now, whole = self._clock(), self._planned()
-                if whole is not None and whole.plan is not None:
-                    whole.plan.end(step, now)
-                shown = Shown.of(step, now, whole)
-            if self._painter.tells_steps and step.plan is None:
-                with self._lock:
-                    if not self._closed.is_set():
-                        self._painter.end(shown)
+            self._end(step)
+
+    def _begin(self, step: StepState) -> None:
+        with self._steps_lock:
+            step.began = self._clock()
+            if self._began is None:
+                self._began = step.began if self._stated_beginning is None else self._stated_beginning
+            planned = self._find_planned_step()
+            if planned is not None and planned.plan is not None:
+                planned.plan.begin(step, step.began)
+            self._steps.append(step)
+            self._start_ticker()
+            snapshot = StepSnapshot.take(step, step.began, planned)
+
+        if self._painter.announces_steps and step.plan is None:
+            with self._lock:
+                self._painter.begin(snapshot)
+
+    def _end(self, step: StepState) -> None:
+        with self._steps_lock:
+            self._steps.remove(step)
+            now = self._clock()
+            planned = self._find_planned_step()
+            if planned is not None and planned.plan is not None:
+                planned.plan.end(step, now)
+            snapshot = StepSnapshot.take(step, now, planned)
+
+        if self._painter.announces_steps and step.plan is None:
+            with self._lock:
+                if not self._closed.is_set():
+                    self._painter.end(snapshot)
+
+    def _start_ticker(self) -> None:
+        if self._ticking and self._ticker is None:
+            self._ticker = threading.Thread(target=self._tick_until_closed, name="progress", daemon=True)
+            self._ticker.start()
+
+    def _tick_until_closed(self) -> None:
+        while not self._closed.wait(min(self._painter.interval, _MAX_TICK_SECONDS)):
+            self.tick()
 
     def tick(self) -> None:
-        """Draw if the interval has passed."""
+        """Draw if the delay and the interval have passed."""
         with self._lock:
             now = self._clock()
             if self._closed.is_set() or self._began is None or now - self._began < self._painter.delay:
                 return
-            if self._looked is not None and now - self._looked < self._painter.interval:
+            if self._last_drawn is not None and now - self._last_drawn < self._painter.interval:
                 return
-            self._looked = now
+            self._last_drawn = now
+
             if self._notice is not None:
-                self._painter.notice(self._notice)
-            elif shown := self.shown():
-                self._painter.show(shown)
+                self._painter.show_notice(self._notice)
+                return
+            steps = self.shown_steps()
+            if steps:
+                self._painter.show(steps)
             else:
                 self._painter.hide()
 
-    def shown(self) -> list[Shown]:
-        """The steps to draw, as they are now."""
+    def shown_steps(self) -> list[StepSnapshot]:
+        """Return the steps to draw, as they are now: the outermost one, and the innermost one if it is another."""
         now = self._clock()
         with self._steps_lock:
-            outermost, innermost = self._steps[:1], self._steps[-1:]
-            whole = self._planned()
-            shown = [Shown.of(step, now, whole) for step in innermost]
-            if outermost not in (innermost, [whole]):
-                shown.insert(0, Shown.of(outermost[0], now))
-            return shown
+            if not self._steps:
+                return []
+            outermost = self._steps[0]
+            innermost = self._steps[-1]
+            planned = self._find_planned_step()
+            snapshots = [StepSnapshot.take(innermost, now, planned)]
+            # A step within a plan is shown with the bar of the plan, which needs no line of its own.
+            if outermost is not innermost and outermost is not planned:
+                snapshots.insert(0, StepSnapshot.take(outermost, now))
+            return snapshots
 
-    def _planned(self) -> StepState | None:
+    def _find_planned_step(self) -> StepState | None:
+        """Return the innermost step that has a plan."""
         return next((step for step in reversed(self._steps) if step.plan is not None), None)
 
     @contextmanager
@@ -151,42 +201,23 @@ class LiveProgress:
         """Erase the lines while something else is written; the next picture draws them again."""
         with self._lock:
             self._painter.hide()
-            self._looked = self._clock()
+            self._last_drawn = self._clock()
             yield
 
     def stopping(self) -> None:
-        self._notice = _STOPPING
+        """Show that the run was interrupted, with the next picture. Called in a signal handler."""
+        self._notice = _INTERRUPTED_NOTICE
 
     def close(self) -> None:
+        """Erase the lines permanently."""
         with self._lock:
             self._closed.set()
             self._painter.hide()
 
     def leave(self) -> None:
         """Erase the lines if the drawing thread releases its lock in time; it may be stuck."""
-        if self._lock.acquire(timeout=_A_MOMENT):
+        if self._lock.acquire(timeout=_LOCK_TIMEOUT_SECONDS):
             self.close()
-
-    def _begin(self, step: StepState) -> None:
-        with self._steps_lock:
-            step.began = self._clock()
-            if self._began is None:
-                self._began = step.began if self._begins_at is None else self._begins_at
-            whole = self._planned()
-            if whole is not None and whole.plan is not None:
-                whole.plan.begin(step, step.began)
-            self._steps.append(step)
-            if self._ticking and self._ticker is None:
-                self._ticker = threading.Thread(target=self._keep_looking, name="progress", daemon=True)
-                self._ticker.start()
-            shown = Shown.of(step, step.began, whole)
-        if self._painter.tells_steps and step.plan is None:
-            with self._lock:
-                self._painter.begin(shown)
-
-    def _keep_looking(self) -> None:
-        while not self._closed.wait(min(self._painter.interval, 0.5)):
-            self.tick()
 
 
 class BarPainter(Painter):
@@ -194,121 +225,154 @@ class BarPainter(Painter):
 
     delay = 0.4
     interval = 0.1
-    tells_steps = False
+    announces_steps = False
 
     def __init__(
         self, write: Callable[[str], None], width: Callable[[], int], may_draw: Callable[[], bool], *, colour: bool
     ) -> None:
+        """Make the painter.
+
+        Args:
+            write: Writes to the terminal.
+            width: Returns its current width in cells.
+            may_draw: Returns False while another process has the terminal.
+            colour: Whether bars are coloured.
+        """
         self._write = write
         self._width = width
         self._may_draw = may_draw
         self._colour = colour
         self._bars: Bars | None = None
-        self._drawn = 0
+        self._drawn_lines = 0
         """How many lines are drawn; the cursor is at the end of the last."""
 
-    def show(self, steps: Sequence[Shown]) -> None:
+    def show(self, steps: Sequence[StepSnapshot]) -> None:
         if not self._may_draw():
             return
         if self._bars is None:
             from deltacli.cli.terminal.bars import Bars
 
             self._bars = Bars(colour=self._colour)
-        self._draw(self._bars.lines(steps, self._width() - 1))
+        # Some terminals go to the next line when the last cell is written.
+        self._draw(self._bars.draw_lines(steps, self._width() - 1))
 
-    def notice(self, text: str) -> None:
+    def show_notice(self, text: str) -> None:
         if self._may_draw():
             self._draw([shorten(text, self._width() - 1)])
 
     def hide(self) -> None:
-        if self._drawn:
-            self._write(f"{self._to_first_line()}\x1b[{'K' if self._drawn == 1 else 'J'}")
-            self._drawn = 0
+        if not self._drawn_lines:
+            return
+        erase = "\x1b[K" if self._drawn_lines == 1 else "\x1b[J"
+        self._write(f"{self._to_first_line()}{erase}")
+        self._drawn_lines = 0
 
     def _draw(self, lines: Sequence[str]) -> None:
-        begin, before = self._to_first_line(), self._drawn
-        self._drawn = len(lines)  # set first, so that a signal in between does not leave the lines behind
-        rest = "\x1b[J" if len(lines) < before else ""
+        to_first_line = self._to_first_line()
+        has_fewer_lines = len(lines) < self._drawn_lines
+        # Set before writing, so that a signal in between does not leave the lines behind.
+        self._drawn_lines = len(lines)
         text = "\n".join(f"{line}\x1b[K" for line in lines)
-        self._write(f"{begin}{text}{rest}")
+        erase_below = "\x1b[J" if has_fewer_lines else ""
+        self._write(f"{to_first_line}{text}{erase_below}")
 
     def _to_first_line(self) -> str:
-        return "\r" if self._drawn < 2 else f"\r\x1b[{self._drawn - 1}A"
+        """Return the sequence that moves the cursor to the beginning of the first drawn line."""
+        if self._drawn_lines < 2:
+            return "\r"
+        return f"\r\x1b[{self._drawn_lines - 1}A"
 
 
 class LogPainter(Painter):
-    """Whole lines at long intervals, where lines cannot be redrawn: a log, `TERM=dumb`."""
+    """Writes whole lines at long intervals, where lines cannot be redrawn: a log, `TERM=dumb`."""
 
     delay = 0.5
     interval = 5.0
-    tells_steps = True
+    announces_steps = True
 
-    def show(self, steps: Sequence[Shown]) -> None:
-        say(describe(steps[-1]))
+    def show(self, steps: Sequence[StepSnapshot]) -> None:
+        write_message(describe_step(steps[-1]))
 
-    def notice(self, text: str) -> None:
-        say(text)
+    def show_notice(self, text: str) -> None:
+        write_message(text)
 
-    def end(self, shown: Shown) -> None:
-        if shown.elapsed >= self.delay:
-            say(describe(shown))
+    def end(self, snapshot: StepSnapshot) -> None:
+        if snapshot.elapsed >= self.delay:
+            write_message(describe_step(snapshot))
 
 
 class JsonPainter(Painter):
-    """One object per line, at the begin and end of a step and twice per second. Schema: docs/schemas/progress.json."""
+    """Writes an object per line, at the begin and end of a step and twice per second.
+
+    The schema is docs/schemas/progress.json.
+    """
 
     delay = 0.0
     interval = 0.5
-    tells_steps = True
+    announces_steps = True
 
-    def begin(self, shown: Shown) -> None:
-        self.end(shown)
+    def begin(self, snapshot: StepSnapshot) -> None:
+        self._write_line(snapshot)
 
-    def show(self, steps: Sequence[Shown]) -> None:
+    def show(self, steps: Sequence[StepSnapshot]) -> None:
         if steps[-1].step.plan is None:
-            self.end(steps[-1])
+            self._write_line(steps[-1])
 
-    def end(self, shown: Shown) -> None:
-        step = shown.step
-        document = {
+    def end(self, snapshot: StepSnapshot) -> None:
+        self._write_line(snapshot)
+
+    def _write_line(self, snapshot: StepSnapshot) -> None:
+        step = snapshot.step
+        document: dict[str, object] = {
             "type": "progress",
             "step": step.what,
             "done": step.done,
             "total": step.total,
             "unit": step.unit,
-            "elapsedMs": int(shown.elapsed * 1000),
+            "elapsedMs": int(snapshot.elapsed * 1000),
         }
-        if shown.eta is not step.eta:  # part of a plan
-            left = shown.left
-            document |= {"share": shown.share and round(shown.share, 4), "etaMs": left and int(left * 1000)}
-        say_json(dumps(document))
+        is_part_of_plan = snapshot.eta is not step.eta
+        if is_part_of_plan:
+            remaining = snapshot.remaining
+            document["share"] = snapshot.share and round(snapshot.share, 4)
+            document["etaMs"] = remaining and int(remaining * 1000)
+        write_json_message(dumps(document))
 
 
 def start_progress(choice: str, *, colour: bool = True) -> LiveProgress:
-    """Make stderr's progress: `json`, or bars (`auto`, `always`; whole lines where nothing can be redrawn)."""
+    """Make the progress of stderr.
+
+    Args:
+        choice: `json`, or anything else for bars, or whole lines if nothing can be redrawn.
+        colour: Whether bars are coloured.
+    """
     painter: Painter
+    began = None
     if choice == "json":
         painter = JsonPainter()
     elif sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
         painter = BarPainter(write_stderr, _stderr_width, _is_in_foreground, colour=colour)
+        began = invocation.began
     else:
         painter = LogPainter()
-    progress = LiveProgress(painter, began=invocation.began if isinstance(painter, BarPainter) else None)
+    progress = LiveProgress(painter, began=began)
     set_live_line(progress)
     return progress
 
 
 def _stderr_width() -> int:
-    if (columns := os.environ.get("COLUMNS", "")).isdecimal() and int(columns) > 0:
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns) > 0:
         return int(columns)
     try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+        return os.get_terminal_size(sys.stderr.fileno()).columns or _DEFAULT_WIDTH
     except (OSError, ValueError):
-        return 80
+        return _DEFAULT_WIDTH
 
 
 def _is_in_foreground() -> bool:
     """Return False for a background job, which must not write to the terminal."""
-    with suppress(OSError, ValueError, AttributeError):  # not the controlling terminal; a system without job control
+    # Without a controlling terminal, and on systems without job control, nothing else can be in the foreground.
+    with suppress(OSError, ValueError, AttributeError):
         return os.tcgetpgrp(sys.stderr.fileno()) == os.getpgrp()
     return True

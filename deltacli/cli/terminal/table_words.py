@@ -1,81 +1,111 @@
-"""Words of a local table or policy file that shells complete: `deltacli --table-words KIND ARGUMENT…`, which the
-completion scripts call with the arguments before the cursor, the table first, and `KEY=` of a value at the cursor last.
+"""Words of a local table or policy file that shells complete: its versions, columns, properties, groups.
 
-They are printed one per line. Whatever fails prints nothing, and words that a shell would have to quote are left out.
+The completion scripts call `deltacli --table-words KIND ARGUMENT…` with the arguments before the cursor, the table
+first, and `KEY=` of a value at the cursor last. The words are printed one per line. A failure prints nothing, because
+a shell would show it in the middle of the command line. Words that a shell would have to quote are left out.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 
 from deltacli import DeltacliError, Snapshot, open_paimon, open_table
 
-_MOST = 1_000
-_TYPES = ("smallint", "int", "bigint", "double", "timestamp_ntz")
-_ADDED = (
-    *("string", "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal(18,2)", "date"),
-    *("timestamp", "timestamp_ntz", "binary"),
-)
-_WITHOUT_COLUMN = ("name", "table-comment", "set", "unset")
-_PRECISIONS = (10, 12, 18, 20, 28, 38)
-"""Of the decimals to which a column can be widened: those that other systems use."""
+_MAX_WORDS = 1_000
 
-_POINTS = ("schema", "snapshot", "tag", "branch")
+_TYPES_OF_UNKNOWN_COLUMN = ("smallint", "int", "bigint", "double", "timestamp_ntz")
+"""Types without digits to which some column can be widened, for a column that is not found."""
+
+_TYPES_OF_NEW_COLUMN = (
+    "string",
+    "boolean",
+    "tinyint",
+    "smallint",
+    "int",
+    "bigint",
+    "float",
+    "double",
+    "decimal(18,2)",
+    "date",
+    "timestamp",
+    "timestamp_ntz",
+    "binary",
+)
+_DELTA_TYPE = "timestamp_ntz"
+"""The type among these that Paimon names differently."""
+
+_USUAL_PRECISIONS = (10, 12, 18, 20, 28, 38)
+"""The precisions of decimals that other systems use."""
+
+_CHANGES_WITHOUT_COLUMN = ("name", "table-comment", "set", "unset")
+
+_PAIMON_POINTS = ("schema", "snapshot", "tag", "branch")
 """Kinds of points of a Paimon table: `schema/schema-3` is the point schema:3."""
+
+_COLUMN_WORD = re.compile(r"[\w.]+")
+_OTHER_WORD = re.compile(r"[\w.:-]+(=[\w.:-]*|\(\d+,\d+\))?")  # the scripts quote the brackets
+
+_READING_ERRORS = (DeltacliError, OSError, ValueError)
 
 
 def table_words(kind: str, *arguments: str) -> list[str]:
-    """Return the words of a kind, `Kind` of tools/command_tree.py, for a command with these arguments."""
-    table, *others = arguments or ("fleet.toml" if kind == "groups" else "",)
-    if "#" in table or not table:
+    """Return the words of a kind.
+
+    Args:
+        kind: A `Kind` of tools/command_tree.py.
+        arguments: The words of the command before the cursor, the table or the policy file first.
+    """
+    path, *others = arguments or ("fleet.toml" if kind == "groups" else "",)
+    # An address of a share, and the tables of an object store, are not asked: completion must not wait for a network.
+    if "#" in path or not path:
         return []
-    other = r"[\w.:-]+(=[\w.:-]*|\(\d+,\d+\))?"  # the scripts quote the brackets
-    is_plain = re.compile(r"[\w.]+" if kind in ("versions", "columns", "paths") else other).fullmatch
-    return list(islice(filter(is_plain, _words(kind, "" if "://" in table else table, others)), _MOST))
+    local_path = "" if "://" in path else path
+    allowed = _COLUMN_WORD if kind in ("versions", "columns", "paths") else _OTHER_WORD
+    words = filter(allowed.fullmatch, _find_words(kind, local_path, others))
+    return list(islice(words, _MAX_WORDS))
 
 
-def _words(kind: str, table: str, others: Sequence[str]) -> Iterator[str]:
+def _find_words(kind: str, path: str, others: Sequence[str]) -> Iterator[str]:
+    """Yield the words of a kind; `others` are the arguments after the table."""
     match kind:
         case "versions":
-            yield from _versions(table)
+            yield from _find_versions(path)
         case "columns" | "paths":
-            yield from _columns(table, nested=kind == "paths")
+            yield from _find_columns(path, nested=kind == "paths")
         case "altered":
-            yield from _altered(table, others)
+            yield from _find_words_of_change(path, others)
         case "positions":
-            yield from _positions(table, others[1] if len(others) > 1 else "")
+            yield from _find_positions(path, others[1] if len(others) > 1 else "")
         case "supposed":
-            yield from (f"{verb}={name}" for verb in ("add", "drop") for name in _features(table, verb == "drop"))
+            yield from (f"add={name}" for name in _find_features_to_add(path))
+            yield from (f"drop={name}" for name in _find_features_to_drop(path))
             yield "widen="
         case "widenings":
-            yield from _types(table, others[-1]) if len(others) % 2 else _columns(table, nested=True)
+            is_type = len(others) % 2 == 1
+            yield from _find_wider_types(path, others[-1]) if is_type else _find_columns(path, nested=True)
         case "features":
-            yield from _features(table, others[:1] == ["drop"])
+            is_drop = others[:1] == ["drop"]
+            yield from _find_features_to_drop(path) if is_drop else _find_features_to_add(path)
         case "properties" if others[:1] == ["set"] and others[-1].endswith("="):
-            from deltacli.delta.protocol.known_properties import PropertyKind, property_kind
-
-            key = others[-1].removesuffix("=")
-            if property_kind(key) is PropertyKind.BOOLEAN:
-                yield from (f"{key}=true", f"{key}=false")
+            yield from _find_values_of_property(others[-1].removesuffix("="))
         case "properties":
-            yield from _properties(table, others[0] if others else "get")
+            yield from _find_properties(path, others[0] if others else "get")
         case "points":
-            yield from (f"version:{version}" for version in _versions(table))
-            yield from (f"{point}:{name}" for point in _POINTS for name in _names(table, point))
+            yield from (f"version:{version}" for version in _find_versions(path))
+            for point in _PAIMON_POINTS:
+                yield from (f"{point}:{name}" for name in _find_paimon_names(path, point))
         case "groups":
-            import tomllib
-
-            with suppress(OSError, ValueError, AttributeError), open(table, "rb") as policies:
-                yield from tomllib.load(policies).get("groups", {})
-        case _ if kind in _POINTS:
-            yield from _names(table, kind)
+            yield from _find_policy_groups(path)
+        case _ if kind in _PAIMON_POINTS:
+            yield from _find_paimon_names(path, kind)
 
 
-def _altered(table: str, words: Sequence[str]) -> Iterator[str]:
+def _find_words_of_change(path: str, words: Sequence[str]) -> Iterator[str]:
     """Yield what can follow the words of a change: a column, its type, or its position."""
     match words:
         case ["constraint"]:
@@ -83,112 +113,156 @@ def _altered(table: str, words: Sequence[str]) -> Iterator[str]:
         case ["mapping"]:
             yield "name"
         case ["move", column]:
-            yield from _positions(table, column)
+            yield from _find_positions(path, column)
         case ["type", column]:
-            yield from _types(table, column)
+            yield from _find_wider_types(path, column)
         case ["add", _]:
-            yield from (word for word in _ADDED if word != "timestamp_ntz" or not _is_paimon(table))
-        case [verb] | [("drop" | "nullable" | "not-null") as verb, *_] if verb not in _WITHOUT_COLUMN:
-            yield from _columns(table, nested=True)
+            is_paimon = _is_paimon(path)
+            yield from (word for word in _TYPES_OF_NEW_COLUMN if word != _DELTA_TYPE or not is_paimon)
+        case [verb] | [("drop" | "nullable" | "not-null") as verb, *_] if verb not in _CHANGES_WITHOUT_COLUMN:
+            yield from _find_columns(path, nested=True)
 
 
-def _positions(table: str, column: str) -> Iterator[str]:
-    """Yield the positions that a column can have among those beside it."""
+def _find_positions(path: str, column: str) -> Iterator[str]:
+    """Yield the positions that a column can have among the columns of the same struct."""
     parent = column.rpartition(".")[0]
-    beside = [name for name in _columns(table, nested=True) if name.rpartition(".")[0] == parent and name != column]
-    names = [name.removeprefix(f"{parent}.") for name in beside]
-    yield from ("first", "last", *(f"{place}:{name}" for place in ("before", "after") for name in names))
+    siblings = [
+        name for name in _find_columns(path, nested=True) if name.rpartition(".")[0] == parent and name != column
+    ]
+    yield from ("first", "last")
+    for side in ("before", "after"):
+        yield from (f"{side}:{name.removeprefix(f'{parent}.')}" for name in siblings)
 
 
-def _versions(table: str) -> Iterator[str]:
+def _find_versions(path: str) -> Iterator[str]:
+    """Yield the versions of the commits of a Delta table, newest first."""
+    if not path:
+        return
     with suppress(OSError):
-        names = os.listdir(os.path.join(table, "_delta_log")) if table else []
-        commits = (int(name[:20]) for name in names if re.fullmatch(r"[0-9]{20}\.json", name))
-        yield from map(str, sorted(commits, reverse=True))
+        names = os.listdir(os.path.join(path, "_delta_log"))
+        versions = [int(name[:20]) for name in names if re.fullmatch(r"[0-9]{20}\.json", name)]
+        yield from map(str, sorted(versions, reverse=True))
 
 
-def _names(table: str, point: str) -> Iterator[str]:
+def _find_paimon_names(path: str, point: str) -> Iterator[str]:
+    """Yield the names of the points of a kind of a Paimon table."""
+    if not path:
+        return
     with suppress(OSError):
-        names = os.listdir(os.path.join(table, point)) if table else []
+        names = os.listdir(os.path.join(path, point))
         yield from sorted(name.removeprefix(f"{point}-") for name in names if name.startswith(f"{point}-"))
 
 
-def _newest(table: str) -> Snapshot | None:
-    """Return the newest snapshot of a Delta table, None where there is none that can be read."""
-    with suppress(DeltacliError, OSError, ValueError):
-        return open_table(table).snapshot() if table else None
+def _find_policy_groups(path: str) -> Iterator[str]:
+    with suppress(OSError, ValueError, AttributeError), open(path, "rb") as policy_file:
+        yield from tomllib.load(policy_file).get("groups", {})
+
+
+def _read_newest_snapshot(path: str) -> Snapshot | None:
+    """Return the newest snapshot of a Delta table; None if there is none that can be read."""
+    if not path:
+        return None
+    with suppress(*_READING_ERRORS):
+        return open_table(path).snapshot()
     return None
 
 
-def _is_paimon(table: str) -> bool:
-    return os.path.isdir(os.path.join(table, "schema"))
+def _is_paimon(path: str) -> bool:
+    return os.path.isdir(os.path.join(path, "schema"))
 
 
-def _columns(table: str, *, nested: bool) -> Iterator[str]:
+def _find_columns(path: str, *, nested: bool) -> Iterator[str]:
+    """Yield the columns of a table; `nested` adds the fields of structs of a Delta table."""
     from deltacli.delta.schema.column_path import places
 
-    with suppress(DeltacliError, OSError, ValueError):
-        if _is_paimon(table):
-            yield from (field.name for field in open_paimon(table).snapshot().schema.fields)
-        elif (newest := _newest(table)) is not None:
-            schema = newest.schema
-            yield from (place.text for place in places(schema)) if nested else (field.name for field in schema.fields)
+    with suppress(*_READING_ERRORS):
+        if _is_paimon(path):
+            yield from (field.name for field in open_paimon(path).snapshot().schema.fields)
+            return
+        snapshot = _read_newest_snapshot(path)
+        if snapshot is None:
+            return
+        if nested:
+            yield from (place.text for place in places(snapshot.schema))
+        else:
+            yield from (field.name for field in snapshot.schema.fields)
 
 
-def _types(table: str, column: str) -> Iterator[str]:
-    """Yield types to which a column can be widened; those without digits where the column is not found."""
-    if _is_paimon(table):
-        yield from _types_of_paimon(table, column)
+def _find_wider_types(path: str, column: str) -> Iterator[str]:
+    """Yield types to which a column can be widened; those without digits if the column is not found."""
+    if _is_paimon(path):
+        yield from _find_lossless_paimon_types(path, column)
         return
     from deltacli.delta.evolution.requests import sql_text
     from deltacli.delta.schema.column_path import places
     from deltacli.delta.schema.type_changes import INTEGER_DIGITS, WIDER, digits_of_decimal
     from deltacli.delta.schema.types import PrimitiveType
 
-    newest = _newest(table)
-    types = {place.text: place.data_type for place in places(newest.schema)} if newest else {}
+    snapshot = _read_newest_snapshot(path)
+    types = {} if snapshot is None else {place.text: place.data_type for place in places(snapshot.schema)}
     match types.get(column):
         case None:
-            yield from _TYPES
+            yield from _TYPES_OF_UNKNOWN_COLUMN
         case PrimitiveType(name):
             yield from sorted(sql_text(PrimitiveType(wider)) for wider in WIDER.get(name, ()))
+            # A type that is no number has more digits than any decimal, so that it gets none.
             digits, scale = digits_of_decimal(name) or (INTEGER_DIGITS.get(name, 99) - 1, 0)
-            yield from (f"decimal({precision},{scale})" for precision in _PRECISIONS if precision > digits)
+            yield from (f"decimal({precision},{scale})" for precision in _USUAL_PRECISIONS if precision > digits)
 
 
-def _types_of_paimon(table: str, column: str) -> Iterator[str]:
-    """Yield other types that keep every value of a column; none where the column is not found."""
+def _find_lossless_paimon_types(path: str, column: str) -> Iterator[str]:
+    """Yield other types that keep every value of a column; none if the column is not found."""
     from deltacli.paimon.conversions import parse_sql_type
     from deltacli.paimon.schema_changes import Loss, judge_change
     from deltacli.paimon.types import AtomicType, with_nullability
 
-    with suppress(DeltacliError, OSError, ValueError, StopIteration):
-        schema = open_paimon(table).snapshot().schema
+    with suppress(*_READING_ERRORS, StopIteration):
+        schema = open_paimon(path).snapshot().schema
         before = next(with_nullability(field.type, True) for field in schema.fields if field.name == column)
         scale = before.arguments[-1] if isinstance(before, AtomicType) and len(before.arguments) == 2 else 0
-        decimals = [f"decimal({precision},{scale})" for precision in _PRECISIONS]
-        for word in (*(word for word in _ADDED if word[-1] not in ")z"), *decimals):
+        candidates = [word for word in _TYPES_OF_NEW_COLUMN if word != _DELTA_TYPE and not word.endswith(")")]
+        candidates += [f"decimal({precision},{scale})" for precision in _USUAL_PRECISIONS]
+        for word in candidates:
             after = parse_sql_type(word)
             if after != before and judge_change(before, after, schema.options).loss is Loss.LOSSLESS:
                 yield word
 
 
-def _features(table: str, drops: bool) -> Iterator[str]:
+def _find_features_to_drop(path: str) -> Iterator[str]:
+    """Yield the features that can be removed from a table; those that could be added if it cannot be read."""
     from deltacli.delta.protocol.feature_changes import removable
+
+    snapshot = _read_newest_snapshot(path)
+    if snapshot is None:
+        yield from _find_features_to_add(path)
+    else:
+        yield from removable(snapshot.config)
+
+
+def _find_features_to_add(path: str) -> Iterator[str]:
+    """Yield the features that a table does not have."""
     from deltacli.delta.protocol.features import FEATURES
 
-    newest = _newest(table)
-    if drops and newest:
-        yield from removable(newest.config)
-    else:
-        own = newest.protocol.supported_features if newest else frozenset()
-        yield from sorted(name for name, feature in FEATURES.items() if not feature.obstacle and name not in own)
+    snapshot = _read_newest_snapshot(path)
+    supported = frozenset() if snapshot is None else snapshot.protocol.supported_features
+    yield from sorted(name for name, feature in FEATURES.items() if not feature.obstacle and name not in supported)
 
 
-def _properties(table: str, action: str) -> Iterator[str]:
+def _find_values_of_property(key: str) -> Iterator[str]:
+    """Yield `KEY=true` and `KEY=false` for a property that is one of them."""
+    from deltacli.delta.protocol.known_properties import PropertyKind, property_kind
+
+    if property_kind(key) is PropertyKind.BOOLEAN:
+        yield from (f"{key}=true", f"{key}=false")
+
+
+def _find_properties(path: str, action: str) -> Iterator[str]:
+    """Yield the properties of a table, and the known ones unless they are to be removed."""
     from deltacli.delta.protocol.known_properties import known_keys
 
-    newest = _newest(table)
-    own = sorted(newest.properties) if newest else ()
-    known = () if action == "unset" and newest else known_keys()
-    yield from (f"{key}=" if action == "set" else key for key in dict.fromkeys([*own, *known]))
+    snapshot = _read_newest_snapshot(path)
+    keys = [] if snapshot is None else sorted(snapshot.properties)
+    if action != "unset" or snapshot is None:
+        keys += known_keys()
+    for key in dict.fromkeys(keys):
+        yield f"{key}=" if action == "set" else key

@@ -15,7 +15,7 @@ from deltacli.delta.log.segment import BACKUP_LIST, LOG_DIRECTORY
 from deltacli.fleet.policy_file.model import Entry, Group, is_catalog_pattern
 from deltacli.storage import LocalStorage, ReadStorage, Storage
 from deltacli.table.discover import DEEPEST
-from deltacli.table.find_log import is_paimon_directory, table_directories
+from deltacli.table.table_directories import is_paimon_directory, list_table_directories
 
 if TYPE_CHECKING:
     from deltacli.engine.base import Engine
@@ -237,7 +237,7 @@ class _Search:
     def _look(self, place: _Place) -> _Look:
         self._advance(1)
         try:
-            names = table_directories(place.store, place.at)
+            names = list_table_directories(place.store, place.at)
             is_table = LOG_DIRECTORY in names
             return _Look(tuple(names), None, not is_table and is_paimon_directory(place.store, names, place.at))
         except DeltacliError as fault:

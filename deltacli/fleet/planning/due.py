@@ -28,8 +28,8 @@ from deltacli.fleet.planning.discovery import Discovery, Expander, FoundTable, O
 from deltacli.fleet.policy_file import model
 from deltacli.rules.framework.repairs import LOST
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.discover import note_backups
-from deltacli.table.find_log import find_hint, list_log_files
+from deltacli.table.discover import note_log_backups
+from deltacli.table.find_log import list_log_files, read_hint
 
 if TYPE_CHECKING:
     from deltacli.engine.base import Engine
@@ -102,7 +102,7 @@ def read_facts(store: ReadStorage, at: str, cutoff_ms: int) -> TableFacts:
         (found.version for found in listing.checkpoints if max(one.modified_ms for one in found.files) <= cutoff_ms),
         default=-1,
     )
-    hint = find_hint(store, at)
+    hint = read_hint(store, at)
     expirable = [file for file in files if 0 <= file.version < boundary]
     return TableFacts(
         version=segment.version,
@@ -441,7 +441,7 @@ class FleetPlan:
 
     def note_search(self, note: Callable[[str], None]) -> None:
         """Note what the search skipped, and where it found nothing."""
-        note_backups(note, self.backups)
+        note_log_backups(note, self.backups)
         for entry in self.empty:
             note(f"note: {self.file.path}:{entry.line}: no table at or below {model.plain_name(entry.text)}")
 

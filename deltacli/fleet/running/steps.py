@@ -34,8 +34,8 @@ from deltacli.rules.framework.repairs import LOST, UNREADABLE
 from deltacli.storage import LocalStorage, ReadStorage
 from deltacli.storage.optional_interfaces import require_writable
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.find_log import require_delta
 from deltacli.table.handle import TableHandle
+from deltacli.table.table_directories import require_one_format
 from deltacli.work.task import TableStores, TaskContext, light
 
 if TYPE_CHECKING:
@@ -108,11 +108,11 @@ def carry_out(work: StepWork) -> StepOutcome:
 
 
 def _checkpoint(table: TableHandle, policy: model.Policy, _: str) -> StepOutcome:
-    from deltacli.changing.change import carry_out
+    from deltacli.changing.change import execute_change
     from deltacli.operations.checkpoint.checkpoint import Checkpoint, CheckpointRequest
 
     assert isinstance(policy.steps["checkpoint"], model.CheckpointPolicy)
-    done = carry_out(Checkpoint(CheckpointRequest()), table)
+    done = execute_change(Checkpoint(CheckpointRequest()), table)
     size = sum(file.size_bytes for file in done.files)
     details: Details = {
         "version": done.version,
@@ -128,18 +128,18 @@ def _checkpoint(table: TableHandle, policy: model.Policy, _: str) -> StepOutcome
 
 
 def _log_expire(table: TableHandle, policy: model.Policy, _: str) -> StepOutcome:
-    from deltacli.changing.change import carry_out, plan_change
+    from deltacli.changing.change import execute_change, plan_change
     from deltacli.operations.streams.protection import numbers_of
 
     change = due.expiry_step(policy, proves=False)
     plan = plan_change(change, table)
     streams: Details = numbers_of(plan.streams) if change.request.protect_streams else {}
-    if streams and (refused := plan.objection()) is not None:
+    if streams and (refused := plan.build_refusal()) is not None:
         return StepOutcome.of(refused, streams)
     if not plan.files:
         details: Details = {"files": 0, "sizeBytes": 0, "retentionMs": plan.retention_ms, **streams}
         return StepOutcome("nothing", message="no log file can be deleted", details=details)
-    outcome = carry_out(change, table, plan=plan)
+    outcome = execute_change(change, table, plan=plan)
     details = streams | {
         "planId": plan.plan_id,
         "files": outcome.deleted,
@@ -159,7 +159,7 @@ def _vacuum(table: TableHandle, policy: model.Policy, _: str) -> StepOutcome:
     assert isinstance(settings, model.VacuumPolicy)
     first = plan_vacuum(table, settings) if settings.protect_streams else None
     streams: Details = {} if first is None or first.streams is None else numbers_of(first.streams.queries)
-    if first is not None and (refused := first.objection()) is not None:
+    if first is not None and (refused := first.build_refusal()) is not None:
         return StepOutcome.of(refused, streams)
     plan, outcome = vacuum(table, settings, first)
     assert outcome is not None
@@ -197,7 +197,7 @@ def _optimize(table: TableHandle, policy: model.Policy, _: str) -> StepOutcome:
         is_are = "is" if small == 1 else "are"
         message = f"{small:,} of {plural(files, 'data file')} {is_are} small (limit {settings.small_files:.0%})"
         return StepOutcome("nothing", message=message, details=details)
-    outcome = changing.carry_out(change, table, plan=plan)
+    outcome = changing.execute_change(change, table, plan=plan)
     details |= {
         "files": outcome.files_removed,
         "sizeBytes": outcome.bytes_removed,
@@ -216,13 +216,13 @@ def _optimize(table: TableHandle, policy: model.Policy, _: str) -> StepOutcome:
 
 
 def _copy(table: TableHandle, policy: model.Policy, name: str) -> StepOutcome:
-    from deltacli.changing.change import carry_out
+    from deltacli.changing.change import execute_change
     from deltacli.operations.copy.execute import Copy
 
     settings = policy.steps["copy"]
     assert isinstance(settings, model.CopyPolicy)
     place = target_of(settings, name)
-    done = carry_out(Copy(table.open_other(place), replace(settings, replica=True)), table)
+    done = execute_change(Copy(table.open_other(place), replace(settings, replica=True)), table)
     version, target, copied = done.plan.last, without_secrets(place), done.copied
     details: Details = {"version": version, "target": target, "files": copied.files, "sizeBytes": copied.size_bytes}
     if done.plan.is_noop:
@@ -497,7 +497,7 @@ def carry_out_there(piece: StepPiece, context: TaskContext) -> StepOutcome | Non
     def table() -> TableHandle:
         storage = context.stores.open_other(piece.name)
         _require_same(storage, piece)
-        require_delta(storage)
+        require_one_format(storage)
         return TableHandle(
             storage,
             engine=EmbeddedEngine(),

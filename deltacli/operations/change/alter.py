@@ -14,11 +14,15 @@ from typing import Any, ClassVar, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import Act, basis_of
-from deltacli.changing.change import STALE_VIEW, Gate
-from deltacli.changing.commit import Committed, require_possible, require_text
-from deltacli.changing.plan import OneCommit, OnTable
-from deltacli.changing.preflight import broken_rules
+from deltacli.changing.basis import build_basis
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.commit import Committed
+from deltacli.changing.execution import ChangeExecution
+from deltacli.changing.outcome import SingleCommitChange
+from deltacli.changing.plan import WithTable
+from deltacli.changing.preflight import find_new_errors
+from deltacli.changing.request_checks import require_possible, require_text
+from deltacli.changing.views import STALE_VIEW
 from deltacli.core.errors import Refusal, Refused, Unreadable, UsageError, command
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
 from deltacli.core.short_repr import short_repr
@@ -37,19 +41,25 @@ from deltacli.delta.protocol.clients import ClientAccess, traits_of
 from deltacli.delta.sql.stored import StoredKind
 from deltacli.operations.change.widen_type import addressed, refusal_error
 from deltacli.rules.framework.views import FilesView
-from deltacli.table.demands import FIELDS, Demand, DemandCheck, FoundRows, demands_of
+from deltacli.table.constraints import (
+    CHECKED_ADD_FIELDS,
+    ConstraintCheck,
+    ConstraintViolations,
+    RowConstraint,
+    find_constraints,
+)
 from deltacli.table.handle import TableHandle
-from deltacli.table.known_clients import clients_after
+from deltacli.table.known_clients import find_affected_clients
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
-from deltacli.table.version_traits import partition_values_of
+from deltacli.table.version_traits import read_partition_values
 
 # -- the rows of a new constraint --------------------------------------------------------------------------------------
 
-_FIELDS = (*FIELDS, "partitionValues")
+_FIELDS = (*CHECKED_ADD_FIELDS, "partitionValues")
 
 
-def new_demands_of(evolution: Evolution) -> list[Demand]:
+def new_demands_of(evolution: Evolution) -> list[RowConstraint]:
     """Return what the changes demand of rows that were written before."""
     columns, constraints = set(), set()
     for effect in evolution.due:
@@ -60,10 +70,10 @@ def new_demands_of(evolution: Evolution) -> list[Demand]:
                 constraints.add(name.strip().lower())
     if not columns and not constraints:
         return []
-    return [one for one in demands_of(evolution.after.config) if _is_of(one, columns, constraints)]
+    return [one for one in find_constraints(evolution.after.config) if _is_of(one, columns, constraints)]
 
 
-def _is_of(demand: Demand, columns: set[str], constraints: set[str]) -> bool:
+def _is_of(demand: RowConstraint, columns: set[str], constraints: set[str]) -> bool:
     if isinstance(demand.owner, str):
         return demand.owner in columns
     return demand.owner.kind is StoredKind.CONSTRAINT and demand.owner.name in constraints
@@ -79,7 +89,7 @@ class RowsInQuestion:
     """Checks the live files of a table, each once: after the commit of another writer only its files are new."""
 
     def __init__(self) -> None:
-        self._asked: tuple[list[Demand], object] = ([], None)
+        self._asked: tuple[list[RowConstraint], object] = ([], None)
         self._checked: set[int] = set()
 
     def checked(self, snapshot: Snapshot, evolution: Evolution) -> Evolution:
@@ -93,7 +103,7 @@ class RowsInQuestion:
         if asked != self._asked:
             self._asked, self._checked = asked, set()
         table = snapshot.table
-        check = DemandCheck(table, evolution.after.config, demands)
+        check = ConstraintCheck(table, evolution.after.config, demands)
         with table.progress.step("checking rows", unit="files") as step:
             for adds in snapshot.file_actions.map_actions("add", lambda adds: adds, fields=_FIELDS):
                 fresh = self._fresh(adds)
@@ -141,7 +151,7 @@ class _WithoutStatistics:
             yield Refusal("alter.clustering-statistics", message, way_out)
 
 
-def _refusals(check: DemandCheck) -> Iterator[Refusal]:
+def _refusals(check: ConstraintCheck) -> Iterator[Refusal]:
     for demand, found in check.found.items():
         if found.files:
             yield _violated(demand, found)
@@ -151,7 +161,7 @@ def _refusals(check: DemandCheck) -> Iterator[Refusal]:
             yield Refusal("alter.rows-unknown", message, "let an engine make the change, which checks the rows")
 
 
-def _violated(demand: Demand, found: FoundRows) -> Refusal:
+def _violated(demand: RowConstraint, found: ConstraintViolations) -> Refusal:
     noun = "null" if isinstance(demand.owner, str) else "row"
     rows = f"{noun}s" if found.rows is None else plural(found.rows, noun)
     verb = "violates" if found.rows == 1 else "violate"
@@ -200,7 +210,7 @@ class AlterationRequest:
 
 @short_repr("read_version", "committed_version", "changes=request.changes", "refusals", "is_noop")
 @dataclass(frozen=True, repr=False)
-class AlterationOutcome(OneCommit, OnTable):
+class AlterationOutcome(SingleCommitChange, WithTable):
     """A planned or executed change. `committed_version` is None where nothing was committed."""
 
     request: AlterationRequest
@@ -218,7 +228,7 @@ class AlterationOutcome(OneCommit, OnTable):
     def is_noop(self) -> bool:
         return self.evolution.is_noop
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         return refusal_error(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
@@ -237,7 +247,7 @@ class AlterationOutcome(OneCommit, OnTable):
         if any(isinstance(effect.change, requests.SetMapping) for effect in self.evolution.due):
             added = ["columnMapping"]  # the versions that imply it imply others, which nothing uses
         cautions = [caution.code for caution in self.evolution.cautions]
-        return clients_after(added, cautions, used=True, before=traits_of(before))
+        return find_affected_clients(added, cautions, used=True, before=traits_of(before))
 
     def as_json(self, *, dry_run: bool | None = None) -> dict[str, Json]:
         """Return the content of the document `deltacli.alter` of a Delta table."""
@@ -250,7 +260,7 @@ class AlterationOutcome(OneCommit, OnTable):
             "refusals": [one.as_json("wayOut") for one in evolution.refusals],
             "warnings": [
                 *({"code": caution.code, "message": caution.message} for caution in evolution.cautions),
-                *({"code": STALE_VIEW, "message": message} for message in self.basis.cautions),
+                *({"code": STALE_VIEW, "message": message} for message in self.basis.warnings),
             ],
             "protocolBefore": evolution.before.protocol,
             "protocolAfter": evolution.after.protocol,
@@ -276,7 +286,7 @@ def _schema_json(draft: Draft) -> Json:
 class Alteration:
     """Changes of columns and metadata, to be planned and committed."""
 
-    act: ClassVar[Act] = Act.COMMIT
+    kind: ClassVar[ChangeKind] = ChangeKind.CHANGE_METADATA
 
     request: AlterationRequest
     _rows: RowsInQuestion = field(default_factory=RowsInQuestion)
@@ -292,18 +302,18 @@ class Alteration:
         snapshot = now or read_snapshot(table)
         evolution = self._rows.checked(snapshot, _evolved(snapshot, self.request))
         if not (evolution.is_noop or evolution.refusals):
-            require_possible(snapshot, _commit_request(evolution), act=None)
-        return AlterationOutcome(basis_of(snapshot), self.request, evolution)
+            require_possible(snapshot, _commit_request(evolution), kind=None)
+        return AlterationOutcome(build_basis(snapshot), self.request, evolution)
 
     def outcome(self, plan: AlterationOutcome) -> AlterationOutcome:
         return plan
 
-    def execute(self, gate: Gate[AlterationOutcome, AlterationOutcome]) -> None:
-        """Commit the changes. Raises UsageError, and what `Gate.commit` raises."""
+    def execute(self, execution: ChangeExecution[AlterationOutcome, AlterationOutcome]) -> None:
+        """Commit the changes. Raises UsageError, and what `ChangeExecution.commit` raises."""
         metadata = self.request.commit_metadata
-        done = gate.commit(lambda plan: _commit_request(plan.evolution), commit_metadata=metadata)
+        done = execution.commit(lambda plan: _commit_request(plan.evolution), commit_metadata=metadata)
         version = done.version if isinstance(done, Committed) else None
-        gate.outcome = replace(gate.plan, committed_version=version)
+        execution.outcome = replace(execution.plan, committed_version=version)
 
 
 def _evolved(snapshot: Snapshot, request: AlterationRequest) -> Evolution:
@@ -313,11 +323,11 @@ def _evolved(snapshot: Snapshot, request: AlterationRequest) -> Evolution:
         snapshot.table.machine.new_uuid,
         request.enable,
         request.upgrade_protocol,
-        partial(partition_values_of, snapshot),
+        partial(read_partition_values, snapshot),
     )
     evolution = evolve(before, request.in_order, settings)
     if not evolution.is_noop and all(one.code == UPGRADE_NEEDED for one in evolution.refusals):
-        broken = tuple(broken_rules(snapshot.version, evolution.before.config, evolution.after.config))
+        broken = tuple(find_new_errors(snapshot.version, evolution.before.config, evolution.after.config))
         evolution = replace(evolution, refusals=broken or evolution.refusals)  # an option cannot override a rule
     return replace(evolution, refusals=addressed(evolution.refusals, snapshot.table.address))
 

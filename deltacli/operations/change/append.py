@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
-from deltacli.changing.basis import Act, Basis, basis_of, past_of, require_clock, require_same
-from deltacli.changing.commit import Committed, require_possible
+from deltacli.changing.basis import Basis, build_basis, identify_commit
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.commit import Committed
 from deltacli.changing.new_files import NewFiles
-from deltacli.changing.plan import OneCommit
-from deltacli.changing.preflight import errors_of_row_ids
+from deltacli.changing.outcome import SingleCommitChange
+from deltacli.changing.preflight import find_row_id_errors
+from deltacli.changing.rechecks import require_same_log, require_valid_clock
+from deltacli.changing.request_checks import require_possible
 from deltacli.core.errors import ConflictLost, DeltacliError, OutcomeUnknown, Refusal, Refused, command
 from deltacli.core.typing import ArrowScalar, ArrowType, RecordBatch
 from deltacli.delta.clustering.clustering_columns import clustering_paths
@@ -29,14 +32,14 @@ from deltacli.delta.schema.types import PrimitiveType, StructField, holds
 from deltacli.delta.sql.parser import Form, parse_expression
 from deltacli.delta.sql.stored import DEFAULT_KEY, GENERATION_KEY
 from deltacli.operations.optimize.request import target_of
-from deltacli.table.demands import DemandCheck, demands_of
+from deltacli.table.constraints import ConstraintCheck, find_constraints
 from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.rewrite.new_files import AppendedFile, AppendSpec, Source
 from deltacli.work.rewrite.pieces import RewriteSpec
 
 if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
+    from deltacli.changing.execution import ChangeExecution
     from deltacli.delta.log.segment import LogFile
     from deltacli.storage.directory_identity import DirectoryIdentity
     from deltacli.table.handle import TableHandle
@@ -68,11 +71,13 @@ class AppendBasis(NamedTuple):
     def of(cls, basis: Basis) -> AppendBasis:
         """Return what can be pickled of a basis, with the directory that its table is bound to."""
         location = basis.table.stores.location
-        return cls(basis.version, basis.past, None if location is None else location.directory_identity, basis.now_ms)
+        return cls(
+            basis.version, basis.base_commit, None if location is None else location.directory_identity, basis.now_ms
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class AppendPlan(OneCommit):
+class AppendPlan(SingleCommitChange):
     """How rows become files of a table, as planned or committed."""
 
     spec: AppendSpec
@@ -85,7 +90,7 @@ class AppendPlan(OneCommit):
         """Return a plan that was made in another process, for the table in its directory."""
         return cls(Basis(table, basis.version, basis.now_ms, basis.past), spec)
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         return Refused.by(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
@@ -96,7 +101,7 @@ class AppendPlan(OneCommit):
 class Append:
     """New rows, whose files are written by tasks between plan and commit."""
 
-    act: ClassVar[Act] = Act.ADD
+    kind: ClassVar[ChangeKind] = ChangeKind.ADD_FILES
 
     rows: pa.Schema | None = None
     """What the rows look like, for the plan."""
@@ -111,24 +116,25 @@ class Append:
         assert self.rows is not None
         snapshot = now or read_snapshot(table)
         spec = plan_append(snapshot, self.rows)
-        return AppendPlan(basis_of(snapshot), spec, errors_of_row_ids(snapshot))
+        return AppendPlan(build_basis(snapshot), spec, find_row_id_errors(snapshot))
 
     def outcome(self, plan: AppendPlan) -> AppendPlan:
         return plan
 
-    def execute(self, gate: Gate[AppendPlan, AppendPlan]) -> None:
+    def execute(self, execution: ChangeExecution[AppendPlan, AppendPlan]) -> None:
         """Commit the files as one version, after any appends of others; delete those that are certainly in none.
 
         Raises Refused (`plan.*`) where the log is not the one of the plan, ConflictLost (`append.table-changed`) where
-        protocol or metadata have changed since, FileMissing for a file that is gone, and what `Gate.commit` raises.
+        protocol or metadata have changed since, FileMissing for a file that is gone, and what `ChangeExecution.commit`
+        raises.
         """
-        new, since = NewFiles(gate.table), gate.table.machine.monotonic()
+        new, since = NewFiles(execution.table), execution.table.machine.monotonic()
         sizes = {decode(one.file.path): one.file.size_bytes for one in self.files}
         try:
-            done = gate.commit(
+            done = execution.commit(
                 self._request,
                 plan_again=self._again,
-                look=lambda: new.require_there(sizes, since),
+                recheck=lambda: new.require_present(sizes, since),
                 commit_metadata=self.commit_metadata,
             )
         except OutcomeUnknown:
@@ -138,7 +144,7 @@ class Append:
             fault.facts |= new.facts
             raise
         if isinstance(done, Committed):
-            gate.outcome = replace(gate.plan, committed_version=done.version)
+            execution.outcome = replace(execution.plan, committed_version=done.version)
         else:
             new.delete(sizes)
 
@@ -151,8 +157,8 @@ class Append:
         if listing.start_version > plan.basis.version:  # from the hint on
             listing = list_log(snapshot.table.storage, start_version=plan.basis.version)
         if min(listing.commits, default=-1) <= plan.basis.version:
-            require_same(plan.basis, listing)
-        require_clock(snapshot.table, plan.basis.now_ms, past_of(snapshot.listing, snapshot.version))
+            require_same_log(plan.basis, listing)
+        require_valid_clock(snapshot.table, plan.basis.now_ms, identify_commit(snapshot.listing, snapshot.version))
         _require_unchanged(plan.spec.config, snapshot)
         return plan
 
@@ -189,7 +195,7 @@ def plan_append(snapshot: Snapshot, rows: pa.Schema) -> AppendSpec:
     """
     config = snapshot.config
     to_arrow.require_partitions(config, snapshot.version)
-    require_possible(snapshot, CommitRequest("WRITE", new_rows=1), Act.ADD)
+    require_possible(snapshot, CommitRequest("WRITE", new_rows=1), ChangeKind.ADD_FILES)
     _require_supported(config)
     fields = config.schema.fields if config.schema else ()
     if unread := to_arrow.unread_columns(fields):
@@ -346,10 +352,10 @@ def require_demands(
     that cannot be judged. Statistics come first; rows are read only where these leave it open. `zone` is the time zone
     of the session; None: UTC.
     """
-    demands = list(demands_of(spec.config))
+    demands = list(find_constraints(spec.config))
     if not demands or not files:
         return
-    check = DemandCheck(table, spec.config, demands, zone)
+    check = ConstraintCheck(table, spec.config, demands, zone)
     check.take(adds_of(spec.config, files))
     for demand, found in check.found.items():
         if found.files or found.unjudged:

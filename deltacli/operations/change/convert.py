@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
-from deltacli.changing.basis import Act, Basis
+from deltacli.changing.basis import Basis
+from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit import Committed
-from deltacli.changing.plan import Amount, OneCommit
+from deltacli.changing.file_totals import FileTotals
+from deltacli.changing.outcome import SingleCommitChange
 from deltacli.core.documents import dumps
 from deltacli.core.errors import (
     NotATable,
@@ -55,12 +57,14 @@ from deltacli.operations.change.parquet_directory import Conflict, Listed, list_
 from deltacli.operations.change.partition_directories import OverriddenColumns
 from deltacli.storage import LocalStorage, ReadStorage
 from deltacli.storage.optional_interfaces import StoreOfPrefix, require_writable
-from deltacli.table.find_log import list_log, refuse_paimon, table_around
+from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
+from deltacli.table.missing_log import find_enclosing_table
+from deltacli.table.table_directories import require_no_paimon_table
 from deltacli.work.foreign_files import PARTS, ForeignFile, leaves_within, read_foreign
 
 if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
+    from deltacli.changing.execution import ChangeExecution
     from deltacli.core.typing import Json
     from deltacli.table.version import Snapshot
 
@@ -216,14 +220,14 @@ class _Wanted(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ConvertPlan(OneCommit):
+class ConvertPlan(SingleCommitChange):
     """The table that the files would be, or are."""
 
     request: ConvertRequest
     schema: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON values
     partitions: tuple[PartitionColumn, ...] = ()
     configuration: Mapping[str, str] = field(default_factory=dict)
-    amount: Amount = field(default_factory=Amount)
+    amount: FileTotals = field(default_factory=FileTotals)
     adds: tuple[pa.RecordBatch, ...] = field(default=(), repr=False)
     hidden: int = 0
     excluded: int = 0
@@ -255,7 +259,7 @@ class ConvertPlan(OneCommit):
             found.append(Refusal("convert.lost-log", said, copies, parameter("convert.accept_unknowable", True)))
         return tuple(found)
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         if not self.refusals:
             return None
         found = Refused.by(self.refusals)
@@ -286,7 +290,7 @@ class ConvertPlan(OneCommit):
             "conflicts": [one._asdict() for one in self.conflicts],
             "unknowable": [one._asdict() for one in self.unknowable],
             "refusals": [one.as_json("wayOut") for one in self.refusals],
-            **self.basis.cautions_json,
+            **self.basis.warnings_json,
             "committedVersion": self.committed_version,
             "dryRun": dry_run,
         }
@@ -296,7 +300,7 @@ class ConvertPlan(OneCommit):
 class Convert:
     """A table of the Parquet files of a directory, to be planned and committed."""
 
-    act: ClassVar[Act] = Act.NAME
+    kind: ClassVar[ChangeKind] = ChangeKind.REUSE_FILES
 
     request: ConvertRequest
 
@@ -329,22 +333,24 @@ class Convert:
     def outcome(self, plan: ConvertPlan) -> ConvertPlan:
         return plan
 
-    def execute(self, gate: Gate[ConvertPlan, ConvertPlan]) -> None:
-        """Commit version 0. Raises Refused (`convert.files-changed`), and what `Gate.commit` raises."""
+    def execute(self, execution: ChangeExecution[ConvertPlan, ConvertPlan]) -> None:
+        """Commit version 0. Raises Refused (`convert.files-changed`), and what `ChangeExecution.commit` raises."""
 
         def look() -> bool:
-            require_same_files(gate.plan.adds, list_data_files(gate.store, self.request.exclude).files)
+            require_same_files(execution.plan.adds, list_data_files(execution.store, self.request.exclude).files)
             return True
 
         try:
-            done = gate.commit(_request, look=look)
+            done = execution.commit(_request, recheck=look)
         except BaseException:
-            assert gate.plan.listed is not None
-            if not gate.has_begun and not gate.plan.listed.has_log:  # an empty log looks like one that was lost
-                gate.store.remove_directory(LOG_DIRECTORY)
+            assert execution.plan.listed is not None
+            if (
+                not execution.has_begun and not execution.plan.listed.has_log
+            ):  # an empty log looks like one that was lost
+                execution.store.remove_directory(LOG_DIRECTORY)
             raise
         assert isinstance(done, Committed)
-        gate.outcome = replace(gate.plan, committed_version=done.version)
+        execution.outcome = replace(execution.plan, committed_version=done.version)
 
 
 def _respelled(part: str, kind: str) -> str | None:
@@ -381,7 +387,7 @@ def _is_table() -> Refused:
 
 
 def _require_no_table(storage: ReadStorage) -> None:
-    refuse_paimon(storage)
+    require_no_paimon_table(storage)
     try:
         if list_log(storage).newest_version >= 0:
             raise _is_table()
@@ -409,7 +415,7 @@ def _table_around(storage: ReadStorage) -> str | None:
     if not isinstance(storage, LocalStorage):
         return None
     real = os.path.realpath(storage.root)
-    return table_around(storage) or (None if real == storage.root else table_around(LocalStorage(real)))
+    return find_enclosing_table(storage) or (None if real == storage.root else find_enclosing_table(LocalStorage(real)))
 
 
 # -- the plan ----------------------------------------------------------------------------------------------------------
@@ -459,15 +465,15 @@ class _Converting:
         if not fields and not self._conflicts:
             first = next(iter(listed.files))
             self._conflicts.append(Conflict(first, None, "no column, in any file", "at least one column"))
-        basis.cautions.extend(self._overridden.describe())
+        basis.warnings.extend(self._overridden.describe())
         if listed.has_temporary:
-            basis.cautions.append("_temporary is there: a job is writing, or one failed and its files are not complete")
+            basis.warnings.append("_temporary is there: a job is writing, or one failed and its files are not complete")
         if listed.explained_by_success > 1:
-            basis.cautions.append(
+            basis.warnings.append(
                 f"{plural(listed.explained_by_success, 'file')} with different ids in their names are taken for output "
                 "of plain Spark because of _SUCCESS: if this was a Delta table, rows that it removed come back"
             )
-        basis.cautions.extend(() if self._wanted is None else self._wanted.left_out)
+        basis.warnings.extend(() if self._wanted is None else self._wanted.left_out)
         schema = {"type": "struct", "fields": fields}
         sizes = [size for size, _ in listed.files.values()]
         return ConvertPlan(
@@ -476,7 +482,7 @@ class _Converting:
             schema,
             partitions,
             {} if self._wanted is None else self._wanted.configuration,
-            Amount(len(sizes), sum(sizes), self._rows),
+            FileTotals(len(sizes), sum(sizes), self._rows),
             tuple(batches),
             listed.hidden,
             listed.excluded,

@@ -19,10 +19,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import Act, Basis, basis_of
-from deltacli.changing.change import Gate, carry_out
-from deltacli.changing.commit import Committed, require_possible
-from deltacli.changing.plan import OnTable, Unopposed, Whole
+from deltacli.changing.basis import Basis, build_basis
+from deltacli.changing.change import execute_change
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.commit import Committed
+from deltacli.changing.execution import ChangeExecution, UnfinishedGoal
+from deltacli.changing.outcome import CompleteOutcome
+from deltacli.changing.plan import PlanWithoutRefusals, WithTable
+from deltacli.changing.request_checks import require_possible
 from deltacli.core.errors import Refused, UsageError, command, parameter
 from deltacli.core.ranges import format_ranges
 from deltacli.core.short_repr import short_repr
@@ -53,10 +57,10 @@ from deltacli.operations.streams.protection import ProtectionRequest
 from deltacli.operations.validate.inspect_storage import list_log_whole
 from deltacli.table.ambiguous_files import require_same_reading
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.known_clients import clients_regained
+from deltacli.table.known_clients import find_regaining_clients
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
-from deltacli.table.version_traits import traits_of_version
+from deltacli.table.version_traits import find_version_traits
 from deltacli.work.file_facts import file_of_vector
 from deltacli.work.rewrite.pieces import CONFIG, find_older_types
 from deltacli.work.rows.data_files import DataFile
@@ -173,7 +177,7 @@ _BARRIERS = 3
 
 @short_repr("name", "version", "commits=versions", "steps", "is_made")
 @dataclass(repr=False)
-class FeatureDrop(Whole, OnTable, Unopposed):
+class FeatureDrop(CompleteOutcome, WithTable, PlanWithoutRefusals):
     """A drop of a feature, planned or made. `steps` are sentences; `versions` those that were committed."""
 
     basis: Basis
@@ -205,7 +209,7 @@ class FeatureDrop(Whole, OnTable, Unopposed):
     def effects(self) -> Iterator[str]:
         yield from self.steps
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         if not self.versions:
             return "versions of the log were deleted"
         one = len(self.versions) == 1
@@ -221,7 +225,7 @@ class FeatureDrop(Whole, OnTable, Unopposed):
             "protocolBefore": dict(self.protocol_before),
             "protocolAfter": dict(self.protocol_after),
             "clients": [client.as_json() for client in self.clients],
-            **self.basis.cautions_json,
+            **self.basis.warnings_json,
             "committedVersions": list(self.versions),
             "committedVersion": self.versions[-1] if self.is_made else None,
             "dryRun": not (self.is_made or self.versions),
@@ -255,7 +259,7 @@ def plan_drop(
         managed.require_droppable(name)
     removal = _required(snapshot, name, truncates=truncate_history)
     rewrites = name in (feature_changes.VECTORS, feature_changes.MAPPING) or removal.rewrites_types(name)
-    require_possible(snapshot, CommitRequest(_DROP), Act.ADD if rewrites else Act.COMMIT)
+    require_possible(snapshot, CommitRequest(_DROP), ChangeKind.ADD_FILES if rewrites else ChangeKind.CHANGE_METADATA)
     commits_files_again = rewrites or name == feature_changes.ROW_IDS
     if commits_files_again or truncate_history or removal.protects_history:
         require_same_reading(snapshot, "dropping the feature", rewrites_files=rewrites)
@@ -273,10 +277,10 @@ def plan_drop(
             raise Refused.by(refusals)
     steps = list(_steps(snapshot, name, removal, truncates=truncate_history, trace=trace))
     left = replace(snapshot.config, protocol=state.read_protocol(after, "the protocol"), raw_protocol=after)
-    clients = clients_regained(snapshot.config, left, traits_of_version(snapshot))
-    basis = basis_of(snapshot)
+    clients = find_regaining_clients(snapshot.config, left, find_version_traits(snapshot))
+    basis = build_basis(snapshot)
     if trace is not None and not streams.protect_streams:
-        basis.cautions.append(
+        basis.warnings.append(
             "streaming queries that still need the deleted versions of the log cannot continue; keep what they need "
             f"with {parameter('features drop.protect_streams')}"
         )
@@ -365,7 +369,7 @@ def _preparations(snapshot: Snapshot, name: str, removal: feature_changes.Remova
 class DropFeature:
     """A drop of a feature, to be planned and committed; a step that is done already is not done again."""
 
-    act: ClassVar[Act] = Act.COMMIT | Act.ADD | Act.EXPIRE
+    kind: ClassVar[ChangeKind] = ChangeKind.CHANGE_METADATA | ChangeKind.ADD_FILES | ChangeKind.EXPIRE_LOG_FILES
 
     name: str
     truncate_history: bool = False
@@ -385,26 +389,28 @@ class DropFeature:
     def outcome(self, plan: FeatureDrop) -> FeatureDrop:
         return plan
 
-    def execute(self, gate: Gate[FeatureDrop, FeatureDrop]) -> None:
+    def execute(self, execution: ChangeExecution[FeatureDrop, FeatureDrop]) -> None:
         """Make what uses the feature go, then the feature. After a question, what is done first is to plan again: most
         commits are made from the newest version, whatever was planned on.
 
-        Raises what `plan_drop`, `Gate.commit_one` and `optimize` raise; PartlyDone once something was committed:
-        running it again continues.
+        Raises what `plan_drop`, `ChangeExecution.commit_step` and `optimize` raise; PartlyDone once something was
+        committed: running it again continues.
         """
-        gate.look(needs_clock=True)
-        if not gate.may_plan_again and (plan := self.plan(gate.table)).version != gate.plan.version:
-            gate.outcome = gate.again(plan)
-        drop = command_of_drop(gate.outcome.name, truncates=gate.outcome.truncates, streams=gate.outcome.streams)
-        gate.unreached = f"{self.name} is not dropped yet", drop
-        _Drop(gate).run()
-        gate.outcome.is_made = True
+        execution.recheck_table(needs_clock=True)
+        if not execution.may_plan_again and (plan := self.plan(execution.table)).version != execution.plan.version:
+            execution.outcome = execution.accept_new_plan(plan)
+        drop = command_of_drop(
+            execution.outcome.name, truncates=execution.outcome.truncates, streams=execution.outcome.streams
+        )
+        execution.unfinished_goal = UnfinishedGoal(f"{self.name} is not dropped yet", drop)
+        _Drop(execution).run()
+        execution.outcome.is_made = True
 
 
 class _Drop:
-    def __init__(self, gate: Gate[FeatureDrop, FeatureDrop]) -> None:
-        self._gate, self._plan, self._table = gate, gate.outcome, gate.table
-        self._commit_metadata = gate.outcome.commit_metadata
+    def __init__(self, execution: ChangeExecution[FeatureDrop, FeatureDrop]) -> None:
+        self._execution, self._plan, self._table = execution, execution.outcome, execution.table
+        self._commit_metadata = execution.outcome.commit_metadata
 
     def run(self) -> None:
         plan = self._plan
@@ -420,7 +426,7 @@ class _Drop:
             self._commit(self._without_type_changes)
         if (
             plan.name == feature_changes.MAPPING
-            and (version := remove_mapping(self._gate, self._commit_metadata)) is not None
+            and (version := remove_mapping(self._execution, self._commit_metadata)) is not None
         ):
             plan.versions.append(version)
         if plan.name == feature_changes.ROW_IDS:
@@ -446,7 +452,7 @@ class _Drop:
         if not any(one.version > trace for one in listing.checkpoints):
             self._commit_and_checkpoint()
         again_ms = truncate_history(self._table, name, trace, self._plan.streams)
-        self._gate.has_begun = self._gate.has_begun or again_ms is None
+        self._execution.has_begun = self._execution.has_begun or again_ms is None
         left = newest_trace(read_snapshot(self._table), name) if again_ms is None else trace
         if left is not None:
             when = "after that" if again_ms is None else f"from {format_timestamp(again_ms)}"
@@ -462,7 +468,7 @@ class _Drop:
         self._checkpoint()
 
     def _commit(self, make: Callable[[Snapshot], CommitRequest | None]) -> None:
-        done = self._gate.commit_one(make, commit_metadata=self._commit_metadata)
+        done = self._execution.commit_step(make, commit_metadata=self._commit_metadata)
         if isinstance(done, Committed):
             self._plan.versions.append(done.version)
 
@@ -489,12 +495,12 @@ class _Drop:
         from deltacli.operations.optimize.execute import Optimize
 
         request = OptimizeRequest(purge=True, commit_metadata=self._commit_metadata)
-        gates: list[Gate[OptimizePlan, OptimizeOutcome]] = []
+        executions: list[ChangeExecution[OptimizePlan, OptimizeOutcome]] = []
         try:
-            carry_out(Optimize(request, find), self._table, began=gates.append)
+            execute_change(Optimize(request, find), self._table, on_start=executions.append)
         finally:
-            self._plan.versions += [version for gate in gates for version in gate.outcome.versions]
-            self._gate.has_begun = bool(self._plan.versions)
+            self._plan.versions += [version for execution in executions for version in execution.outcome.versions]
+            self._execution.has_begun = bool(self._plan.versions)
 
     def _without_type_changes(self, snapshot: Snapshot) -> CommitRequest | None:
         """Remove what the schema says of older types. Raises Refused while a file has one."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from deltacli.changing.basis import Act
+from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.manifests import ManifestsOutcome, ManifestsPlan, plan_manifests, write_manifests
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
 
 if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
+    from deltacli.changing.execution import ChangeExecution
     from deltacli.table.version import Snapshot
 
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Manifests:
     """The manifests of the newest version, to be compared and written."""
 
-    act: ClassVar[Act] = Act.DERIVE
+    kind: ClassVar[ChangeKind] = ChangeKind.DERIVE_LOG_FILES
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> ManifestsPlan:
         """Compare those in the directory with the version. Raises as `plan_manifests`."""
@@ -30,14 +30,14 @@ class Manifests:
     def outcome(self, plan: ManifestsPlan) -> ManifestsOutcome:
         return ManifestsOutcome(plan)
 
-    def execute(self, gate: Gate[ManifestsPlan, ManifestsOutcome]) -> None:
+    def execute(self, execution: ChangeExecution[ManifestsPlan, ManifestsOutcome]) -> None:
         """Write those that differ, of the newest version. Raises Refused (`plan.*`), ConflictLost where the files of
         another version were agreed to, and what the storage raises.
         """
-        gate.look()
-        version = gate.plan.basis.version
-        if list_log(gate.store, start_version=version).newest_version != version:
-            gate.again(self.plan(gate.table))
-            gate.outcome.plan = gate.plan
-        gate.has_begun = True
-        write_manifests(gate.store, gate.outcome)
+        execution.recheck_table()
+        version = execution.plan.basis.version
+        if list_log(execution.store, start_version=version).newest_version != version:
+            execution.accept_new_plan(self.plan(execution.table))
+            execution.outcome.plan = execution.plan
+        execution.has_begun = True
+        write_manifests(execution.store, execution.outcome)

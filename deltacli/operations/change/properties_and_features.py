@@ -7,9 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from deltacli.changing.basis import Act, basis_of
-from deltacli.changing.commit import Committed, require_possible
-from deltacli.changing.plan import OneCommit, OnTableAt
+from deltacli.changing.basis import build_basis
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.commit import Committed
+from deltacli.changing.execution import ChangeExecution, UnfinishedGoal
+from deltacli.changing.outcome import SingleCommitChange
+from deltacli.changing.plan import WithTableUri
+from deltacli.changing.request_checks import require_possible
 from deltacli.core.errors import DeltacliError, Refused, command
 from deltacli.core.ranges import format_ranges
 from deltacli.core.short_repr import short_repr
@@ -22,12 +26,11 @@ from deltacli.delta.protocol.feature_changes import FeaturesPlan, ShownFeature, 
 from deltacli.delta.protocol.known_properties import MEANINGS, property_kind
 from deltacli.delta.protocol.property_changes import PropertiesPlan, expected_of, normal_form, plan_set, plan_unset
 from deltacli.table.handle import TableHandle
-from deltacli.table.known_clients import clients_after
+from deltacli.table.known_clients import find_affected_clients
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 
 if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
     from deltacli.operations.change.row_tracking import Backlog
 
 # -- showing the properties of a table ---------------------------------------------------------------------------------
@@ -72,7 +75,7 @@ class PropertyEdits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GuardedCommit(OneCommit, OnTableAt):
+class GuardedCommit(SingleCommitChange, WithTableUri):
     """A commit that a guard may refuse."""
 
     refused: Refused | None = None
@@ -83,7 +86,7 @@ class GuardedCommit(OneCommit, OnTableAt):
     def version(self) -> int:
         return self.basis.version
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         return self.refused
 
 
@@ -116,9 +119,9 @@ class PropertiesOutcome(GuardedCommit):
         if self.backlog is not None:
             yield "row ids for the rows of every file"
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         if not self.versions:
-            return OneCommit.so_far(self)
+            return SingleCommitChange.describe_progress(self)
         return f"{'version' if len(self.versions) == 1 else 'versions'} {format_ranges(self.versions)} committed"
 
     def as_json(self) -> dict[str, Json]:
@@ -129,7 +132,7 @@ class PropertiesOutcome(GuardedCommit):
         return {
             "version": self.version,
             "changes": changes,
-            "cautions": [*self.plan.cautions, *self.basis.cautions],
+            "cautions": [*self.plan.cautions, *self.basis.warnings],
             **({} if self.features is None else _access(self.features)),
             **({} if self.backlog is None else {"rowIds": self.backlog.as_json()}),
             "protocolBefore": dict(self.protocol),
@@ -143,7 +146,7 @@ class PropertiesOutcome(GuardedCommit):
 def _access(plan: FeaturesPlan) -> dict[str, Json]:
     """Return who loses access by added features, for documents."""
     had = read_protocol(plan.protocol_before, "protocol").supported_features
-    clients = clients_after([one.name for one in plan.added], before=had)
+    clients = find_affected_clients([one.name for one in plan.added], before=had)
     return {"readers": plan.readers, "writers": plan.writers, "clients": [client.as_json() for client in clients]}
 
 
@@ -156,7 +159,7 @@ def show_properties(snapshot: Snapshot) -> list[ShownProperty]:
 class PropertiesChange:
     """A change of properties, to be planned and committed."""
 
-    act: ClassVar[Act] = Act.COMMIT
+    kind: ClassVar[ChangeKind] = ChangeKind.CHANGE_METADATA
 
     edits: PropertyEdits
 
@@ -182,15 +185,18 @@ class PropertiesChange:
             if backlog.files:
                 require_rearranging(table, asks=False)
         protocol = snapshot.protocol.as_json()
-        return PropertiesOutcome(basis_of(snapshot), edits, protocol, plan, features, backlog, refused=refused)
+        return PropertiesOutcome(build_basis(snapshot), edits, protocol, plan, features, backlog, refused=refused)
 
     def outcome(self, plan: PropertiesOutcome) -> PropertiesOutcome:
         return replace(plan, dry_run=False)
 
-    def execute(self, gate: Gate[PropertiesOutcome, PropertiesOutcome]) -> None:
-        """Commit the change, that of row tracking in several commits. Raises what `Gate.commit` and `enable` raise."""
-        if gate.plan.plan.tracks_rows:
-            self._track_rows(gate)
+    def execute(self, execution: ChangeExecution[PropertiesOutcome, PropertiesOutcome]) -> None:
+        """Commit the change, that of row tracking in several commits.
+
+        Raises what `ChangeExecution.commit` and `enable` raise.
+        """
+        if execution.plan.plan.tracks_rows:
+            self._track_rows(execution)
             return
         edits = self.edits
 
@@ -198,17 +204,17 @@ class PropertiesChange:
             assert plan.basis.snapshot is not None
             return _properties_request(plan.basis.snapshot, plan.plan, edits)
 
-        done = gate.commit(request, commit_metadata=edits.commit_metadata)
+        done = execution.commit(request, commit_metadata=edits.commit_metadata)
         version = done.version if isinstance(done, Committed) else None
-        gate.outcome = replace(gate.plan, committed_version=version, dry_run=False)
+        execution.outcome = replace(execution.plan, committed_version=version, dry_run=False)
 
-    def _track_rows(self, gate: Gate[PropertiesOutcome, PropertiesOutcome]) -> None:
+    def _track_rows(self, execution: ChangeExecution[PropertiesOutcome, PropertiesOutcome]) -> None:
         from deltacli.operations.change.row_tracking import enable, require_rearranging
 
-        if not gate.may_plan_again and (plan := self.plan(gate.table)).version != gate.plan.version:
-            gate.outcome = replace(gate.again(plan), dry_run=False)
+        if not execution.may_plan_again and (plan := self.plan(execution.table)).version != execution.plan.version:
+            execution.outcome = replace(execution.accept_new_plan(plan), dry_run=False)
         edits = self.edits
-        gate.outcome = outcome = replace(gate.outcome, versions=[])
+        execution.outcome = outcome = replace(execution.outcome, versions=[])
 
         def upgrade(snapshot: Snapshot) -> CommitRequest | None:
             features = _features(snapshot, _plan(snapshot, edits))
@@ -218,12 +224,14 @@ class PropertiesChange:
             return _properties_request(snapshot, _plan(snapshot, edits), edits)
 
         if outcome.backlog and outcome.backlog.files:
-            require_rearranging(gate.table, asks=True)  # before the first commit
-        gate.unreached = "row tracking is not enabled yet", command("properties set", dict(edits.put))
+            require_rearranging(execution.table, asks=True)  # before the first commit
+        execution.unfinished_goal = UnfinishedGoal(
+            "row tracking is not enabled yet", command("properties set", dict(edits.put))
+        )
         counts = outcome.backlog.counts if outcome.backlog else {}
-        enable(gate, upgrade, settle, outcome.versions.append, edits.commit_metadata, counts)
+        enable(execution, upgrade, settle, outcome.versions.append, edits.commit_metadata, counts)
         version = outcome.versions[-1] if outcome.versions else None
-        gate.outcome = replace(outcome, committed_version=version)
+        execution.outcome = replace(outcome, committed_version=version)
 
 
 Planned = TypeVar("Planned")
@@ -327,7 +335,7 @@ class FeaturesOutcome(GuardedCommit):
             "version": self.version,
             "changes": added,
             **_access(self.plan),
-            **self.basis.cautions_json,
+            **self.basis.warnings_json,
             "protocolBefore": self.plan.protocol_before,
             "protocolAfter": self.plan.protocol_after or self.plan.protocol_before,
             "committedVersion": self.committed_version,
@@ -344,7 +352,7 @@ def list_features(snapshot: Snapshot) -> list[ShownFeature]:
 class FeaturesAddition:
     """An addition of features, to be planned and committed."""
 
-    act: ClassVar[Act] = Act.COMMIT
+    kind: ClassVar[ChangeKind] = ChangeKind.CHANGE_METADATA
 
     names: Sequence[str]
     commit_metadata: Mapping[str, str] = field(default_factory=dict)
@@ -363,16 +371,16 @@ class FeaturesAddition:
             return plan
 
         plan, refused = plan_with_refusal(make, partial(add, unguarded=True))
-        return FeaturesOutcome(basis_of(snapshot), tuple(self.names), plan, self.commit_metadata, refused=refused)
+        return FeaturesOutcome(build_basis(snapshot), tuple(self.names), plan, self.commit_metadata, refused=refused)
 
     def outcome(self, plan: FeaturesOutcome) -> FeaturesOutcome:
         return replace(plan, dry_run=False)
 
-    def execute(self, gate: Gate[FeaturesOutcome, FeaturesOutcome]) -> None:
-        """Commit the protocol. Raises what `Gate.commit` raises."""
-        done = gate.commit(lambda plan: _upgrade_request(plan.plan), commit_metadata=self.commit_metadata)
+    def execute(self, execution: ChangeExecution[FeaturesOutcome, FeaturesOutcome]) -> None:
+        """Commit the protocol. Raises what `ChangeExecution.commit` raises."""
+        done = execution.commit(lambda plan: _upgrade_request(plan.plan), commit_metadata=self.commit_metadata)
         version = done.version if isinstance(done, Committed) else None
-        gate.outcome = replace(gate.plan, committed_version=version, dry_run=False)
+        execution.outcome = replace(execution.plan, committed_version=version, dry_run=False)
 
 
 def _upgrade_request(plan: FeaturesPlan) -> CommitRequest | None:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from deltacli.changing.change import Gate
-from deltacli.changing.commit import Committed, jittered_pause
+from deltacli.changing.commit import Committed, wait_before_retry
+from deltacli.changing.execution import ChangeExecution
 from deltacli.changing.new_files import NewFiles
-from deltacli.changing.preflight import broken_rules
+from deltacli.changing.preflight import find_new_errors
 from deltacli.core.errors import DeltacliError, OutcomeUnknown, Refused, command
 from deltacli.core.typing import RecordBatch
 from deltacli.core.units import plural
@@ -30,9 +30,9 @@ from deltacli.operations.change.alter import draft_of
 from deltacli.operations.change.widen_type import refusal_error
 from deltacli.operations.optimize.plan import new_directory, own_fields, rules_of
 from deltacli.operations.optimize.request import OptimizeRequest
+from deltacli.table.file_keys import build_removes, hash_file_actions
 from deltacli.table.handle import TableHandle
-from deltacli.table.live_files import file_keys, removes_of
-from deltacli.table.older_metadata import read_names_for_tasks
+from deltacli.table.older_metadata import read_column_names_for_tasks
 from deltacli.table.version import Snapshot
 from deltacli.work.rewrite.new_files import NAMED, RewriteFiles
 from deltacli.work.rewrite.pieces import SPEC, NewFile, NewFileNames, RefusedFile, RewritePiece, RewriteSpec
@@ -63,19 +63,20 @@ def metadata_without_mapping(snapshot: Snapshot) -> Action:
     return _drafts(snapshot)[1].metadata
 
 
-def remove_mapping(gate: Gate[Any, Any], commit_metadata: Mapping[str, str]) -> int | None:
+def remove_mapping(execution: ChangeExecution[Any, Any], commit_metadata: Mapping[str, str]) -> int | None:
     """Commit a version without column mapping, and return it; None without one to remove.
 
-    Raises Refused, also for a file that cannot be copied exactly; what `Gate.commit_one` raises; StorageFailed. New
-    files are deleted where their commit certainly did not happen; an error names those that are left.
+    Raises Refused, also for a file that cannot be copied exactly; what `ChangeExecution.commit_step` raises;
+    StorageFailed. New files are deleted where their commit certainly did not happen; an error names those that are
+    left.
     """
-    run = _Removal(gate.table)
+    run = _Removal(execution.table)
     try:
-        done = gate.commit_one(
+        done = execution.commit_step(
             run.request,
-            look=run.look,
+            recheck=run.look,
             commit_metadata=commit_metadata,
-            pause=lambda repetition: jittered_pause(gate.table.machine, min(repetition, _LONGEST_PAUSE)),
+            pause=lambda repetition: wait_before_retry(execution.table.machine, min(repetition, _LONGEST_PAUSE)),
         )
     except OutcomeUnknown as fault:
         run.new.leave(run.new_paths())
@@ -100,7 +101,7 @@ def _drafts(snapshot: Snapshot) -> tuple[Draft, Draft]:
         after = without_mapping(before)
     except Forbidden as forbidden:
         raise refusal_error(forbidden.refusals) from None
-    if broken := list(broken_rules(snapshot.version, before.config, after.config)):
+    if broken := list(find_new_errors(snapshot.version, before.config, after.config)):
         raise refusal_error(broken)
     return before, after
 
@@ -109,7 +110,7 @@ _NARROW = ("path", "size", "deletionVector")
 
 
 def _with_keys(adds: RecordBatch) -> tuple[RecordBatch, list[bytes]]:
-    return adds, file_keys(adds).to_pylist()
+    return adds, hash_file_actions(adds).to_pylist()
 
 
 @dataclass
@@ -140,7 +141,7 @@ class _Removal:
     def look(self) -> bool:
         """Look for the copies. Raises FileMissing."""
         copies = [file for files in self._copies.of.values() for file in files]
-        return self.new.require_there({decode(file.path): file.size_bytes for file in copies}, self._since)
+        return self.new.require_present({decode(file.path): file.size_bytes for file in copies}, self._since)
 
     def request(self, snapshot: Snapshot) -> CommitRequest | None:
         """Return the commit after a version, with a copy of every file; None without a mapping."""
@@ -186,7 +187,7 @@ class _Removal:
             return
         rules = rules_of(OptimizeRequest(), snapshot.properties)
         target = max(rules.target_bytes, *(size for _, size in fresh))
-        read_names_for_tasks(snapshot)
+        read_column_names_for_tasks(snapshot)
         # The configuration of the version knows its log, which tells a dropped column from one under its logical name.
         spec = RewriteSpec.make(
             after.config, target_bytes=target, written_by=snapshot.config, clustering=after.clustering
@@ -228,7 +229,7 @@ class _Removal:
 
         def batches() -> Iterator[tuple[str, RecordBatch]]:
             for adds, keys in snapshot.file_actions.map_actions("add", _with_keys):
-                yield "remove", removes_of(adds, now_ms, is_change=False)
+                yield "remove", build_removes(adds, now_ms, is_change=False)
                 new = _adds(snapshot.config, config, adds, [copies[key] for key in keys])
                 if new is not None:
                     yield "add", new

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.arrow.batches import rebatch
-from deltacli.changing.change import Gate
 from deltacli.changing.commit import Committed, Dropped
-from deltacli.changing.preflight import ROW_ID_FIELDS, errors_of_row_ids, row_ids_of
+from deltacli.changing.execution import ChangeExecution
+from deltacli.changing.preflight import ROW_ID_FIELDS, find_row_id_errors, select_row_id_columns
 from deltacli.core.errors import ConflictLost, Refused, Unreadable
 from deltacli.core.machine import Machine
 from deltacli.core.typing import ArrowArray, JsonObject, RecordBatch
@@ -83,7 +83,7 @@ def backlog_of(snapshot: Snapshot) -> Backlog:
     def look(adds: RecordBatch) -> tuple[int, RecordBatch, RecordBatch, int]:
         mask, without = _unsure(snapshot, adds), pc.is_null(adds.column("baseRowId"))
         unsure = pc.filter(adds, mask).select(["path", "size", "baseRowId"])
-        having = pc.filter(row_ids_of(adds), pc.invert(without))
+        having = pc.filter(select_row_id_columns(adds), pc.invert(without))
         records = pc.filter(num_records_column(adds.column("stats")), pc.and_not(without, mask))
         return pc.sum(_lacks_ids(adds)).as_py() or 0, unsure, having, pc.sum(records).as_py() or 0
 
@@ -95,7 +95,7 @@ def backlog_of(snapshot: Snapshot) -> Backlog:
     counts = _rows_in_footers(snapshot.table, unsure.column("path").to_pylist(), unsure.column("size").to_pylist())
     having = pa.Table.from_batches([one for _, _, one, _ in parts])
     by_path = {path: rows for (path, _), rows in counts.items()}
-    if having.num_rows and (refusals := errors_of_row_ids(snapshot, _with_counts(having, by_path))):
+    if having.num_rows and (refusals := find_row_id_errors(snapshot, _with_counts(having, by_path))):
         raise Refused.by(list(refusals))
     without = pc.filter(unsure.column("path"), pc.is_null(unsure.column("baseRowId"))).to_pylist()
     rows = sum(known for *_, known in parts) + sum(by_path[path] for path in without)
@@ -165,7 +165,7 @@ def _rows_in_footers(table: TableHandle, paths: Sequence[str], sizes: Sequence[i
 
 
 def _with_counts(having: pa.Table, counts: Mapping[str, int]) -> pa.Table:
-    """Return the columns of `row_ids_of` with the numbers of records that footers state."""
+    """Return the columns of `select_row_id_columns` with the numbers of records that footers state."""
     if not counts:
         return having
     known = zip(having.column("path").to_pylist(), having.column("num_records").to_pylist(), strict=True)
@@ -178,7 +178,7 @@ def _with_counts(having: pa.Table, counts: Mapping[str, int]) -> pa.Table:
 
 
 def enable(
-    gate: Gate[Any, Any],
+    execution: ChangeExecution[Any, Any],
     upgrade: Callable[[Snapshot], CommitRequest | None],
     settle: Callable[[Snapshot], CommitRequest | None],
     committed: Callable[[int], None],
@@ -189,19 +189,19 @@ def enable(
     `settle`; each None where nothing is left to do. `committed` is told of each version; `counts` are those of the
     `Backlog`.
 
-    Raises what `Gate.commit_one` raises, Refused (`rowtracking.suspended`), and DataUnreadable for the footer of a file
-    whose rows nobody has counted.
+    Raises what `ChangeExecution.commit_step` raises, Refused (`rowtracking.suspended`), and DataUnreadable for the
+    footer of a file whose rows nobody has counted.
     """
 
     def commit(make: Callable[[Snapshot], CommitRequest | None], after: Committed | None = None) -> object:
-        done = gate.commit_one(make, after=after, commit_metadata=commit_metadata)
+        done = execution.commit_step(make, after=after, commit_metadata=commit_metadata)
         if isinstance(done, Committed):
             committed(done.version)
         return done
 
     commit(upgrade)
     for _ in range(_MOST_ROUNDS):
-        _backfill(gate.table, counts, commit)
+        _backfill(execution.table, counts, commit)
         lacking: list[int] = []
 
         def last(snapshot: Snapshot, lacking: list[int] = lacking) -> CommitRequest | None:

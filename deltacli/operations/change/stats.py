@@ -24,10 +24,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.arrow.batches import rebatch
-from deltacli.changing.basis import Act, Basis, basis_of
-from deltacli.changing.commit import Committed, require_possible
-from deltacli.changing.plan import OnTable, Shortfall
-from deltacli.changing.preflight import TWICE, reason_of
+from deltacli.changing.basis import Basis, build_basis
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.commit import Committed
+from deltacli.changing.outcome import PartialFailure
+from deltacli.changing.plan import WithTable
+from deltacli.changing.preflight import ADDED_TWICE, explain_exclusion
+from deltacli.changing.request_checks import require_possible
 from deltacli.core.errors import ConflictLost, UsageError, command, parameter
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
@@ -54,9 +57,10 @@ from deltacli.delta.stats.schema import (
     indexed_columns,
 )
 from deltacli.table.ambiguous_files import find_ambiguous_files
+from deltacli.table.file_keys import hash_file_actions
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.live_files import PartitionCondition, file_keys
-from deltacli.table.older_metadata import read_names_for_tasks
+from deltacli.table.older_metadata import read_column_names_for_tasks
+from deltacli.table.partition_condition import PartitionCondition
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.file_facts import ListedFile
 from deltacli.work.file_statistics import (
@@ -70,7 +74,7 @@ from deltacli.work.file_statistics import (
 from deltacli.work.rewrite.pieces import RefusedFile
 
 if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
+    from deltacli.changing.execution import ChangeExecution
     from deltacli.table.version import Snapshot
 
 # -- the plan ----------------------------------------------------------------------------------------------------------
@@ -136,7 +140,7 @@ class StatsRequest:
 
 
 @dataclass(frozen=True, eq=False)
-class StatsPlan(OnTable):
+class StatsPlan(WithTable):
     """The files of a version whose statistics are to be computed.
 
     Attributes:
@@ -177,7 +181,7 @@ class StatsPlan(OnTable):
         """Return the number of commits, of files with usual paths."""
         return -(-self.files // COMMIT_FILES)
 
-    def objection(self) -> None:
+    def build_refusal(self) -> None:
         """Return None: a file that cannot be read is left alone."""
 
     def effects(self) -> Iterator[str]:
@@ -203,7 +207,7 @@ class StatsPlan(OnTable):
 
 def _wanted(snapshot: Snapshot, names: Sequence[str]) -> WantedStatistics:
     """Return the columns that get statistics. Raises UsageError for one that gets none by the table's properties."""
-    read_names_for_tasks(snapshot)
+    read_column_names_for_tasks(snapshot)
     config = snapshot.config
     found = tuple(indexed_columns(config, clustering_paths(config, snapshot.domains)))
     if names and config.schema is not None:
@@ -258,11 +262,11 @@ def plan_stats(
     """
     require_free(request.commit_metadata)
     snapshot = now or read_snapshot(table)
-    require_possible(snapshot, CommitRequest(OPERATION, new_rows=1), Act.ADD)
+    require_possible(snapshot, CommitRequest(OPERATION, new_rows=1), ChangeKind.ADD_FILES)
     if (managed := managed_store(table.storage)) is not None:
         managed.require_permission("DATA_REORGANIZATION", "commit files again", asks=False)
     condition = None if request.where is None else PartitionCondition(snapshot.config, request.where)
-    plan = StatsPlan(basis_of(snapshot), request, snapshot, _wanted(snapshot, request.columns), condition)
+    plan = StatsPlan(build_basis(snapshot), request, snapshot, _wanted(snapshot, request.columns), condition)
 
     def count(adds: RecordBatch) -> tuple[int, int, int, ArrowArray]:
         chosen = plan.chosen(adds)
@@ -366,9 +370,9 @@ def _computed(plan: StatsPlan, adds: RecordBatch, outcome: StatsOutcome) -> Read
     each_file = zip(paths, keys_of_all, names_of_all, vectors, olds, chain.from_iterable(found), strict=True)
     for path, key, name, vector, old, one in each_file:
         if key in plan.twice:
-            one = FileStatistics(code=TWICE, reason="it is in the table twice")
+            one = FileStatistics(code=ADDED_TWICE, reason="it is in the table twice")
         elif name in plan.ambiguous:
-            one = FileStatistics(code=SEVERAL_SPELLINGS, reason=reason_of(SEVERAL_SPELLINGS))
+            one = FileStatistics(code=SEVERAL_SPELLINGS, reason=explain_exclusion(SEVERAL_SPELLINGS))
         text = None
         if not one.code:
             has_vector = vector is not None
@@ -434,23 +438,23 @@ class StatsOutcome:
                 "needsRows": self.needs_rows,
             },
             "refused": [one._asdict() for one in self.refused],
-            **plan.basis.cautions_json,
+            **plan.basis.warnings_json,
             "dryRun": plan.request.dry_run,
         }
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         if not self.versions:
             return "nothing was committed"
         return f"statistics of {plural(self.committed, 'file')} in {plural(len(self.versions), 'commit')}"
 
-    def shortfall(self) -> Shortfall | None:
+    def build_partial_failure(self) -> PartialFailure | None:
         if not self.refused:
             return None
         first = self.refused[0]
-        return Shortfall(
+        return PartialFailure(
             first.code,
             f"{plural(len(self.refused), 'file')} could not be read and got no statistics",
-            {"first": first.path, "why": first.reason, "so far": self.so_far()},
+            {"first": first.path, "why": first.reason, "so far": self.describe_progress()},
             command("validate", level="footers"),
         )
 
@@ -459,7 +463,7 @@ class StatsOutcome:
 class ComputeStats:
     """Statistics to be computed and committed."""
 
-    act: ClassVar[Act] = Act.ADD
+    kind: ClassVar[ChangeKind] = ChangeKind.ADD_FILES
 
     request: StatsRequest
     examines: bool = False
@@ -470,23 +474,23 @@ class ComputeStats:
     def outcome(self, plan: StatsPlan) -> StatsOutcome:
         return StatsOutcome(plan, refused=[*plan.refused])
 
-    def execute(self, gate: Gate[StatsPlan, StatsOutcome]) -> None:
+    def execute(self, execution: ChangeExecution[StatsPlan, StatsOutcome]) -> None:
         """Read and commit, group by group. Where another writer has changed columns, properties or the protocol, what
-        is left is planned again. Raises what `Gate.commit_one` raises, and what reading raises.
+        is left is planned again. Raises what `ChangeExecution.commit_step` raises, and what reading raises.
         """
-        gate.look(needs_clock=True)
+        execution.recheck_table(needs_clock=True)
         for _ in range(_MOST_PLANS):
-            if gate.plan.is_noop or _Run(gate).run():
+            if execution.plan.is_noop or _Run(execution).run():
                 return
-            gate.again(plan_stats(gate.table, self.request, read_snapshot(gate.table)))
+            execution.accept_new_plan(plan_stats(execution.table, self.request, read_snapshot(execution.table)))
         raise ConflictLost("another writer changes the columns or properties of the table again and again")
 
 
 class _Run:
     """One execution of a plan."""
 
-    def __init__(self, gate: Gate[StatsPlan, StatsOutcome]) -> None:
-        self._gate, self._plan, self._outcome = gate, gate.plan, gate.outcome
+    def __init__(self, execution: ChangeExecution[StatsPlan, StatsOutcome]) -> None:
+        self._execution, self._plan, self._outcome = execution, execution.plan, execution.outcome
         self._touched = TouchedFiles()
         self._last: Committed | None = None
         self._is_stale = False
@@ -502,7 +506,7 @@ class _Run:
     def _commit(self, ready: Ready) -> bool:
         while True:
             known = len(self._touched)
-            done = self._gate.commit_one(
+            done = self._execution.commit_step(
                 lambda snapshot: self._request(snapshot, ready),
                 after=self._last,
                 commit_metadata=self._plan.request.commit_metadata,
@@ -556,10 +560,10 @@ class _Run:
 
 def _as_now(snapshot: Snapshot, ready: Ready) -> Ready:
     """Return the files that a version still has with the statistics that were looked at, as it has them."""
-    keys, olds = file_keys(ready.adds), ready.adds.column("stats")
+    keys, olds = hash_file_actions(ready.adds), ready.adds.column("stats")
 
     def same(adds: RecordBatch) -> tuple[RecordBatch, ArrowArray]:
-        places = pc.index_in(file_keys(adds), value_set=keys)
+        places = pc.index_in(hash_file_actions(adds), value_set=keys)
         is_same = pc.equal(pc.fill_null(pc.take(olds, places), ""), pc.fill_null(adds.column("stats"), ""))
         mask = pc.and_(pc.is_valid(places), is_same)
         return pc.filter(adds, mask), pc.filter(places, mask)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from deltacli.changing.change import carry_out, plan_change
+from deltacli.changing.change import execute_change, plan_change
 from deltacli.core.errors import Refusal, Refused, command, parameter, suggest_parameters
 from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action
@@ -107,7 +107,7 @@ def truncate_history(table: TableHandle, name: str, trace: int, streams: Protect
     change = LogExpiry(_request_expiry(read_snapshot(table), streams), proves=False, cut_ms=_MINUTE_MS)
     plan = plan_change(change, table)
     if plan.boundary is not None and plan.boundary > trace:
-        carry_out(change, table, plan=plan)
+        execute_change(change, table, plan=plan)
         return None
 
     # Read again after the plan: a query that has gone on meanwhile would be ahead of an older version.

@@ -9,10 +9,14 @@ from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from deltacli.changing.basis import Act, basis_of
-from deltacli.changing.change import STALE_VIEW, Gate
-from deltacli.changing.commit import Committed, require_possible
-from deltacli.changing.plan import OneCommit, OnTable
+from deltacli.changing.basis import build_basis
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.commit import Committed
+from deltacli.changing.execution import ChangeExecution
+from deltacli.changing.outcome import SingleCommitChange
+from deltacli.changing.plan import WithTable
+from deltacli.changing.request_checks import require_possible
+from deltacli.changing.views import STALE_VIEW
 from deltacli.core.errors import NOTHING_CHANGED, Refusal, Refused, UsageError, command, suggest_parameters
 from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
 from deltacli.core.short_repr import short_repr
@@ -25,10 +29,10 @@ from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
 from deltacli.delta.schema.widening import Caution, PartitionValues, PlannedChange, WideningPlan, plan_widening
 from deltacli.table.handle import TableHandle
-from deltacli.table.known_clients import clients_after
+from deltacli.table.known_clients import find_affected_clients
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
-from deltacli.table.version_traits import partition_values_of
+from deltacli.table.version_traits import read_partition_values
 from deltacli.work.rows.data_files import COLUMNS, ColumnsOfFiles, check_types
 
 if TYPE_CHECKING:
@@ -86,7 +90,7 @@ class WideningImpact:
 
 @short_repr("read_version", "committed_version", "changes=plan.due", "refusals")
 @dataclass(frozen=True, repr=False)
-class WideningOutcome(OneCommit, OnTable):
+class WideningOutcome(SingleCommitChange, WithTable):
     """A planned or executed change. `committed_version` is None where nothing was committed."""
 
     request: WidenRequest
@@ -107,7 +111,7 @@ class WideningOutcome(OneCommit, OnTable):
     def refusals(self) -> tuple[Refusal, ...]:
         return (*self.plan.all_refusals, *self.refused_files)
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         return refusal_error(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
@@ -125,7 +129,7 @@ class WideningOutcome(OneCommit, OnTable):
             "refusals": [one.as_json("wayOut") for one in (*plan.refusals, *self.refused_files)],
             "warnings": [
                 *({"code": caution.code, "message": caution.message} for caution in plan.warnings),
-                *({"code": STALE_VIEW, "message": message} for message in self.basis.cautions),
+                *({"code": STALE_VIEW, "message": message} for message in self.basis.warnings),
             ],
             "protocolBefore": plan.protocol_before,
             "protocolAfter": plan.protocol_after or plan.protocol_before,
@@ -149,7 +153,7 @@ class WideningOutcome(OneCommit, OnTable):
 class Widening:
     """Wider types of columns, to be planned and committed. `with_impact` counts the live files, too."""
 
-    act: ClassVar[Act] = Act.COMMIT
+    kind: ClassVar[ChangeKind] = ChangeKind.CHANGE_METADATA
 
     request: WidenRequest
     with_impact: bool = False
@@ -162,7 +166,7 @@ class Widening:
         """
         require_free(self.request.commit_metadata)
         snapshot = now or read_snapshot(table)
-        values_of = cache(partial(partition_values_of, snapshot))
+        values_of = cache(partial(read_partition_values, snapshot))
         plan = _plan(snapshot, self.request, values_of)
         refused: tuple[Refusal, ...] = ()
         if self.request.check_files and not plan.is_noop and not plan.all_refusals:
@@ -171,21 +175,21 @@ class Widening:
             require_possible(snapshot, _request(plan, snapshot))
         counts = self.with_impact and now is None and not plan.is_noop
         impact = _impact(snapshot, plan, values_of) if counts else None
-        return WideningOutcome(basis_of(snapshot), self.request, plan, _clients(plan), impact, refused_files=refused)
+        return WideningOutcome(build_basis(snapshot), self.request, plan, _clients(plan), impact, refused_files=refused)
 
     def outcome(self, plan: WideningOutcome) -> WideningOutcome:
         return plan
 
-    def execute(self, gate: Gate[WideningOutcome, WideningOutcome]) -> None:
-        """Commit the change. Raises UsageError, and what `Gate.commit` raises."""
+    def execute(self, execution: ChangeExecution[WideningOutcome, WideningOutcome]) -> None:
+        """Commit the change. Raises UsageError, and what `ChangeExecution.commit` raises."""
 
         def request(outcome: WideningOutcome) -> CommitRequest:
             assert outcome.basis.snapshot is not None
             return _request(outcome.plan, outcome.basis.snapshot)
 
-        done = gate.commit(request, commit_metadata=self.request.commit_metadata)
+        done = execution.commit(request, commit_metadata=self.request.commit_metadata)
         version = done.version if isinstance(done, Committed) else None
-        gate.outcome = replace(gate.plan, committed_version=version)
+        execution.outcome = replace(execution.plan, committed_version=version)
 
 
 def refusal_error(refusals: Sequence[Refusal], *, preamble: str = NOTHING_CHANGED) -> Refused:
@@ -266,7 +270,7 @@ def _clients(plan: WideningPlan) -> tuple[ClientAccess, ...]:
     """Return the effects of the change on known clients: of the features that it adds, and of its warnings."""
     added = () if plan.protocol_after is None else plan.added_features
     before = read_protocol(plan.protocol_before, "protocol").supported_features
-    return clients_after(added, [caution.code for caution in plan.warnings], used=True, before=before)
+    return find_affected_clients(added, [caution.code for caution in plan.warnings], used=True, before=before)
 
 
 def _impact(

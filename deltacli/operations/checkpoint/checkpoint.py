@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple
 
-from deltacli.changing.basis import Act, Basis, past_of
-from deltacli.changing.change import Gate, require_derivable
-from deltacli.changing.plan import Whole
+from deltacli.changing.basis import Basis, identify_commit
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.execution import ChangeExecution
+from deltacli.changing.outcome import CompleteOutcome
+from deltacli.changing.protocol_checks import require_derivable
 from deltacli.core.errors import (
     CheckpointUnreadable,
     DeltacliError,
@@ -57,10 +59,10 @@ from deltacli.table.ambiguous_files import (
 )
 from deltacli.table.api_arguments import require_optional_version
 from deltacli.table.checkpoint_paths import examine_checkpoint_paths
-from deltacli.table.checksum_guard import require_as_in_checksum
-from deltacli.table.find_log import Log, list_log, read_hint_file
+from deltacli.table.checksum_guard import require_matching_checksum
+from deltacli.table.find_log import ListedLog, list_log, read_hint_file
 from deltacli.table.handle import TableHandle
-from deltacli.table.rebuild import read_snapshot, rebuild, without_checkpoint
+from deltacli.table.rebuild import read_snapshot, rebuild_version, rebuild_without_checkpoint
 from deltacli.table.repeated_files import settle_repeated_files
 from deltacli.table.version import Snapshot
 from deltacli.work.checkpoints.reading import CheckpointPiece, open_checkpoint
@@ -165,7 +167,7 @@ class CheckpointPlan:
     accepted: Refusal | None = None
     """Why engines read other rows from the commits than they will from the checkpoint, which the request accepts."""
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         return self.refusal
 
     def effects(self) -> Iterator[str]:
@@ -180,7 +182,7 @@ class CheckpointPlan:
     def basis(self) -> Basis:
         """The version, with the commit that the checkpoint follows from."""
         snapshot = self.snapshot
-        past = past_of(self.listing, snapshot.version)
+        past = identify_commit(self.listing, snapshot.version)
         return Basis(snapshot.table, snapshot.version, self.now_ms, past, snapshot, snapshot.listed_at)
 
     @property
@@ -216,7 +218,9 @@ def _from_older_log(snapshot: Snapshot) -> Snapshot:
         listing = list_log(table.storage, progress=table.progress)
     older = tuple(checkpoint for checkpoint in listing.checkpoints if checkpoint.version != snapshot.version)
     try:
-        return rebuild(table, Log(replace(listing, checkpoints=older), (), snapshot.listed_at), snapshot.version)
+        return rebuild_version(
+            table, ListedLog(replace(listing, checkpoints=older), (), snapshot.listed_at), snapshot.version
+        )
     except Unreadable:
         return snapshot
 
@@ -241,7 +245,7 @@ def _require_same_live_files(snapshot: Snapshot, from_older_log: Snapshot) -> No
             differing = find_files_live_otherwise(files, snapshot, from_older_log)
         except CheckpointUnreadable as fault:
             # No reader can begin with a damaged one, but there may be another checkpoint of the version.
-            snapshot = without_checkpoint(snapshot, fault.code)
+            snapshot = rebuild_without_checkpoint(snapshot, fault.code)
             checkpoint = snapshot.segment.checkpoint
             continue
         if differing:
@@ -478,7 +482,7 @@ Counts = tuple[FileCounts, TombstoneCounts]
 
 @short_repr("version", "files", "expired_tombstones_dropped", "skipped", "dry_run")
 @dataclass(frozen=True, repr=False)
-class CheckpointResult(Whole):
+class CheckpointResult(CompleteOutcome):
     """What was done, or would be (`dry_run`); paths are relative to the table."""
 
     plan: CheckpointPlan
@@ -492,7 +496,7 @@ class CheckpointResult(Whole):
     published: int = 0
     """The files that were written so far."""
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         hint = "not updated" if self.hint_version is None else f"names version {self.hint_version}"
         return f"{plural(len(self.files) or self.published, 'file')} of the checkpoint written, _last_checkpoint {hint}"
 
@@ -519,7 +523,7 @@ class CheckpointResult(Whole):
 class Checkpoint:
     """A checkpoint to write."""
 
-    act: ClassVar[Act] = Act.DERIVE
+    kind: ClassVar[ChangeKind] = ChangeKind.DERIVE_LOG_FILES
 
     request: CheckpointRequest
 
@@ -537,14 +541,14 @@ class Checkpoint:
     def outcome(self, plan: CheckpointPlan) -> CheckpointResult:
         return CheckpointResult(plan, (), {}, 0, None, skipped=plan.is_noop)
 
-    def execute(self, gate: Gate[CheckpointPlan, CheckpointResult]) -> None:
+    def execute(self, execution: ChangeExecution[CheckpointPlan, CheckpointResult]) -> None:
         """Write it. Raises what `write_checkpoint` raises."""
 
         def tell(_: str) -> None:
-            gate.has_begun = True
-            gate.outcome = replace(gate.outcome, published=gate.outcome.published + 1)
+            execution.has_begun = True
+            execution.outcome = replace(execution.outcome, published=execution.outcome.published + 1)
 
-        gate.outcome = write_checkpoint(gate.plan, tell=tell)
+        execution.outcome = write_checkpoint(execution.plan, tell=tell)
 
 
 def write_checkpoint(
@@ -566,7 +570,7 @@ def write_checkpoint(
             if plan.snapshot.segment.checkpoint is None:
                 raise
             try:
-                snapshot = without_checkpoint(plan.snapshot, fault.code)
+                snapshot = rebuild_without_checkpoint(plan.snapshot, fault.code)
                 was_parsed = plan.columns.stats is not None
                 plan = plan_for_version(snapshot, plan.listing, plan.request, was_parsed=was_parsed)
             except Unreadable:
@@ -660,7 +664,7 @@ def _part_count(plan: CheckpointPlan) -> int:
 def _foreseen(plan: CheckpointPlan) -> CheckpointResult:
     """Count the actions that would be written."""
     snapshot = plan.snapshot
-    by_piece = list(snapshot.file_actions.counts_of_pieces(now_ms=plan.now_ms, as_checkpoint=True))
+    by_piece = list(snapshot.file_actions.count_pieces(now_ms=plan.now_ms, as_checkpoint=True))
     files, tombstones = FileCounts(), TombstoneCounts()
     for _, counted in by_piece:
         files, tombstones = files + counted[0], tombstones + counted[1]
@@ -668,7 +672,7 @@ def _foreseen(plan: CheckpointPlan) -> CheckpointResult:
         _part_count(plan)
     sidecars = _sidecar_count(plan, by_piece) if plan.layout is Layout.V2 else 0
     actions = _actions(plan, (files, tombstones), sidecars=sidecars)
-    require_as_in_checksum(snapshot, files.count, files.size_bytes)
+    require_matching_checksum(snapshot, files.count, files.size_bytes)
     return CheckpointResult(plan, (), actions, tombstones.expired, None, dry_run=True)
 
 

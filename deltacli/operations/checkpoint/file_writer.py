@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.changing.basis import Basis
-from deltacli.changing.change import deriving
+from deltacli.changing.derived_files import guard_derived_write
 from deltacli.core.errors import DeltacliError, FileMissing
 from deltacli.core.progress import Step, report_items
 from deltacli.core.typing import ArrowArray
@@ -31,7 +31,7 @@ from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.storage import Created, Draft, Existed, Storage, Unknown
-from deltacli.table.checksum_guard import require_as_in_checksum
+from deltacli.table.checksum_guard import require_matching_checksum
 from deltacli.table.version import Snapshot
 from deltacli.work.checkpoints import writing
 from deltacli.work.checkpoints.reading import CheckpointPiece
@@ -47,7 +47,7 @@ class StateRows:
         self._snapshot = snapshot
         self._now_ms = now_ms
         self.converter = writing.RowConverter(columns, config, tombstone_cutoff(snapshot.properties, now_ms))
-        are_young = snapshot.file_actions.commits_are_young(self.converter.cutoff_ms)
+        are_young = snapshot.file_actions.has_commits_after(self.converter.cutoff_ms)
         self._of_commits = replace(self.converter, are_young=are_young)
         self.expired = 0
         self.add_bytes = 0
@@ -74,10 +74,10 @@ class StateRows:
                 self._snapshot.file_actions.map_file_actions(self.converter, self._of_commits), step
             )
 
-    def batches_of_commits(self) -> Iterator[writing.RowBatch]:
+    def read_commit_batches(self) -> Iterator[writing.RowBatch]:
         """Yield those of the commits, and of the lines of a JSON checkpoint."""
         with self._snapshot.table.progress.step("writing the checkpoint", unit="rows") as step:
-            yield from self._counted(map(self._of_commits, self._snapshot.file_actions.batches_of_commits()), step)
+            yield from self._counted(map(self._of_commits, self._snapshot.file_actions.read_commit_batches()), step)
 
     def take(self, add_bytes: int, expired: int) -> None:
         """Add the totals of rows that were written elsewhere."""
@@ -244,7 +244,7 @@ class CheckpointWriter:
             small += [("sidecar", sidecar.as_action()) for sidecar in sidecars.written]
             with self._storage.draft(path) as draft:
                 size, top_schema = self._write_top(draft, path, form, small)
-                with deriving(self._basis, path):
+                with guard_derived_write(self._basis, path):
                     sidecars.are_named = True  # readers may use them from here on
                     outcome = draft.publish()
                     # After an error before, the sidecars are deleted. After one from here on, the checkpoint is there.
@@ -272,7 +272,7 @@ class CheckpointWriter:
         )
         pieces = writing.sidecar_pieces(self._snapshot.file_actions.pieces, rows_a_sidecar)
         if pieces:
-            sidecars.take(writer.write(self._rows.batches_of_commits(), 1))
+            sidecars.take(writer.write(self._rows.read_commit_batches(), 1))
             sidecars.spread(self._snapshot, self._rows, writer, pieces)
         else:
             sidecars.take(writer.write(self._rows.batches(), 1))
@@ -303,7 +303,7 @@ class CheckpointWriter:
             writing.require_content(place, encoded, told)
 
     def _require_checksum(self, actions: Mapping[str, int]) -> None:
-        require_as_in_checksum(self._snapshot, actions.get("add", 0), self._rows.add_bytes)
+        require_matching_checksum(self._snapshot, actions.get("add", 0), self._rows.add_bytes)
 
     # -- publishing -----------------------------------------------------------------------------------------------
 
@@ -332,7 +332,7 @@ class CheckpointWriter:
 
     def _published(self, draft: Draft, path: str, size: int, *, replace: bool = False) -> bool:
         """Publish a file; return False where another writer was first."""
-        with deriving(self._basis, path):
+        with guard_derived_write(self._basis, path):
             made = draft.publish(replace=replace)
         match made:
             case Existed():

@@ -13,9 +13,9 @@ from deltacli.delta.checkpoint.content import live_transactions
 from deltacli.delta.log.segment import CheckpointInstance, LogListing, choose_segment
 from deltacli.delta.log.state import STATS_AS_JSON, STATS_AS_STRUCT, TRANSACTION_RETENTION, is_true
 from deltacli.operations.read.snapshot import SnapshotSummary, summarize_with_digests
-from deltacli.table.find_log import Log, list_log
+from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
-from deltacli.table.rebuild import rebuild
+from deltacli.table.rebuild import rebuild_version
 
 _ANOTHER = "checkpoint.unreadable"
 _OF_STATISTICS = ("files.records", "files.filesWithoutRecords", "files.rows")
@@ -97,7 +97,7 @@ def verify_checkpoint(
 def _summary(
     table: TableHandle, listing: LogListing, version: int, unusable: Mapping[CheckpointInstance, str]
 ) -> SnapshotSummary:
-    snapshot = rebuild(table, Log(listing), version, unusable=unusable)
+    snapshot = rebuild_version(table, ListedLog(listing), version, unusable=unusable)
     return summarize_with_digests(snapshot, table.clock())
 
 

@@ -11,11 +11,13 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
-from deltacli.changing.basis import LOOK_SECONDS, Act
-from deltacli.changing.clone_notes import CloneNote, address_of
+from deltacli.changing.basis import MAX_FILE_CHECK_AGE_SECONDS
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.clone_notes import CloneNote, resolve_note_uri
 from deltacli.changing.commit import Committed, commit
 from deltacli.changing.file_owners import put_notes
-from deltacli.changing.plan import Amount, Shortfall
+from deltacli.changing.file_totals import FileTotals
+from deltacli.changing.outcome import PartialFailure
 from deltacli.core import errors
 from deltacli.core.open_files import raise_open_file_limit
 from deltacli.core.progress import WeighedStep, weighed_step
@@ -41,7 +43,7 @@ from deltacli.table.find_log import list_log_files
 from deltacli.table.rebuild import read_snapshot
 
 if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
+    from deltacli.changing.execution import ChangeExecution
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
@@ -60,7 +62,7 @@ class CopyResult:
     """What was copied. `verified` is what was compared with the source; `differences` are what a check found."""
 
     plan: CopyPlan
-    copied: Amount = field(default_factory=Amount)
+    copied: FileTotals = field(default_factory=FileTotals)
     checksums: int = 0
     """How many of the copied files had the checksum that the store of the source reports; the others are compared by
     their sizes, and sent with a checksum where the store takes one."""
@@ -76,17 +78,19 @@ class CopyResult:
     is_out_of_time: bool = False
     """Whether files were left to copy when the time was up."""
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         copied = f"{plural(self.copied.files, 'file')} copied"
         if self.can_continue is None and not self.is_out_of_time:
             return copied
         advice = "running it again does not repair this" if self.can_continue is False else errors.CONTINUE
         return f"{copied}; {advice}"
 
-    def shortfall(self) -> Shortfall | None:
+    def build_partial_failure(self) -> PartialFailure | None:
         """Return that the time was up: an error ends a copy otherwise."""
         return (
-            Shortfall("copy.time-budget", "the time is up", {"so far": self.so_far()}) if self.is_out_of_time else None
+            PartialFailure("copy.time-budget", "the time is up", {"so far": self.describe_progress()})
+            if self.is_out_of_time
+            else None
         )
 
     def as_json(self) -> dict[str, Json]:
@@ -120,61 +124,61 @@ class CopyResult:
 class Copy:
     """A copy of a table in another store: made once, or a replica that is brought up to date."""
 
-    act: ClassVar[Act] = Act.DERIVE
+    kind: ClassVar[ChangeKind] = ChangeKind.DERIVE_LOG_FILES
 
     target: Storage
     request: CopyRequest
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> CopyPlan:  # noqa: ARG002  (by the log)
         """Plan it; it is executed in this process. Raises what `plan_copy` raises."""
-        return plan_copy(table.here(), self.target, self.request)
+        return plan_copy(table.use_embedded_engine(), self.target, self.request)
 
     def outcome(self, plan: CopyPlan) -> CopyResult:
         return CopyResult(plan, lag=plan.lag)
 
-    def execute(self, gate: Gate[CopyPlan, CopyResult]) -> None:
+    def execute(self, execution: ChangeExecution[CopyPlan, CopyResult]) -> None:
         """Copy the files of the plan and verify them. Running it again is harmless.
 
         Raises ConflictLost where the source loses a file meanwhile, Refused where the target is changed by others, and
         StorageFailed.
         """
         try:
-            _Run(gate).run()
+            _Run(execution).run()
         except errors.DeltacliError as fault:
-            gate.outcome.can_continue = fault.code not in _NOT_MENDED
+            execution.outcome.can_continue = fault.code not in _NOT_MENDED
             raise
 
 
 def check_copy(table: TableHandle, target: Storage, request: CopyRequest) -> CopyResult:
     """Compare a copy with its source by the level of the request. Raises what `plan_copy` raises, and its refusals."""
-    table = table.here()
+    table = table.use_embedded_engine()
     plan = plan_copy(table, target, replace(request, check=True))
-    if (refusal := plan.objection()) is not None:
+    if (refusal := plan.build_refusal()) is not None:
         raise refusal
     table = plan.basis.table
     found = tuple(differences(plan, table))
     plan.release()
     if found:
         return CopyResult(plan, lag=plan.lag, differences=found)
-    require_state(table.over(target), plan.last, plan.digest)
+    require_state(table.replace_storage(target), plan.last, plan.digest)
     return CopyResult(plan, lag=plan.lag, verified=str(plan.request.level), digest=plan.digest)
 
 
 class _Copied(NamedTuple):
     """Files that the target has now, and those of them that it did not have before."""
 
-    found: Amount
-    new: Amount
+    found: FileTotals
+    new: FileTotals
     checksums: int = 0
 
 
 class _Run:
     """One execution."""
 
-    def __init__(self, gate: Gate[CopyPlan, CopyResult]) -> None:
-        self._gate, self._plan = gate, gate.plan
-        self._table = gate.table
-        self._source = gate.table.storage
+    def __init__(self, execution: ChangeExecution[CopyPlan, CopyResult]) -> None:
+        self._execution, self._plan = execution, execution.plan
+        self._table = execution.table
+        self._source = execution.table.storage
         self._data = self._source.real if isinstance(self._source, RelativeLog) else self._source
         self._target = self._plan.target
         self._began = self._table.machine.monotonic()
@@ -187,15 +191,15 @@ class _Run:
         plan = self._plan
         if plan.needed is None:
             raise errors.UsageError("this plan was executed before: plan the copy again", code="usage.copy")
-        self._gate.look()
+        self._execution.recheck_table()
         require_same_directory(self._data)
         note = self._begin()
         self._target = bind_to_directory(self._target)
         self._within = copy_within_store(self._table, cast("Storage", self._data), self._target)
         self._copy_data()
-        if self._gate.outcome.is_out_of_time:
+        if self._execution.outcome.is_out_of_time:
             return
-        self._gate.look()
+        self._execution.recheck_table()
         self._looked_at = self._table.machine.monotonic()
         self._require_equal(note)
         begun = replace(note, first_version=plan.first, failed_level=None)
@@ -207,11 +211,11 @@ class _Run:
             raise diverged(f"{found[-1].name} was written to the target since the plan", self._target)
         self._note_in_owners(begun)
         commits = {**note.commits, **plan.resumed, **self._copy_log()}
-        self._gate.look()
+        self._execution.recheck_table()
         require_same_directory(self._data)
         require_log(plan, self._target)
-        result = self._gate.outcome
-        copied = require_state(self._table.over(self._target), plan.last, plan.digest)
+        result = self._execution.outcome
+        copied = require_state(self._table.replace_storage(self._target), plan.last, plan.digest)
         result.digest, result.verified = plan.digest, str(plan.request.level)
         if note.own_id is not None:
             self._target.put(NOTE_PATH, replace(begun, commits=commits).to_bytes())
@@ -229,7 +233,7 @@ class _Run:
         if not owners.tables:
             return
         table_id = note.table_id if note.own_id is None else note.own_id
-        clone_note = CloneNote(table_id, address_of(self._target), self._plan.last, self._table.clock())
+        clone_note = CloneNote(table_id, resolve_note_uri(self._target), self._plan.last, self._table.clock())
         notes = put_notes(owners.tables, clone_note)
         self._plan.notes = (*self._plan.notes, *notes.warnings)
 
@@ -256,7 +260,7 @@ class _Run:
         """Return the note of the copy, which is made where there is none. Raises ConflictLost."""
         plan = self._plan
         if plan.note is not None:
-            self._gate.has_begun = True
+            self._execution.has_begun = True
             return plan.note
         own_id = None if plan.request.replica else self._table.machine.new_uuid()
         note = CopyNote(
@@ -277,7 +281,7 @@ class _Run:
             raise errors.ConflictLost(
                 f"another copy to {self._target.uri} was started in the meantime", code="copy.conflict"
             )
-        self._gate.has_begun = True
+        self._execution.has_begun = True
         return note
 
     # -- data ----------------------------------------------------------------------------------------------------------
@@ -301,7 +305,7 @@ class _Run:
         for batch in self._plan.files.to_batches(max_chunksize=_BATCH_ROWS):
             for path, size in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
                 if budget is not None and (self._table.machine.monotonic() - self._began) * 1_000 >= budget:
-                    self._gate.outcome.is_out_of_time = True
+                    self._execution.outcome.is_out_of_time = True
                     return
                 yield key_text(path), size
 
@@ -363,12 +367,12 @@ class _Run:
             if not isinstance(one, Created) and stat_created(self._target, path, one).size_bytes != size:
                 raise _diverged(path, self._target)
         new = (size for (_, size), one in zip(files, made, strict=True) if not isinstance(one, Existed))
-        return _Copied(Amount.of(size for _, size in files), Amount.of(new))
+        return _Copied(FileTotals.from_sizes(size for _, size in files), FileTotals.from_sizes(new))
 
     def _count(self, copied: _Copied, step: WeighedStep) -> None:
-        self._gate.outcome.copied += copied.new
+        self._execution.outcome.copied += copied.new
         if copied.new.files:
-            self._gate.outcome.checksums += copied.checksums
+            self._execution.outcome.checksums += copied.checksums
         step.advance(copied.found.files, weight=copied.found.size_bytes)
 
     def _throttle(self, size: int) -> None:
@@ -403,8 +407,8 @@ class _Run:
         not count any more. Raises Refused for another one: the data files of others in its place were not copied.
         """
         is_disk = self._source.capabilities.cheap_listing
-        if is_disk or self._table.machine.monotonic() - self._looked_at > LOOK_SECONDS:
-            self._gate.look_at_past()
+        if is_disk or self._table.machine.monotonic() - self._looked_at > MAX_FILE_CHECK_AGE_SECONDS:
+            self._execution.recheck_base_commit()
             self._looked_at = self._table.machine.monotonic()
 
     def _copy_log_file(self, file: LogFile, step: WeighedStep) -> str:
@@ -418,8 +422,8 @@ class _Run:
                 if file.path.kind is LogFileKind.COMMIT:
                     raise _diverged(path, self._target)
                 made = copy_file(self._source, path, file.size_bytes, self._target, replace=True)
-        size = Amount(1, file.size_bytes)
-        self._count(_Copied(size, Amount() if made == Existed() else size), step)
+        size = FileTotals(1, file.size_bytes)
+        self._count(_Copied(size, FileTotals() if made == Existed() else size), step)
         return digest.hexdigest()
 
     def _is_same(self, path: str, size: int, made: Creation) -> bool:
@@ -432,8 +436,8 @@ class _Run:
         from deltacli.operations.checkpoint.checkpoint import write_checkpoint
 
         split = cast("Storage", _ReadsFromSource(self._source, self._target))
-        write_checkpoint(plan_start(self._table.over(split), self._plan.first))
-        self._gate.outcome.copied += Amount(1)
+        write_checkpoint(plan_start(self._table.replace_storage(split), self._plan.first))
+        self._execution.outcome.copied += FileTotals(1)
 
     def _commit_own_id(self, own_id: str, copied: Snapshot) -> int:
         """Commit the id of the copy, unless it has it already, and return the version."""
@@ -453,7 +457,7 @@ class _Run:
             parameters = {"source": self._table.uri, "sourceVersion": plan.last}
             return CommitRequest("COPY", parameters, metadata={**snapshot.raw_metadata, "id": own_id}, gives_id=True)
 
-        done = commit(self._table.over(self._target), make, read=newest)
+        done = commit(self._table.replace_storage(self._target), make, read=newest)
         return done.version if isinstance(done, Committed) else done.read_version
 
 

@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import Basis, basis_of, digest_of, notes_on_lost_versions, past_of
-from deltacli.changing.clone_notes import NOTES, address_of
-from deltacli.changing.commit import require_possible
+from deltacli.changing.basis import Basis, build_basis, hash_log_file, identify_commit
+from deltacli.changing.clone_notes import NOTES_DIRECTORY, resolve_note_uri
 from deltacli.changing.file_owners import (
     FileOwners,
-    external_directories,
-    external_directories_of,
+    find_external_directories,
+    find_external_directories_of_version,
     find_file_owners,
 )
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
+from deltacli.changing.lost_versions import describe_lost_versions
+from deltacli.changing.request_checks import require_possible
 from deltacli.core import errors
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.short_repr import short_repr
@@ -55,13 +56,24 @@ from deltacli.operations.read.snapshot import digest_of_keys
 from deltacli.operations.recover.verify import verify
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of, is_inside
 from deltacli.storage.optional_interfaces import require_writable
-from deltacli.table.file_history import named_files
-from deltacli.table.find_log import is_empty, list_log, list_log_files, missing_log, read_hint_file
+from deltacli.table.configuration_actions import read_configuration_actions
+from deltacli.table.file_references import read_file_references
+from deltacli.table.find_log import list_log, list_log_files, read_hint_file
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.live_files import FileKind, NeededFiles, joined, live_files, look_for, map_live, needed_files, whole
+from deltacli.table.missing_log import missing_log_error
+from deltacli.table.needed_files import (
+    FileKind,
+    NeededFiles,
+    build_needed_files,
+    combine_chunks,
+    join_needed_files,
+    locate_files,
+    map_live_columns,
+    read_live_files,
+)
+from deltacli.table.nested_tables import find_enclosing_tables
 from deltacli.table.rebuild import read_snapshot
-from deltacli.table.replay import small_actions
-from deltacli.table.walk import tables_around
+from deltacli.table.table_directories import is_empty_directory
 
 if TYPE_CHECKING:
     from deltacli.operations.checkpoint.checkpoint import CheckpointPlan
@@ -97,7 +109,7 @@ class CopyPlan:
     last: int
     files: ArrowTable
     log: tuple[LogFile, ...]
-    skipped: Amount
+    skipped: FileTotals
     note: CopyNote | None
     lag: Lag
     needed: NeededFiles | None = None
@@ -128,10 +140,10 @@ class CopyPlan:
         self.files, self.needed, self.needed_sizes = _no_files(), None, None
 
     @cached_property
-    def to_copy(self) -> Amount:
+    def to_copy(self) -> FileTotals:
         """The files to copy, those of the log included."""
-        of_log = Amount.of(file.size_bytes for file in self.log)
-        return Amount(self.files.num_rows, pc.sum(self.files["sizeBytes"]).as_py() or 0) + of_log
+        of_log = FileTotals.from_sizes(file.size_bytes for file in self.log)
+        return FileTotals(self.files.num_rows, pc.sum(self.files["sizeBytes"]).as_py() or 0) + of_log
 
     @property
     def is_noop(self) -> bool:
@@ -139,13 +151,13 @@ class CopyPlan:
         is_done = self.note is not None and self.note.is_complete and self.note.last_version == self.last
         return is_done and not self.files.num_rows and not self.log
 
-    def objection(self) -> errors.Refused | None:
+    def build_refusal(self) -> errors.Refused | None:
         return errors.Refused.by(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
         found = self.to_copy
         yield f"copy {plural(found.files, 'file')} of {found.size_bytes:,} bytes to {self.target.uri}"
-        yield from (f"a note in {NOTES} of {uri}" for uri in self.owners.uris)
+        yield from (f"a note in {NOTES_DIRECTORY} of {uri}" for uri in self.owners.uris)
 
 
 class _Target(NamedTuple):
@@ -172,7 +184,7 @@ def plan_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Copy
     source = list_log_files(table.storage, progress=table.progress)
     listing = read_listing(source)
     if listing.is_empty:
-        raise missing_log(table.storage)
+        raise missing_log_error(table.storage)
     note = read_note(target)
     try:
         files = list_log_files(target) if note is not None or request.check else []
@@ -202,7 +214,7 @@ def plan_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Copy
 
 
 def _with_relative_log(table: TableHandle) -> TableHandle:
-    return table.over(cast("ReadStorage", RelativeLog(table.storage)))
+    return table.replace_storage(cast("ReadStorage", RelativeLog(table.storage)))
 
 
 def require_apart(source: ReadStorage, target: ReadStorage) -> None:
@@ -220,7 +232,7 @@ def require_apart(source: ReadStorage, target: ReadStorage) -> None:
 
 def _require_outside_of_tables(table: TableHandle, target: Storage) -> None:
     """Raise Refused for a target inside a table, whose vacuum sees files that no log names until the copy is whole."""
-    if (around := next(tables_around(table.over(target)), None)) is not None:
+    if (around := next(find_enclosing_tables(table.replace_storage(target)), None)) is not None:
         raise errors.Refused(
             "the target is inside a table, whose vacuum would delete the files of an unfinished copy",
             code="copy.inside-table",
@@ -235,7 +247,7 @@ def _require_ours(table: TableHandle, target: Storage, request: CopyRequest, the
     if note is None:
         if target.kind_of("") is PathKind.FILE:
             raise errors.UsageError(f"{target.uri} is a file, not a directory", code="usage.copy")
-        if not request.check and not is_empty(target):
+        if not request.check and not is_empty_directory(target):
             raise _not_a_replica(f"{target.uri} is not empty, and has no note of a copy", facts)
         return
     if not note.is_complete and not is_address_of(table.storage, note.source):
@@ -286,12 +298,14 @@ def _plan(
     log = _log_files(source, listing, known, first, last)
     is_current = note is not None and note.is_complete and not request.check and have >= note.last_version
     if note is not None and is_current and not log and note.last_version == last and last in listing.commits:
-        basis = Basis(table, last, table.clock(), past_of(listing, last))
-        lost = notes_on_lost_versions(table.storage, listing, -1)  # the hint would take a request
-        return CopyPlan(basis, request, target, first, last, _no_files(), (), Amount(), note, lag, notes=tuple(lost))
+        basis = Basis(table, last, table.clock(), identify_commit(listing, last))
+        lost = describe_lost_versions(table.storage, listing, -1)  # the hint would take a request
+        return CopyPlan(
+            basis, request, target, first, last, _no_files(), (), FileTotals(), note, lag, notes=tuple(lost)
+        )
     snapshot = read_snapshot(table, version=last)
     is_newest = last == listing.newest_version
-    lost = notes_on_lost_versions(table.storage, listing, snapshot.log.hint_version) if is_newest else []
+    lost = describe_lost_versions(table.storage, listing, snapshot.log.hint_version) if is_newest else []
     digest = digest_of_keys(snapshot)  # before the paths take as much memory
     resumed = {} if note is None or request.check else _resumed(table, target, listing, there, note, snapshot)
     begin = note.last_version + 1 if note is not None and is_current else max(first, start)
@@ -307,18 +321,18 @@ def _plan(
             paths.take_state(read_snapshot(table, version=begin))
     elif request.keep_external:
         # An earlier run, perhaps of an earlier release, copied the paths of these files.
-        paths.directories |= external_directories_of(snapshot)
+        paths.directories |= find_external_directories_of_version(snapshot)
     plan = CopyPlan(
-        basis=replace(basis_of(snapshot), snapshot=None)
+        basis=replace(build_basis(snapshot), snapshot=None)
         if is_newest
-        else Basis(table, last, table.clock(), past_of(listing, last)),
+        else Basis(table, last, table.clock(), identify_commit(listing, last)),
         request=request,
         target=target,
         first=first,
         last=last,
         files=_no_files(),
         log=(*_sidecars(table.storage, target, snapshot, listing, is_check=request.check), *log),
-        skipped=Amount(),
+        skipped=FileTotals(),
         note=note,
         lag=lag,
         makes_log=not there.files,
@@ -345,8 +359,10 @@ def _add_owners(plan: CopyPlan, directories: set[str]) -> CopyPlan:
     """Return a plan that notes the copy in the tables whose files it names, and warns of tables without a note."""
     if not directories:
         return plan
-    owners = find_file_owners(plan.basis.table, directories, address_of(plan.target))
-    noted = (f"{uri} gets a note of the copy in {NOTES}, so that its vacuum keeps the files" for uri in owners.uris)
+    owners = find_file_owners(plan.basis.table, directories, resolve_note_uri(plan.target))
+    noted = (
+        f"{uri} gets a note of the copy in {NOTES_DIRECTORY}, so that its vacuum keeps the files" for uri in owners.uris
+    )
     return replace(plan, owners=owners, notes=(*plan.notes, *noted, *owners.warnings))
 
 
@@ -399,7 +415,7 @@ def _require_past(table: TableHandle, listing: LogListing, there: _Target, targe
         found = listing.commits.get(version)
         if found is None or (found.size_bytes, found.modified_ms) == (known.size_bytes, known.modified_ms):
             continue
-        if found.size_bytes != known.size_bytes or digest_of(storage, found) != known.sha256:
+        if found.size_bytes != known.size_bytes or hash_log_file(storage, found) != known.sha256:
             raise _rewritten(f"commit {version} is another one than was copied", target)
     present = range(min(listing.commits, default=0), note.last_version + 1)
     if gone := [version for version in present if version in note.commits and version not in listing.commits]:
@@ -420,7 +436,7 @@ def _is_own(table: TableHandle, target: Storage, note: CopyNote, commit: LogFile
     """Return whether a commit of the target is the one that gave the copy its id."""
     if note.own_id is None or commit.version != note.last_version + 1:
         return False
-    (_, actions), *_ = small_actions(table.over(target), [commit])
+    (_, actions), *_ = read_configuration_actions(table.replace_storage(target), [commit])
     return any(kind == "metaData" and action.get("id") == note.own_id for kind, action in actions or ())
 
 
@@ -436,8 +452,8 @@ def _resumed(
 
     def compare(version: int) -> CopiedCommit | None:
         origin, known = listing.commits[version], note.commits.get(version)
-        sha256 = digest_of(table.storage, origin)
-        other = digest_of(target, there.listing.commits[version]) if known is None else known.sha256
+        sha256 = hash_log_file(table.storage, origin)
+        other = hash_log_file(target, there.listing.commits[version]) if known is None else known.sha256
         if sha256 is None or sha256 != other:
             raise _rewritten(f"commit {version} is another one than was copied", target)
         return CopiedCommit(version, origin.size_bytes, origin.modified_ms, sha256)
@@ -460,7 +476,7 @@ def _id_at(table: TableHandle, version: int) -> str | None:
 def _require_same_state(table: TableHandle, target: Storage, version: int) -> None:
     """Raise Refused unless a version whose commit has expired has the same live files in source and target."""
     try:
-        require_state(table.over(target), version, digest_of_keys(read_snapshot(table, version=version)))
+        require_state(table.replace_storage(target), version, digest_of_keys(read_snapshot(table, version=version)))
     except errors.Unreadable as fault:
         why = f"version {version}, up to which it was copied, cannot be compared any more: {fault}"
         raise _rewritten(why, target) from fault
@@ -538,7 +554,7 @@ def _lag(listing: LogListing, there: _Target, last: int) -> Lag:
         return Lag(last + 1, None)
     have = min(have, newest)
     known = listing.commits.get(have) or (there.note.commits.get(have) if there.note else None)
-    end = past_of(listing, newest)
+    end = identify_commit(listing, newest)
     seconds = None if known is None or end is None else max(0, end.modified_ms - known.modified_ms) / 1_000
     return Lag(newest - have, seconds)
 
@@ -653,7 +669,7 @@ class _Paths:
 
     def take_state(self, snapshot: Snapshot) -> None:
         """Take the files that are live in a version."""
-        self._live += map_live(
+        self._live += map_live_columns(
             snapshot,
             lambda paths, sizes, _, vectors: self._files(FileKind.DATA, paths, sizes, vectors),
             with_rows=False,
@@ -663,20 +679,20 @@ class _Paths:
         """Return the files that were taken, and those that commits name beside them. Raises CommitCorrupt."""
         pa.default_memory_pool().release_unused()  # the state that is gone, or it is there beside the paths
         none = pa.array([], pa.string())
-        parts = self._live = [_in_one_piece(joined([self._files(FileKind.DATA, none, none), *self._live]))]
-        live = KeyIndex(whole(parts[0].files["path"]))
+        parts = self._live = [_in_one_piece(join_needed_files([self._files(FileKind.DATA, none, none), *self._live]))]
+        live = KeyIndex(combine_chunks(parts[0].files["path"]))
         commits = {version: file for version, file in listing.commits.items() if begin <= version <= last}
         faults: list[errors.CommitCorrupt] = []
-        for rows in named_files(self._table, replace(listing, commits=commits), faults, []):
+        for rows in read_file_references(self._table, replace(listing, commits=commits), faults, []):
             if rows.kind != "remove":
                 kind = FileKind.DATA if rows.kind == "add" else FileKind.CHANGE_DATA
                 named = self._files(kind, rows.path, rows.size, ids=rows.vector)
-                named = named.where(pc.invert(live.contains(whole(named.files["path"]))))
+                named = named.where(pc.invert(live.contains(combine_chunks(named.files["path"]))))
                 if named.files.num_rows or named.outside:
                     parts.append(named)
         for fault in faults:
             raise fault
-        return parts[0] if len(parts) == 1 else joined(parts)
+        return parts[0] if len(parts) == 1 else join_needed_files(parts)
 
     def _files(
         self,
@@ -686,14 +702,14 @@ class _Paths:
         descriptors: ArrowArray | None = None,
         ids: ArrowArray | None = None,
     ) -> NeededFiles:
-        paths = whole(paths)
+        paths = combine_chunks(paths)
         if ids is None:
             ids = no_vector_ids(len(paths)) if descriptors is None else unique_id_column(descriptors)
-        ids = pc.fill_null(whole(ids), "")
+        ids = pc.fill_null(combine_chunks(ids), "")
         rows = pa.nulls(len(paths), pa.int64())
-        found = needed_files(self._uris, paths, sizes, rows, descriptors, kind=kind)
+        found = build_needed_files(self._uris, paths, sizes, rows, descriptors, kind=kind)
         is_absolute = are_absolute(paths)
-        self.directories |= external_directories(self._table.storage, paths, ids)
+        self.directories |= find_external_directories(self._table.storage, paths, ids)
         if found.outside or pc.any(is_absolute).as_py():
             is_there = pc.is_valid(self._keys.of_log(paths).keys)
             _remember(self.outside, pc.filter(paths, pc.invert(is_there)))
@@ -715,7 +731,7 @@ class _Paths:
             "sizeBytes": no_number,
             "rows": no_number,
         }
-        return joined([found, NeededFiles(pa.table(columns), found.vectors)])
+        return join_needed_files([found, NeededFiles(pa.table(columns), found.vectors)])
 
 
 def _vector_files(ids: ArrowArray) -> ArrowArray:
@@ -725,7 +741,7 @@ def _vector_files(ids: ArrowArray) -> ArrowArray:
 
 def _in_one_piece(needed: NeededFiles) -> NeededFiles:
     """Return the files with their paths in one array, which later steps use without a copy."""
-    return needed._replace(files=needed.files.set_column(0, "path", whole(needed.files["path"])))
+    return needed._replace(files=needed.files.set_column(0, "path", combine_chunks(needed.files["path"])))
 
 
 def _no_files() -> ArrowTable:
@@ -741,14 +757,14 @@ def _remember(found: dict[str, None], texts: ArrowArray) -> None:
 def _with_files(plan: CopyPlan, table: TableHandle, target: Storage, needed: NeededFiles) -> CopyPlan:
     """Return a plan with what of the files is there already, and the refusals of those that the source lacks."""
     engine, progress = table.engine, table.progress
-    needed, sizes = look_for(table.storage, needed, engine, progress)
+    needed, sizes = locate_files(table.storage, needed, engine, progress)
     problems = verify(needed, sizes, table.stores, engine, progress, contents=False).problems
     refusals, notes = list(plan.refusals), list(plan.notes)
     if problems.null_count < len(problems):
         lost = needed.where(pc.is_valid(problems))
-        gone = whole(lost.files["path"])
+        gone = combine_chunks(lost.files["path"])
         if plan.request.versions is None:
-            live = whole(live_files(read_snapshot(table, version=plan.last)).files["path"])
+            live = combine_chunks(read_live_files(read_snapshot(table, version=plan.last)).files["path"])
             gone = pc.filter(gone, pc.is_in(gone, value_set=live))
         if len(gone):
             refusals.append(_lacks_files(gone, plan.last, is_newest=plan.request.versions is None))
@@ -760,9 +776,9 @@ def _with_files(plan: CopyPlan, table: TableHandle, target: Storage, needed: Nee
             )
         is_there = pc.is_null(problems)
         needed, sizes = needed.where(is_there), pc.filter(sizes, is_there)
-    paths, copied = whole(needed.files["path"]), None
+    paths, copied = combine_chunks(needed.files["path"]), None
     if not plan.request.check and plan.note is not None:
-        copied = look_for(target, needed, engine, progress)[1]
+        copied = locate_files(target, needed, engine, progress)[1]
     is_done = pc.fill_null(pc.equal(copied, sizes), False) if copied is not None else None
     if copied is not None and pc.any(pc.and_(pc.is_valid(copied), pc.invert(is_done))).as_py():
         others = pc.filter(paths, pc.and_(pc.is_valid(copied), pc.invert(is_done)))
@@ -780,7 +796,7 @@ def _with_files(plan: CopyPlan, table: TableHandle, target: Storage, needed: Nee
     return replace(
         plan,
         files=left,
-        skipped=Amount(there.num_rows, pc.sum(there["sizeBytes"]).as_py() or 0),
+        skipped=FileTotals(there.num_rows, pc.sum(there["sizeBytes"]).as_py() or 0),
         needed=needed,
         needed_sizes=sizes,
         notes=tuple(notes),
@@ -846,8 +862,10 @@ def _refusals_of_relative(table: TableHandle, listing: LogListing) -> Iterator[e
     real = table.storage.real
     keys = PathKeys((real.uri, *real.aliases))
     found: dict[bool, list[ArrowArray]] = {True: [], False: []}
-    for rows in named_files(table.over(real), replace(listing, commits=list_log(real).commits), [], []):
-        paths = whole(rows.path)
+    for rows in read_file_references(
+        table.replace_storage(real), replace(listing, commits=list_log(real).commits), [], []
+    ):
+        paths = combine_chunks(rows.path)
         is_absolute, below = are_absolute(paths), keys.of_log(paths).keys
         found[True].append(pc.filter(below, is_absolute))
         found[False].append(pc.filter(below, pc.invert(is_absolute)))

@@ -21,7 +21,7 @@ from deltacli.operations.recover.copies import same_content
 from deltacli.operations.recover.verify import Verified, verify
 from deltacli.storage import ReadStorage
 from deltacli.table.handle import TableHandle
-from deltacli.table.live_files import joined, live_files, look_for, whole
+from deltacli.table.needed_files import combine_chunks, join_needed_files, locate_files, read_live_files
 from deltacli.table.rebuild import read_snapshot
 
 _ROWS_AT_ONCE = 10_000
@@ -72,7 +72,7 @@ def _is_needed(plan: CopyPlan, path: str) -> bool:
     """Return True for a path that the plan copies, or found in the target: the next run copies it if it is gone."""
     if plan.needed is None:
         return False
-    return any(path == key_text(needed) for needed in whole(plan.needed.files["path"]).to_pylist())
+    return any(path == key_text(needed) for needed in combine_chunks(plan.needed.files["path"]).to_pylist())
 
 
 def _require_none(
@@ -101,14 +101,14 @@ def _require_none(
 def _differing_live(plan: CopyPlan, table: TableHandle, target: ReadStorage) -> Iterator[Difference]:
     """Yield the live files of the last version, other than those of the plan, that the target does not have."""
     assert plan.needed is not None
-    planned = KeyIndex(whole(plan.needed.files["path"]))
-    live = live_files(
+    planned = KeyIndex(combine_chunks(plan.needed.files["path"]))
+    live = read_live_files(
         read_snapshot(table, version=plan.last),
-        chosen=lambda part: part.where(pc.invert(planned.contains(whole(part.files["path"])))),
+        choose=lambda part: part.where(pc.invert(planned.contains(combine_chunks(part.files["path"])))),
     )
-    rest, sizes = look_for(target, live, table.engine, table.progress)
-    found = verify(rest, sizes, table.over(target).stores, table.engine, table.progress, contents=False)
-    yield from _faulty(whole(rest.files["path"]), found)
+    rest, sizes = locate_files(target, live, table.engine, table.progress)
+    found = verify(rest, sizes, table.replace_storage(target).stores, table.engine, table.progress, contents=False)
+    yield from _faulty(combine_chunks(rest.files["path"]), found)
 
 
 def differences(plan: CopyPlan, table: TableHandle) -> Iterator[Difference]:
@@ -146,14 +146,14 @@ def _differing_files(plan: CopyPlan, table: TableHandle, target: ReadStorage) ->
     """Yield the data files, vectors and change files that differ, by the level of the request."""
     if plan.needed is None or not plan.needed.files.num_rows:
         return
-    level, handle = plan.request.level, table.over(target)
+    level, handle = plan.request.level, table.replace_storage(target)
     needed = plan.needed
     if level is CopyLevel.FOOTERS:
         with suppress(FileMissing, Unreadable):
-            needed = joined([live_files(read_snapshot(handle, version=plan.last)), needed])
-    needed, sizes = look_for(target, needed, table.engine, table.progress)
-    paths = whole(needed.files["path"])
-    planned, known = whole(plan.needed.files["path"]), plan.needed_sizes
+            needed = join_needed_files([read_live_files(read_snapshot(handle, version=plan.last)), needed])
+    needed, sizes = locate_files(target, needed, table.engine, table.progress)
+    paths = combine_chunks(needed.files["path"])
+    planned, known = combine_chunks(plan.needed.files["path"]), plan.needed_sizes
     if not paths.equals(planned):
         known = pc.take(known, pc.index_in(paths, value_set=planned))
     files = needed.files.set_column(needed.files.schema.get_field_index("sizeBytes"), "sizeBytes", known)

@@ -32,7 +32,7 @@ from deltacli.delta.log.state import (
 from deltacli.delta.protocol.feature_changes import ShownFeature
 from deltacli.operations.doctor.advice import LISTED_PER_REQUEST, REQUESTS_PER_FILE, Advice, PriceTable
 from deltacli.operations.doctor.live_state import LiveState, StatisticsState
-from deltacli.table.rebuild import first_stamped_by
+from deltacli.table.timestamp_enablement import get_enablement_version
 from deltacli.work.commits.reading import is_large, read_commit, read_provenance, stream_commit
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def read_timeline(snapshot: Snapshot, listing: LogListing, files: int, size_byte
     versions = sorted(version for version in listing.commits if version <= snapshot.version)
     chosen = [listing.commits[version] for version in versions[-MOST_COMMITS:]]
     times = {version: one.timestamp_ms for version, one in file_times(listing.commits).items()}
-    read = partial(_read, table.storage, times, first_stamped_by(snapshot))
+    read = partial(_read, table.storage, times, get_enablement_version(snapshot))
     found = table.engine.run(read, chosen, at_once=table.storage.capabilities.parallel_reads)
     commits = list(report_items(found, table.progress, "reading commits", unit="commits", total=len(chosen)))
     return Timeline(tuple(_with_sizes(commits, snapshot.version, files, size_bytes)), len(versions))

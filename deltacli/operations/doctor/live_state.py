@@ -238,7 +238,7 @@ def _live_state(snapshot: Snapshot, reader: LiveReader, expected: int, *, is_typ
     read = _Reader(reader, max(1, expected // SAMPLED_FILES)).read
     found = snapshot.file_actions.map_actions("add", read, fields=LIVE_FIELDS)
     parts: Sequence[_Part] = [part for part in found if part is not None]
-    names = dict(zip(snapshot.physical_partitions, snapshot.metadata.partition_columns, strict=True))
+    names = dict(zip(snapshot.physical_partition_columns, snapshot.metadata.partition_columns, strict=True))
 
     def whole(columns: Sequence[ArrowArray]) -> ArrowArray:
         return pa.concat_arrays(columns) if columns else pa.array([], pa.string())

@@ -16,9 +16,14 @@ from typing import Any, ClassVar
 
 import orjson
 
-from deltacli.changing.basis import Act, Basis, basis_of, may_be_replaced_unseen, other_content
-from deltacli.changing.change import Gate, put_derived, require_derivable
-from deltacli.changing.plan import Unopposed, Whole
+from deltacli.changing.base_errors import build_replaced_content_error
+from deltacli.changing.basis import Basis, build_basis, may_be_replaced_unnoticed
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.derived_files import create_derived_file
+from deltacli.changing.execution import ChangeExecution
+from deltacli.changing.outcome import CompleteOutcome
+from deltacli.changing.plan import PlanWithoutRefusals
+from deltacli.changing.protocol_checks import require_derivable
 from deltacli.core import errors
 from deltacli.core.progress import report_weighed_items
 from deltacli.core.ranges import find_gaps, format_spans, name_ranges
@@ -48,10 +53,10 @@ from deltacli.rules.log.compactions import differences_of_compaction
 from deltacli.storage import Existed, ReadStorage, Unknown
 from deltacli.storage.base import stat_created
 from deltacli.table.ambiguous_files import require_same_reading
-from deltacli.table.checksum_guard import MAX_BYTES
-from deltacli.table.find_log import Log, list_log
+from deltacli.table.checksum_guard import MAX_CHECKSUM_BYTES
+from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
-from deltacli.table.rebuild import read_snapshot, rebuild
+from deltacli.table.rebuild import read_snapshot, rebuild_version
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import read_commit, read_provenance
 
@@ -71,7 +76,7 @@ def _other_state(table: TableHandle, snapshot: Snapshot) -> Snapshot | None:
         return None
     unusable = {found: _ANOTHER for found in listing.checkpoints if found != oldest}
     try:
-        found = rebuild(table, Log(listing), snapshot.version, unusable=unusable)
+        found = rebuild_version(table, ListedLog(listing), snapshot.version, unusable=unusable)
     except errors.Unreadable:
         return None
     return found if found.segment.checkpoint == oldest else None
@@ -150,7 +155,7 @@ class ChecksumStatus(StrEnum):
 
 @short_repr("version", "status", "fields", "differences")
 @dataclass(frozen=True, repr=False)
-class ChecksumReport(Whole, Unopposed):
+class ChecksumReport(CompleteOutcome, PlanWithoutRefusals):
     """One checksum file; `differences` are (field, value in the file, value in the log)."""
 
     basis: Basis
@@ -178,7 +183,7 @@ class ChecksumReport(Whole, Unopposed):
     def effects(self) -> Iterator[str]:
         yield self.path
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         return f"{self.path} written"
 
     def as_json(self) -> dict[str, Any]:
@@ -196,7 +201,7 @@ class ChecksumReport(Whole, Unopposed):
 class Checksum:
     """The checksum file of a version, or of the newest one. An existing file is compared and never changed."""
 
-    act: ClassVar[Act] = Act.DERIVE
+    kind: ClassVar[ChangeKind] = ChangeKind.DERIVE_LOG_FILES
 
     version: int | None = None
 
@@ -207,9 +212,9 @@ class Checksum:
         log contradicts itself (`crc.not-proven`, `crc.ict`); and what `read_snapshot` raises.
         """
         snapshot = now or read_snapshot(table, version=self.version)
-        plan = ChecksumReport(basis_of(snapshot), compute_checksum(snapshot), ChecksumStatus.MISSING)
+        plan = ChecksumReport(build_basis(snapshot), compute_checksum(snapshot), ChecksumStatus.MISSING)
         try:
-            return _compared(plan, table.storage.read_range(plan.path, 0, MAX_BYTES))
+            return _compared(plan, table.storage.read_range(plan.path, 0, MAX_CHECKSUM_BYTES))
         except errors.FileMissing:
             pass
         require_derivable(snapshot)
@@ -225,20 +230,20 @@ class Checksum:
     def outcome(self, plan: ChecksumReport) -> ChecksumReport:
         return plan
 
-    def execute(self, gate: Gate[ChecksumReport, ChecksumReport]) -> None:
+    def execute(self, execution: ChangeExecution[ChecksumReport, ChecksumReport]) -> None:
         """Write the file; where another writer was faster, compare its file. Raises StorageFailed, NoAtomicCreate, and
         CommitCorrupt for a value that a checksum file cannot represent.
         """
-        plan, data = gate.plan, _encode(gate.plan.computed)
-        if may_be_replaced_unseen(plan.basis):
+        plan, data = execution.plan, _encode(execution.plan.computed)
+        if may_be_replaced_unnoticed(plan.basis):
             _require_same_checksum(plan, data)
-        gate.outcome = replace(plan, status=ChecksumStatus.WRITTEN)
-        match put_derived(gate, plan.path, data):
+        execution.outcome = replace(plan, status=ChecksumStatus.WRITTEN)
+        match create_derived_file(execution, plan.path, data):
             case Existed():
-                gate.outcome = _compared(plan, gate.store.read_range(plan.path, 0, MAX_BYTES))
+                execution.outcome = _compared(plan, execution.store.read_range(plan.path, 0, MAX_CHECKSUM_BYTES))
             case Unknown(cause) as made:
-                stat_created(gate.store, plan.path, made)
-                if gate.store.read_range(plan.path, 0, MAX_BYTES) != data:
+                stat_created(execution.store, plan.path, made)
+                if execution.store.read_range(plan.path, 0, MAX_CHECKSUM_BYTES) != data:
                     raise errors.StorageFailed(f"{plan.path} may not have been written", facts={"why": cause})
 
 
@@ -246,7 +251,7 @@ def _require_same_checksum(plan: ChecksumReport, planned: bytes) -> None:
     """Read the version again. Raises Refused (`plan.other-past`) where its checksum is another one by now."""
     snapshot = read_snapshot(plan.basis.table, version=plan.version)
     if _encode(compute_checksum(snapshot)) != planned:
-        raise other_content(commit_name(plan.version))
+        raise build_replaced_content_error(commit_name(plan.version))
 
 
 def proven_checksum(table: TableHandle, version: int) -> bytes:
@@ -406,7 +411,7 @@ _FILES = ("add", "remove")
 
 @short_repr("first", "last", "size_bytes", "commit_bytes", "skipped", "dry_run")
 @dataclass(frozen=True, repr=False)
-class Compaction(Whole, Unopposed):
+class Compaction(CompleteOutcome, PlanWithoutRefusals):
     """A compaction that was written, existed already, or would be written (`dry_run`)."""
 
     basis: Basis
@@ -426,7 +431,7 @@ class Compaction(Whole, Unopposed):
     def effects(self) -> Iterator[str]:
         yield self.path
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         return f"{self.path} written"
 
     def as_json(self) -> dict[str, Any]:
@@ -447,7 +452,7 @@ class Compaction(Whole, Unopposed):
 class LogCompaction:
     """The compaction of the commits `first` to `last`, both included."""
 
-    act: ClassVar[Act] = Act.DERIVE
+    kind: ClassVar[ChangeKind] = ChangeKind.DERIVE_LOG_FILES
 
     first: int
     last: int
@@ -465,24 +470,24 @@ class LogCompaction:
         kept = _reconciled(table, chosen)
         counts = Counter(kind for kind, _ in kept)
         path, data = f"{LOG_DIRECTORY}/{self.first:020d}.{self.last:020d}.compacted.json", _encoded(kept)
-        return Compaction(basis_of(snapshot), self.first, self.last, path, len(data), size, counts, kept)
+        return Compaction(build_basis(snapshot), self.first, self.last, path, len(data), size, counts, kept)
 
     def outcome(self, plan: Compaction) -> Compaction:
         return replace(plan, dry_run=False)
 
-    def execute(self, gate: Gate[Compaction, Compaction]) -> None:
+    def execute(self, execution: ChangeExecution[Compaction, Compaction]) -> None:
         """Write the file, read it back and compare it with the commits.
 
         Raises Refused where another compaction has the name, StorageFailed and NoAtomicCreate.
         """
-        plan = gate.plan
-        if may_be_replaced_unseen(plan.basis):
+        plan = execution.plan
+        if may_be_replaced_unnoticed(plan.basis):
             _require_same_actions(plan)
-        made = put_derived(gate, plan.path, _encoded(plan.kept))
+        made = create_derived_file(execution, plan.path, _encoded(plan.kept))
         if isinstance(made, Unknown):
-            stat_created(gate.store, plan.path, made)
-        _require_equal(gate.store, plan.path, plan.kept)
-        gate.outcome = replace(gate.outcome, skipped=made == Existed())
+            stat_created(execution.store, plan.path, made)
+        _require_equal(execution.store, plan.path, plan.kept)
+        execution.outcome = replace(execution.outcome, skipped=made == Existed())
 
 
 def _require_same_actions(plan: Compaction) -> None:
@@ -490,7 +495,7 @@ def _require_same_actions(plan: Compaction) -> None:
     table = plan.basis.table
     chosen = _chosen(read_snapshot(table, version=plan.last), plan.first, plan.last)
     if _reconciled(table, chosen) != plan.kept:
-        raise other_content(chosen[-1].name)
+        raise build_replaced_content_error(chosen[-1].name)
 
 
 def _last_version(table: TableHandle, first: int, last: int) -> Snapshot:

@@ -12,8 +12,11 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from deltacli.changing.basis import Act, Basis, basis_of, require_committable, with_digest
-from deltacli.changing.plan import Failures, OnTableAt, Undone
+from deltacli.changing.basis import Basis, add_commit_digest, build_basis
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.outcome import DeletionFailures, OutcomeProblem
+from deltacli.changing.plan import WithTableUri
+from deltacli.changing.protocol_checks import require_committable
 from deltacli.core.errors import (
     CheckpointUnreadable,
     FileMissing,
@@ -58,12 +61,13 @@ from deltacli.operations.read.snapshot import summarize_with_digests
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
 from deltacli.storage.hadoop_checksums import checksum_of
 from deltacli.table.api_arguments import require_optional_count, require_version
-from deltacli.table.checksum_guard import contradiction
-from deltacli.table.file_history import RULE as MISSING_ADD
+from deltacli.table.checksum_guard import find_contradiction
+from deltacli.table.file_history import MISSING_ADD_RULE as MISSING_ADD
 from deltacli.table.file_history import count_lost_files
-from deltacli.table.find_log import Log, read_hint_file
+from deltacli.table.find_log import ListedLog, read_hint_file
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.rebuild import read_snapshot, rebuild, version_at
+from deltacli.table.rebuild import read_snapshot, rebuild_version
+from deltacli.table.time_travel import find_version_at
 from deltacli.table.version import Snapshot
 from deltacli.work.checkpoints.reading import open_checkpoint
 from deltacli.work.files.deleting import (
@@ -81,7 +85,7 @@ from deltacli.work.files.deleting import (
 from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
+    from deltacli.changing.execution import ChangeExecution
     from deltacli.operations.streams.guard import StreamGuard
     from deltacli.operations.streams.protection import GuardedQuery
 
@@ -164,7 +168,7 @@ class ExpiredFile(NamedTuple):
 
 @short_repr("newest_version", "boundary", "files", "size_bytes", "lost_versions", "refusals")
 @dataclass(frozen=True, repr=False)
-class ExpiryPlan(OnTableAt):
+class ExpiryPlan(WithTableUri):
     """The files to delete, in the order of deletion. Nothing has been done."""
 
     basis: Basis
@@ -198,7 +202,7 @@ class ExpiryPlan(OnTableAt):
     def is_noop(self) -> bool:
         return not self.files
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         if not self.refusals:
             return None
         override = self.refusals[0].override
@@ -257,7 +261,7 @@ def plan_expiry(
     Raises what `read_snapshot` raises for the newest version: a damaged log is not changed.
     """
     snapshot = snapshot or read_snapshot(table)
-    basis = with_digest(basis_of(snapshot))
+    basis = add_commit_digest(build_basis(snapshot))
     now_ms = basis.now_ms
     own_retention = log_retention_ms(snapshot.properties)
     retention = own_retention if request.retention_ms is None else request.retention_ms
@@ -335,7 +339,7 @@ def _limit(table: TableHandle, listing: LogListing, cutoff_ms: int, keep: Sequen
                 hint=command("history"),
             )
     try:
-        limit = version_at(table, cutoff_ms)
+        limit = find_version_at(table, cutoff_ms)
     except VersionAbsent:
         return -1, notes
     if keep and min(keep) < limit:
@@ -500,7 +504,7 @@ class ExpiryOutcome:
     deleted: int = 0
     deleted_bytes: int = 0
     missing: int = 0
-    failed: Failures = field(default_factory=lambda: Failures(limit=None))
+    failed: DeletionFailures = field(default_factory=lambda: DeletionFailures(limit=None))
 
     def note(self, done: BatchOutcome, files: Sequence[ExpiredFile]) -> list[ExpiredFile]:
         """Count the outcomes of a batch, and return the files that were not tried."""
@@ -518,11 +522,11 @@ class ExpiryOutcome:
                 self.failed.note(file.path, failure)
         return left
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         return f"{plural(self.deleted, 'file')} deleted"
 
-    def shortfall(self) -> Undone:
-        return self.failed.shortfall(
+    def build_partial_failure(self) -> OutcomeProblem:
+        return self.failed.build_partial_failure(
             "file", code="expire.partly-done", hint=command("log expire", yes=True), has_deleted=bool(self.deleted)
         )
 
@@ -541,7 +545,7 @@ class LogExpiry:
     only before the deletion. The log is cut at a multiple of `cut_ms`.
     """
 
-    act: ClassVar[Act] = Act.EXPIRE
+    kind: ClassVar[ChangeKind] = ChangeKind.EXPIRE_LOG_FILES
 
     request: ExpiryRequest
     proves: bool = True
@@ -558,14 +562,14 @@ class LogExpiry:
     def outcome(self, plan: ExpiryPlan) -> ExpiryOutcome:
         return ExpiryOutcome(plan)
 
-    def execute(self, gate: Gate[ExpiryPlan, ExpiryOutcome]) -> None:
+    def execute(self, execution: ChangeExecution[ExpiryPlan, ExpiryOutcome]) -> None:
         """Verify the plan, then delete, oldest first, so that an interrupted run leaves a log without gaps: a signal
         ends it after a batch is done and counted. A minute later the plan is verified again.
 
         Raises Refused where the table is no longer as planned or cannot be verified, and StorageFailed.
         """
-        files, table = list(gate.plan.files), gate.table
-        allowed = _verified(gate)
+        files, table = list(execution.plan.files), execution.table
+        allowed = _verified(execution)
         fruitless = 0
         with table.progress.step("deleting", unit="files", total=len(files)) as step:
             task = DeleteBatch(step.advance, table.machine.now_ms)
@@ -573,16 +577,16 @@ class LogExpiry:
                 batch, stop = files[:FILES_A_BATCH], Stop()
                 piece = DeletePiece(allowed, tuple(file.path for file in batch))
                 left: list[ExpiredFile] = []
-                uninterrupted(partial(_delete, gate, batch, piece, task, stop, left), stop)
+                uninterrupted(partial(_delete, execution, batch, piece, task, stop, left), stop)
                 files[:FILES_A_BATCH] = left
                 if left:  # the time is over
                     fruitless = fruitless + 1 if len(left) == len(batch) else 0
                     require_progress(fruitless)
-                    allowed = _verified(gate)
+                    allowed = _verified(execution)
 
 
 def _delete(
-    gate: Gate[ExpiryPlan, ExpiryOutcome],
+    execution: ChangeExecution[ExpiryPlan, ExpiryOutcome],
     batch: Sequence[ExpiredFile],
     piece: DeletePiece,
     task: DeleteBatch,
@@ -593,18 +597,18 @@ def _delete(
 
     Always in this process: the order matters more than the speed, and a deletion that is sent once is counted exactly.
     """
-    done = task(piece, TaskContext(gate.table.stores, is_cancelled=stop))
-    left += gate.outcome.note(done, batch)
-    gate.has_begun = gate.outcome.deleted > 0
+    done = task(piece, TaskContext(execution.table.stores, is_cancelled=stop))
+    left += execution.outcome.note(done, batch)
+    execution.has_begun = execution.outcome.deleted > 0
     if done.fault is not None:
         raise done.fault
 
 
-def _verified(gate: Gate[ExpiryPlan, ExpiryOutcome]) -> Permit:
+def _verified(execution: ChangeExecution[ExpiryPlan, ExpiryOutcome]) -> Permit:
     """Return the permission to delete files, after reading the whole log again. Raises Refused."""
-    plan, table = gate.plan, gate.table
+    plan, table = execution.plan, execution.table
     whole = list_log_whole(table.storage, table.progress)
-    gate.look(needs_clock=not gate.has_begun, listing=whole.listing)
+    execution.recheck_table(needs_clock=not execution.has_begun, listing=whole.listing)
     refusals = list(_refusals_since(plan, whole))
     if not refusals:
         refusals = list(_refusals_of_streams(plan))
@@ -632,7 +636,7 @@ def _refusals_since(plan: ExpiryPlan, whole: WholeLog) -> Iterator[Refusal]:
     listing = whole.listing
     if listing.newest_version == plan.newest_version:
         return
-    now = rebuild(plan.basis.table, Log(listing), listing.newest_version)
+    now = rebuild_version(plan.basis.table, ListedLog(listing), listing.newest_version)
     own = log_retention_ms(now.properties)
     if own > max(plan.retention_ms, plan.own_retention_ms, plan.request.allow_retention_below_ms or 0):
         yield Refusal(
@@ -693,11 +697,13 @@ def _prove(plan: ExpiryPlan, whole: WholeLog) -> None:
     for instance in kept.checkpoints:
         if instance.version == plan.boundary:
             _prove_checkpoint(table, whole.listing, instance)
-    before = summarize_with_digests(rebuild(table, Log(whole.listing), plan.newest_version), plan.now_ms)
+    before = summarize_with_digests(rebuild_version(table, ListedLog(whole.listing), plan.newest_version), plan.now_ms)
     _require_as_in_checksum(before.snapshot, before.files)
     others = {found: "checkpoint.unreadable" for found in kept.checkpoints if found.version != plan.boundary}
     try:
-        after = summarize_with_digests(rebuild(table, Log(kept), plan.newest_version, unusable=others), plan.now_ms)
+        after = summarize_with_digests(
+            rebuild_version(table, ListedLog(kept), plan.newest_version, unusable=others), plan.now_ms
+        )
     except Unreadable as fault:
         raise _Unproven(fault.message) from fault
     if facts_of(before) != facts_of(after):
@@ -710,7 +716,7 @@ def _prove_checkpoint(table: TableHandle, listing: LogListing, instance: Checkpo
         what = found.reason or ", ".join(name for name, _, _ in found.details)
         raise _Unproven(f"the checkpoint of version {instance.version} {found.verdict}: {what}")
     others = {other: "checkpoint.unreadable" for other in listing.checkpoints if other != instance}
-    state = rebuild(table, Log(listing), instance.version, unusable=others)
+    state = rebuild_version(table, ListedLog(listing), instance.version, unusable=others)
     if instance.version in listing.checksums:
         _require_as_in_checksum(state, state.counts()[0])
     if found.verdict is CheckpointVerdict.ALONE:
@@ -719,7 +725,7 @@ def _prove_checkpoint(table: TableHandle, listing: LogListing, instance: Checkpo
 
 def _require_as_in_checksum(state: Snapshot, files: FileCounts) -> None:
     """Raise Refused where the checksum file of a version counts other files than its state."""
-    found = contradiction(state, files.count, files.size_bytes)
+    found = find_contradiction(state, files.count, files.size_bytes)
     if found is not None:
         raise _Unproven(f"{found.message} [{found.rule}]")
 

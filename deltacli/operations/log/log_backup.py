@@ -12,8 +12,11 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from deltacli.changing.basis import Act, Basis, past_of
-from deltacli.changing.plan import Amount, OnTableAt, Unopposed, Whole
+from deltacli.changing.basis import Basis, identify_commit
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.file_totals import FileTotals
+from deltacli.changing.outcome import CompleteOutcome
+from deltacli.changing.plan import PlanWithoutRefusals, WithTableUri
 from deltacli.core import errors
 from deltacli.core.progress import report_items, weighed_step
 from deltacli.core.ranges import format_ranges, name_ranges
@@ -26,19 +29,20 @@ from deltacli.storage import Existed, PathKind, ReadStorage, Storage, is_inside
 from deltacli.storage.directory_identity import require_same_directory
 from deltacli.storage.optional_interfaces import require_writable
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.find_log import list_log, read_hint_file, refuse_paimon
+from deltacli.table.find_log import list_log, read_hint_file
 from deltacli.table.handle import TableHandle
+from deltacli.table.table_directories import require_no_paimon_table
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import require_whole
 
 if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
+    from deltacli.changing.execution import ChangeExecution
 
 _NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class BackupPlan(OnTableAt, Unopposed):
+class BackupPlan(WithTableUri, PlanWithoutRefusals):
     """The files to copy. `carried` are in the backup already, `missing` those of them that the log lost."""
 
     basis: Basis
@@ -65,7 +69,7 @@ class BackupPlan(OnTableAt, Unopposed):
 
 @short_repr("files=files.files", "copied", "dry_run")
 @dataclass(frozen=True, slots=True, repr=False)
-class BackupResult(Whole):
+class BackupResult(CompleteOutcome):
     """The outcome: the new list, and the copied files. With `dry_run` it is what would be, without digests."""
 
     plan: BackupPlan
@@ -74,17 +78,17 @@ class BackupResult(Whole):
     dry_run: bool = False
     journal: log_copy.LogJournal = field(default_factory=log_copy.LogJournal)
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         return f"{plural(self.journal.written, 'file')} copied"
 
     @property
-    def files(self) -> Amount:
-        return Amount.of(file.size_bytes for file in self.listed.files.values())
+    def files(self) -> FileTotals:
+        return FileTotals.from_sizes(file.size_bytes for file in self.listed.files.values())
 
     @property
-    def unchanged(self) -> Amount:
+    def unchanged(self) -> FileTotals:
         gone = {file.name for file in self.plan.missing} | {file.name for file in self.copied}
-        return Amount.of(file.size_bytes for name, file in self.listed.files.items() if name not in gone)
+        return FileTotals.from_sizes(file.size_bytes for name, file in self.listed.files.items() if name not in gone)
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields of the document `deltacli.log-backup` except its items."""
@@ -96,9 +100,11 @@ class BackupResult(Whole):
             "timestamp": format_timestamp(self.listed.taken_ms),
             "full": self.plan.full,
             "files": self.files.as_json(**log_copy.AMOUNT_NAMES),
-            "copied": Amount.of(file.size_bytes for file in self.copied).as_json(**log_copy.AMOUNT_NAMES),
+            "copied": FileTotals.from_sizes(file.size_bytes for file in self.copied).as_json(**log_copy.AMOUNT_NAMES),
             "unchanged": self.unchanged.as_json(**log_copy.AMOUNT_NAMES),
-            "missing": Amount.of(file.size_bytes for file in self.plan.missing).as_json(**log_copy.AMOUNT_NAMES),
+            "missing": FileTotals.from_sizes(file.size_bytes for file in self.plan.missing).as_json(
+                **log_copy.AMOUNT_NAMES
+            ),
             "dryRun": self.dry_run,
         }
 
@@ -187,7 +193,7 @@ def plan_backup(table: TableHandle, destination: Storage, *, full: bool = False)
     listing = log_copy.versioned(file for file in files.values() if file.name not in gone)
     newest = listing.newest_version
     return BackupPlan(
-        basis=Basis(table, newest, table.clock(), past_of(listing, newest)),
+        basis=Basis(table, newest, table.clock(), identify_commit(listing, newest)),
         destination=destination,
         table_id=table_id or (backup.listed.table_id if backup.listed else None),
         version=newest if newest >= 0 else None,
@@ -211,7 +217,7 @@ def planned_backup(plan: BackupPlan) -> BackupResult:
 class LogBackup:
     """A copy of the log in another store, which is brought up to date."""
 
-    act: ClassVar[Act] = Act.DERIVE
+    kind: ClassVar[ChangeKind] = ChangeKind.DERIVE_LOG_FILES
 
     destination: Storage
     full: bool = False
@@ -222,21 +228,21 @@ class LogBackup:
     def outcome(self, plan: BackupPlan) -> BackupResult:
         return _result(plan, (), False)
 
-    def execute(self, gate: Gate[BackupPlan, BackupResult]) -> None:
+    def execute(self, execution: ChangeExecution[BackupPlan, BackupResult]) -> None:
         """Copy the files of the plan, read them back, and write the list last. Running it again is harmless.
 
         Raises StorageFailed where a copy differs from what was written, and Refused where the log is another one than
         when it was planned, or by the end; the list then describes the previous backup.
         """
-        _look(gate)
-        plan, destination, storage = gate.plan, self.destination, gate.table.storage
-        engine, progress = gate.table.engine, gate.table.progress
-        begun = log_copy.BackupList(plan.table, plan.table_id, plan.version, gate.table.clock(), False)
+        _look(execution)
+        plan, destination, storage = execution.plan, self.destination, execution.table.storage
+        engine, progress = execution.table.engine, execution.table.progress
+        begun = log_copy.BackupList(plan.table, plan.table_id, plan.version, execution.table.clock(), False)
         if plan.is_first and destination.put_if_absent(BACKUP_LIST, begun.to_bytes()) == Existed():
             raise errors.ConflictLost(
                 f"another backup to {destination.uri} was started in the meantime", code="backup.conflict"
             )
-        gate.has_begun = True
+        execution.has_begun = True
         copied: list[log_copy.BackedUp] = []
         read = partial(_read, storage, hint=plan.hint)
         contents = engine.run(
@@ -248,7 +254,7 @@ class LogBackup:
                 if data is not None:
                     destination.put(log_copy.log_location(file.name), data, modified_ms=file.modified_ms)
                     copied.append(log_copy.BackedUp(file.name, len(data), log_copy.digest(data), file.modified_ms))
-                    gate.outcome.journal.written += 1
+                    execution.outcome.journal.written += 1
                 step.advance(weight=file.size_bytes)
         wrong = log_copy.differing(destination, copied, engine, "verifying", progress)
         if wrong:
@@ -257,15 +263,15 @@ class LogBackup:
                 code="backup.copy-differs",
                 facts={"backup": destination.uri, "files": ", ".join(wrong[:_NAMED])},
             )
-        _look(gate)
+        _look(execution)
         result = _result(plan, tuple(copied), False)
         destination.put(BACKUP_LIST, result.listed.to_bytes())
-        gate.outcome = result
+        execution.outcome = result
 
 
-def _look(gate: Gate[BackupPlan, BackupResult]) -> None:
-    require_same_directory(gate.table.storage)  # what only reads follows the path
-    gate.look()
+def _look(execution: ChangeExecution[BackupPlan, BackupResult]) -> None:
+    require_same_directory(execution.table.storage)  # what only reads follows the path
+    execution.recheck_table()
 
 
 def _result(plan: BackupPlan, copied: tuple[log_copy.BackedUp, ...], dry_run: bool) -> BackupResult:
@@ -340,7 +346,7 @@ def _require_no_paimon_table(destination: ReadStorage) -> None:
     With a log beside its schemas it would be a table of both formats, which commands refuse.
     """
     try:
-        refuse_paimon(destination)
+        require_no_paimon_table(destination)
     except errors.PaimonTable:
         raise errors.Refused(
             f"{without_secrets(destination.uri)} is a Paimon table; a backup needs a directory of its own",

@@ -16,10 +16,14 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, assert_never
 
-from deltacli.changing.basis import TOO_OLD, Act, Basis, past_of
-from deltacli.changing.clone_notes import NOTES, CloneNote, address_of
-from deltacli.changing.file_owners import FileOwners, external_directories_of, find_file_owners, put_notes
-from deltacli.changing.plan import Amount, OnTableAt, Unopposed, Whole
+from deltacli.changing.base_errors import COMMITS_MISSING
+from deltacli.changing.basis import Basis, identify_commit
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.clone_notes import NOTES_DIRECTORY, CloneNote, resolve_note_uri
+from deltacli.changing.file_owners import FileOwners, find_external_directories_of_version, find_file_owners, put_notes
+from deltacli.changing.file_totals import FileTotals
+from deltacli.changing.outcome import CompleteOutcome
+from deltacli.changing.plan import PlanWithoutRefusals, WithTableUri
 from deltacli.core.errors import (
     NOTHING_CHANGED,
     CommitCorrupt,
@@ -67,13 +71,14 @@ from deltacli.operations.log.log_copy import (
 )
 from deltacli.storage import Created, Deleted, Existed, ReadStorage, Storage, Unknown, has_link, is_address_of
 from deltacli.storage.optional_interfaces import require_writable
-from deltacli.table.find_log import list_log, read_hint_file, refuse_paimon
+from deltacli.table.find_log import list_log, read_hint_file
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import read_snapshot
+from deltacli.table.table_directories import require_no_paimon_table
 from deltacli.table.version import Snapshot
 
 if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
+    from deltacli.changing.execution import ChangeExecution
 
 # -- `log restore` -----------------------------------------------------------------------------------------------------
 
@@ -109,7 +114,7 @@ class RestoreItem:
 
 @short_repr("backup", "newest_before", "writes", "kept", "unchanged=unchanged.files")
 @dataclass(frozen=True, slots=True, repr=False)
-class LogRestorePlan(OnTableAt, Unopposed):
+class LogRestorePlan(WithTableUri, PlanWithoutRefusals):
     """`writes` in their order, and files to keep. `claim`: the commit that a writer would create next, if restored."""
 
     basis: Basis
@@ -118,8 +123,8 @@ class LogRestorePlan(OnTableAt, Unopposed):
     listed: BackupList
     writes: tuple[RestoreItem, ...]
     kept: tuple[RestoreItem, ...]
-    unchanged: Amount
-    only_in_log: Amount
+    unchanged: FileTotals
+    only_in_log: FileTotals
     had_log: bool
     newest_before: int
     claim: int | None
@@ -139,11 +144,11 @@ class LogRestorePlan(OnTableAt, Unopposed):
 
     def effects(self) -> Iterator[str]:
         yield from (f"{item.action.value} {item.file.name}" for item in self.writes)
-        yield from (f"a note in {NOTES} of {uri}" for uri in self.owners.uris)
+        yield from (f"a note in {NOTES_DIRECTORY} of {uri}" for uri in self.owners.uris)
 
-    def amount(self, action: Action) -> Amount:
+    def amount(self, action: Action) -> FileTotals:
         items = (*self.writes, *self.kept)
-        return Amount.of(item.file.size_bytes for item in items if item.action is action)
+        return FileTotals.from_sizes(item.file.size_bytes for item in items if item.action is action)
 
     def as_json(self, *, dry_run: bool) -> dict[str, Any]:
         """Return the fields of the document `deltacli.log-restore` except its items."""
@@ -154,7 +159,9 @@ class LogRestorePlan(OnTableAt, Unopposed):
             "timestampMs": self.listed.taken_ms,
             "timestamp": format_timestamp(self.listed.taken_ms),
             "dryRun": dry_run,
-            "files": Amount.of(file.size_bytes for file in self.listed.files.values()).as_json(**AMOUNT_NAMES),
+            "files": FileTotals.from_sizes(file.size_bytes for file in self.listed.files.values()).as_json(
+                **AMOUNT_NAMES
+            ),
             "added": self.amount(Action.ADD).as_json(**AMOUNT_NAMES),
             "replaced": self.amount(Action.REPLACE).as_json(**AMOUNT_NAMES),
             "kept": self.amount(Action.KEEP).as_json(**AMOUNT_NAMES),
@@ -200,7 +207,7 @@ def plan_log_restore(table: TableHandle, source: Storage, *, replace: bool = Fal
     storage, engine, progress = table.storage, table.engine, table.progress
     log = list_whole_log(storage, progress=progress)
     if log is None:
-        refuse_paimon(storage)
+        require_no_paimon_table(storage)
     listed = _require_complete(source)
     require_writable(storage)
     require_real_directories(storage, listed.files)
@@ -233,14 +240,18 @@ def plan_log_restore(table: TableHandle, source: Storage, *, replace: bool = Fal
     owners = _find_owners(table, source, writes)
     noted = (f"{uri} gets a note of this table, so that its vacuum keeps the files" for uri in owners.uris)
     return LogRestorePlan(
-        basis=Basis(table, before.newest_version, table.clock(), past_of(before, before.newest_version)),
+        basis=Basis(table, before.newest_version, table.clock(), identify_commit(before, before.newest_version)),
         source=source,
         replaces=replace,
         listed=listed,
         writes=tuple(order),
         kept=tuple(item for item in items if item.action is Action.KEEP),
-        unchanged=Amount.of(found.file.size_bytes for found in compared if found.relation is _Relation.SAME),
-        only_in_log=Amount.of(file.size_bytes for name, file in present.items() if name not in listed.files),
+        unchanged=FileTotals.from_sizes(
+            found.file.size_bytes for found in compared if found.relation is _Relation.SAME
+        ),
+        only_in_log=FileTotals.from_sizes(
+            file.size_bytes for name, file in present.items() if name not in listed.files
+        ),
         had_log=log is not None,
         newest_before=before.newest_version,
         claim=claim,
@@ -258,14 +269,14 @@ def _find_owners(table: TableHandle, source: Storage, writes: Sequence[RestoreIt
     if not any(item.file.stored.path.version >= 0 for item in writes):
         return FileOwners()
     try:
-        snapshot = read_snapshot(table.over(source).here())
-        directories = external_directories_of(snapshot, table.storage)
+        snapshot = read_snapshot(table.replace_storage(source).use_embedded_engine())
+        directories = find_external_directories_of_version(snapshot, table.storage)
     except Unreadable:
         # The backup alone is not a readable log. It completes one that has these files, and its note, already.
         return FileOwners()
     if not directories:
         return FileOwners()
-    return find_file_owners(table, directories, address_of(table.storage))
+    return find_file_owners(table, directories, resolve_note_uri(table.storage))
 
 
 def _require_complete(source: ReadStorage) -> BackupList:
@@ -525,13 +536,13 @@ def _group_of(item: RestoreItem) -> str:
 
 
 @dataclass
-class LogRestored(Whole):
+class LogRestored(CompleteOutcome):
     """The files of a plan that were written."""
 
     plan: LogRestorePlan
     written: list[RestoreItem] = field(default_factory=list)
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         return f"{plural(len(self.written), 'file')} restored"
 
 
@@ -539,7 +550,7 @@ class LogRestored(Whole):
 class LogRestore:
     """The restore of what a log lacks from its backup; with `replaces` also of what differs."""
 
-    act: ClassVar[Act] = Act.PUT
+    kind: ClassVar[ChangeKind] = ChangeKind.RECOVER_FILES
 
     source: Storage
     replaces: bool = False
@@ -552,20 +563,20 @@ class LogRestore:
     def outcome(self, plan: LogRestorePlan) -> LogRestored:
         return LogRestored(plan)
 
-    def execute(self, gate: Gate[LogRestorePlan, LogRestored]) -> None:
+    def execute(self, execution: ChangeExecution[LogRestorePlan, LogRestored]) -> None:
         """Write the files of the plan in order. Planning and running it again continues an interrupted run.
 
         Raises Refused (`plan.*`) where the log is no longer that of the plan, and ConflictLost where another writer
         created a commit that the backup has, or one between those that it has.
         """
-        plan, storage, source, written = gate.plan, gate.store, self.source, gate.outcome.written
-        engine, progress = gate.table.engine, gate.table.progress
+        plan, storage, source, written = execution.plan, execution.store, self.source, execution.outcome.written
+        engine, progress = execution.table.engine, execution.table.progress
         listing = versioned((list_whole_log(storage) or {}).values())
-        gate.look(listing=listing)
+        execution.recheck_table(listing=listing)
         _require_absent(plan, storage, listing)
         _require_not_cleaned(plan, listing)
         require_real_directories(storage, [item.file.name for item in plan.writes])
-        gate.outcome.plan = _note_in_owners(plan, storage, gate.table.clock())
+        execution.outcome.plan = _note_in_owners(plan, storage, execution.table.clock())
         read = partial(_read, source)
         sizes = [item.file.size_bytes for item in plan.writes]
         contents = engine.run(read, plan.writes, at_once=at_once(source, sizes))
@@ -575,7 +586,7 @@ class LogRestore:
                     if _write(plan, storage, item, data, written):
                         written.append(item)
                 finally:
-                    gate.has_begun = bool(written)
+                    execution.has_begun = bool(written)
                 step.advance(weight=item.file.size_bytes)
         _verify(storage, written, engine, progress)
         _require_alone(plan, storage)
@@ -585,7 +596,7 @@ def _note_in_owners(plan: LogRestorePlan, storage: Storage, now_ms: int) -> LogR
     """Note the table in those whose files its log is about to name, and return the plan with what failed."""
     if not plan.owners.tables:
         return plan
-    note = CloneNote(plan.listed.table_id or "", address_of(storage), plan.listed.version or 0, now_ms)
+    note = CloneNote(plan.listed.table_id or "", resolve_note_uri(storage), plan.listed.version or 0, now_ms)
     return _replace(plan, notes=(*plan.notes, *put_notes(plan.owners.tables, note).warnings))
 
 
@@ -607,7 +618,7 @@ def _require_not_cleaned(plan: LogRestorePlan, listing: LogListing) -> None:
             raise Refused(
                 f"{name} was deleted since this was planned",
                 preamble=NOTHING_CHANGED,
-                code=TOO_OLD,
+                code=COMMITS_MISSING,
                 facts={"why": "the log is being cleaned up, or loses files"},
                 hint=command("log restore", plan.backup, dry_run=True),
             )

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import Act
-from deltacli.changing.commit import Committed, Dropped, jittered_pause
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.commit import Committed, Dropped, wait_before_retry
 from deltacli.core.errors import (
     NOTHING_CHANGED,
     DeltacliError,
@@ -53,12 +53,12 @@ from deltacli.operations.optimize.plan import (
     weight_of,
 )
 from deltacli.operations.optimize.request import OptimizeRequest
-from deltacli.table.live_files import KEY_BYTES, file_keys, removes_of
+from deltacli.table.file_keys import KEY_BYTES, build_removes, hash_file_actions
 from deltacli.work.rewrite.pieces import SPEC, NewFileNames, RefusedFile, RewritePiece, RewriteSpec, Rewritten
 
 if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
-    from deltacli.changing.plan import Undone
+    from deltacli.changing.execution import ChangeExecution
+    from deltacli.changing.outcome import OutcomeProblem
     from deltacli.operations.optimize.verify import VerifiedRows
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
@@ -83,7 +83,7 @@ class Watch:
         if not _fits(self._plan, snapshot):
             self._is_gone = pa.repeat(pa.scalar(True), len(keys))
             return True
-        parts = list(snapshot.file_actions.map_actions("add", file_keys, fields=("path", "deletionVector")))
+        parts = list(snapshot.file_actions.map_actions("add", hash_file_actions, fields=("path", "deletionVector")))
         live = pa.concat_arrays([pa.array([], pa.binary(KEY_BYTES)), *parts])
         self._is_gone = pc.invert(pc.is_in(keys, value_set=live))
         return True
@@ -190,10 +190,10 @@ class OptimizeOutcome:
         done = f"{plural(self.files_removed, 'file')} became {self.files_added:,}"
         return f"{which} committed: {done}"
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         return self.summary
 
-    def shortfall(self) -> Undone:
+    def build_partial_failure(self) -> OutcomeProblem:
         """Return that `verify` found other rows (`optimize.rows-differ`), or which files could not be read, with the
         command that says what is wrong with them. If nothing was committed, that is an error with which nothing was
         changed: another run would not continue anything.
@@ -220,11 +220,11 @@ class OptimizeOutcome:
             )
         return None
 
-    def _left(self, code: str, message: str, facts: Mapping[str, str], hint: str) -> Undone:
-        from deltacli.changing.plan import Shortfall
+    def _left(self, code: str, message: str, facts: Mapping[str, str], hint: str) -> OutcomeProblem:
+        from deltacli.changing.outcome import PartialFailure
 
         if self.versions:
-            return Shortfall(code, message, facts, hint)
+            return PartialFailure(code, message, facts, hint)
         return Refused(message, preamble=NOTHING_CHANGED, code=code, facts=facts, hint=hint)
 
 
@@ -232,7 +232,7 @@ class OptimizeOutcome:
 class Optimize:
     """An optimization, to be planned and committed. `find` says what a purge is for besides deleted rows."""
 
-    act: ClassVar[Act] = Act.ADD
+    kind: ClassVar[ChangeKind] = ChangeKind.ADD_FILES
 
     request: OptimizeRequest
     find: Find | None = None
@@ -243,16 +243,16 @@ class Optimize:
     def outcome(self, plan: OptimizePlan) -> OptimizeOutcome:
         return OptimizeOutcome(plan)
 
-    def execute(self, gate: Gate[OptimizePlan, OptimizeOutcome]) -> None:
+    def execute(self, execution: ChangeExecution[OptimizePlan, OptimizeOutcome]) -> None:
         """Rewrite and commit, group by group. Bins whose files another writer has touched are dropped, so the plan is
         not made again.
 
-        Raises what `Gate.commit` raises, StorageFailed and what tasks raise, with the new files that are left behind as
-        facts; with `verify` what `verify_rows` raises.
+        Raises what `ChangeExecution.commit` raises, StorageFailed and what tasks raise, with the new files that are
+        left behind as facts; with `verify` what `verify_rows` raises.
         """
-        plan, outcome = gate.plan, gate.outcome
-        gate.look(needs_clock=True)
-        _Run(gate).run()
+        plan, outcome = execution.plan, execution.outcome
+        execution.recheck_table(needs_clock=True)
+        _Run(execution).run()
         if plan.request.verify:
             from deltacli.operations.optimize.verify import ROWS_DIFFER, verify_rows
 
@@ -281,18 +281,18 @@ class _Ready(NamedTuple):
 class _Run:
     """One execution of a plan."""
 
-    def __init__(self, gate: Gate[OptimizePlan, OptimizeOutcome]) -> None:
+    def __init__(self, execution: ChangeExecution[OptimizePlan, OptimizeOutcome]) -> None:
         from deltacli.changing.new_files import NewFiles
 
-        self._gate = gate
-        self._plan, self._outcome = gate.plan, gate.outcome
-        self._table = gate.table
+        self._execution = execution
+        self._plan, self._outcome = execution.plan, execution.outcome
+        self._table = execution.table
         self._opened: deque[list[OpenBin]] = deque()
         self._finished: list[Rewritten] = []
         self._since = 0.0
         """When the first of them was written."""
-        self._named, self._new = NewFileNames(), NewFiles(gate.table, gate.outcome.left_behind)
-        self._watch = Watch(gate.plan)
+        self._named, self._new = NewFileNames(), NewFiles(execution.table, execution.outcome.left_behind)
+        self._watch = Watch(execution.plan)
         self._last: Committed | None = None
         budget = self._plan.request.time_budget_ms
         self._deadline_ms = None if budget is None else self._table.clock() + budget
@@ -385,12 +385,12 @@ class _Run:
     def _try(self, made: _Made) -> object:
         self._new.keep(_paths(made.ready))  # until it is certain that they were not committed
         try:
-            return self._gate.commit_one(
+            return self._execution.commit_step(
                 made.request,
                 after=self._last,
-                look=lambda: self._new.require_there(_sizes(made.ready), self._since),
+                recheck=lambda: self._new.require_present(_sizes(made.ready), self._since),
                 commit_metadata=self._plan.request.commit_metadata,
-                pause=lambda repetition: jittered_pause(self._table.machine, min(repetition, _SHORT)),
+                pause=lambda repetition: wait_before_retry(self._table.machine, min(repetition, _SHORT)),
             )
         except DeltacliError as fault:
             self._new.delete(_paths(made.dropped))
@@ -475,7 +475,7 @@ class _Made:
 
         def batches() -> Iterator[tuple[str, RecordBatch]]:
             for one in ready:
-                yield "remove", removes_of(one.adds, now_ms, is_change=False)
+                yield "remove", build_removes(one.adds, now_ms, is_change=False)
                 if one.result.files:
                     yield "add", added_files(self._plan, one.opened, one.result.files, one.size_bytes)
 

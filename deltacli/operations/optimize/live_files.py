@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.preflight import REMOVED_OTHERWISE, ROW_ID_FIELDS, TWICE, row_ids_of
+from deltacli.changing.preflight import ADDED_TWICE, REMOVED_WITH_OTHER_VECTOR, ROW_ID_FIELDS, select_row_id_columns
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.clustering.sorting import CUBE_COLUMNS, CUBE_ID, PROVIDER, Z_ORDER_TAG, ChosenFiles
 from deltacli.delta.encoding.digests import codes
@@ -33,7 +33,8 @@ from deltacli.delta.paths.spelling import key_bytes, name_files
 from deltacli.delta.schema.to_arrow import unread_type
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.table.ambiguous_files import find_ambiguous_files
-from deltacli.table.live_files import Mask, file_keys, narrow_keys
+from deltacli.table.file_keys import hash_file_actions, hash_narrow_adds
+from deltacli.table.partition_condition import Mask
 
 if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
@@ -394,7 +395,7 @@ class LiveReader:
 
     def read(self, adds: RecordBatch) -> LivePart | None:
         if self._ids is not None:
-            self._ids.append(row_ids_of(adds))
+            self._ids.append(select_row_id_columns(adds))
         if self._condition is not None:
             adds = pc.filter(adds, self._condition(adds))
         if not adds.num_rows:
@@ -402,7 +403,7 @@ class LiveReader:
         vectors, provider = adds.column("deletionVector"), adds.column("clusteringProvider")
         deleted = pc.cast(pc.struct_field(vectors, ["cardinality"]), pa.int64())
         deleted = pc.if_else(pc.is_valid(vectors), deleted, pa.scalar(0, pa.int64()))
-        keys = file_keys(adds)
+        keys = hash_file_actions(adds)
         return LivePart(
             pc.fill_null(adds.column("size"), 0),
             _packed_sizes(adds),
@@ -415,7 +416,7 @@ class LiveReader:
             self.partitions(adds),
             [provider, *(_tag(adds.column("tags"), name) for name in ORDER_TAGS)],
             _path_keys(adds, keys) if self._has_vectors else None,
-            self._snapshot.of_other_vectors(adds) if self._has_vectors else None,
+            self._snapshot.find_files_with_other_vectors(adds) if self._has_vectors else None,
             self._find_ambiguous(adds.column("path")),
         )
 
@@ -477,7 +478,9 @@ def _path_keys(adds: RecordBatch, keys: ArrowArray) -> ArrowArray:
     has_vector = pc.is_valid(adds.column("deletionVector"))
     if not pc.any(has_vector).as_py():
         return found
-    return pc.replace_with_mask(found, has_vector, narrow_keys(pc.filter(adds, has_vector), None, with_vectors=False))
+    return pc.replace_with_mask(
+        found, has_vector, hash_narrow_adds(pc.filter(adds, has_vector), None, with_vectors=False)
+    )
 
 
 def _lookup(maps: ArrowArray, key: str) -> ArrowArray:
@@ -532,7 +535,7 @@ def _doubted(parts: Sequence[LivePart]) -> dict[int, str]:
     found: dict[int, str] = {}
     begin = 0
     for part in parts:
-        for mask, rule in ((part.is_removed, REMOVED_OTHERWISE), (part.is_ambiguous, SEVERAL_SPELLINGS)):
+        for mask, rule in ((part.is_removed, REMOVED_WITH_OTHER_VECTOR), (part.is_ambiguous, SEVERAL_SPELLINGS)):
             if mask is not None:
                 found |= {begin + place: rule for place in pc.indices_nonzero(mask).to_pylist()}
         begin += len(part.sizes)
@@ -544,7 +547,7 @@ def _doubted(parts: Sequence[LivePart]) -> dict[int, str]:
     twice = repeated(paths)
     if len(twice):
         places = pc.indices_nonzero(pc.is_in(paths, value_set=twice)).to_pylist()
-        found |= dict.fromkeys(places, TWICE)
+        found |= dict.fromkeys(places, ADDED_TWICE)
     return found
 
 

@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import Act, Basis, basis_of
-from deltacli.changing.commit import require_possible
-from deltacli.changing.preflight import errors_of_row_ids, keeps_file_as_it_is, reason_of
+from deltacli.changing.basis import Basis, build_basis
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.preflight import explain_exclusion, find_row_id_errors, is_excluded_from_rewrite
+from deltacli.changing.request_checks import require_possible
 from deltacli.core.errors import FileMissing, Refusal, Refused, command
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.machine import Machine
@@ -58,17 +59,11 @@ from deltacli.operations.optimize.live_files import (
 )
 from deltacli.operations.optimize.request import COMMIT_BINS, COMMIT_BYTES, OptimizeRequest, target_of
 from deltacli.table.ambiguous_files import find_disputed_refusal
+from deltacli.table.file_keys import read_chosen_adds, read_marked_adds
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.live_files import (
-    Mask,
-    PartitionCondition,
-    chosen_actions,
-    joined,
-    look_for,
-    marked_actions,
-    needed_files,
-)
-from deltacli.table.older_metadata import read_names_for_tasks
+from deltacli.table.needed_files import build_needed_files, join_needed_files, locate_files
+from deltacli.table.older_metadata import read_column_names_for_tasks
+from deltacli.table.partition_condition import Mask, PartitionCondition
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.rewrite.pieces import (
     CONFIG,
@@ -104,7 +99,7 @@ _SORTING = 2.5
 
 def breaks_rule(file: RefusedFile) -> bool:
     """Return True for a file that breaks a rule of `validate`, so that its rows are not trusted."""
-    return keeps_file_as_it_is(file.code) or file.code.startswith("mapping.")
+    return is_excluded_from_rewrite(file.code) or file.code.startswith("mapping.")
 
 
 def is_unreadable(file: RefusedFile) -> bool:
@@ -162,7 +157,7 @@ class OptimizePlan:
                 return command("repair", dry_run=True)
         return None
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         """Return the error of the refusals, None without one; a file that cannot be rewritten is left out instead."""
         return Refused.by(self.refusals) if self.refusals else None
 
@@ -174,7 +169,7 @@ class OptimizePlan:
     def spec(self) -> RewriteSpec:
         """Return how new files are written. Raises Unreadable for a schema whose files deltacli does not write."""
         order = None if self.order is None else self.order.curve(self.request.temp_dir)
-        read_names_for_tasks(self.snapshot)
+        read_column_names_for_tasks(self.snapshot)
         config = self.snapshot.config
         clustering = clustering_paths(config, self.snapshot.domains)
         made = RewriteSpec.make(config, target_bytes=self.rules.target_bytes, order=order, clustering=clustering)
@@ -251,7 +246,7 @@ class OptimizePlan:
             "verified": None,
             "estimate": self.estimate,
             "refusals": [one.as_json("wayOut") for one in self.refusals],
-            **self.basis.cautions_json,
+            **self.basis.warnings_json,
             "dryRun": True,
         }
 
@@ -300,12 +295,12 @@ def without_lost(plan: OptimizePlan, choose: Callable[[LiveFiles], Selection]) -
 def _lost(plan: OptimizePlan, chosen: ArrowArray) -> Iterator[tuple[int, RefusedFile]]:
     """Yield the places of the chosen files that are missing or cut short."""
     table, places = plan.table, pc.indices_nonzero(chosen)
-    marked = marked_actions(plan.snapshot, plan.live.keys, chosen, plan.condition, _SIZE_FIELDS)
+    marked = read_marked_adds(plan.snapshot, plan.live.keys, chosen, plan.condition, _SIZE_FIELDS)
     adds = pa.Table.from_batches([pc.filter(rows, mask) for rows, mask in marked]).combine_chunks()
     uris = (table.storage.uri, *table.storage.aliases)
     paths, vectors = (adds[name].combine_chunks() for name in ("path", "deletionVector"))
-    needed = needed_files(uris, paths, adds["size"], pa.nulls(len(paths), pa.int64()), vectors)
-    found, sizes = look_for(table.storage, joined([needed]), table.engine, table.progress)
+    needed = build_needed_files(uris, paths, adds["size"], pa.nulls(len(paths), pa.int64()), vectors)
+    found, sizes = locate_files(table.storage, join_needed_files([needed]), table.engine, table.progress)
     missing = pc.filter(found.files["path"], pc.is_null(sizes))
     is_smaller = pc.less(sizes, found.files["sizeBytes"])
     seen = zip(*(pc.filter(one, is_smaller).to_pylist() for one in (found.files["path"], sizes)), strict=True)
@@ -393,7 +388,7 @@ def plan_of_files(
 
 def _require_writable(snapshot: Snapshot) -> None:
     require_readable_rows(snapshot.config, snapshot.version)
-    require_possible(snapshot, CommitRequest("OPTIMIZE", new_rows=1), Act.ADD)
+    require_possible(snapshot, CommitRequest("OPTIMIZE", new_rows=1), ChangeKind.ADD_FILES)
     if (managed := managed_store(snapshot.table.storage)) is not None:
         managed.require_permission("DATA_REORGANIZATION", "rewrite files", asks=False)
 
@@ -411,8 +406,8 @@ def _plan(
     choose = partial(_chosen, rules, order)
     doubted = live.doubted
     live = live.excluding(doubted) if doubted else live
-    basis = basis_of(snapshot)
-    basis.cautions.extend(snapshot.decisions)
+    basis = build_basis(snapshot)
+    basis.warnings.extend(snapshot.decisions)
     plan = OptimizePlan(basis, request, snapshot, rules, condition, live, choose(live), order)
     if not open_files or (plan.is_noop and not doubted):
         return plan
@@ -420,7 +415,7 @@ def _plan(
         plan = replace(plan, damaged=tuple(_doubted(plan, doubted)))
     if not plan.is_noop:
         disputed = find_disputed_refusal(snapshot, "rewriting files")
-        of_row_ids = () if live.row_ids is None else errors_of_row_ids(snapshot, live.row_ids)
+        of_row_ids = () if live.row_ids is None else find_row_id_errors(snapshot, live.row_ids)
         plan = replace(plan, refusals=(*filter(None, [disputed]), *of_row_ids))
 
     return without_inexact(without_lost(plan, choose), choose)
@@ -430,10 +425,10 @@ def _doubted(plan: OptimizePlan, rules: Mapping[int, str]) -> Iterator[RefusedFi
     """Yield the files at some places with the rule that each breaks."""
     keys, order = plan.live.keys, sorted(rules)
     chosen = pc.is_in(pa.array(range(len(keys)), pa.int64()), value_set=pa.array(order, pa.int64()))
-    adds = chosen_actions(plan.snapshot, keys, chosen, plan.condition, ("path", "deletionVector"))
+    adds = read_chosen_adds(plan.snapshot, keys, chosen, plan.condition, ("path", "deletionVector"))
     paths = (path for batch in adds for path in batch.column("path").to_pylist())
     for place, path in zip(order, paths, strict=True):
-        yield RefusedFile(path, rules[place], reason_of(rules[place]))
+        yield RefusedFile(path, rules[place], explain_exclusion(rules[place]))
 
 
 def _chosen(rules: Rules, order: RowOrder | None, live: LiveFiles) -> Selection:
@@ -517,7 +512,7 @@ def _look(plan: OptimizePlan, places: Sequence[int]) -> Iterator[RefusedFile | N
     is_wanted = pc.is_in(pa.array(range(len(keys)), pa.int64()), value_set=pa.array(places, pa.int64()))
     pieces = (
         RewritePiece(0, (_source(add),), dict(add["partitionValues"] or ()))
-        for adds in chosen_actions(plan.snapshot, keys, is_wanted, plan.condition, _FIELDS)
+        for adds in read_chosen_adds(plan.snapshot, keys, is_wanted, plan.condition, _FIELDS)
         for add in adds.to_pylist()
     )
     for refused in table.engine.spread(
@@ -536,7 +531,7 @@ def with_named_files(snapshot: Snapshot, live: LiveFiles, condition: Mask | None
     columns, table = live.columns, snapshot.table
     unknown = pc.invert(pc.or_(columns.has_vector, columns.is_excluded))
     places = pc.indices_nonzero(unknown)
-    adds = chosen_actions(snapshot, live.keys, unknown, condition, ("path", "size", "deletionVector", "stats"))
+    adds = read_chosen_adds(snapshot, live.keys, unknown, condition, ("path", "size", "deletionVector", "stats"))
     pieces = chain.from_iterable(map(_pieces, adds))
     found: list[bool] = []
     with table.progress.step("reading footers", unit="files", total=len(places)) as step:
@@ -606,7 +601,7 @@ def _opened(plan: OptimizePlan, bins: Sequence[Bin], number: int) -> Iterator[Op
     places = plan.selection.places(bins)
     keys = plan.live.keys
     is_wanted = pc.is_in(pa.array(range(len(keys)), pa.int64()), value_set=pa.array(places, pa.int64()))
-    batches = list(chosen_actions(plan.snapshot, keys, is_wanted, plan.condition))
+    batches = list(read_chosen_adds(plan.snapshot, keys, is_wanted, plan.condition))
     adds = pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
     rank = {place: row for row, place in enumerate(sorted(places))}
     begin = 0

@@ -23,10 +23,10 @@ from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema import to_arrow
+from deltacli.table.data_files import build_data_files
+from deltacli.table.file_keys import KEY_BYTES, hash_file_actions
 from deltacli.table.find_log import list_log
-from deltacli.table.live_files import KEY_BYTES, file_keys
 from deltacli.table.rebuild import read_snapshot
-from deltacli.table.scan import data_files
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rewrite.pieces import whole_row_spec
 from deltacli.work.rewrite.sources import WANTED, RowsDigest
@@ -176,9 +176,11 @@ class _Verification:
                 rows = whole_actions(actions, schema, f"version {version}")
                 self._expected += rows.num_rows if kind == "add" else -rows.num_rows
                 if self._left is not None and kind == "remove":
-                    self._left = pc.filter(self._left, pc.invert(pc.is_in(self._left, value_set=file_keys(rows))))
+                    self._left = pc.filter(
+                        self._left, pc.invert(pc.is_in(self._left, value_set=hash_file_actions(rows)))
+                    )
                 elif self._left is not None:
-                    self._left = pa.concat_arrays([self._left, file_keys(rows)])
+                    self._left = pa.concat_arrays([self._left, hash_file_actions(rows)])
                 yield _Files(version, kind, rows)
 
     def _require_live_files(self) -> None:
@@ -213,13 +215,13 @@ class _Verification:
 
 
 def _live_keys(snapshot: Snapshot) -> ArrowArray:
-    parts = list(snapshot.file_actions.map_actions("add", file_keys, fields=("path", "deletionVector")))
+    parts = list(snapshot.file_actions.map_actions("add", hash_file_actions, fields=("path", "deletionVector")))
     return pa.concat_arrays([pa.array([], pa.binary(KEY_BYTES)), *parts])
 
 
 def _sources(snapshot: Snapshot, files: _Files) -> Iterator[DataFile]:
     config, actions = snapshot.config, files.actions
-    yield from data_files(actions, config, snapshot.schema.fields, version=files.version)
+    yield from build_data_files(actions, config, snapshot.schema.fields, version=files.version)
 
 
 def _stored_columns(config: TableConfiguration) -> StoredColumns:

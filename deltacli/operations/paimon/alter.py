@@ -15,10 +15,15 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, assert_never
 
-from deltacli.changing.basis import OTHER_PAST, Act, Basis
-from deltacli.changing.change import STALE_VIEW, Gate, views_of_paimon
-from deltacli.changing.commit import MAX_ASKED, require_text
-from deltacli.changing.plan import OnTableAt, Whole
+from deltacli.changing.base_errors import BASE_COMMIT_REPLACED
+from deltacli.changing.basis import Basis
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.commit_sender import MAX_REQUESTS_PER_VERSION
+from deltacli.changing.execution import ChangeExecution
+from deltacli.changing.outcome import CompleteOutcome
+from deltacli.changing.plan import WithTableUri
+from deltacli.changing.request_checks import require_text
+from deltacli.changing.views import STALE_VIEW, find_stale_paimon_views
 from deltacli.core import errors
 from deltacli.core.machine import MACHINE, Machine
 from deltacli.core.short_repr import short_repr
@@ -41,11 +46,13 @@ from deltacli.paimon.evolution.requests import AddColumn, SchemaChange, change_j
 from deltacli.paimon.schema import MAX_SCHEMA_BYTES, Schema, read_schema
 from deltacli.paimon.schema_changes import (
     Change,
-    ChangeKind,
     changes_between,
     find_options_of_other_columns,
     meaning_for_old_rows,
     sentence,
+)
+from deltacli.paimon.schema_changes import (
+    ChangeKind as SchemaChangeKind,
 )
 from deltacli.rules.paimon.branches import BranchFault, faults_of_branches
 from deltacli.storage import Created, Existed, ReadStorage, Storage, Unknown
@@ -205,7 +212,7 @@ def _create(storage: Storage, branch: str, schema: Schema, machine: Machine) -> 
     cause: str | None = None
     """Why the outcome is unknown. From then on the file may exist or appear later, with these bytes."""
     fault: errors.StorageFailed | None = None
-    for asked in range(MAX_ASKED):
+    for asked in range(MAX_REQUESTS_PER_VERSION):
         if asked:
             _pause(machine, asked)
         try:
@@ -270,7 +277,7 @@ def _has_them(before: Newest, made: Schema, newest: Schema) -> bool:
     if newest.id <= made.id:
         return False
     present = list(changes_between(before.schema, newest))
-    skipped = (ChangeKind.HIGHEST_FIELD_ID, ChangeKind.POSITION)
+    skipped = (SchemaChangeKind.HIGHEST_FIELD_ID, SchemaChangeKind.POSITION)
     return all(change in present for change in changes_between(before.schema, made) if change.kind not in skipped)
 
 
@@ -329,7 +336,7 @@ class AlterRequest:
 
 @short_repr("table", "changes", "committed", "refusal=refusal.code", "is_noop")
 @dataclass(frozen=True, slots=True, repr=False)
-class AlterOutcome(Whole, OnTableAt):
+class AlterOutcome(CompleteOutcome, WithTableUri):
     """A planned or executed change. `after` is None where it is refused, and equal to `before` in all that matters
     where there is nothing to do. `committed` is the id of the version that was created.
     """
@@ -349,14 +356,14 @@ class AlterOutcome(Whole, OnTableAt):
     def is_noop(self) -> bool:
         return self.refusal is None and not self.changes
 
-    def objection(self) -> errors.Refused | None:
+    def build_refusal(self) -> errors.Refused | None:
         return None if self.refusal is None else _as_unchanged(self.refusal)
 
     def effects(self) -> Iterator[str]:
-        yield from (sentence(change) for change in self.changes if change.kind is not ChangeKind.HIGHEST_FIELD_ID)
+        yield from (sentence(change) for change in self.changes if change.kind is not SchemaChangeKind.HIGHEST_FIELD_ID)
         yield from (message for _, message in self.warnings)
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         return f"schema {self.committed} was created"
 
     @property
@@ -372,7 +379,7 @@ class AlterOutcome(Whole, OnTableAt):
             missed = describe_missed_rows(change, self.after.options, min_paimon=self.request.min_paimon)
             if missed is not None:
                 found.append((MISSED_ROWS, f"{sentence(change)}: {missed}"))
-        found += [(STALE_VIEW, message) for message in views_of_paimon(self.before.options)]
+        found += [(STALE_VIEW, message) for message in find_stale_paimon_views(self.before.options)]
         return (*found, ("schema-copy", catalog_warning(self.before.options)))
 
     def _branch_faults(self, after: Schema) -> Iterator[BranchFault]:
@@ -418,7 +425,7 @@ def catalog_warning(options: Mapping[str, str]) -> str:
 class SchemaAlteration:
     """Changes of a schema, to be planned and made in its next version."""
 
-    act: ClassVar[Act] = Act.COMMIT
+    kind: ClassVar[ChangeKind] = ChangeKind.CHANGE_METADATA
 
     request: AlterRequest
 
@@ -437,30 +444,31 @@ class SchemaAlteration:
     def outcome(self, plan: AlterOutcome) -> AlterOutcome:
         return replace(plan, after=plan.before) if plan.is_noop else plan
 
-    def execute(self, gate: Gate[AlterOutcome, AlterOutcome]) -> None:
+    def execute(self, execution: ChangeExecution[AlterOutcome, AlterOutcome]) -> None:
         """Create the next version of the schema, judged on the newest one, and again whenever another writer was first.
 
-        Raises Refused, with nothing changed, and what `plan`, `Gate.again` and `commit_schema` raise.
+        Raises Refused, with nothing changed, and what `plan`, `ChangeExecution.accept_new_plan` and `commit_schema`
+        raise.
         """
-        agreed, table = gate.plan, gate.table
+        agreed, table = execution.plan, execution.table
         used = UsedIds(table.storage, table.engine, self.request.branch)
 
         def make(newest: Newest) -> Schema | None:
-            if not gate.may_plan_again or newest.schema.id < agreed.before.id:
+            if not execution.may_plan_again or newest.schema.id < agreed.before.id:
                 _require_same(agreed, newest)
             is_same = newest.schema == agreed.before and newest.has_snapshots == agreed.has_snapshots
-            is_agreed = is_same and gate.plan is agreed
-            plan = agreed if is_agreed else gate.again(self._plan(table, newest, used, agreed.others))
+            is_agreed = is_same and execution.plan is agreed
+            plan = agreed if is_agreed else execution.accept_new_plan(self._plan(table, newest, used, agreed.others))
             return None if plan.is_noop else plan.after
 
         done = commit_schema(table.writable(), self.request.branch, make, machine=table.machine)
         match done:
             case NothingToCommit(before):
-                gate.outcome = replace(gate.plan, before=before.schema, after=before.schema)
+                execution.outcome = replace(execution.plan, before=before.schema, after=before.schema)
             case CommittedSchema(before, schema):
                 changes = _changes(before, schema)
-                gate.outcome = replace(
-                    gate.plan, before=before.schema, after=schema, changes=changes, committed=schema.id
+                execution.outcome = replace(
+                    execution.plan, before=before.schema, after=schema, changes=changes, committed=schema.id
                 )
 
     def _plan(
@@ -484,7 +492,7 @@ def _require_same(agreed: AlterOutcome, newest: Newest) -> None:
         raise errors.Refused(
             f"schema {before.id}, on which this was planned, was replaced",
             preamble=errors.NOTHING_CHANGED,
-            code=OTHER_PAST,
+            code=BASE_COMMIT_REPLACED,
             facts={"newest": f"schema {newest.schema.id}"},
             hint=errors.command("history", limit=5),
         )

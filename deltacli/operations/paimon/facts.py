@@ -31,7 +31,7 @@ from deltacli.paimon.traits import (
 )
 from deltacli.storage import ReadStorage
 from deltacli.table.handle import TableHandle
-from deltacli.table.known_clients import paimon_clients
+from deltacli.table.known_clients import read_paimon_clients
 
 # -- `snapshot` of a Paimon table --------------------------------------------------------------------------------------
 
@@ -453,7 +453,7 @@ def explain_paimon(table: TableHandle, request: ExplainRequest, branch: str = MA
     if request.supposed:
         raise UsageError("changes can be examined on Delta tables only", code="usage.table-format")
     found = table_traits(table, branch)
-    does = [access(client, found.since.keys(), version) for client, version in asked_of(paimon_clients(), request)]
+    does = [access(client, found.since.keys(), version) for client, version in asked_of(read_paimon_clients(), request)]
     clients = tuple(Explained(one, one, found.since, "schema") for one in does)
     traits = frozenset(found.since)
     return Explanation(

@@ -13,8 +13,12 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from deltacli.changing.basis import OTHER_PAST, Act, Basis
-from deltacli.changing.plan import NO_FILES, Amount, Failures, OnTableAt, Undone
+from deltacli.changing.base_errors import BASE_COMMIT_REPLACED
+from deltacli.changing.basis import Basis
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.file_totals import NO_FILES, FileTotals
+from deltacli.changing.outcome import DeletionFailures, OutcomeProblem
+from deltacli.changing.plan import WithTableUri
 from deltacli.core.errors import (
     NOTHING_CHANGED,
     FileMissing,
@@ -38,7 +42,7 @@ from deltacli.table.api_arguments import require_count
 from deltacli.table.handle import TableHandle
 
 if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
+    from deltacli.changing.execution import ChangeExecution
     from deltacli.table.version import Snapshot
 
 DEFAULT_RETENTION_MS = 7 * 24 * 3_600_000
@@ -110,7 +114,7 @@ class SchemaVacuumRequest(NamedTuple):
 
 @short_repr("files", "candidates", "refusals")
 @dataclass(frozen=True, slots=True, repr=False)
-class SchemaVacuumPlan(OnTableAt):
+class SchemaVacuumPlan(WithTableUri):
     """All schema files of a branch with their verdicts, by id. Nothing has been done."""
 
     basis: Basis
@@ -123,7 +127,7 @@ class SchemaVacuumPlan(OnTableAt):
     def is_noop(self) -> bool:
         return not self.candidates
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         if not self.refusals:
             return None
         first = self.refusals[0]
@@ -142,9 +146,9 @@ class SchemaVacuumPlan(OnTableAt):
         return [file for file in self.files if file.verdict is Verdict.UNREFERENCED]
 
     @property
-    def amount(self) -> Amount:
+    def amount(self) -> FileTotals:
         candidates = self.candidates
-        return Amount(len(candidates), sum(file.size_bytes for file in candidates))
+        return FileTotals(len(candidates), sum(file.size_bytes for file in candidates))
 
     @property
     def kept(self) -> Mapping[Verdict, int]:
@@ -180,10 +184,10 @@ class SchemaVacuumPlan(OnTableAt):
 class SchemaVacuumOutcome:
     """What was deleted. `spared` are candidates that a newer commit needs."""
 
-    deleted: Amount = NO_FILES
+    deleted: FileTotals = NO_FILES
     missing: int = 0
     spared: int = 0
-    failed: Failures = field(default_factory=Failures)
+    failed: DeletionFailures = field(default_factory=DeletionFailures)
 
     def as_json(self) -> dict[str, Json]:
         """Return the outcome as in the document `deltacli.vacuum`."""
@@ -200,22 +204,24 @@ class SchemaVacuumResult(NamedTuple):
     plan: SchemaVacuumPlan
     outcome: SchemaVacuumOutcome | None
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         done = 0 if self.outcome is None else self.outcome.deleted.files
         return f"{done:,} of {plural(self.plan.amount.files, 'schema file')} deleted"
 
-    def shortfall(self) -> Undone:
+    def build_partial_failure(self) -> OutcomeProblem:
         if self.outcome is None:
             return None
         has_deleted = bool(self.outcome.deleted.files)
-        return self.outcome.failed.shortfall("schema file", code="vacuum.partly-done", has_deleted=has_deleted)
+        return self.outcome.failed.build_partial_failure(
+            "schema file", code="vacuum.partly-done", has_deleted=has_deleted
+        )
 
 
 @dataclass(frozen=True)
 class SchemaVacuum:
     """A vacuum of schema files, to be planned and executed."""
 
-    act: ClassVar[Act] = Act.DELETE
+    kind: ClassVar[ChangeKind] = ChangeKind.DELETE_FILES
 
     request: SchemaVacuumRequest
 
@@ -225,15 +231,15 @@ class SchemaVacuum:
     def outcome(self, plan: SchemaVacuumPlan) -> SchemaVacuumResult:
         return SchemaVacuumResult(plan, SchemaVacuumOutcome())
 
-    def execute(self, gate: Gate[SchemaVacuumPlan, SchemaVacuumResult]) -> None:
+    def execute(self, execution: ChangeExecution[SchemaVacuumPlan, SchemaVacuumResult]) -> None:
         """Delete the candidates that are still unneeded. Raises Refused, and what `execute_schema_vacuum` raises."""
-        gate.look(needs_clock=True)
-        outcome = gate.outcome.outcome
+        execution.recheck_table(needs_clock=True)
+        outcome = execution.outcome.outcome
         assert outcome is not None  # it begins with an empty one
         try:
-            execute_schema_vacuum(gate.table, gate.plan, outcome)
+            execute_schema_vacuum(execution.table, execution.plan, outcome)
         finally:
-            gate.has_begun = bool(outcome.deleted.files)
+            execution.has_begun = bool(outcome.deleted.files)
 
 
 def plan_schema_vacuum(
@@ -378,7 +384,7 @@ def execute_schema_vacuum(
     found = SchemaVacuumOutcome() if outcome is None else outcome
     again = plan_schema_vacuum(table, plan.request, now_ms=plan.now_ms)
     for one in (plan, again):
-        if (refusal := one.objection()) is not None:
+        if (refusal := one.build_refusal()) is not None:
             raise refusal
     _require_same(plan, again)
     candidates = plan.candidates
@@ -404,7 +410,7 @@ def _require_same(plan: SchemaVacuumPlan, again: SchemaVacuumPlan) -> None:
             raise Refused(
                 f"schema {file.id} was replaced after this was planned",
                 preamble=NOTHING_CHANGED,
-                code=OTHER_PAST,
+                code=BASE_COMMIT_REPLACED,
                 facts={"file": file.path},
                 hint=command("history", limit=10),
             )
@@ -413,7 +419,7 @@ def _require_same(plan: SchemaVacuumPlan, again: SchemaVacuumPlan) -> None:
 def _count(found: SchemaVacuumOutcome, file: SchemaFile, answer: Deleted | Missing | Failed) -> None:
     match answer:
         case Deleted():
-            found.deleted += Amount(1, file.size_bytes)
+            found.deleted += FileTotals(1, file.size_bytes)
         case Missing():
             found.missing += 1
         case Failed():

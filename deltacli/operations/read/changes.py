@@ -49,11 +49,22 @@ from deltacli.delta.schema.type_changes import canonical_name, fits_type, requir
 from deltacli.storage.base import ReadStorage
 from deltacli.storage.optional_interfaces import StoreOfVersions
 from deltacli.storage.secrets import without_secrets
-from deltacli.table import scan
 from deltacli.table.api_errors import iterate_naming_table
+from deltacli.table.configuration_actions import read_configuration_actions
+from deltacli.table.data_files import OddPartitionValues, build_data_files, build_live_data_files, stream_rows
 from deltacli.table.find_log import list_log
-from deltacli.table.rebuild import find_range, read_snapshot
-from deltacli.table.replay import small_actions
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.scan import ArrowRows
+from deltacli.table.scan_requests import ChangesRequest, ScanRequest
+from deltacli.table.selection import (
+    NOT_ENABLED,
+    ROW_COMMIT_VERSION,
+    ROW_ID,
+    Selection,
+    find_row_id_columns,
+    require_row_ids,
+)
+from deltacli.table.time_travel import find_version_range
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rows.data_files import DataFile
 from deltacli.work.task import TableFiles
@@ -93,7 +104,7 @@ def may_be_apart(first: TableConfiguration, end: TableConfiguration) -> bool:
 def find_break(table: TableHandle, files: Sequence[LogFile], first: TableConfiguration) -> Break | None:
     """Return the last of some commits that separates versions; `first` is the configuration before them."""
     found, config, by_version = None, first, {file.version: file for file in files}
-    for version, actions in small_actions(table, list(files)):
+    for version, actions in read_configuration_actions(table, list(files)):
         before = config
         for kind, action in actions or ():  # a damaged commit is an error of who reads its files
             if kind == "protocol":
@@ -216,7 +227,7 @@ class ChangeType(StrEnum):
     DELETE = "delete"
 
 
-class Changes(scan.ArrowRows):
+class Changes(ArrowRows):
     """The changes of rows from one version to another, both included, as batches of Arrow, in the order of versions.
 
     The columns are those of the last version, also for files of older versions, without those whose types are not read
@@ -229,7 +240,7 @@ class Changes(scan.ArrowRows):
     def __init__(
         self,
         table: TableHandle,
-        rows: scan.ScanRequest,
+        rows: ScanRequest,
         *,
         from_version: int,
         to_version: int | None,
@@ -253,10 +264,10 @@ class Changes(scan.ArrowRows):
         if not self._is_empty:
             _require_commits(self._listing, from_version, self.to_version)
         self._selection = _select(self._end, rows)
-        self._wanted = self._selection.rows_wanted(self._end.config)
+        self._read_spec = self._selection.make_read_spec(self._end.config)
         self._limit = rows.limit
         self._unrecorded: list[int] = []
-        self._odd_values = scan.OddPartitionValues()
+        self._odd_values = OddPartitionValues()
         self._disputed = set[str]()
 
     @property
@@ -294,7 +305,7 @@ class Changes(scan.ArrowRows):
         from deltacli.table.output import write_rows
 
         self.require_all_columns()
-        return write_rows(self._table, directory, self._wanted, self.changed_files(), self._limit)
+        return write_rows(self._table, directory, self._read_spec, self.changed_files(), self._limit)
 
     def changed_files(self) -> Iterator[DataFile]:
         """Yield the files to read, each with the columns that describe its changes, in the order of versions."""
@@ -312,7 +323,7 @@ class Changes(scan.ArrowRows):
         with self._table.progress.step("reading changes", unit="versions", total=total) as step:
             for commit in self._commits():
                 pieces = changed_files(self._table, commit, self._selection)
-                yield from scan.stream_files(self._table.engine, self._files, self._wanted, pieces)
+                yield from stream_rows(self._table.engine, self._files, self._read_spec, pieces)
                 step.advance(1)
 
     def _commits(self) -> Iterator[Commit]:
@@ -327,7 +338,7 @@ class Changes(scan.ArrowRows):
                 raise errors.Refused(
                     f"version {last} has no row tracking, or other columns of row ids than version "
                     f"{self.to_version}, so the ids of its rows are not known",
-                    code=scan.NOT_ENABLED,
+                    code=NOT_ENABLED,
                     hint=errors.command("changes", from_version=last + 1, row_ids=True),
                 )
             yield commit
@@ -347,21 +358,21 @@ class Changes(scan.ArrowRows):
         return self._table.files()
 
 
-def read_changes(table: TableHandle, request: scan.ChangesRequest) -> Changes:
-    """Return the changes of a range of versions, which may be empty. Raises what `find_range` raises."""
+def read_changes(table: TableHandle, request: ChangesRequest) -> Changes:
+    """Return the changes of a range of versions, which may be empty. Raises what `find_version_range` raises."""
     assert request.first is not None
-    span = find_range(table, request.first, request.last)
+    span = find_version_range(table, request.first, request.last)
     is_empty = span.first > span.last
     knows_versions = isinstance(table.storage, StoreOfVersions)
     if isinstance(table.storage, StoreOfVersions) and not is_empty:
-        table = table.over(table.storage.between(span.first, span.last))
+        table = table.replace_storage(table.storage.between(span.first, span.last))
     last = None if is_empty and knows_versions else span.last
     found = Changes(table, request, from_version=span.first, to_version=last, is_empty=is_empty)
     found.to_version = span.last
     return found
 
 
-def _select(end: Snapshot, rows: scan.ScanRequest) -> scan.Selection:
+def _select(end: Snapshot, rows: ScanRequest) -> Selection:
     """Return the requested columns, then those that describe the change, and the ids of rows if they are requested."""
     schema, ours = end.schema, {column.name for column in CHANGE_COLUMNS}
     if taken := [column.name for column in schema.fields if column.name.lower() in ours]:
@@ -370,8 +381,8 @@ def _select(end: Snapshot, rows: scan.ScanRequest) -> scan.Selection:
             code="usage.column",
             hint=errors.command("read"),
         )
-    ids = scan.require_row_ids(end) if rows.row_ids else ()
-    return scan.Selection.make(schema, rows.columns, rows.where, more=CHANGE_COLUMNS, row_ids=ids)
+    ids = require_row_ids(end) if rows.row_ids else ()
+    return Selection.make(schema, rows.columns, rows.where, more=CHANGE_COLUMNS, row_ids=ids)
 
 
 def _require_commits(listing: LogListing, first: int, last: int) -> None:
@@ -529,7 +540,7 @@ def read_commits(table: TableHandle, listing: LogListing, end: Snapshot, first: 
             require_partitions(earlier, first - 1)
             require_together(earlier, range(first, end.version + 1))
             before = read_as(end.config, earlier)
-        files, ids = (found["add"], found["remove"], found["cdc"]), scan.row_id_columns(current)
+        files, ids = (found["add"], found["remove"], found["cdc"]), find_row_id_columns(current)
         yield Commit(version, time_ms, before, config, is_recorded, *files, ids, frozenset(summary.disputed))
 
 
@@ -554,7 +565,7 @@ def read_as(now: TableConfiguration, then: TableConfiguration) -> TableConfigura
     return replace(now, metadata=now.metadata._replace(partition_columns=names))
 
 
-def changed_files(table: TableHandle, commit: Commit, selection: scan.Selection) -> Iterator[DataFile]:
+def changed_files(table: TableHandle, commit: Commit, selection: Selection) -> Iterator[DataFile]:
     """Yield the files to read of a commit, each with the type of change of its rows. Rows of change data files have no
     ids. Spec: Row Tracking.
     """
@@ -591,15 +602,15 @@ def _by_path(actions: Iterable[Action]) -> dict[str, list[Action]]:
     return found
 
 
-def _files(commit: Commit, kind: str, actions: Sequence[Action], selection: scan.Selection) -> list[DataFile]:
+def _files(commit: Commit, kind: str, actions: Sequence[Action], selection: Selection) -> list[DataFile]:
     schemas = action_schemas()
     schema, config = (schemas.remove, commit.before) if kind == "remove" else (schemas.add, commit.config)
     rows = whole_actions(actions, schema, f"version {commit.version}") if actions else None
     if rows is None:
         return []
     if kind == "add":
-        return scan.live_data_files(rows, config, selection, version=commit.version)
-    return scan.data_files(rows, config, selection.needed, version=commit.version)
+        return build_live_data_files(rows, config, selection, version=commit.version)
+    return build_data_files(rows, config, selection.needed, version=commit.version)
 
 
 def _marked(commit: Commit, change: ChangeType | None, files: Iterable[DataFile]) -> Iterator[DataFile]:
@@ -611,7 +622,7 @@ def _marked(commit: Commit, change: ChangeType | None, files: Iterable[DataFile]
     if change is not None:
         constants[CHANGE_TYPE] = pa.scalar(change.value, pa.string())
     else:
-        constants |= dict.fromkeys((scan.ROW_ID, scan.ROW_COMMIT_VERSION), pa.scalar(None, pa.int64()))
+        constants |= dict.fromkeys((ROW_ID, ROW_COMMIT_VERSION), pa.scalar(None, pa.int64()))
     yield from (replace(file, constants={**file.constants, **constants}) for file in files)
 
 

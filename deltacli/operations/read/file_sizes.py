@@ -62,7 +62,7 @@ class FileLayout:
 
 def file_sizes(snapshot: Snapshot) -> FileLayout:
     """Return the layout of the live files by their sizes and partition values. Raises CheckpointUnreadable."""
-    physical = snapshot.physical_partitions
+    physical = snapshot.physical_partition_columns
     names = dict(zip(physical, snapshot.metadata.partition_columns, strict=True))
     file_layout, texts = FileLayout(), list[ArrowTable]()
     fields = ("size", "partitionValues") if names else ("size",)

@@ -23,7 +23,7 @@ from deltacli.delta.log.segment import CommitTime, LogFile, LogListing, Timestam
 from deltacli.engine.base import Engine
 from deltacli.storage import ReadStorage, Storage
 from deltacli.storage.optional_interfaces import StoreOfVersions, StoreWithBounds
-from deltacli.table.find_log import list_log, taken_name
+from deltacli.table.find_log import find_blocked_commit_name, list_log
 from deltacli.work.commits.reading import Provenance, read_provenance, stream_commit
 
 PROVENANCE_FIELDS = (
@@ -197,7 +197,7 @@ def _read_commits(
     if any(item.time is not None and item.time.source is TimestampSource.IN_COMMIT for item in items):
         items = _with_selecting_times(items, times, storage, engine, listing)
     gaps = tuple((before[1] + 1, after[0] - 1) for before, after in pairwise(listing.commit_runs))
-    if taken_name(storage, listing) is not None:
+    if find_blocked_commit_name(storage, listing) is not None:
         gaps += ((listing.newest_version + 1,) * 2,)
     lost = tuple(find_ranges(listing.commits.keys() - set(listing.reconstructable)))
     first = min(listing.commits, default=0)
@@ -228,9 +228,9 @@ def _with_selecting_times(
     if isinstance(storage, StoreOfVersions):
         return items  # the server of a share selects versions by its own times
     from deltacli.table.handle import TableHandle
-    from deltacli.table.rebuild import first_stamped_version  # no other history rebuilds a version
+    from deltacli.table.rebuild import find_enablement_version  # no other history rebuilds a version
 
-    first_stamped = first_stamped_version(TableHandle(cast("Storage", storage), engine=engine), listing)
+    first_stamped = find_enablement_version(TableHandle(cast("Storage", storage), engine=engine), listing)
     return tuple(
         replace(item, time=times[item.version]) if first_stamped is None or item.version < first_stamped else item
         for item in items

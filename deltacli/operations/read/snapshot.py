@@ -134,7 +134,7 @@ def summarize(
     A checkpoint whose pages turn out corrupt while counting is skipped like one that cannot be opened. Raises what
     `read_snapshot` raises.
     """
-    from deltacli.table.rebuild import find_snapshot
+    from deltacli.table.time_travel import find_snapshot
 
     now = table.clock() if now_ms is None else now_ms
     snapshot = find_snapshot(table, version=version, timestamp_ms=timestamp_ms)
@@ -155,7 +155,7 @@ def digest_of_keys(snapshot: Snapshot) -> str:
     actions = snapshot.file_actions
     with closing(SortedSha256(run_bytes=_RUN_BYTES)) as lines:
         try:
-            for batch in actions.tail_batches():
+            for batch in actions.read_narrow_commit_batches():
                 if batch.adds is not None:
                     lines.add(key_lines(batch.adds))
             for part in actions.map_narrow_adds(key_lines) if actions.pieces else ():
@@ -168,12 +168,12 @@ def digest_of_keys(snapshot: Snapshot) -> str:
 
 def _without_checkpoint(snapshot: Snapshot, fault: CheckpointUnreadable) -> Snapshot:
     """Rebuild a version whose checkpoint turns out to be corrupt. Raises the fault where that is not possible."""
-    from deltacli.table.rebuild import without_checkpoint
+    from deltacli.table.rebuild import rebuild_without_checkpoint
 
     if snapshot.segment.checkpoint is None:
         raise fault
     try:
-        return without_checkpoint(snapshot, fault.code)
+        return rebuild_without_checkpoint(snapshot, fault.code)
     except Unreadable:
         raise fault from None
 
@@ -196,7 +196,8 @@ def _count_and_digest(snapshot: Snapshot, now_ms: int) -> tuple[FileCounts, Tomb
     with ExitStack() as stack:
         parts = [stack.enter_context(closing(SortedSha256())) for _ in range(4)]
         for batch in chain(
-            snapshot.file_actions.tail_batches(), snapshot.file_actions.narrow_pieces(large) if large else ()
+            snapshot.file_actions.read_narrow_commit_batches(),
+            snapshot.file_actions.read_narrow_pieces(large) if large else (),
         ):
             files, tombstones = count_batch(batch, cutoff, files, tombstones)
             for part, column in zip(parts, state_lines(batch), strict=True):
@@ -223,9 +224,9 @@ TIGHT, EXCEEDS, DISAGREE = "stats.tight-with-dv", "stats.cardinality-exceeds", "
 
 def doubts_of_rows(snapshot: Snapshot, counts: FileCounts) -> tuple[str, ...]:
     """Return the rules by which the log's row counts of a version cannot be trusted."""
-    if not snapshot.has_doubtful_records and not counts.unjudged:
+    if not snapshot.has_contradictory_counts and not counts.unjudged:
         return tuple(rule for rule, files in ((EXCEEDS, counts.exceeding), (TIGHT, counts.tight)) if files)
-    judge = partial(_rules_of, snapshot.contradicted)
+    judge = partial(_rules_of, snapshot.paths_with_contradictory_counts)
     found = set(chain.from_iterable(snapshot.file_actions.map_actions("add", judge, fields=_FIELDS)))
     return tuple(sorted(found))
 
@@ -237,11 +238,11 @@ def count_rows(snapshot: Snapshot) -> tuple[int | None, bool]:
     A file that the checkpoint has twice counts twice, see `settle_repeated_files`.
     """
     counts = snapshot.counts()[0]
-    if counts.rows is None or not (counts.deletion_vectors or snapshot.has_doubtful_records):
+    if counts.rows is None or not (counts.deletion_vectors or snapshot.has_contradictory_counts):
         return counts.rows, True
     table, rows = snapshot.table, 0
     files: list[_Counted] = []
-    read = partial(_counted, snapshot.contradicted)
+    read = partial(_counted, snapshot.paths_with_contradictory_counts)
     for known, found in snapshot.file_actions.map_actions("add", read, fields=_FIELDS):
         rows += known
         files += found
@@ -283,7 +284,7 @@ def _masks(contradicted: frozenset[bytes], adds: RecordBatch) -> tuple[ArrowArra
 
 def doubtful_counts(snapshot: Snapshot, adds: RecordBatch) -> ArrowArray:
     """Return which live files the log may count wrongly: bool array out."""
-    return reduce(pc.or_, _masks(snapshot.contradicted, adds)[1].values())
+    return reduce(pc.or_, _masks(snapshot.paths_with_contradictory_counts, adds)[1].values())
 
 
 def _rules_of(contradicted: frozenset[bytes], adds: RecordBatch) -> list[str]:

@@ -31,7 +31,7 @@ from deltacli.operations.recover.verify import Fault, Problem
 from deltacli.storage import Created, Creation, ReadStorage, Storage
 from deltacli.storage.local_copy import take_permissions
 from deltacli.storage.os_errors import writing_faults
-from deltacli.table.live_files import NeededFiles, whole
+from deltacli.table.needed_files import NeededFiles, combine_chunks
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
@@ -390,10 +390,10 @@ def compare_digests(
 ) -> Compared:
     """Compare the files of a mask with what was noted. `sizes` are their bytes in the store. Raises StorageFailed."""
     rows = pc.indices_nonzero(sound)
-    paths = pc.take(whole(needed.files["path"]), rows)
+    paths = pc.take(combine_chunks(needed.files["path"]), rows)
     noted = digests.of(paths)
-    found = pc.index_in(paths, value_set=whole(noted["path"]))
-    sha256, tag = (pc.take(whole(noted[name]), found) for name in ("sha256", "tag"))
+    found = pc.index_in(paths, value_set=combine_chunks(noted["path"]))
+    sha256, tag = (pc.take(combine_chunks(noted[name]), found) for name in ("sha256", "tag"))
     columns = (rows, paths, pc.take(sizes, rows), sha256, tag)
     faults, unproven = dict[int, Fault](), 0
 

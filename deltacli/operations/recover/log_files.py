@@ -63,13 +63,14 @@ from deltacli.operations.recover.sources import (
 )
 from deltacli.storage import FileStat, PathKind, ReadStorage, Storage, is_address_of
 from deltacli.storage.versions import VersionedObjects, require_versions
-from deltacli.table.file_history import named_files
+from deltacli.table.file_references import read_file_references
 from deltacli.table.find_log import list_log, read_hint_file
 from deltacli.table.handle import TableHandle
-from deltacli.table.live_files import FileKind, NeededFiles, live_files, look_for, whole
+from deltacli.table.hidden_names import build_hidden_names
+from deltacli.table.needed_files import FileKind, NeededFiles, combine_chunks, locate_files, read_live_files
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
-from deltacli.table.walk import TableWalk, hidden_names
+from deltacli.table.walk import TableWalk
 from deltacli.work.commits.reading import read_provenance
 from deltacli.work.task import TableStores
 
@@ -402,14 +403,14 @@ _TRIED = 20
 def newest_complete(table: TableHandle, snapshot: Snapshot, found: FoundFiles) -> int | None:
     """Return the newest version below a snapshot, all of whose files are there or were found; None if none is known."""
     uris = (table.storage.uri, *table.storage.aliases)
-    kept = pc.filter(whole(found.needed.files["path"]), found.is_found)
-    lost = pc.filter(whole(found.needed.files["path"]), pc.invert(found.is_found))
+    kept = pc.filter(combine_chunks(found.needed.files["path"]), found.is_found)
+    lost = pc.filter(combine_chunks(found.needed.files["path"]), pc.invert(found.is_found))
 
     def lost_of(version: Snapshot) -> ArrowArray:
-        files, sizes = look_for(table.storage, live_files(version, uris), table.engine, table.progress)
-        is_other = pc.fill_null(pc.not_equal(sizes, whole(files.files["sizeBytes"])), False)
+        files, sizes = locate_files(table.storage, read_live_files(version, uris), table.engine, table.progress)
+        is_other = pc.fill_null(pc.not_equal(sizes, combine_chunks(files.files["sizeBytes"])), False)
         is_lost = pc.and_(pc.or_(pc.is_null(sizes), is_other), pc.invert(pc.is_in(files.files["path"], value_set=kept)))
-        return pc.filter(whole(files.files["path"]), whole(is_lost))
+        return pc.filter(combine_chunks(files.files["path"]), combine_chunks(is_lost))
 
     complete = complete_versions(snapshot.table, snapshot.version, lost, lost_of, uris)
     return next((version.version for version in complete), None)
@@ -445,15 +446,17 @@ def _added(table: TableHandle, listing: LogListing, uris: tuple[str, ...]) -> Ar
     """Return the files and the files of vectors that commits added, with the versions."""
     keys = PathKeys(uris)
     parts = [pa.table({"path": pa.array([], pa.binary()), "version": pa.array([], pa.int64())})]
-    for rows in named_files(table, listing, [], []):
+    for rows in read_file_references(table, listing, [], []):
         if rows.kind == "add":
-            paths = (keys.of_log(whole(rows.path)).keys, keys.of_vectors(whole(rows.vector)).keys)
+            paths = (keys.of_log(combine_chunks(rows.path)).keys, keys.of_vectors(combine_chunks(rows.vector)).keys)
             parts += [_part(one, rows.version) for one in paths]
     return pa.concat_tables(parts)
 
 
 def _part(paths: ArrowArray, versions: ArrowArray) -> ArrowTable:
-    return pa.table({"path": paths, "version": pc.cast(whole(versions), pa.int64())}).filter(pc.is_valid(paths))
+    return pa.table({"path": paths, "version": pc.cast(combine_chunks(versions), pa.int64())}).filter(
+        pc.is_valid(paths)
+    )
 
 
 def notes_on_later_files(table: TableHandle, snapshot: Snapshot, needed: NeededFiles) -> Iterator[str]:
@@ -462,11 +465,11 @@ def notes_on_later_files(table: TableHandle, snapshot: Snapshot, needed: NeededF
     """
     if snapshot.time is None:
         return
-    names, unknown = hidden_names(snapshot, ()), list[str]()
+    names, unknown = build_hidden_names(snapshot, ()), list[str]()
     with table.progress.step("listing the table", unit="files") as step:
         for files in TableWalk(table.storage, names).files():
             paths = binary_paths(files.paths) if isinstance(files.paths, list) else files.paths
-            is_needed = pc.is_in(paths, value_set=whole(needed.files["path"]))
+            is_needed = pc.is_in(paths, value_set=combine_chunks(needed.files["path"]))
             unknown += map(key_text, pc.filter(paths, pc.invert(pc.or_(is_needed, names.mask(paths)))).to_pylist())
             step.advance(len(paths))
     at_once = table.storage.capabilities.parallel_reads

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.clone_notes import NOTES
+from deltacli.changing.clone_notes import NOTES_DIRECTORY
 from deltacli.changing.file_owners import FileOwners
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.core.errors import Refusal, Refused, UsageError, command, parameter, suggest_parameters
 from deltacli.core.ranges import find_ranges, format_ranges, name_ranges
 from deltacli.core.request_fields import Kind, Option, option, shared
@@ -22,7 +22,7 @@ from deltacli.core.typing import ArrowArray, ArrowTable, Json
 from deltacli.operations.recover.log_files import LogItem, LogPlan
 from deltacli.operations.recover.sources import FoundFiles, Overwritten, Source
 from deltacli.table.api_arguments import require_optional_version, require_version
-from deltacli.table.live_files import whole
+from deltacli.table.needed_files import combine_chunks
 
 if TYPE_CHECKING:
     from deltacli.changing.basis import Basis
@@ -130,7 +130,7 @@ class UndeletePlan:
     version: int | None
     version_before: int | None
     had_log: bool
-    needed: Amount
+    needed: FileTotals
     items: ArrowTable
     log: LogPlan | None
     log_sources: Sequence[Source]
@@ -153,16 +153,16 @@ class UndeletePlan:
     unconfirmed: int = 0
     """The number of files that the log names once it is back, and that nobody agreed to put back."""
 
-    def amount(self, *states: str) -> Amount:
+    def amount(self, *states: str) -> FileTotals:
         rows = self.items.filter(pc.is_in(self.items["state"], value_set=_texts(states)))
-        return Amount(rows.num_rows, pc.sum(rows["sizeBytes"]).as_py() or 0)
+        return FileTotals(rows.num_rows, pc.sum(rows["sizeBytes"]).as_py() or 0)
 
     @property
-    def found(self) -> Amount:
+    def found(self) -> FileTotals:
         return self.amount(PLANNED)
 
     @property
-    def missing(self) -> Amount:
+    def missing(self) -> FileTotals:
         return self.amount(MISSING)
 
     @property
@@ -173,7 +173,7 @@ class UndeletePlan:
     def is_noop(self) -> bool:
         return not self.found.files
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         if not self.refusals:
             return None
         first = self.refusals[0]
@@ -185,7 +185,7 @@ class UndeletePlan:
             *(rows[name].to_pylist() for name in ("path", "sizeBytes", "source")), strict=True
         ):
             yield f"put {path} back, {size} bytes from {source}"
-        yield from (f"a note in {NOTES} of {uri}" for uri in self.owners.uris)
+        yield from (f"a note in {NOTES_DIRECTORY} of {uri}" for uri in self.owners.uris)
 
     @property
     def replaced(self) -> ArrowTable:
@@ -219,10 +219,10 @@ class UndeletePlan:
 
     def items_as(self, state: str, paths: Sequence[str] | None = None) -> ArrowTable:
         """Return the items, those that were found, or of these the ones with some paths, in another state."""
-        is_planned = pc.equal(whole(self.items["state"]), PLANNED)
+        is_planned = pc.equal(combine_chunks(self.items["state"]), PLANNED)
         if paths is not None:
-            is_planned = pc.and_(is_planned, pc.is_in(whole(self.items["path"]), value_set=_texts(paths)))
-        states = pc.if_else(is_planned, pa.scalar(state), whole(self.items["state"]))
+            is_planned = pc.and_(is_planned, pc.is_in(combine_chunks(self.items["path"]), value_set=_texts(paths)))
+        states = pc.if_else(is_planned, pa.scalar(state), combine_chunks(self.items["state"]))
         return self.items.set_column(self.items.schema.get_field_index("state"), "state", pa.chunked_array([states]))
 
 

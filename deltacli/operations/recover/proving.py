@@ -15,7 +15,17 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.proofs import Accepted, Alone, AsLogged, Begun, Between, FilesAgree, Noted, Proof, SameObject
+from deltacli.changing.proofs import (
+    AcceptedByUser,
+    CommonDataFile,
+    CommonLaterCommit,
+    MatchesLog,
+    MatchingBeginning,
+    Proof,
+    RecordedDigest,
+    SameObjectVersion,
+    TableWithoutLog,
+)
 from deltacli.core.errors import CommitCorrupt, DeltacliError, FileMissing
 from deltacli.core.ranges import name_ranges
 from deltacli.core.typing import ArrowArray
@@ -29,11 +39,11 @@ from deltacli.delta.paths.spelling import key_text
 from deltacli.operations.log.log_copy import StoredFile, digest, list_whole_log, log_location, read_list, versioned
 from deltacli.operations.recover.sources import CopySource, FileMap, MappedFile, Source, VersionsSource
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of
-from deltacli.table.file_history import named_files
-from deltacli.table.find_log import Log
+from deltacli.table.file_references import read_file_references
+from deltacli.table.find_log import ListedLog
 from deltacli.table.handle import TableHandle
-from deltacli.table.live_files import whole
-from deltacli.table.rebuild import rebuild
+from deltacli.table.needed_files import combine_chunks
+from deltacli.table.rebuild import rebuild_version
 from deltacli.table.version import Snapshot
 from deltacli.table.walk import TableWalk
 
@@ -76,7 +86,7 @@ class Proofs:
     reaches: Sequence[Reach]
     sources: Sequence[Source]
     accepted: frozenset[int]
-    begun: Mapping[str, Begun]
+    begun: Mapping[str, MatchingBeginning]
     left_out: tuple[LeftOut, ...]
 
     def reach_of(self, source: Source) -> Reach:
@@ -87,17 +97,17 @@ class Proofs:
         """Return what proves a file of a source, None where nothing does."""
         path = file.path
         if isinstance(source, VersionsSource):
-            return SameObject(str(source.chosen[log_location(file.name)].version_id))
+            return SameObjectVersion(str(source.chosen[log_location(file.name)].version_id))
         reach, version = self.reach_of(source), path.newest
         if version < 0:  # a sidecar, which a checkpoint names, or the hint, which readers check
-            return AsLogged(file.size_bytes)
+            return MatchesLog(file.size_bytes)
         if reach.proof is not None and version <= reach.version:
             proof = reach.proof
-            return proof._replace(version=version) if isinstance(proof, Between | FilesAgree) else proof
+            return proof._replace(version=version) if isinstance(proof, CommonLaterCommit | CommonDataFile) else proof
         if file.name in self.begun:
             return self.begun[file.name]
         is_accepted = version in self.accepted and (path.version in self.accepted or path.version <= reach.version)
-        return Accepted(version) if is_accepted else None
+        return AcceptedByUser(version) if is_accepted else None
 
 
 def prove(
@@ -145,20 +155,20 @@ def _without_unproven(proofs: Proofs, source: Source, offer: Offer, limit: int) 
     return sorted(file.path.version for file in unproven if file.path.kind is LogFileKind.COMMIT)
 
 
-def _begun(storage: ReadStorage, file: StoredFile) -> Begun | None:
+def _begun(storage: ReadStorage, file: StoredFile) -> MatchingBeginning | None:
     """Return the proof of a commit that is cut off behind an action that is like no other's."""
     try:
         data = storage.read(log_location(file.name))
         actions = read_actions(data[: data.rfind(b"\n") + 1], file.name)
     except (CommitCorrupt, FileMissing):
         return None
-    return Begun(file.path.version, len(data)) if _is_unlike_others(actions) else None
+    return MatchingBeginning(file.path.version, len(data)) if _is_unlike_others(actions) else None
 
 
 def _reach(
     table: TableHandle,
     own: Mapping[str, tuple[ReadStorage, StoredFile]],
-    begun: Mapping[str, Begun],
+    begun: Mapping[str, MatchingBeginning],
     source: Source,
     offer: Offer,
     evidence: _Evidence,
@@ -166,7 +176,7 @@ def _reach(
     if isinstance(source, VersionsSource):
         return Reach(-1, None)
     if not any(file.path.version >= 0 for _, file in own.values() if file.path.kind in _OF_VERSIONS) and not begun:
-        return Reach(max((file.path.version for file in offer.values()), default=-1), Alone())
+        return Reach(max((file.path.version for file in offer.values()), default=-1), TableWithoutLog())
     commits = {file.path.version: file for file in offer.values() if file.path.kind is LogFileKind.COMMIT}
     found = Reach(-1, None)
     common = (file for name, file in offer.items() if name in own and file.path.kind in (*_OF_VERSIONS, _COMPACTION))
@@ -177,7 +187,7 @@ def _reach(
         if is_proof and lacking and file.path.kind is LogFileKind.COMMIT:
             is_proof = evidence.is_unlike_others(source, offer, file)
         if is_proof:
-            found = Reach(newest, Between(newest, newest, file.name))
+            found = Reach(newest, CommonLaterCommit(newest, newest, file.name))
             break
     noted = _noted(table, source, commits, found.version)
     beginnings = (Reach(one.version, one) for name, one in begun.items() if name in offer)
@@ -216,16 +226,16 @@ def still_holds(table: TableHandle, source: Source, proof: Proof, replaced: Coll
     log, which prove nothing. Raises StorageFailed.
     """
     match proof:
-        case Between(_, _, name):
+        case CommonLaterCommit(_, _, name):
             path = log_location(name)
             try:
                 ours, theirs = (StoredFile(name, one.stat(path).size_bytes, 0) for one in (table.storage, source.files))
             except FileMissing:
                 return False
             return _is_same((table.storage, ours), source.files, theirs)
-        case FilesAgree(_, _, file):
+        case CommonDataFile(_, _, file):
             return table.storage.kind_of(file) is PathKind.FILE
-        case Alone():
+        case TableWithoutLog():
             present = (list_whole_log(table.storage) or {}).values()
             return versioned(one for one in present if log_location(one.name) not in replaced).newest_version < 0
         case _:
@@ -254,7 +264,7 @@ def _noted(table: TableHandle, source: Source, commits: Mapping[int, StoredFile]
         if version <= above:
             break
         if noted is not None and digest(source.files.read(log_location(noted.name))) == noted.sha256:
-            return Reach(version, Noted(noted.sha256))
+            return Reach(version, RecordedDigest(noted.sha256))
     return Reach(-1, None)
 
 
@@ -307,7 +317,7 @@ class _Evidence:
                 break
             fresh = added.keys() - known
             if fresh and all(path in later or self._is_there(source, path, added[path], unnamed) for path in fresh):
-                found = Reach(version, FilesAgree(version, version, min(fresh)))
+                found = Reach(version, CommonDataFile(version, version, min(fresh)))
                 explained |= fresh
             known |= added.keys()
         if found.proof is not None:
@@ -343,7 +353,11 @@ class _Evidence:
         """Return the live files and tombstones of a version; where it cannot be rebuilt, all files that are named."""
         view, listing = self._view(files), versioned(file for _, file in files.values())
         try:
-            return {path for keys in self._rows_of(rebuild(view, Log(listing), version)) for path in _texts(keys)}
+            return {
+                path
+                for keys in self._rows_of(rebuild_version(view, ListedLog(listing), version))
+                for path in _texts(keys)
+            }
         except DeltacliError:
             return _texts(self._named(files, -1, None))
 
@@ -365,7 +379,7 @@ class _Evidence:
         """Return the files that a commit adds, with their bytes; None where it cannot be read."""
         faults = list[CommitCorrupt]()
         try:
-            named = named_files(self._table.over(storage), versioned([file]), faults, [])
+            named = read_file_references(self._table.replace_storage(storage), versioned([file]), faults, [])
             rows = [one for one in named if one.kind != "remove"]
         except CommitCorrupt:
             return None
@@ -374,10 +388,10 @@ class _Evidence:
         found: dict[str, int | None] = {}
         for one in rows:
             sizes = one.size.to_pylist()
-            for path, size in zip(self._keys.of_log(whole(one.path)).keys.to_pylist(), sizes, strict=True):
+            for path, size in zip(self._keys.of_log(combine_chunks(one.path)).keys.to_pylist(), sizes, strict=True):
                 if path is not None:
                     found[key_text(path)] = size
-            found |= dict.fromkeys(_texts(self._keys.of_vectors(whole(one.vector)).keys))
+            found |= dict.fromkeys(_texts(self._keys.of_vectors(combine_chunks(one.vector)).keys))
         return found
 
     def _named(self, files: Mapping[str, tuple[ReadStorage, StoredFile]], above: int, up_to: int | None) -> ArrowArray:
@@ -390,12 +404,14 @@ class _Evidence:
 
         commits = {version: file for version, file in listing.commits.items() if is_within(version)}
         parts: list[ArrowArray] = [pa.array([], pa.binary())]
-        for rows in named_files(view, LogListing(commits, ()), [], []):
+        for rows in read_file_references(view, LogListing(commits, ()), [], []):
             parts += self._keys_of(rows.path, rows.vector)
         for checkpoint in [one for one in listing.checkpoints if is_within(one.version)][-1:]:
             with suppress(DeltacliError):  # one that cannot be read names nothing
-                parts += self._rows_of(rebuild(view, Log(LogListing({}, (checkpoint,))), checkpoint.version))
-        return pc.unique(pc.drop_null(pa.concat_arrays([whole(part) for part in parts])))
+                parts += self._rows_of(
+                    rebuild_version(view, ListedLog(LogListing({}, (checkpoint,))), checkpoint.version)
+                )
+        return pc.unique(pc.drop_null(pa.concat_arrays([combine_chunks(part) for part in parts])))
 
     def _view(self, files: Mapping[str, tuple[ReadStorage, StoredFile]]) -> TableHandle:
         mapped = {
@@ -403,11 +419,11 @@ class _Evidence:
             for name, (storage, file) in files.items()
         }
         storage = self._table.storage
-        return self._table.over(FileMap(storage.uri, mapped, storage.capabilities.parallel_reads))
+        return self._table.replace_storage(FileMap(storage.uri, mapped, storage.capabilities.parallel_reads))
 
     def _keys_of(self, paths: ArrowArray, vectors: ArrowArray) -> Iterator[ArrowArray]:
-        of_log = self._keys.of_log(whole(paths))
-        yield from (of_log.keys, of_log.written, self._keys.of_vectors(whole(vectors)).keys)
+        of_log = self._keys.of_log(combine_chunks(paths))
+        yield from (of_log.keys, of_log.written, self._keys.of_vectors(combine_chunks(vectors)).keys)
 
     def _rows_of(self, snapshot: Snapshot) -> Iterator[ArrowArray]:
         """Yield the live files and tombstones of a version. Raises CheckpointUnreadable."""

@@ -45,7 +45,7 @@ from deltacli.storage import (
 from deltacli.storage.base import PARALLEL_READS, no_atomic_create
 from deltacli.storage.read_only import ReadOnlyFiles
 from deltacli.storage.versions import ObjectVersion, VersionedObjects, VersionState
-from deltacli.table.live_files import NeededFiles, look_for, whole
+from deltacli.table.needed_files import NeededFiles, combine_chunks, locate_files
 from deltacli.work.task import TableStores
 
 if TYPE_CHECKING:
@@ -162,12 +162,12 @@ def versions_of_files(storage: ReadStorage, kept: VersionedObjects, missing: Nee
     """
     sizes = dict(
         zip(
-            (key_text(path) for path in whole(missing.files["path"]).to_pylist()),
-            whole(missing.files["sizeBytes"]).to_pylist(),
+            (key_text(path) for path in combine_chunks(missing.files["path"]).to_pylist()),
+            combine_chunks(missing.files["sizeBytes"]).to_pylist(),
             strict=True,
         )
     )
-    written = {key_text(path) for path in whole(missing.files["written"]).to_pylist() if path is not None}
+    written = {key_text(path) for path in combine_chunks(missing.files["written"]).to_pylist() if path is not None}
     layers: dict[tuple[bool, int], list[tuple[KeptVersions, ObjectVersion]]] = defaultdict(list)
     for file in _list_kept(kept, {*sizes, *written}):
         size = sizes.get(file.path)
@@ -473,7 +473,7 @@ def find_in(sources: Sequence[Source], needed: NeededFiles, engine: Engine, prog
         left = pc.filter(rows, is_left)
         if not len(left):
             break
-        wanted, sizes = look_for(source.files, needed.where(is_left), engine, progress)
+        wanted, sizes = locate_files(source.files, needed.where(is_left), engine, progress)
         verified = verify(wanted, sizes, TableStores(source.files), engine, progress, contents=source.is_readable)
         if source.is_readable and source.digests is not None:
             is_sound = verified.is_sound
@@ -499,7 +499,9 @@ def _with(
     says_more = pc.fill_null(pc.not_equal(problems, Problem.MISSING.value), True)
     before = (pc.filter(column, is_left) for column in (found.problems, found.reasons))
     problems, reasons = (pc.if_else(says_more, new, old) for new, old in zip((problems, reasons), before, strict=True))
-    paths = pc.replace_with_mask(whole(found.needed.files["path"]), is_left, whole(wanted.files["path"]))
+    paths = pc.replace_with_mask(
+        combine_chunks(found.needed.files["path"]), is_left, combine_chunks(wanted.files["path"])
+    )
     column = found.needed.files.schema.get_field_index("path")
     files = found.needed.files.set_column(column, "path", pa.chunked_array([paths]))
     return found._replace(
@@ -549,16 +551,16 @@ def put_found(
 
     Raises StorageFailed, also where another file is in the place of one.
     """
-    from deltacli.changing.change import in_flight
-    from deltacli.changing.proofs import AsLogged, ProvenFile
+    from deltacli.changing.derived_files import annotate_interruption
+    from deltacli.changing.proofs import MatchesLog, ProvenFile
 
     told, counting = journal or Journal(), Lock()
     pieces = list(_pieces(found, sources, damaged))
 
     def put(piece: _Piece) -> _Piece:
         replace = piece.damaged is not None and tag_of(storage, piece.path) == piece.damaged
-        file = ProvenFile(piece.path, piece.size_bytes, AsLogged(piece.size_bytes))
-        with in_flight(piece.path):
+        file = ProvenFile(piece.path, piece.size_bytes, MatchesLog(piece.size_bytes))
+        with annotate_interruption(piece.path):
             put_file(piece.source, file, storage, replace=replace)
         with counting:
             told.note(piece.path, piece.size_bytes)
@@ -572,7 +574,7 @@ def put_found(
 
 def _pieces(found: FoundFiles, sources: Sequence[Source], damaged: Mapping[str, str]) -> Iterator[_Piece]:
     """Yield the found files: data files come before vectors, as `needed_files` has them."""
-    files = (whole(found.needed.files["path"]), found.sources, found.sizes)
+    files = (combine_chunks(found.needed.files["path"]), found.sources, found.sizes)
     columns = (pc.filter(column, found.is_found).to_pylist() for column in files)
     for path, number, size in zip(*columns, strict=True):
         yield _Piece(sources[number], key_text(path), size, damaged.get(key_text(path)))

@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import Act, Basis, past_of
-from deltacli.changing.change import Gate, in_flight
-from deltacli.changing.clone_notes import CloneNote, address_of
-from deltacli.changing.file_owners import external_directories_of, find_file_owners, put_notes
-from deltacli.changing.plan import Amount, Shortfall
+from deltacli.changing.basis import Basis, identify_commit
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.clone_notes import CloneNote, resolve_note_uri
+from deltacli.changing.derived_files import annotate_interruption
+from deltacli.changing.execution import ChangeExecution
+from deltacli.changing.file_owners import find_external_directories_of_version, find_file_owners, put_notes
+from deltacli.changing.file_totals import FileTotals
+from deltacli.changing.outcome import PartialFailure
 from deltacli.core import errors
 from deltacli.core.progress import weighed_step
 from deltacli.core.short_repr import short_repr
@@ -54,10 +57,11 @@ from deltacli.operations.recover.verify import Problem, verify
 from deltacli.storage import Created, Creation, Deleted, PathKind, Storage
 from deltacli.storage.base import stat_created
 from deltacli.storage.versions import NO_VERSIONS
-from deltacli.table.find_log import missing_log, refuse_paimon
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.live_files import FileKind, NeededFiles, live_files, look_for, whole
+from deltacli.table.missing_log import missing_log_error
+from deltacli.table.needed_files import FileKind, NeededFiles, combine_chunks, locate_files, read_live_files
 from deltacli.table.rebuild import read_snapshot
+from deltacli.table.table_directories import require_no_paimon_table
 
 if TYPE_CHECKING:
     from deltacli.changing.proofs import Proof, ProvenFile
@@ -84,7 +88,7 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
     table, looked_at = table.held(), table.machine.monotonic()
     present = list_whole_log(table.storage, progress=table.progress)
     if present is None:
-        refuse_paimon(table.storage)
+        require_no_paimon_table(table.storage)
     table_id = find_table_id(table.storage, table.engine) if present else None
     opened = log_files.open_sources(table, request.sources, present or {}, table_id)
     offered, overwritten = log_files.log_sources(table, opened)
@@ -103,7 +107,7 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
             raise
         if without and not is_new:
             raise without[0] from None
-        fault = missing_log(table.storage)
+        fault = missing_log_error(table.storage)
         if copies := [one.name for one in opened if one.copy is not None and not one.has_log]:
             fault.facts["sources without a log of the table"] = ", ".join(copies)
         raise fault from None
@@ -180,7 +184,7 @@ def _plan_files(
     plan = replace(plan, refusals=(*plan.refusals, *refusals))
     if refusals or is_unproven:
         return plan
-    snapshot = read_snapshot(table.over(log.files), version=log.version)
+    snapshot = read_snapshot(table.replace_storage(log.files), version=log.version)
     _require_one_table(table, opened, table_id, snapshot.metadata.id)
     if snapshot.protocol.is_catalog_managed:
         message = f"version {log.version} is managed by a catalog, which may have commits that the log lacks"
@@ -223,7 +227,7 @@ def _held_back(plan: UndeletePlan) -> UndeletePlan:
     gone = {item.path for item in log.items} - {item.path for item in kept}
     if not gone:
         return plan
-    items = plan.items.filter(pc.invert(pc.is_in(whole(plan.items["path"]), value_set=_texts(sorted(gone)))))
+    items = plan.items.filter(pc.invert(pc.is_in(combine_chunks(plan.items["path"]), value_set=_texts(sorted(gone)))))
     return replace(plan, log=replace(log, items=kept), items=items)
 
 
@@ -234,10 +238,10 @@ def _with_newest(table: TableHandle, request: UndeleteRequest, plan: UndeletePla
     newest = max((item.file.path.version for item in log.items if item.kind is FileKind.COMMIT), default=-1)
     if request.version is None or newest <= max(log.version, log.version_before):
         return plan
-    snapshot = read_snapshot(table.over(log.files), version=newest)
-    needed = live_files(snapshot, (table.storage.uri, *table.storage.aliases))
-    needed, sizes = look_for(table.storage, needed, table.engine, table.progress)
-    is_other = pc.fill_null(pc.not_equal(sizes, whole(needed.files["sizeBytes"])), False)
+    snapshot = read_snapshot(table.replace_storage(log.files), version=newest)
+    needed = read_live_files(snapshot, (table.storage.uri, *table.storage.aliases))
+    needed, sizes = locate_files(table.storage, needed, table.engine, table.progress)
+    is_other = pc.fill_null(pc.not_equal(sizes, combine_chunks(needed.files["sizeBytes"])), False)
     is_lost = pc.or_(pc.is_null(sizes), is_other)
     is_planned = pc.is_in(_as_text(needed.files["path"]), value_set=_as_text(plan.items["path"]))
     lost = needed.where(pc.and_(is_lost, pc.invert(is_planned))).files
@@ -284,7 +288,7 @@ def _plan_log(
     try:
         whole_log = log_files.plan_log(table.storage, present, sources, offers, table.engine, version)
     except errors.NotATable:
-        raise missing_log(table.storage) from None
+        raise missing_log_error(table.storage) from None
     if log is None or log.missing:
         return whole_log, sources
     has_more = not whole_log.missing and len(whole_log.items) > len(log.items)
@@ -302,7 +306,7 @@ def _begin(
 ) -> UndeletePlan:
     """Return the plan for the log alone."""
     newest = log.version_before
-    past = past_of(versioned((present or {}).values()), newest)
+    past = identify_commit(versioned((present or {}).values()), newest)
     barred = {one.path for one in overwritten}
     rows = [_log_row(item, sources) for item in log.items]
     rows += [_lost_row(name, log.unsound, log_location(name) in barred) for name in log.missing]
@@ -310,12 +314,12 @@ def _begin(
     sizes = [*((present or {}).values()), *(item.file for item in log.items)]
     return UndeletePlan(
         table=table.uri,
-        basis=Basis(table, newest, table.clock(), past, looked_at=looked_at),
+        basis=Basis(table, newest, table.clock(), past, listed_at=looked_at),
         request=request,
         version=log.version,
         version_before=newest if newest >= 0 else None,
         had_log=present is not None,
-        needed=Amount(len(names) + len(log.missing), sum(file.size_bytes for file in sizes)),
+        needed=FileTotals(len(names) + len(log.missing), sum(file.size_bytes for file in sizes)),
         items=_table(rows),
         log=log,
         log_sources=sources,
@@ -350,7 +354,7 @@ def _newest_of_log(table: TableHandle, log: log_files.LogPlan) -> int | None:
     readable = [version for version in log.listing.reconstructable if version < log.version]
     for version in reversed(readable[-20:]):
         try:
-            read_snapshot(table.over(log.every), version=version)
+            read_snapshot(table.replace_storage(log.every), version=version)
         except errors.Unreadable:
             continue
         return version
@@ -391,15 +395,17 @@ def _with_data(
     snapshot: Snapshot,
     plan: UndeletePlan,
 ) -> UndeletePlan:
-    needed = live_files(snapshot, (table.storage.uri, *table.storage.aliases))
+    needed = read_live_files(snapshot, (table.storage.uri, *table.storage.aliases))
     if request.prefix is not None:
-        is_below = pc.starts_with(whole(needed.files["path"]), f"{request.prefix}/".encode("utf-8", "surrogateescape"))
+        is_below = pc.starts_with(
+            combine_chunks(needed.files["path"]), f"{request.prefix}/".encode("utf-8", "surrogateescape")
+        )
         if not pc.any(is_below).as_py():
             note = f"version {plan.version} needs no data file below {request.prefix}/"
             plan = replace(plan, notes=(*plan.notes, note))
-        needed = needed.where(pc.or_(is_below, pc.equal(whole(needed.files["kind"]), FileKind.VECTOR.value)))
-    needed, sizes = look_for(table.storage, needed, table.engine, table.progress)
-    expected = whole(needed.files["sizeBytes"])
+        needed = needed.where(pc.or_(is_below, pc.equal(combine_chunks(needed.files["kind"]), FileKind.VECTOR.value)))
+    needed, sizes = locate_files(table.storage, needed, table.engine, table.progress)
+    expected = combine_chunks(needed.files["sizeBytes"])
     is_damaged = pc.fill_null(pc.not_equal(sizes, expected), False)
     if plan.is_of_the_past:
         # what the newest version needs may be in the place of a file of an older one
@@ -408,13 +414,13 @@ def _with_data(
     lost, damaged = needed.where(is_lost), pc.filter(is_damaged, is_lost)
     sources = log_files.data_sources(table, opened, lost, snapshot.metadata.id) if lost.files.num_rows else []
     found = find_in(sources, lost, table.engine, table.progress)
-    tags = tags_of(table.storage, pc.filter(whole(lost.files["path"]), damaged), table.engine)
+    tags = tags_of(table.storage, pc.filter(combine_chunks(lost.files["path"]), damaged), table.engine)
     of_version = _notes_on_version(table, plan, snapshot, needed, found)
     plan = replace(plan, notes=(*plan.notes, *found.notes, *of_version))
     data = DataPlan(found, damaged, tags, sources)
     plan = replace(
         plan,
-        needed=Amount(plan.needed.files + needed.files.num_rows, plan.needed.size_bytes + needed.size_bytes),
+        needed=FileTotals(plan.needed.files + needed.files.num_rows, plan.needed.size_bytes + needed.size_bytes),
         items=pa.concat_tables([_data_rows(data, pc.filter(sizes, is_lost)), plan.items]),
         data=data,
         outside=needed.outside,
@@ -433,10 +439,10 @@ def _add_owners(table: TableHandle, snapshot: Snapshot, plan: UndeletePlan) -> U
     assert plan.log is not None
     if not plan.log.items and not plan.outside:
         return plan
-    directories = external_directories_of(snapshot, table.storage)
+    directories = find_external_directories_of_version(snapshot, table.storage)
     if not directories:
         return plan
-    owners = find_file_owners(table, directories, address_of(table.storage))
+    owners = find_file_owners(table, directories, resolve_note_uri(table.storage))
     notes = list(owners.warnings)
     if plan.log.items:
         notes += [f"{uri} gets a note of this table, so that its vacuum keeps the files" for uri in owners.uris]
@@ -466,8 +472,8 @@ def _data_rows(data: DataPlan, present: ArrowArray) -> ArrowTable:
     return pa.table(
         {
             "path": _as_text(files["path"]),
-            "kind": pc.cast(whole(files["kind"]), text),
-            "sizeBytes": pc.coalesce(whole(files["sizeBytes"]), found.sizes),
+            "kind": pc.cast(combine_chunks(files["kind"]), text),
+            "sizeBytes": pc.coalesce(combine_chunks(files["sizeBytes"]), found.sizes),
             "source": pc.take(names, found.sources) if len(found.sources) else pa.array([], text),
             "state": pc.cast(states, text),
             "problem": pc.cast(pc.if_else(found.is_found, gone, found.problems), text),
@@ -484,7 +490,7 @@ def _texts(values: Sequence[str]) -> ArrowArray:
 def _as_text(paths: ArrowArray) -> ArrowArray:
     """Return paths as text; of names that are no UTF-8 the other bytes are replaced."""
     try:
-        return pc.cast(whole(paths), pa.string())
+        return pc.cast(combine_chunks(paths), pa.string())
     except pa.ArrowInvalid:
         return pa.array([path.decode("utf-8", "replace") for path in paths.to_pylist()], pa.string())
 
@@ -508,17 +514,17 @@ class UndeleteResult(NamedTuple):
     plan: UndeletePlan
     restored: Journal | None
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         return f"{plural(0 if self.restored is None else self.restored.files, 'file')} put back"
 
-    def shortfall(self) -> Shortfall | None:
+    def build_partial_failure(self) -> PartialFailure | None:
         """Return which files nobody agreed to put back, or which that the version needs are in no source."""
         plan = self.plan
         if plan.unconfirmed:
-            return Shortfall(
+            return PartialFailure(
                 "consent.denied",
                 f"the log is back; {plural(plan.unconfirmed, 'file')} that it names were not put back: not confirmed",
-                {"so far": self.so_far()},
+                {"so far": self.describe_progress()},
                 errors.command("undelete", version=plan.request.version, sources=list(plan.request.sources)),
             )
         missing, newest = plan.missing, plan.newest_readable
@@ -526,7 +532,7 @@ class UndeleteResult(NamedTuple):
             return None
         names = [str(one["path"]) for one in plan.still_missing()]
         more = f", and {missing.files - _NAMED:,} more" if missing.files > _NAMED else ""
-        return Shortfall(
+        return PartialFailure(
             STILL_MISSING,
             f"{plural(missing.files, 'file')} of version {plan.version} {'is' if missing.files == 1 else 'are'} in no "
             "source",
@@ -544,7 +550,7 @@ class UndeleteResult(NamedTuple):
 class Undelete:
     """Bringing back what a version and its log need and that is gone."""
 
-    act: ClassVar[Act] = Act.PUT
+    kind: ClassVar[ChangeKind] = ChangeKind.RECOVER_FILES
 
     request: UndeleteRequest
 
@@ -556,24 +562,24 @@ class Undelete:
     def outcome(self, plan: UndeletePlan) -> UndeleteResult:
         return UndeleteResult(plan, Journal())
 
-    def execute(self, gate: Gate[UndeletePlan, UndeleteResult]) -> None:
+    def execute(self, execution: ChangeExecution[UndeletePlan, UndeleteResult]) -> None:
         """Put the found files in their places; planning and running it again continues. Raises what `bring_back` does.
 
         Somebody has to agree to the data files of a log that could be read only once it was back.
         """
-        plan, journal = gate.outcome
+        plan, journal = execution.outcome
         assert journal is not None  # it begins with an empty one
-        gate.has_begun = True  # nobody knows it of an interruption
+        execution.has_begun = True  # nobody knows it of an interruption
         try:
-            done = bring_back(gate, plan, journal, gate.follow)
+            done = bring_back(execution, plan, journal, execution.continue_with)
         except errors.DeltacliError:
-            gate.has_begun = journal.files > 0
+            execution.has_begun = journal.files > 0
             raise
-        gate.outcome = UndeleteResult(done, journal)
+        execution.outcome = UndeleteResult(done, journal)
 
 
 def bring_back(
-    gate: Gate[Any, Any],  # Any: also of a repair
+    execution: ChangeExecution[Any, Any],  # Any: also of a repair
     plan: UndeletePlan,
     told: Journal,
     agreed: Callable[[UndeletePlan], bool] = lambda _: True,
@@ -585,11 +591,11 @@ def bring_back(
     another writer created a commit that is to come back; StorageFailed where a file cannot be put in its place or is
     not what it was.
     """
-    if (refusal := plan.objection()) is not None:
+    if (refusal := plan.build_refusal()) is not None:
         raise refusal
-    table = gate.table
+    table = execution.table
     _require_proofs(table, plan)
-    gate.look_at_past(plan.basis)
+    execution.recheck_base_commit(plan.basis)
     if plan.data is not None:
         found, data = plan.data.found, plan.data
         put_found(
@@ -598,7 +604,7 @@ def bring_back(
         )  # fmt: skip
     if plan.owners.tables:
         # Before the log: from then on the files are live in this table, and only the note tells their owners.
-        note = CloneNote(plan.table_id, address_of(table.storage), plan.version or 0, table.clock())
+        note = CloneNote(plan.table_id, resolve_note_uri(table.storage), plan.version or 0, table.clock())
         plan = replace(plan, notes=(*plan.notes, *put_notes(plan.owners.tables, note).warnings))
     _put_log(table, plan, told)
     if not plan.is_log_first:
@@ -609,7 +615,7 @@ def bring_back(
         raise errors.StorageFailed("the log cannot be read although its files were put in their places")
     if rest.found.files and not rest.refusals and not agreed(rest):
         return replace(plan, unconfirmed=rest.found.files)
-    rest = bring_back(gate, rest, told)
+    rest = bring_back(execution, rest, told)
     snapshot = read_snapshot(table, version=rest.version)
     keeps_times = has_in_commit_timestamps(snapshot.protocol, snapshot.metadata)
     return replace(
@@ -627,13 +633,16 @@ def _require_proofs(table: TableHandle, plan: UndeletePlan) -> None:
     """Raise Refused where what the plan compared is not there any more."""
     if plan.log is None or not plan.log.items:
         return
-    from deltacli.changing.proofs import Between, FilesAgree
+    from deltacli.changing.proofs import CommonDataFile, CommonLaterCommit
     from deltacli.operations.recover.proving import still_holds
 
     seen: set[tuple[int, Proof]] = set()
     for item in plan.log.items:
         proof, source = plan.proofs[item.path], plan.log_sources[item.source]
-        of_source = (item.source, proof._replace(version=0) if isinstance(proof, Between | FilesAgree) else proof)
+        of_source = (
+            item.source,
+            proof._replace(version=0) if isinstance(proof, CommonLaterCommit | CommonDataFile) else proof,
+        )
         if of_source in seen:
             continue
         seen.add(of_source)
@@ -657,7 +666,7 @@ def _put_log(table: TableHandle, plan: UndeletePlan, journal: Journal) -> None:
         table.progress, "putting the log in place", unit="files", total=len(log.items), weight=total
     ) as step:
         for item in log.items:
-            with in_flight(item.path):
+            with annotate_interruption(item.path):
                 _put_log_file(table, plan, item)
             journal.note(item.path, item.file.size_bytes)
             step.advance(weight=item.file.size_bytes)
@@ -732,7 +741,7 @@ def _require_there(table: TableHandle, plan: UndeletePlan) -> None:
         found, data = plan.data.found, plan.data
         needed = found.needed.where(found.is_found)
         unread = any(not source.is_readable for source in data.sources)
-        needed, sizes = look_for(table.storage, needed, table.engine, table.progress)
+        needed, sizes = locate_files(table.storage, needed, table.engine, table.progress)
         verified = verify(needed, sizes, table.stores, table.engine, table.progress, contents=unread)
         _require_none(
             [

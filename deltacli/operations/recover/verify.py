@@ -16,7 +16,7 @@ from deltacli.core.units import plural
 from deltacli.delta.paths.spelling import encode_least, key_text
 from deltacli.engine.base import Engine
 from deltacli.rules.framework.base import UNREAD
-from deltacli.table.live_files import FileKind, NeededFiles, whole
+from deltacli.table.needed_files import FileKind, NeededFiles, combine_chunks
 from deltacli.work import file_facts
 from deltacli.work.rows.data_files import Descriptor
 from deltacli.work.task import TableStores
@@ -78,7 +78,7 @@ def verify(
     `contents`, or of the files of this mask, more than those is compared. Raises StorageFailed.
     """
     text = pa.string()
-    known = whole(needed.files["sizeBytes"])
+    known = combine_chunks(needed.files["sizeBytes"])
     is_missing = pc.is_null(sizes)
     is_other = pc.fill_null(pc.not_equal(sizes, known), False)
     problems = pc.if_else(is_other, Problem.SIZE.value, pa.nulls(len(sizes), text))
@@ -102,8 +102,10 @@ _AROUND_A_VECTOR = 8
 
 def _ends_early(needed: NeededFiles, sizes: ArrowArray) -> ArrowArray:
     """Return which files end before a vector that the log says is in them."""
-    paths, place = whole(needed.files["path"]), whole(needed.vectors["path"])
-    numbers = (pc.struct_field(whole(needed.vectors["deletionVector"]), [name]) for name in ("offset", "sizeInBytes"))
+    paths, place = combine_chunks(needed.files["path"]), combine_chunks(needed.vectors["path"])
+    numbers = (
+        pc.struct_field(combine_chunks(needed.vectors["deletionVector"]), [name]) for name in ("offset", "sizeInBytes")
+    )
     offset, size_bytes = (pc.cast(number, pa.int64()) for number in numbers)
     ends = pc.add(pc.add(pc.fill_null(offset, 0), size_bytes), _AROUND_A_VECTOR)
     seen = pc.take(sizes, pc.index_in(place, value_set=paths))
@@ -114,12 +116,12 @@ def _within(
     needed: NeededFiles, sizes: ArrowArray, wanted: ArrowArray, stores: TableStores, engine: Engine, progress: Progress
 ) -> dict[int, Fault]:
     """Return what is wrong within files, by the row of the file."""
-    paths = whole(needed.files["path"])
+    paths = combine_chunks(needed.files["path"])
     of_data, of_vectors = (
-        pc.indices_nonzero(pc.and_(whole(pc.equal(needed.files["kind"], kind.value)), wanted))
+        pc.indices_nonzero(pc.and_(combine_chunks(pc.equal(needed.files["kind"], kind.value)), wanted))
         for kind in (FileKind.DATA, FileKind.VECTOR)
     )
-    columns = (pc.take(column, of_data).to_pylist() for column in (paths, sizes, whole(needed.files["rows"])))
+    columns = (pc.take(column, of_data).to_pylist() for column in (paths, sizes, combine_chunks(needed.files["rows"])))
     footers = [
         (file_facts.ListedFile(encode_least(key_text(path)), size), rows)
         for path, size, rows in zip(*columns, strict=True)

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from deltacli.changing.basis import Act, Basis, past_of
-from deltacli.changing.change import in_flight
-from deltacli.changing.proofs import Noted, Proof
+from deltacli.changing.basis import Basis, identify_commit
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.derived_files import annotate_interruption
+from deltacli.changing.proofs import Proof, RecordedDigest
 from deltacli.core.errors import (
     NOTHING_CHANGED,
     CommitCorrupt,
@@ -57,13 +58,13 @@ from deltacli.operations.vacuum.quarantine import open_quarantine
 from deltacli.storage import Created, Failed, ReadStorage, Storage
 from deltacli.storage.hadoop_checksums import is_checksum_name
 from deltacli.storage.optional_interfaces import require_writable
-from deltacli.table.file_history import live_keys
-from deltacli.table.find_log import Log, list_log
+from deltacli.table.file_history import read_live_keys
+from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import managed_store
-from deltacli.table.rebuild import rebuild
+from deltacli.table.rebuild import rebuild_version
 
 if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
+    from deltacli.changing.execution import ChangeExecution
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
@@ -72,7 +73,7 @@ _BLOCK = 8 << 20
 
 
 def _past_at(table: TableHandle, listing: LogListing, version: int) -> Past:
-    file = past_of(listing, version)
+    file = identify_commit(listing, version)
     return Past(version, file and file.name, file and digest_at(table.storage, log_location(file.name)))
 
 
@@ -219,11 +220,11 @@ class PutBack(NamedTuple):
     unchanged: int = 0
     kept: str | None = None
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         kept = "" if self.kept is None else f"; what they replaced is kept in {self.kept}"
         return f"{plural(self.files, 'file')} put back{kept}"
 
-    def shortfall(self) -> None:
+    def build_partial_failure(self) -> None:
         """Return None: an error ends it."""
 
 
@@ -253,7 +254,7 @@ class UndoPlan:
     def is_noop(self) -> bool:
         return not self.puts
 
-    def objection(self) -> None:
+    def build_refusal(self) -> None:
         """Return None: what objects to it is an error of the plan."""
 
     def effects(self) -> Iterator[str]:
@@ -264,7 +265,7 @@ class UndoPlan:
 class Undo:
     """Putting back, byte for byte, what a repair replaced or moved, from its backup."""
 
-    act: ClassVar[Act] = Act.PUT
+    kind: ClassVar[ChangeKind] = ChangeKind.RECOVER_FILES
 
     backup: str
 
@@ -276,14 +277,14 @@ class Undo:
     def outcome(self, plan: UndoPlan) -> PutBack:
         return PutBack(unchanged=plan.unchanged)
 
-    def execute(self, gate: Gate[UndoPlan, PutBack]) -> None:
+    def execute(self, execution: ChangeExecution[UndoPlan, PutBack]) -> None:
         """Keep what is in the places of the files in a backup of its own, plan again, and put them back. Planning and
         running it again continues.
 
         Raises what the plan raises, and Refused (`repair.plan-stale`) where others have changed one of the files.
         """
-        gate.look()
-        plan, table = gate.plan, gate.table
+        execution.recheck_table()
+        plan, table = execution.plan, execution.table
         agreed = {one.kept.path: one.replaced for one in plan.puts}
         newest = plan.basis.version
         backup = open_backup(table, newest if newest >= 0 else None, newest, None, None)
@@ -291,24 +292,26 @@ class Undo:
             backup.keep(agreed)
             again = self.plan(table)
             if _paths_without_hint(again) != _paths_without_hint(plan):
-                gate.again(again)
+                execution.accept_new_plan(again)
             puts = list(_still_right(again, agreed, {one.path: one.sha256 for one in backup.kept}))
         except BaseException as stop:
             backup.discard(stop)
             raise
-        gate.outcome = gate.outcome._replace(kept=backup.uri if backup.kept else None)
+        execution.outcome = execution.outcome._replace(kept=backup.uri if backup.kept else None)
         for one in puts:
-            gate.has_begun = True  # whatever ends it, the file may be there
+            execution.has_begun = True  # whatever ends it, the file may be there
             try:
-                with in_flight(one.kept.path):
-                    _put(again.source, one, gate.store)
+                with annotate_interruption(one.kept.path):
+                    _put(again.source, one, execution.store)
             except Refused as fault:
-                if not gate.outcome.files:
-                    gate.has_begun = False
+                if not execution.outcome.files:
+                    execution.has_begun = False
                     backup.discard(fault)
                 raise
-            so_far = gate.outcome
-            gate.outcome = so_far._replace(files=so_far.files + 1, size_bytes=so_far.size_bytes + one.kept.size_bytes)
+            so_far = execution.outcome
+            execution.outcome = so_far._replace(
+                files=so_far.files + 1, size_bytes=so_far.size_bytes + one.kept.size_bytes
+            )
         backup.note_left()
 
 
@@ -355,8 +358,8 @@ def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
                 f"{one.kept} of the backup is damaged or missing", code="repair.backup-damaged", facts={"in": uri}
             )
     _require_rebuilt(table, store, noted, [one for one in waiting if one in of_log])
-    puts = [Put(one, Noted(one.sha256), present[one.path]) for one in sorted(waiting, key=_order)]
-    basis = Basis(table, newest, table.clock(), past_of(listing, newest))
+    puts = [Put(one, RecordedDigest(one.sha256), present[one.path]) for one in sorted(waiting, key=_order)]
+    basis = Basis(table, newest, table.clock(), identify_commit(listing, newest))
     return UndoPlan(basis, uri, store, tuple(puts), len(noted.files) - len(waiting))
 
 
@@ -538,7 +541,7 @@ def _require_rebuilt(
         stored = StoredFile(one.path.removeprefix(f"{LOG_DIRECTORY}/"), one.size_bytes, one.modified_ms)
         after[stored.name] = stored
         files[one.path] = MappedFile(store, one.kept, one.size_bytes, one.modified_ms)
-    view = table.over(FileMap(table.storage.uri, files, table.storage.capabilities.parallel_reads))
+    view = table.replace_storage(FileMap(table.storage.uri, files, table.storage.capabilities.parallel_reads))
     put = {one.path.removeprefix(f"{LOG_DIRECTORY}/") for one in waiting}
     before, listing = versioned(present.values()), versioned(after.values())
     doubtful = set[str]()
@@ -584,9 +587,9 @@ def _is_as_now(table: TableHandle, before: LogListing, view: TableHandle, checkp
     """Return True for a checkpoint that reads as its version does now."""
     keys = PathKeys((table.storage.uri, *table.storage.aliases))
     try:
-        theirs = rebuild(view, Log(LogListing({}, (checkpoint,))), checkpoint.version)
-        now = rebuild(table, Log(before), checkpoint.version)
-        found, expected = (set(live_keys(one, keys).to_pylist()) for one in (theirs, now))
+        theirs = rebuild_version(view, ListedLog(LogListing({}, (checkpoint,))), checkpoint.version)
+        now = rebuild_version(table, ListedLog(before), checkpoint.version)
+        found, expected = (set(read_live_keys(one, keys).to_pylist()) for one in (theirs, now))
     except (Unreadable, CommitCorrupt, VersionAbsent):
         return False
     return found == expected and (theirs.raw_metadata, theirs.raw_protocol) == (now.raw_metadata, now.raw_protocol)

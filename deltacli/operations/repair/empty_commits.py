@@ -163,7 +163,7 @@ class _FilledLog:
 
     @property
     def _filled_table(self) -> TableHandle:
-        return self._table.over(cast("Storage", StoreWithCommits(self._table.storage, self._contents)))
+        return self._table.replace_storage(cast("Storage", StoreWithCommits(self._table.storage, self._contents)))
 
     def fill(self, file: StoredFile) -> RebuildCommit:
         """Return the change that writes a commit as a version without changes, and regard it as made.

@@ -43,7 +43,8 @@ from deltacli.rules.files.deletion_vectors import ORPHAN as ORPHAN_VECTOR
 from deltacli.rules.files.storage import ORPHAN, ORPHAN_YOUNG
 from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import StepKind
-from deltacli.table.live_files import NeededFiles, file_keys, look_for, needed_files, removes_of, whole
+from deltacli.table.file_keys import build_removes, hash_file_actions
+from deltacli.table.needed_files import NeededFiles, build_needed_files, combine_chunks, locate_files
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rewrite.pieces import broken_rule
 from deltacli.work.rows.data_files import (
@@ -140,18 +141,18 @@ def named_files(table: TableHandle, now: Snapshot, names: set[str]) -> Named | N
         return None
     adds = pa.concat_tables([pa.Table.from_batches([part]) for part in parts]).combine_chunks()
     keys = PathKeys((table.storage.uri, *table.storage.aliases))
-    vectors = keys.of_vectors(whole(unique_id_column(whole(adds["deletionVector"])))).keys.to_pylist()
+    vectors = keys.of_vectors(combine_chunks(unique_id_column(combine_chunks(adds["deletionVector"])))).keys.to_pylist()
     for row, descriptor in enumerate(adds["deletionVector"].to_pylist()):
         if vectors[row] is None and descriptor and descriptor["storageType"] not in ("i", "p", None):
             vectors[row] = str(descriptor["pathOrInlineDv"]).encode("utf-8", "surrogatepass")
-    return Named(adds, keys.of_log(whole(adds["path"])).keys.to_pylist(), vectors, live, counts)
+    return Named(adds, keys.of_log(combine_chunks(adds["path"])).keys.to_pylist(), vectors, live, counts)
 
 
 def needed_of(table: TableHandle, adds: pyarrow.Table) -> NeededFiles:
-    columns = [whole(adds[name]) for name in ("path", "size", "stats", "deletionVector")]
+    columns = [combine_chunks(adds[name]) for name in ("path", "size", "stats", "deletionVector")]
     paths, sizes, stats, vectors = columns
     uris = (table.storage.uri, *table.storage.aliases)
-    return needed_files(uris, paths, sizes, num_records_column(stats), vectors)
+    return build_needed_files(uris, paths, sizes, num_records_column(stats), vectors)
 
 
 def look_at(
@@ -164,9 +165,9 @@ def look_at(
 ) -> Looked:
     """Look at the named files, and for those that cannot be used in the sources."""
     needed = needed_of(table, named.adds)
-    keys = whole(needed.files["path"]).to_pylist()
-    there, sizes = look_for(table.storage, needed, table.engine, table.progress)
-    stores = table.over(table.storage).stores
+    keys = combine_chunks(needed.files["path"]).to_pylist()
+    there, sizes = locate_files(table.storage, needed, table.engine, table.progress)
+    stores = table.replace_storage(table.storage).stores
     verified = verify(there, sizes, stores, table.engine, table.progress)
     problems = dict(zip(keys, verified.problems.to_pylist(), strict=True))
     reasons = {key: why for key, why in zip(keys, verified.reasons.to_pylist(), strict=True) if why is not None}
@@ -192,7 +193,7 @@ def look_at(
     lost = there.where(is_lost)
     sources = data_sources(table, opened, lost, now.metadata.id)
     elsewhere = find_in(sources, lost, table.engine, table.progress)
-    damaged = pc.filter(whole(lost.files["path"]), pc.is_valid(pc.filter(sizes, is_lost)))
+    damaged = pc.filter(combine_chunks(lost.files["path"]), pc.is_valid(pc.filter(sizes, is_lost)))
     lost_keys = pc.filter(pa.array(keys, pa.binary()), is_lost).to_pylist()
     by_key = {
         key: sources[number].name
@@ -230,7 +231,7 @@ def right_descriptors(
     if not rows:
         return
     files, live = table.files(), _vectors_in(now, {str(stated[row].get("pathOrInlineDv")) for row in rows})
-    records = num_records_column(whole(named.adds["stats"])).to_pylist()
+    records = num_records_column(combine_chunks(named.adds["stats"])).to_pylist()
     for row in rows:
         place = str(stated[row].get("pathOrInlineDv"))
         taken = {offset for path, offset in live.get(place, ()) if path != named.paths[row] and offset is not None}
@@ -270,7 +271,7 @@ def _intact(
     column = needed.files.schema.get_field_index("sizeBytes")
     as_found = needed._replace(files=needed.files.set_column(column, "sizeBytes", pa.chunked_array([sizes])))
     chosen = as_found.where(other)
-    stores = table.over(table.storage).stores
+    stores = table.replace_storage(table.storage).stores
     found = verify(chosen, pc.filter(sizes, other), stores, table.engine, table.progress)
     chosen_keys = pc.filter(pa.array(keys, pa.binary()), other).to_pylist()
     yield from (key for key, sound in zip(chosen_keys, found.is_sound.to_pylist(), strict=True) if sound)
@@ -411,13 +412,16 @@ class AddAgain:
         if not batches:
             return None
         # Those with another vector than before are removed with the old one.
-        moved = [(adds.filter(pc.not_equal(file_keys(adds), file_keys(amended))), amended) for adds, amended in batches]
+        moved = [
+            (adds.filter(pc.not_equal(hash_file_actions(adds), hash_file_actions(amended))), amended)
+            for adds, amended in batches
+        ]
         now_ms = run.table.clock()
 
         def actions() -> Iterator[tuple[str, RecordBatch]]:
             for adds, amended in moved:
                 if adds.num_rows:
-                    yield "remove", removes_of(adds, now_ms, is_change=False)
+                    yield "remove", build_removes(adds, now_ms, is_change=False)
                 yield "add", amended
 
         def body(slot: Slot) -> Iterator[bytes]:
@@ -427,12 +431,12 @@ class AddAgain:
         return CommitRequest("FSCK", {}, metrics, body=body, reads=FilesAt(self.paths))
 
     def _chosen(self, adds: RecordBatch) -> RecordBatch:
-        return adds.filter(pc.is_in(file_keys(adds), value_set=self.keys))
+        return adds.filter(pc.is_in(hash_file_actions(adds), value_set=self.keys))
 
     def _amended(self, run: Run, now: Snapshot, adds: RecordBatch) -> RecordBatch:
         """Return adds as they should be. Raises Unreadable where a file cannot be read."""
         rows = adds.to_pylist()
-        for key, row in zip(file_keys(adds).to_pylist(), rows, strict=True):
+        for key, row in zip(hash_file_actions(adds).to_pylist(), rows, strict=True):
             wanted = self.amendments[key]
             row["dataChange"] = False
             if wanted.size is not None:
@@ -463,7 +467,7 @@ def plan_statistics(
         _fault_of_columns(table, now.config, path) if fault is None else fault
         for path, fault in zip(paths, _faults(table, adds), strict=True)
     ]
-    keys = [] if not adds.num_rows else whole(_keys(adds)).to_pylist()
+    keys = [] if not adds.num_rows else combine_chunks(_keys(adds)).to_pylist()
     rows_of: dict[str, list[int]] = {}
     for row, path in enumerate(paths):
         rows_of.setdefault(path, []).append(row)
@@ -486,7 +490,7 @@ def plan_statistics(
             what = f"add {finding.place.key} once more, alone in a commit"
         steps.append(Step(finding.rule.id, finding.place, StepKind.REBUILD, 0, what))
     if any(step.rule == _WITHOUT_COUNT for step in steps):
-        counts = num_records_column(whole(adds["stats"])).to_pylist()
+        counts = num_records_column(combine_chunks(adds["stats"])).to_pylist()
         chosen |= dict.fromkeys(row for row, count in enumerate(counts) if count is None and faults[row] is None)
     if not chosen:
         return Planned(unrepaired=unrepaired)
@@ -564,23 +568,23 @@ def _live(now: Snapshot, names: set[str], findings: Sequence[Finding]) -> pyarro
 
 
 def _keys(adds: pyarrow.Table) -> ArrowArray:
-    return pa.chunked_array([file_keys(batch) for batch in adds.to_batches()])
+    return pa.chunked_array([hash_file_actions(batch) for batch in adds.to_batches()])
 
 
 def _faults(table: TableHandle, adds: pyarrow.Table) -> list[str | None]:
     """Return why each file cannot be read, None where its size and its footer are right."""
     uris = (table.storage.uri, *table.storage.aliases)
     unknown = pa.nulls(adds.num_rows, pa.int64())
-    needed = needed_files(uris, whole(adds["path"]), whole(adds["size"]), unknown)
+    needed = build_needed_files(uris, combine_chunks(adds["path"]), combine_chunks(adds["size"]), unknown)
     names = needed.files["path"].to_pylist()
-    there, sizes = look_for(table.storage, needed, table.engine, table.progress)
-    found = verify(there, sizes, table.over(table.storage).stores, table.engine, table.progress)
+    there, sizes = locate_files(table.storage, needed, table.engine, table.progress)
+    found = verify(there, sizes, table.replace_storage(table.storage).stores, table.engine, table.progress)
     faults = {
         name: None if problem is None else "it is missing" if problem == Problem.MISSING.value else reason or problem
         for name, problem, reason in zip(names, found.problems.to_pylist(), found.reasons.to_pylist(), strict=True)
     }
 
-    own = PathKeys(uris).of_log(whole(adds["path"])).keys.to_pylist()
+    own = PathKeys(uris).of_log(combine_chunks(adds["path"])).keys.to_pylist()
     return [None if key is None else faults[key] for key in own]
 
 

@@ -83,9 +83,9 @@ from deltacli.rules.log.compactions import BEYOND_LOG
 from deltacli.rules.log.last_checkpoint import AHEAD_OF_LOG
 from deltacli.storage import PathKind
 from deltacli.table.ambiguous_files import find_reading_refusal
-from deltacli.table.find_log import Log, list_log
-from deltacli.table.live_files import FileKind
-from deltacli.table.rebuild import rebuild
+from deltacli.table.find_log import ListedLog, list_log
+from deltacli.table.needed_files import FileKind
+from deltacli.table.rebuild import rebuild_version
 
 if TYPE_CHECKING:
     from deltacli.storage import FileStat, PathKind, ReadStorage, Storage
@@ -161,7 +161,7 @@ class BringLog:
         run.backup.keep(replaced)
         tags = {path: tag for path in self.hidden if (tag := tag_of(storage, path)) is not None}
         plan = replace(self.plan, log_tags={**self.plan.log_tags, **tags})
-        bring_back(run.gate, plan, run.put)
+        bring_back(run.execution, plan, run.put)
         run.backup.note_versions(self._commits())
 
     def _commits(self) -> list[int]:
@@ -193,7 +193,7 @@ def plan_log_files(
         f"{LOG_DIRECTORY}/{name}" for name in stuck
     }
     asked = UndeleteRequest(sources=request.sources, accept_commits=request.accept_commits)
-    without = table.over(cast("Storage", WithoutFiles(table.storage, hidden)))
+    without = table.replace_storage(cast("Storage", WithoutFiles(table.storage, hidden)))
     try:
         plan = plan_undelete(without, asked, is_tip_judged=False)
     except Unreadable as fault:
@@ -203,7 +203,7 @@ def plan_log_files(
     unproven = next((one for one in plan.refusals if one.code == UNPROVEN), None)
     if unproven is not None and len(plan.refusals) == 1:
         return Planned(unrepaired=[left(one, unproven.message) for one in findings], refusals=[unproven])
-    if (refusal := plan.objection()) is not None:
+    if (refusal := plan.build_refusal()) is not None:
         raise refusal
     found = {
         path: (kind, source, size)
@@ -344,13 +344,13 @@ class WriteCheckpoint:
         names = [log_location(name) for name in self.replaced]
         run.backup.keep([*names, log_location(HINT_NAME)])
         listing = sound_listing(list_whole_log(storage) or {}, self.damaged)
-        snapshot = rebuild(run.table, Log(listing), self.version)
+        snapshot = rebuild_version(run.table, ListedLog(listing), self.version)
         plan = plan_for_version(
             snapshot, listing, CheckpointRequest(version=self.version, force=True), was_parsed=False
         )
 
         def begin(_: str) -> None:
-            run.gate.has_begun = True
+            run.execution.has_begun = True
 
         written = {file.path for file in write_checkpoint(plan, tell=begin).files}
         run.move([name for name in names if name not in written])
@@ -377,7 +377,7 @@ class WriteChecksum:
             run.move([path])
             return
         run.backup.keep([path])
-        run.gate.store.put(path, data)
+        run.execution.store.put(path, data)
 
 
 @dataclass(frozen=True)
@@ -479,7 +479,7 @@ def _why_not(
     if version not in listing.commits:
         return f"commit {version} is missing, and a checkpoint is written only beside its commit"
     try:
-        snapshot = rebuild(table, Log(listing), version)
+        snapshot = rebuild_version(table, ListedLog(listing), version)
         if not is_own:
             return why_doubted(table, snapshot, findings, others)
         if not _begins_with(snapshot, names):

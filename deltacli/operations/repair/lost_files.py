@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.arrow.parquet import ParquetReader
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.core.errors import DataUnreadable, DeltacliError, Refused, StorageFailed, command
 from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.units import plural
@@ -62,9 +62,11 @@ from deltacli.rules.framework.repairs import COMMIT_AGAIN, StepKind
 from deltacli.rules.paths import DOUBLE_ENCODED
 from deltacli.storage import Unknown
 from deltacli.storage.os_errors import writing_faults
-from deltacli.table.live_files import Mask, file_keys, look_for, removes_of, whole
+from deltacli.table.data_files import build_data_files
+from deltacli.table.file_keys import build_removes, hash_file_actions
+from deltacli.table.needed_files import combine_chunks, locate_files
+from deltacli.table.partition_condition import Mask
 from deltacli.table.rebuild import read_snapshot
-from deltacli.table.scan import data_files
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.parquet_writing import ParquetStream
 from deltacli.work.rewrite.pieces import whole_row_spec
@@ -168,14 +170,15 @@ class RemoveFiles:
 
         def body(slot: Slot) -> Iterator[bytes]:
             return encoded_files(
-                lambda: (("remove", removes_of(one, now_ms, is_change=self.elsewhere is None)) for one in batches), slot
+                lambda: (("remove", build_removes(one, now_ms, is_change=self.elsewhere is None)) for one in batches),
+                slot,
             )
 
         metrics = {"numRemovedFiles": adds.num_rows, "numRemovedBytes": pc.sum(adds["size"]).as_py() or 0}
         return CommitRequest("FSCK", {}, metrics, body=body, reads=FilesAt((*self.paths, *others)))
 
     def _of_batch(self, adds: RecordBatch) -> ArrowArray:
-        return pc.is_in(file_keys(adds), value_set=self.keys)
+        return pc.is_in(hash_file_actions(adds), value_set=self.keys)
 
 
 def plan_files(
@@ -208,7 +211,7 @@ class _Steps:
         self.request, self.named, self.looked, self.obstacle = request, named, looked, obstacle
         self.steps: list[Step] = []
         self.unrepaired: list[Unrepaired] = []
-        self.removed: dict[int, Amount] = {}
+        self.removed: dict[int, FileTotals] = {}
         self.returned: set[str] = set()
         self.renamed: dict[int, OtherNames] = {}
         self.amended: dict[int, Amendment] = {}
@@ -230,7 +233,7 @@ class _Steps:
             work[StepKind.RECOVER] = BringFiles(self.looked.brought)
         if self.amended:
             rows = sorted(self.amended)
-            keys = whole(_keys_of(self.named.adds.take(rows))).to_pylist()
+            keys = combine_chunks(_keys_of(self.named.adds.take(rows))).to_pylist()
             by_key = dict(zip(keys, (self.amended[row] for row in rows), strict=True))
             paths = tuple(self.named.paths[row] for row in rows)
             work[StepKind.REBUILD] = AddAgain(pa.array(list(by_key), pa.binary()), by_key, paths, "what is true")
@@ -330,13 +333,13 @@ class _Steps:
             return CONTENT, finding.message
         return (Problem.MISSING.value, "it is outside the table") if is_elsewhere else (None, None)
 
-    def _loss(self, row: int) -> Amount:
+    def _loss(self, row: int) -> FileTotals:
         adds = self.named.adds.slice(row, 1)
         records = num_records_column(adds["stats"].combine_chunks())[0].as_py()
         vector = adds["deletionVector"][0].as_py()
         deleted = 0 if vector is None else vector.get("cardinality")
         rows = None if records is None or deleted is None else max(records - deleted, 0)
-        return Amount(1, adds["size"][0].as_py() or 0, rows)
+        return FileTotals(1, adds["size"][0].as_py() or 0, rows)
 
     def _removal(self) -> RemoveFiles:
         rows = sorted(self.removed)
@@ -350,7 +353,7 @@ class _Steps:
                 gone[path] = frozenset(lost)
             if key is not None and problems.get(key) in (Problem.SIZE.value, Problem.FOOTER.value, CONTENT):
                 unreadable.append(DamagedFile(path, vector and without_nulls(vector)))
-        return RemoveFiles(whole(_keys_of(adds)), paths, gone, tuple(unreadable))
+        return RemoveFiles(combine_chunks(_keys_of(adds)), paths, gone, tuple(unreadable))
 
     def _whole_directories(self, lost: set[int]) -> tuple[str, ...]:
         """Return the directories of several live files that would lose all of them."""
@@ -370,20 +373,20 @@ def _chosen(now: Snapshot, mask: Mask) -> pyarrow.Table | None:
 
 
 def _are_live(now: Snapshot, adds: RecordBatch) -> bool:
-    keys = file_keys(adds)
-    live = _chosen(now, lambda batch: pc.is_in(file_keys(batch), value_set=keys))
+    keys = hash_file_actions(adds)
+    live = _chosen(now, lambda batch: pc.is_in(hash_file_actions(batch), value_set=keys))
     return live is not None and live.num_rows == adds.num_rows
 
 
 def _keys_of(adds: pyarrow.Table) -> ArrowArray:
-    return pa.concat_arrays([file_keys(batch) for batch in adds.combine_chunks().to_batches()])
+    return pa.concat_arrays([hash_file_actions(batch) for batch in adds.combine_chunks().to_batches()])
 
 
 def _still_lost(table: TableHandle, adds: pyarrow.Table, gone: Mapping[str, frozenset[bytes]]) -> pyarrow.Table:
     """Return the adds without those whose files were missing and are there by now."""
     needed = needed_of(table, adds)
-    names = whole(needed.files["path"]).to_pylist()
-    _, sizes = look_for(table.storage, needed, table.engine, table.progress)
+    names = combine_chunks(needed.files["path"]).to_pylist()
+    _, sizes = locate_files(table.storage, needed, table.engine, table.progress)
     there = {name for name, size in zip(names, sizes.to_pylist(), strict=True) if size is not None}
     paths = adds["path"].to_pylist()
     is_back = [path in gone and gone[path] <= there for path in paths]
@@ -492,7 +495,7 @@ def plan_doubled(
     others: dict[int, RecordBatch] = {}
     for version, some in by_version.items():
         found = None if obstacle is not None else _doubled(table, version, listing, now)
-        live = {} if found is None else _live(now, file_keys(found[0]))
+        live = {} if found is None else _live(now, hash_file_actions(found[0]))
         for finding in some:
             path = canonical(finding.place.key or "")
             if found is None:
@@ -503,7 +506,7 @@ def plan_doubled(
                 what = f"remove {finding.place.key}, whose rows the new files of commit {version} have"
                 steps.append(Step(finding.rule.id, finding.place, StepKind.REBUILD, 0, what))
                 paths.append(live[path])
-                keys.append(file_keys(found[0].filter(_is_at(found[0], path))))
+                keys.append(hash_file_actions(found[0].filter(_is_at(found[0], path))))
                 others[version] = found[1]
     if not keys:
         return Planned(unrepaired=unrepaired)
@@ -529,7 +532,7 @@ def _doubled(
         if sources is None or sources.num_rows != len(gone):  # one of them may be there twice, or was not
             return None
         adds = whole_actions([action for kind, action in files if kind == "add"], action_schemas().add, file.name)
-        if len(_live(now, file_keys(adds))) != adds.num_rows:
+        if len(_live(now, hash_file_actions(adds))) != adds.num_rows:
             return None
         if _rows_of(table, before, sources) != _rows_of(table, before, adds):
             return None
@@ -556,7 +559,7 @@ def _live(now: Snapshot, keys: ArrowArray) -> dict[str, str]:
     """Return the paths of the live adds with some keys, by their canonical spelling."""
 
     def chosen(adds: RecordBatch) -> list[str]:
-        found: list[str] = adds.filter(pc.is_in(file_keys(adds), value_set=keys)).column("path").to_pylist()
+        found: list[str] = adds.filter(pc.is_in(hash_file_actions(adds), value_set=keys)).column("path").to_pylist()
         return found
 
     return {canonical(path): path for part in now.file_actions.map_actions("add", chosen) for path in part}
@@ -564,7 +567,7 @@ def _live(now: Snapshot, keys: ArrowArray) -> dict[str, str]:
 
 def _rows_of(table: TableHandle, snapshot: Snapshot, adds: RecordBatch) -> tuple[int, ...]:
     """Return the digest of the live rows of some files, read by the schema of a version."""
-    read = data_files(adds, snapshot.config, snapshot.schema.fields, version=snapshot.version)
+    read = build_data_files(adds, snapshot.config, snapshot.schema.fields, version=snapshot.version)
     pieces = [[source] for source in read]
     digest = MultisetDigest()
     shared = {WANTED: whole_row_spec(snapshot.config)}

@@ -25,8 +25,8 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.clone_notes import CloneNote, address_of
-from deltacli.changing.file_owners import FileOwners, external_directories_of, find_file_owners, put_notes
+from deltacli.changing.clone_notes import CloneNote, resolve_note_uri
+from deltacli.changing.file_owners import FileOwners, find_external_directories_of_version, find_file_owners, put_notes
 from deltacli.changing.new_files import NewFiles
 from deltacli.core.errors import ConflictLost, FileMissing, Refused, StorageFailed
 from deltacli.core.typing import ArrowArray, JsonObject, RecordBatch
@@ -47,7 +47,7 @@ from deltacli.rules.framework.base import Finding
 from deltacli.rules.framework.repairs import StepKind
 from deltacli.rules.paths import find_other_spellings
 from deltacli.storage import Created, Storage
-from deltacli.table.live_files import removes_of
+from deltacli.table.file_keys import build_removes
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
@@ -92,8 +92,8 @@ def plan_path_forms(table: TableHandle, findings: Sequence[Finding], now: Snapsh
     if reason is not None:
         return Planned(unrepaired=[left(finding, reason) for finding in findings])
 
-    directories = external_directories_of(now)
-    owners = find_file_owners(table, directories, address_of(table.storage)) if directories else FileOwners()
+    directories = find_external_directories_of_version(now)
+    owners = find_file_owners(table, directories, resolve_note_uri(table.storage)) if directories else FileOwners()
     what = f"add {plural(misspelled.files, 'file')} again, with absolute paths as Hadoop spells them"
     steps = [Step(finding.rule.id, finding.place, StepKind.REBUILD, 0, what) for finding in findings]
     return Planned(steps, [RespellPaths(misspelled.files, owners)], notes=owners.warnings)
@@ -144,12 +144,15 @@ class RespellPaths:
         table = run.table
         root = spell_root_as_hadoop(table.storage.uri)
         note = CloneNote(
-            run.gate.plan.table_id or "", address_of(table.storage), run.gate.plan.version or 0, table.clock()
+            run.execution.plan.table_id or "",
+            resolve_note_uri(table.storage),
+            run.execution.plan.version or 0,
+            table.clock(),
         )
         put_notes(self.owners.tables, note)
 
         own_vectors = dict[str, JsonObject | None]()
-        empty_vector = _EmptyVector(table, run.gate.store)
+        empty_vector = _EmptyVector(table, run.execution.store)
 
         def change_vectors(adds: RecordBatch) -> RecordBatch:
             return _respell(adds, root, empty_vector.write, own_vectors)
@@ -243,7 +246,7 @@ def _request(
     def actions() -> Iterator[tuple[str, RecordBatch]]:
         for adds in now.file_actions.map_actions("add", chosen):
             if adds.num_rows:
-                yield "remove", removes_of(adds, now_ms, is_change=False)
+                yield "remove", build_removes(adds, now_ms, is_change=False)
                 yield "add", _replace_columns(change(adds), dataChange=pa.repeat(False, adds.num_rows))
 
     def body(slot: Slot) -> Iterator[bytes]:

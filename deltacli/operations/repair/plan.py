@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from deltacli.changing.plan import Amount, OnTable
+from deltacli.changing.file_totals import FileTotals
+from deltacli.changing.plan import WithTable
 from deltacli.changing.recorded_fields import digest_content, read_uri
 from deltacli.core.documents import dumps
 from deltacli.core.errors import (
@@ -40,7 +41,7 @@ from deltacli.table.api_arguments import require_version
 
 if TYPE_CHECKING:
     from deltacli.changing.basis import Basis
-    from deltacli.changing.change import Gate
+    from deltacli.changing.execution import ChangeExecution
     from deltacli.delta.log.commit_content import CommitRequest
     from deltacli.operations.recover.sources import Journal
     from deltacli.operations.repair.backup import Backup
@@ -187,9 +188,9 @@ class Work(Protocol):
 
 @dataclass(eq=False)
 class Run:
-    """The execution of plans: their gate, the backup, and the files that were put in their places."""
+    """The execution of plans: the change, the backup, and the files that were put in their places."""
 
-    gate: Gate[RepairPlan, Any]  # Any: the outcome
+    execution: ChangeExecution[RepairPlan, Any]  # Any: the outcome
     request: RepairRequest
     backup: Backup
     put: Journal
@@ -200,13 +201,13 @@ class Run:
 
     @property
     def table(self) -> TableHandle:
-        return self.gate.table
+        return self.execution.table
 
     def commit(self, make: Callable[[Snapshot], CommitRequest | None]) -> int | None:
         """Commit what is made for the newest version, and return the version; None where nothing is left to do."""
         from deltacli.changing.commit import Committed
 
-        done = self.gate.commit_one(make, commit_metadata=self.request.commit_metadata)
+        done = self.execution.commit_step(make, commit_metadata=self.request.commit_metadata)
         if not isinstance(done, Committed):
             return None
         self.committed.append(done.version)
@@ -215,10 +216,10 @@ class Run:
     def move(self, paths: Sequence[str]) -> None:
         """Keep files, then delete them from the table. Raises StorageFailed."""
         self.backup.keep(paths)
-        for path, outcome in self.gate.store.delete_many(paths):
+        for path, outcome in self.execution.store.delete_many(paths):
             if isinstance(outcome, Failed):
                 raise StorageFailed(f"{path} could not be moved to the backup: {outcome.reason}")
-            self.gate.has_begun = True
+            self.execution.has_begun = True
 
 
 class Step(NamedTuple):
@@ -230,7 +231,7 @@ class Step(NamedTuple):
     work: int
     what: str
     source: str | None = None
-    loses: Amount | None = None
+    loses: FileTotals | None = None
     state: StepState = StepState.PLANNED
     reason: str | None = None
     """Why it was refused, skipped, or failed."""
@@ -271,7 +272,7 @@ class Unrepaired(NamedTuple):
 
 @short_repr("version", "planned", "unrepaired", "refusals", "is_partial")
 @dataclass(frozen=True, eq=False, repr=False)
-class RepairPlan(OnTable):
+class RepairPlan(WithTable):
     """The changes in the order in which they are made, and the steps that ask for them.
 
     `is_partial`: more is planned once these steps are done, because the rest cannot be judged before. `refusals` stop
@@ -297,7 +298,7 @@ class RepairPlan(OnTable):
     def is_noop(self) -> bool:
         return not self.planned
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         """Return the error for its refusals, which does not stop the steps that none of them is about."""
         return Refused.by(self.refusals) if self.refusals and (self.is_noop or self.request.dry_run) else None
 
@@ -319,10 +320,10 @@ class RepairPlan(OnTable):
         return any(isinstance(one.reason, lacking) for one in self.errors)
 
     @property
-    def loss(self) -> Amount:
+    def loss(self) -> FileTotals:
         """Return what the planned steps give up; a file is counted once."""
         of_work = {(step.work, step.place.key): step.loses for step in self.planned if step.loses is not None}
-        return sum(of_work.values(), Amount(0, 0, 0))
+        return sum(of_work.values(), FileTotals(0, 0, 0))
 
     def as_json(self, *, dry_run: bool) -> dict[str, Json]:
         """Return the content of the document `deltacli.repair`."""

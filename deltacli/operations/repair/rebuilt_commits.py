@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.commit import ENGINE_INFO
+from deltacli.changing.commit_sender import ENGINE_INFO
 from deltacli.core.errors import CommitCorrupt, FileMissing, Refused, StorageFailed, Unreadable
 from deltacli.core.texts import add_article
 from deltacli.core.typing import ArrowArray, JsonObject
@@ -45,8 +45,8 @@ from deltacli.operations.repair.plan import Planned, Run, Step, Unrepaired, Work
 from deltacli.rules.framework.repairs import StepKind
 from deltacli.storage import Created
 from deltacli.storage.base import stat_created
-from deltacli.table.find_log import Log
-from deltacli.table.rebuild import rebuild
+from deltacli.table.find_log import ListedLog
+from deltacli.table.rebuild import rebuild_version
 from deltacli.work.commits.reading import read_provenance, stream_commit
 
 if TYPE_CHECKING:
@@ -111,12 +111,12 @@ def version_at(table: TableHandle, listing: LogListing, version: int) -> Snapsho
     """Return a version that was rebuilt without anything newer."""
     commits = {one: file for one, file in listing.commits.items() if one <= version}
     checkpoints = tuple(one for one in listing.checkpoints if one.version <= version)
-    return rebuild(table, Log(LogListing(commits, checkpoints)), version)
+    return rebuild_version(table, ListedLog(LogListing(commits, checkpoints)), version)
 
 
 def _reader_of(checkpoint: CheckpointInstance) -> Callable[[TableHandle], After]:
     def read(table: TableHandle) -> After:
-        found = rebuild(table, Log(LogListing({}, (checkpoint,))), checkpoint.version)
+        found = rebuild_version(table, ListedLog(LogListing({}, (checkpoint,))), checkpoint.version)
         require_committable(found.protocol, found.properties, found.version)
         return After(
             f"the checkpoint of version {checkpoint.version}",
@@ -216,7 +216,7 @@ class RebuildCommit:
         return f"write commit {self.version} from {self.source}"
 
     def run(self, run: Run) -> None:
-        path, storage = log_location(commit_name(self.version)), run.gate.store
+        path, storage = log_location(commit_name(self.version)), run.execution.store
         try:
             found = storage.read(path)
         except FileMissing:

@@ -24,7 +24,7 @@ from deltacli.delta.paths.spelling import encode_least, key_bytes, key_text
 from deltacli.operations.recover.verify import faults_within
 from deltacli.operations.repair.true_statistics import is_true, true_statistics
 from deltacli.storage import folds_names
-from deltacli.table.live_files import FileKind, NeededFiles, look_for, needed_files, whole
+from deltacli.table.needed_files import FileKind, NeededFiles, build_needed_files, combine_chunks, locate_files
 from deltacli.work.file_facts import ListedFile
 from deltacli.work.files.listing import in_batches
 
@@ -142,7 +142,7 @@ def _list_spellings(table: TableHandle, now: Snapshot, missing: NeededFiles) -> 
     """Return the files of the table whose names are other spellings of missing names, without live ones. Rules about
     orphans leave out names that no Delta table uses, and files that other readings of a path find.
     """
-    wanted = common_spellings(whole(missing.files["path"]))
+    wanted = common_spellings(combine_chunks(missing.files["path"]))
     found: list[bytes] = []
     for files in in_batches(table.storage.walk("", lambda _, names: [name for name in names if name != "_delta_log"])):
         names = binary_paths(files.paths) if isinstance(files.paths, list) else files.paths
@@ -153,7 +153,7 @@ def _list_spellings(table: TableHandle, now: Snapshot, missing: NeededFiles) -> 
     keys = PathKeys((table.storage.uri, *table.storage.aliases), folds_case=folds_names(table.storage))
     hashes = keys.of_listing(pa.array(found, pa.binary()))
     is_live = pc.is_null(hashes)
-    for batch in now.file_actions.narrow():
+    for batch in now.file_actions.read_narrow_batches():
         if batch.adds is not None and batch.adds.num_rows:
             for named in (keys.of_log(batch.adds.column("path")), keys.of_vectors(batch.adds.column("dv_id"))):
                 is_live = pc.or_(is_live, pc.is_in(hashes, value_set=pc.drop_null(named.hashes)))
@@ -164,9 +164,9 @@ def _sizes_of(table: TableHandle, paths: Sequence[str]) -> dict[str, int]:
     """Return the bytes of the files that are there."""
     in_log = pa.array([encode_least(path) for path in dict.fromkeys(paths)], pa.string())
     unknown = pa.nulls(len(in_log), pa.int64())
-    needed = needed_files((table.storage.uri,), in_log, unknown, unknown)
-    there, sizes = look_for(table.storage, needed, table.engine, table.progress)
-    names = map(key_text, whole(there.files["path"]).to_pylist())
+    needed = build_needed_files((table.storage.uri,), in_log, unknown, unknown)
+    there, sizes = locate_files(table.storage, needed, table.engine, table.progress)
+    names = map(key_text, combine_chunks(there.files["path"]).to_pylist())
     return {name: size for name, size in zip(names, sizes.to_pylist(), strict=True) if size is not None}
 
 
@@ -191,7 +191,12 @@ class _Search:
             pairs += ((key, name, rows) for name in same_size[: _MOST_COMPARED + 1])
         footers = [(ListedFile(encode_least(name), self._sizes[name]), rows) for _, name, rows in pairs]
         faults = faults_within(
-            footers, [], {}, self._table.over(self._table.storage).stores, self._table.engine, self._table.progress
+            footers,
+            [],
+            {},
+            self._table.replace_storage(self._table.storage).stores,
+            self._table.engine,
+            self._table.progress,
         )
         fitting: dict[bytes, list[str]] = {}
         for (key, name, _), fault in zip(pairs, faults, strict=True):
@@ -245,7 +250,7 @@ class _Search:
         as_if_there = [
             {**stated, "storageType": "p", "pathOrInlineDv": encode_least(name)} for _, name, stated in pairs
         ]
-        stores = self._table.over(self._table.storage).stores
+        stores = self._table.replace_storage(self._table.storage).stores
         faults = faults_within([], as_if_there, self._sizes, stores, self._table.engine, self._table.progress)
 
         # A file may hold the vectors of several data files: one that is it has all of them.

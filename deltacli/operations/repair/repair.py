@@ -12,8 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from deltacli.changing.basis import OTHER_PAST, Act, Basis, basis_of
-from deltacli.changing.plan import Amount, Shortfall
+from deltacli.changing.base_errors import BASE_COMMIT_REPLACED
+from deltacli.changing.basis import Basis, build_basis
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.file_totals import FileTotals
+from deltacli.changing.outcome import PartialFailure
 from deltacli.core.errors import (
     NOTHING_CHANGED,
     ConflictLost,
@@ -73,13 +76,15 @@ from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.rules.framework.base import CATALOGUE, Finding, Severity
 from deltacli.rules.framework.repairs import Family, reason_without_steps, row_of
 from deltacli.storage.optional_interfaces import require_writable
-from deltacli.table.find_log import list_log, missing_log, refuse_paimon
+from deltacli.table.find_log import list_log
 from deltacli.table.handle import managed_store
+from deltacli.table.missing_log import missing_log_error
 from deltacli.table.rebuild import read_snapshot
+from deltacli.table.table_directories import require_no_paimon_table
 from deltacli.work.commits.reading import read_provenance
 
 if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
+    from deltacli.changing.execution import ChangeExecution
     from deltacli.core.typing import Json
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
@@ -101,9 +106,9 @@ def plan_repair(table: TableHandle, request: RepairRequest) -> RepairPlan:
     require_writable(table.storage)
     table = table.held()
     if not has_log(table):
-        refuse_paimon(table.storage)
+        require_no_paimon_table(table.storage)
         if not request.sources:
-            raise missing_log(table.storage)
+            raise missing_log_error(table.storage)
     validation, files = _judged(table, request)
     sources, diverged = request.sources, list[DivergedError]()
     while True:
@@ -170,7 +175,7 @@ def _planned(
             hint,
         ]
     found = join_plans(parts)
-    basis = Basis(table, -1, table.clock()) if now is None else replace(basis_of(now), snapshot=None)
+    basis = Basis(table, -1, table.clock()) if now is None else replace(build_basis(now), snapshot=None)
     without_steps = [left(one, reason_without_steps(one)) for one in others if choice.names(one.rule.id)]
     left_out = [*found.unrepaired, *without_steps]
     left_out += _waiting(by_family, found, left_out, is_readable=now is not None)
@@ -252,7 +257,7 @@ def _judged(table: TableHandle, request: RepairRequest) -> tuple[Validation | No
     raise Refused(
         "files of the log are replaced while they are validated",
         preamble=NOTHING_CHANGED,
-        code=OTHER_PAST,
+        code=BASE_COMMIT_REPLACED,
         facts={"file": f"{LOG_DIRECTORY}/{moved[0]}"},
         hint=command("repair", dry_run=True),
     )
@@ -497,9 +502,9 @@ class RepairOutcome:
         return self.backup.uri if self.backup is not None and self.backup.kept else None
 
     @property
-    def loss(self) -> Amount:
+    def loss(self) -> FileTotals:
         given = {(step.committed_version, step.place.key): step.loses for step in self.done if step.loses is not None}
-        return sum(given.values(), Amount(0, 0, 0))
+        return sum(given.values(), FileTotals(0, 0, 0))
 
     def as_json(self) -> dict[str, Json]:
         """Return the content of the document `deltacli.repair`."""
@@ -519,26 +524,26 @@ class RepairOutcome:
 
     @property
     def summary(self) -> str:
-        return self.so_far() if self.done or self.put.files else "nothing was changed"
+        return self.describe_progress() if self.done or self.put.files else "nothing was changed"
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         put = f", {plural(self.put.files, 'file')} put back" if self.put.files else ""
         kept = "" if self.backup_uri is None else f"; replaced files are kept in {self.backup_uri}"
         return f"{plural(len(self.done), 'step')} done{put}{kept}"
 
-    def shortfall(self) -> Shortfall | None:
+    def build_partial_failure(self) -> PartialFailure | None:
         plan = self.plan
         left = [*self.failed, *(step for step in plan.steps if step.state is not StepState.DONE)]
         if not left and not plan.refusals:
             return None
-        return Shortfall(
+        return PartialFailure(
             plan.refusals[0].code if plan.refusals else "repair.step-failed",
             f"{plural(len(left), 'step')} could not be made: {left[0].reason or left[0].what}"
             if left
             else f"what is left could not be planned: {plan.refusals[0].message}",
             {
                 **({"first": left[0].what} if left else {}),
-                "so far": self.so_far(),
+                "so far": self.describe_progress(),
                 **(dict(plan.refusals[0].facts) if plan.refusals else {}),
             },
             command("validate", level=plan.request.level),
@@ -549,7 +554,7 @@ class RepairOutcome:
 class Repair:
     """A repair of what a validation finds; with `saved`, as far as that plan covers it."""
 
-    act: ClassVar[Act] = Act.PUT
+    kind: ClassVar[ChangeKind] = ChangeKind.RECOVER_FILES
 
     request: RepairRequest
     saved: SavedPlan | None = None
@@ -566,16 +571,16 @@ class Repair:
     def outcome(self, plan: RepairPlan) -> RepairOutcome:
         return RepairOutcome(plan)
 
-    def execute(self, gate: Gate[RepairPlan, RepairOutcome]) -> None:
+    def execute(self, execution: ChangeExecution[RepairPlan, RepairOutcome]) -> None:
         """Make the changes of the plan, then those of the plans that follow and that somebody agrees to. Planning and
         running it again continues.
 
         Raises what the only change raises, what planning again raises, and OutcomeUnknown.
         """
-        plan, outcome = gate.plan, gate.outcome
-        backup = open_backup(gate.table, plan.version, plan.newest, plan.table_id, self.request.quarantine)
+        plan, outcome = execution.plan, execution.outcome
+        backup = open_backup(execution.table, plan.version, plan.newest, plan.table_id, self.request.quarantine)
         outcome.backup = backup
-        run = Run(gate, self.request, backup, outcome.put)
+        run = Run(execution, self.request, backup, outcome.put)
         tried: set[str] = set()
         try:
             for _ in range(_MOST_PASSES):
@@ -583,15 +588,15 @@ class Repair:
                 if not fresh:
                     break
                 tried |= fresh
-                gate.look_at_past(plan.basis)
+                execution.recheck_base_commit(plan.basis)
                 is_whole = _execute(plan, run, outcome, fresh)
                 backup.note_left()
                 outcome.plan = replace(plan, steps=(), unrepaired=(), refusals=(), is_partial=False)
-                plan = outcome.plan = plan_repair(gate.table, self.request)
-                if not is_whole or not plan.planned or not self._may_follow(gate, plan):
+                plan = outcome.plan = plan_repair(execution.table, self.request)
+                if not is_whole or not plan.planned or not self._may_follow(execution, plan):
                     break
         except Refused as fault:
-            if not gate.has_begun:
+            if not execution.has_begun:
                 backup.discard(fault)
             raise
         found = {(step.rule, step.place) for step in outcome.plan.steps}
@@ -607,13 +612,13 @@ class Repair:
         outcome.plan = replace(outcome.plan, steps=tuple(steps))
         backup.note_end()
 
-    def _may_follow(self, gate: Gate[RepairPlan, RepairOutcome], plan: RepairPlan) -> bool:
-        return gate.follow(plan) if self.saved is None else self.saved.is_partial
+    def _may_follow(self, execution: ChangeExecution[RepairPlan, RepairOutcome], plan: RepairPlan) -> bool:
+        return execution.continue_with(plan) if self.saved is None else self.saved.is_partial
 
 
 def _execute(plan: RepairPlan, run: Run, outcome: RepairOutcome, names: set[str]) -> bool:
     """Make the planned changes of these names, in their order; return False after one that failed."""
-    gate, begin = run.gate, len(outcome.steps)
+    execution, begin = run.execution, len(outcome.steps)
     mine = [step for step in plan.planned if plan.work[step.work].name in names]
     outcome.steps += mine
     by_work: dict[int, list[int]] = {}
@@ -625,7 +630,7 @@ def _execute(plan: RepairPlan, run: Run, outcome: RepairOutcome, names: set[str]
         run.committed.clear()
         try:
             version = plan.work[number].run(run)
-            gate.has_begun = True
+            execution.has_begun = True
         except NotNeededError as why:
             state, reason = StepState.SKIPPED, str(why)
         except OutcomeUnknown:
@@ -636,10 +641,10 @@ def _execute(plan: RepairPlan, run: Run, outcome: RepairOutcome, names: set[str]
             if isinstance(fault, ConflictLost | Refused) and not outcome.done and len(by_work) == 1:
                 raise
         except BaseException:  # nobody knows whether a file was put
-            gate.has_begun = True
+            execution.has_begun = True
             raise
         finally:
-            gate.has_begun = gate.has_begun or run.put.files > 0
+            execution.has_begun = execution.has_begun or run.put.files > 0
             # A change may have committed one version, and failed at the next one.
             versions = [*dict.fromkeys([*run.committed, *([] if version is None else [version])])]
             outcome.versions += versions

@@ -15,8 +15,16 @@ from deltacli.core.units import plural
 from deltacli.delta.log.state import TableConfiguration, is_true
 from deltacli.delta.schema import types
 from deltacli.operations.restore.difference import Difference
-from deltacli.table.demands import FIELDS, UNREAD, Demand, DemandCheck, FoundRows, new_demands
-from deltacli.table.live_files import Mask, chosen_actions
+from deltacli.table.constraints import (
+    CHECKED_ADD_FIELDS,
+    UNREADABLE_ROWS,
+    ConstraintCheck,
+    ConstraintViolations,
+    RowConstraint,
+    find_new_constraints,
+)
+from deltacli.table.file_keys import read_chosen_adds
+from deltacli.table.partition_condition import Mask
 
 if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
@@ -31,12 +39,12 @@ def refusals_of_demands(
     """Yield the demands of now that files of the target which come back violate, or may violate because their rows
     cannot be judged. `sources` are where files are brought from. Raises StorageFailed.
     """
-    demands = new_demands(now.config, target.config)
+    demands = find_new_constraints(now.config, target.config)
     if not demands or not found.added_amount.files:
         return
-    check = DemandCheck(now.table, now.config, demands)
+    check = ConstraintCheck(now.table, now.config, demands)
     with now.table.progress.step("checking constraints", unit="files", total=found.added_amount.files) as step:
-        for adds in chosen_actions(target, found.target.keys, found.added, where, FIELDS):
+        for adds in read_chosen_adds(target, found.target.keys, found.added, where, CHECKED_ADD_FIELDS):
             check.take(adds)
             step.advance(adds.num_rows)
     brings = command("undelete", version=target.version, sources=list(sources), dry_run=True) if sources else ""
@@ -47,7 +55,7 @@ def refusals_of_demands(
             yield _open(demand, one, target.version, brings)
 
 
-def _violated(demand: Demand, found: FoundRows, version: int) -> Refusal:
+def _violated(demand: RowConstraint, found: ConstraintViolations, version: int) -> Refusal:
     count = len(found.files)
     noun = "null" if isinstance(demand.owner, str) else "row"
     rows = f"{noun}s" if found.rows is None else plural(found.rows, noun)
@@ -61,13 +69,13 @@ def _violated(demand: Demand, found: FoundRows, version: int) -> Refusal:
     )
 
 
-def _open(demand: Demand, found: FoundRows, version: int, brings: str) -> Refusal:
+def _open(demand: RowConstraint, found: ConstraintViolations, version: int, brings: str) -> Refusal:
     count = len(found.unjudged)
     return Refusal(
         "restore.constraint",
         f"{plural(count, 'file')} of version {version} may violate {demand}, first {found.unjudged[0]}: {found.reason}",
         brings
-        if brings and found.reason == UNREAD
+        if brings and found.reason == UNREADABLE_ROWS
         else "drop the constraint first, or write these rows with an engine",
         files=tuple(found.unjudged),
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.core.errors import FileMissing, PathExternal, parameter
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import SILENT
@@ -28,19 +28,17 @@ from deltacli.delta.paths.keys import PathKeys
 from deltacli.delta.paths.spelling import key_text
 from deltacli.operations.recover.verify import Problem, faults_within, other_size, verify
 from deltacli.storage import ReadStorage
+from deltacli.table.file_keys import KEY_BYTES, find_differing_keys, hash_file_actions
 from deltacli.table.find_log import list_log
-from deltacli.table.live_files import (
-    KEY_BYTES,
+from deltacli.table.needed_files import (
     FileKind,
-    Mask,
     NeededFiles,
-    differing_keys,
-    file_keys,
-    joined,
-    look_for,
-    needed_files,
-    whole,
+    build_needed_files,
+    combine_chunks,
+    join_needed_files,
+    locate_files,
 )
+from deltacli.table.partition_condition import Mask
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.file_facts import ListedFile
 
@@ -121,7 +119,7 @@ def check_files(
             unseen += elsewhere.unseen
             step.advance(part.num_rows)
     notes = (_not_looked_at(unseen),) if unseen else ()
-    return Checked(tuple(dict.fromkeys(problems)), joined(needed) if needed else None, notes)
+    return Checked(tuple(dict.fromkeys(problems)), join_needed_files(needed) if needed else None, notes)
 
 
 def check_sizes(table: TableHandle, adds: Iterable[RecordBatch], total: int) -> tuple[ProblemFile, ...]:
@@ -151,9 +149,9 @@ def _check(
     if not every.files.num_rows:
         return
     comes_back = _come_back(table, adds, every)
-    is_vector = whole(pc.equal(every.files["kind"], FileKind.VECTOR.value))
+    is_vector = combine_chunks(pc.equal(every.files["kind"], FileKind.VECTOR.value))
     contents = comes_back if footers else pc.and_(comes_back, is_vector)
-    found, sizes = look_for(table.storage, every, table.engine, SILENT)
+    found, sizes = locate_files(table.storage, every, table.engine, SILENT)
     verified = verify(found, sizes, table.stores, table.engine, SILENT, contents=contents)
     is_wrong = pc.invert(verified.is_sound)
     if pc.any(is_wrong).as_py():
@@ -164,7 +162,7 @@ def _check(
 
 def _needed(table: TableHandle, adds: RecordBatch) -> NeededFiles:
     uris = (table.storage.uri, *table.storage.aliases)
-    return needed_files(uris, *(adds.column(name) for name in ("path", "size", "rows", "deletionVector")))
+    return build_needed_files(uris, *(adds.column(name) for name in ("path", "size", "rows", "deletionVector")))
 
 
 def _come_back(table: TableHandle, adds: RecordBatch, every: NeededFiles) -> ArrowArray:
@@ -173,12 +171,14 @@ def _come_back(table: TableHandle, adds: RecordBatch, every: NeededFiles) -> Arr
     if len(pc.unique(mask)) == 1:
         return pa.repeat(mask[0], every.files.num_rows)
     chosen = _needed(table, pc.filter(adds, mask))
-    return whole(pc.is_in(every.files["path"], value_set=whole(chosen.files["path"])))
+    return combine_chunks(pc.is_in(every.files["path"], value_set=combine_chunks(chosen.files["path"])))
 
 
 def _told(lost: NeededFiles, problems: ArrowArray, reasons: ArrowArray, stay: ArrowArray) -> Iterator[ProblemFile]:
     columns = (lost.files["path"], lost.files["kind"], problems, pc.fill_null(reasons, "no such file"), stay)
-    for path, kind, problem, why, stays in zip(*(whole(column).to_pylist() for column in columns), strict=True):
+    for path, kind, problem, why, stays in zip(
+        *(combine_chunks(column).to_pylist() for column in columns), strict=True
+    ):
         yield ProblemFile(key_text(path), kind, Problem(problem), why, stays=stays)
 
 
@@ -282,11 +282,11 @@ class Difference:
     removed: ArrowArray
 
     @cached_property
-    def added_amount(self) -> Amount:
+    def added_amount(self) -> FileTotals:
         return amount_of(self.target, self.added)
 
     @cached_property
-    def removed_amount(self) -> Amount:
+    def removed_amount(self) -> FileTotals:
         return amount_of(self.now, self.removed)
 
     @property
@@ -314,10 +314,10 @@ class Difference:
     def without_row_id(self) -> ArrowArray:
         return pc.and_(self.added, pc.invert(self.target.has_row_id))
 
-    def physical(self, chosen: ArrowArray) -> Amount:
+    def physical(self, chosen: ArrowArray) -> FileTotals:
         """Return some files of the target with their physical rows."""
         rows, sizes = pc.filter(self.target.physical_rows, chosen), pc.filter(self.target.sizes, chosen)
-        return Amount(len(rows), _sum(sizes), None if rows.null_count else _sum(rows))
+        return FileTotals(len(rows), _sum(sizes), None if rows.null_count else _sum(rows))
 
 
 def compare(now: Snapshot, target: Snapshot, where: Mask | None = None) -> Difference:
@@ -330,7 +330,7 @@ def compare(now: Snapshot, target: Snapshot, where: Mask | None = None) -> Diffe
 
 def difference_of(ours: KeyedLiveFiles, theirs: KeyedLiveFiles) -> Difference:
     """Return what differs between the files of two versions: those of now, and those of the target."""
-    removed, added = differing_keys(ours.keys, theirs.keys)
+    removed, added = find_differing_keys(ours.keys, theirs.keys)
     return Difference(ours, theirs, added, removed)
 
 
@@ -352,7 +352,7 @@ def read_keyed_files(snapshot: Snapshot, where: Mask | None) -> KeyedLiveFiles:
             pc.struct_field(vectors, ["cardinality"]), pa.scalar(0, vectors.type.field("cardinality").type)
         )
         return (
-            file_keys(rows),
+            hash_file_actions(rows),
             rows.column("size"),
             pc.subtract(physical, pc.cast(deleted, pa.int64())),
             physical,
@@ -373,10 +373,10 @@ def joined_files(parts: Sequence[tuple[ArrowArray, ...]], *, are_keys_narrow: bo
     )
 
 
-def amount_of(files: KeyedLiveFiles, chosen: ArrowArray | None) -> Amount:
+def amount_of(files: KeyedLiveFiles, chosen: ArrowArray | None) -> FileTotals:
     """Return the bytes and rows of the chosen files; None: of all."""
     sizes, rows = (one if chosen is None else pc.filter(one, chosen) for one in (files.sizes, files.rows))
-    return Amount(len(sizes), _sum(sizes), None if rows.null_count else _sum(rows))
+    return FileTotals(len(sizes), _sum(sizes), None if rows.null_count else _sum(rows))
 
 
 def _sum(values: ArrowArray) -> int:

@@ -29,7 +29,8 @@ from deltacli.operations.restore.difference import VERIFIED, Checked, ProblemFil
 from deltacli.storage import ReadStorage
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
-from deltacli.table.live_files import Mask, NeededFiles, look_for, whole
+from deltacli.table.needed_files import NeededFiles, combine_chunks, locate_files
+from deltacli.table.partition_condition import Mask
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.file_facts import file_of_vector
@@ -66,9 +67,9 @@ class Brought:
             progress=table.progress, journal=journal, damaged=self.damaged,
         )  # fmt: skip
         needed = self.found.needed.where(self.found.is_found)
-        found, sizes = look_for(table.storage, needed, table.engine, table.progress)
+        found, sizes = locate_files(table.storage, needed, table.engine, table.progress)
         problems = verify(found, sizes, table.stores, table.engine, table.progress).problems
-        wrong = pc.filter(whole(found.files["path"]), pc.is_valid(problems)).to_pylist()
+        wrong = pc.filter(combine_chunks(found.files["path"]), pc.is_valid(problems)).to_pylist()
         if wrong:
             raise StorageFailed(
                 f"{key_text(wrong[0])} was put in its place and cannot be used", facts={"files": str(len(wrong))}
@@ -89,13 +90,13 @@ def look_elsewhere(
     needed = checked.needed
     if needed is None:
         return checked.problems, None, notes
-    there, sizes = look_for(table.storage, needed, table.engine, table.progress)
+    there, sizes = locate_files(table.storage, needed, table.engine, table.progress)
     sources = data_sources(table, opened, there, table_id)
     found = find_in(sources, there, table.engine, table.progress)
     told = tuple(_told(checked.problems, needed, found, sources))
     if not pc.any(found.is_found).as_py():
         return told, None, notes
-    damaged = tags_of(table.storage, pc.filter(whole(there.files["path"]), pc.is_valid(sizes)), table.engine)
+    damaged = tags_of(table.storage, pc.filter(combine_chunks(there.files["path"]), pc.is_valid(sizes)), table.engine)
     return told, Brought(found, sources, damaged), (*notes, *found.notes)
 
 
@@ -103,7 +104,7 @@ def _told(
     problems: Sequence[ProblemFile], needed: NeededFiles, found: FoundFiles, sources: Sequence[Source]
 ) -> Iterator[ProblemFile]:
     """Yield the problems with the source of each file, or with why the copy that there is cannot be used."""
-    columns = (whole(needed.files["path"]), whole(needed.files["kind"]), found.sources, found.reasons)
+    columns = (combine_chunks(needed.files["path"]), combine_chunks(needed.files["kind"]), found.sources, found.reasons)
     of_needed = zip(*(column.to_pylist() for column in columns), strict=True)
     known = {(key_text(path), kind): (number, reason) for path, kind, number, reason in of_needed}
     for one in problems:

@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import LOOK_SECONDS, Act, Basis, basis_of
-from deltacli.changing.commit import Committed, require_possible
-from deltacli.changing.plan import OnTable, Shortfall
+from deltacli.changing.basis import MAX_FILE_CHECK_AGE_SECONDS, Basis, build_basis
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.commit import Committed
+from deltacli.changing.outcome import PartialFailure
+from deltacli.changing.plan import WithTable
+from deltacli.changing.request_checks import require_possible
 from deltacli.core.documents import dumps
 from deltacli.core.errors import (
     NOTHING_CHANGED,
@@ -58,13 +61,16 @@ from deltacli.operations.restore.difference import (
 from deltacli.operations.restore.spellings import find_spelling_refusals
 from deltacli.rules.framework.repairs import may_keep
 from deltacli.table.api_arguments import require_timestamp_ms, require_version
+from deltacli.table.file_keys import build_removes, read_chosen_adds, read_marked_adds
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.live_files import FileKind, Mask, PartitionCondition, chosen_actions, marked_actions, removes_of
-from deltacli.table.rebuild import find_snapshot, read_snapshot
+from deltacli.table.needed_files import FileKind
+from deltacli.table.partition_condition import Mask, PartitionCondition
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.time_travel import find_snapshot
 from deltacli.work.commits.reading import stream_commit
 
 if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
+    from deltacli.changing.execution import ChangeExecution
     from deltacli.operations.restore.missing_files import Brought
     from deltacli.operations.schemas.described import SchemaDiff
     from deltacli.table.version import Snapshot
@@ -159,7 +165,7 @@ class Noticing(NamedTuple):
     "refusals",
 )
 @dataclass(frozen=True, eq=False, repr=False)
-class RestorePlan(OnTable):
+class RestorePlan(WithTable):
     """What a restore would do. Nothing has been done."""
 
     basis: Basis
@@ -198,7 +204,7 @@ class RestorePlan(OnTable):
         """The files that cannot be used and are not brought, because no source has them, or nothing is committed."""
         return [one for one in self.problems if one.source is None or self.is_noop]
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         """Return the error of the first refusal, with the others as facts; None without one."""
         if not self.refusals:
             return None
@@ -255,7 +261,7 @@ class RestorePlan(OnTable):
             "newestRestorableVersion": self.restorable,
             "schemaChanges": [] if schema is None else [schema.change_json(change) for change in schema.changes],
             "clients": [client.as_json() for client in self.clients],
-            "notes": [*self.notes, *self.basis.cautions],
+            "notes": [*self.notes, *self.basis.warnings],
             "refusals": [one._replace(hint=self.filled(one)).as_json("wayOut", "files") for one in self.refusals],
             "dryRun": dry_run,
         }
@@ -316,14 +322,14 @@ class _Planning:
         refusals += metadata.refusals_of_files(now, target, found, self._where, ids, fresh)
         refusals += _refuse_without_partition_values(target, found, self._where)
         if small.metadata is not None:
-            from deltacli.changing.preflight import broken_rules
+            from deltacli.changing.preflight import find_new_errors
 
-            refusals += broken_rules(now.version, _configuration(now), _configuration(after), Act.NAME)
+            refusals += find_new_errors(now.version, _configuration(now), _configuration(after), ChangeKind.REUSE_FILES)
         checked_at = now.table.machine.monotonic()
         checked, brought = self._verified(found)
         refusals += () if refusals else self._violations(found, checked)
         plan = RestorePlan(
-            basis=basis_of(now),
+            basis=build_basis(now),
             request=self._request,
             now=now,
             target=target,
@@ -346,7 +352,7 @@ class _Planning:
             plan = replace(plan, notes=(*plan.notes, none))
         plan = replace(plan, refusals=(*plan.refusals, *_file_refusals(plan)))
         if not plan.is_noop:
-            require_possible(now, request_of(plan), act=None)
+            require_possible(now, request_of(plan), kind=None)
             by_catalog = managed_store(now.table.storage) is not None  # of what comes back, too
             require_committable(after.protocol, after.properties, now.version + 1, by_catalog=by_catalog)
             plan = replace(plan, clients=tuple(_clients(plan, *states)))
@@ -386,11 +392,11 @@ class _Planning:
     def _due(self, found: Difference) -> tuple[Iterable[tuple[RecordBatch, ArrowArray]], int]:
         """Return the files to be checked with which of them come back, and how many they are."""
         if self._checked is None:
-            every = marked_actions(self._target, found.target.keys, found.added, self._where, VERIFIED)
+            every = read_marked_adds(self._target, found.target.keys, found.added, self._where, VERIFIED)
             return (every if found.files_after else ()), found.files_after
         due = pc.and_(found.added, pc.invert(pc.is_in(found.target.keys, value_set=self._checked)))
         count = pc.sum(due).as_py() or 0
-        adds = chosen_actions(self._target, found.target.keys, due, self._where, VERIFIED) if count else ()
+        adds = read_chosen_adds(self._target, found.target.keys, due, self._where, VERIFIED) if count else ()
         return ((batch, pa.repeat(True, batch.num_rows)) for batch in adds), count
 
     def _restorable(self, found: Difference, problems: Sequence[ProblemFile]) -> int | None:
@@ -400,7 +406,7 @@ class _Planning:
             return None
         from deltacli.operations.restore.missing_files import newest_restorable
 
-        every = marked_actions(self._target, found.target.keys, found.added, self._where, VERIFIED)
+        every = read_marked_adds(self._target, found.target.keys, found.added, self._where, VERIFIED)
         return newest_restorable(self._now, self._target, (batch for batch, _ in every), lost, self._where)
 
 
@@ -483,7 +489,7 @@ def _refuse_without_partition_values(target: Snapshot, found: Difference, where:
     if not columns or not found.added_amount.files:
         return
     without_map, without_value = list[str](), list[str]()
-    for adds in chosen_actions(target, found.target.keys, found.added, where, ("path", "partitionValues")):
+    for adds in read_chosen_adds(target, found.target.keys, found.added, where, ("path", "partitionValues")):
         paths, maps = adds.column("path"), adds.column("partitionValues")
         without_map += pc.filter(paths, pc.is_null(maps)).to_pylist()
         without_value += pc.filter(paths, find_without_values(maps, [*target.config.partition_columns])).to_pylist()
@@ -585,12 +591,12 @@ def changed_file_batches(plan: RestorePlan, lost: Sequence[ProblemFile] = ()) ->
     if others:
         yield rows_of_problems(others)
     if found.added_amount.files:
-        for adds in chosen_actions(
+        for adds in read_chosen_adds(
             plan.target, found.target.keys, found.added, plan.where, ("path", "size", "deletionVector")
         ):
             yield file_rows(plan.table.storage, adds, "add", of_adds)
     if found.removed_amount.files:
-        for adds in chosen_actions(
+        for adds in read_chosen_adds(
             plan.now, found.now.keys, found.removed, plan.where, ("path", "size", "deletionVector")
         ):
             yield file_rows(plan.table.storage, adds, "remove")
@@ -624,20 +630,20 @@ class RestoreOutcome:
             committed_version=self.committed_version, dry_run=self.plan.request.dry_run, lost=self.lost
         )
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         if self.committed_version is None:
             return "nothing was committed; files copied from elsewhere may remain in their places"
         return f"version {self.committed_version} was committed"
 
-    def shortfall(self) -> Shortfall | None:
+    def build_partial_failure(self) -> PartialFailure | None:
         """Return which files of the restored version were deleted meanwhile, with the command that undoes the restore,
         or why they could not be looked at.
         """
         if self.unchecked is not None:
-            return Shortfall(
+            return PartialFailure(
                 "restore.not-checked",
                 f"version {self.committed_version} was committed; its files could not be checked again",
-                {"why": self.unchecked.message, "so far": self.so_far()},
+                {"why": self.unchecked.message, "so far": self.describe_progress()},
                 command("validate", level="storage"),
             )
         if not self.lost:
@@ -646,7 +652,7 @@ class RestoreOutcome:
         before = (self.committed_version or 0) - 1
         options = {} if where is None else {"where": where}
         same = "" if where is None else " with the same condition"
-        return Shortfall(
+        return PartialFailure(
             "restore.file-vanished",
             f"version {self.committed_version} was committed, but {plural(len(self.lost), 'file')} of it "
             f"{'is' if len(self.lost) == 1 else 'are'} gone by now: another program deletes files of this table",
@@ -659,7 +665,7 @@ class RestoreOutcome:
 class Restore:
     """A restore, to be planned and committed."""
 
-    act: ClassVar[Act] = Act.NAME
+    kind: ClassVar[ChangeKind] = ChangeKind.REUSE_FILES
 
     request: RestoreRequest
 
@@ -669,32 +675,32 @@ class Restore:
     def outcome(self, plan: RestorePlan) -> RestoreOutcome:
         return RestoreOutcome(plan)
 
-    def execute(self, gate: Gate[RestorePlan, RestoreOutcome]) -> None:
+    def execute(self, execution: ChangeExecution[RestorePlan, RestoreOutcome]) -> None:
         """Put files from elsewhere in their places, commit, and look at the files that came back once more: those that
-        are gone are in the outcome. Raises what `Gate.commit` raises.
+        are gone are in the outcome. Raises what `ChangeExecution.commit` raises.
         """
-        attempts = _Attempts(gate)
-        done = gate.commit(
+        attempts = _Attempts(execution)
+        done = execution.commit(
             attempts.make,
             plan_again=attempts.plan_again,
-            look=attempts.look,
+            recheck=attempts.look,
             commit_metadata=self.request.commit_metadata,
             needs_clock=True,
         )
-        gate.outcome = RestoreOutcome(gate.plan, done.version if isinstance(done, Committed) else None)
+        execution.outcome = RestoreOutcome(execution.plan, done.version if isinstance(done, Committed) else None)
         if isinstance(done, Committed):
             try:
-                gate.outcome = replace(gate.outcome, lost=_lost(gate.plan))
+                execution.outcome = replace(execution.outcome, lost=_lost(execution.plan))
             except DeltacliError as fault:
-                gate.outcome = replace(gate.outcome, unchecked=fault)
+                execution.outcome = replace(execution.outcome, unchecked=fault)
 
 
 class _Attempts:
     """Attempts to commit a plan whose files another program may delete at any time."""
 
-    def __init__(self, gate: Gate[RestorePlan, RestoreOutcome]) -> None:
-        self._gate = gate
-        self._checked_at = gate.plan.checked_at if gate.may_plan_again else -math.inf
+    def __init__(self, execution: ChangeExecution[RestorePlan, RestoreOutcome]) -> None:
+        self._execution = execution
+        self._checked_at = execution.plan.checked_at if execution.may_plan_again else -math.inf
         self._lacks_files = False
 
     def make(self, plan: RestorePlan) -> CommitRequest:
@@ -713,12 +719,12 @@ class _Attempts:
         if plan.brought is not None:
             from deltacli.operations.recover.sources import Journal
 
-            has_begun, journal = self._gate.has_begun, Journal()
-            self._gate.has_begun = True  # nobody knows it of an interruption
+            has_begun, journal = self._execution.has_begun, Journal()
+            self._execution.has_begun = True  # nobody knows it of an interruption
             try:
                 plan.brought.put(plan.table, journal)
             except DeltacliError:
-                self._gate.has_begun = has_begun or journal.files > 0
+                self._execution.has_begun = has_begun or journal.files > 0
                 raise
         condition = plan.where
         reads = FilesOfPartitions(condition.chooses) if isinstance(condition, PartitionCondition) else EveryFile()
@@ -734,13 +740,13 @@ class _Attempts:
 
     @property
     def _has_waited(self) -> bool:
-        return self._gate.table.machine.monotonic() - self._checked_at > LOOK_SECONDS
+        return self._execution.table.machine.monotonic() - self._checked_at > MAX_FILE_CHECK_AGE_SECONDS
 
     def look(self) -> bool:
         """Look at the files that come back, before a prompt or after a minute; return whether they are there."""
         if self._has_waited:
-            self._checked_at = self._gate.table.machine.monotonic()
-            self._lacks_files = bool(_lost(self._gate.plan))
+            self._checked_at = self._execution.table.machine.monotonic()
+            self._lacks_files = bool(_lost(self._execution.plan))
         return not self._lacks_files
 
 
@@ -762,11 +768,11 @@ def _body(plan: RestorePlan) -> Callable[[Slot], Iterator[bytes]]:
     def batches() -> Iterator[tuple[str, RecordBatch]]:
         found, where = plan.difference, plan.where
         if found.added_amount.files:
-            adds = chosen_actions(plan.target, found.target.keys, found.added, where)
+            adds = read_chosen_adds(plan.target, found.target.keys, found.added, where)
             yield from (("add", _comes_back(batch, plan.ids)) for batch in adds)
         if found.removed_amount.files:
-            adds = chosen_actions(plan.now, found.now.keys, found.removed, where)
-            yield from (("remove", removes_of(batch, now_ms, is_change=True)) for batch in adds)
+            adds = read_chosen_adds(plan.now, found.now.keys, found.removed, where)
+            yield from (("remove", build_removes(batch, now_ms, is_change=True)) for batch in adds)
 
     return lambda slot: encoded_files(batches, slot)
 
@@ -796,5 +802,5 @@ def _lost(plan: RestorePlan) -> tuple[ProblemFile, ...]:
     count = found.added_amount.files
     if not count:
         return ()
-    adds = chosen_actions(plan.target, found.target.keys, found.added, plan.where, VERIFIED)
+    adds = read_chosen_adds(plan.target, found.target.keys, found.added, plan.where, VERIFIED)
     return check_sizes(plan.table, adds, count)

@@ -23,7 +23,14 @@ from deltacli.core.progress import SILENT, Progress, report_items
 from deltacli.delta import streams
 from deltacli.storage.base import PARALLEL_READS, FileStat, PathKind, ReadStorage
 from deltacli.storage.optional_interfaces import StoreOfPrefix, StoreOfVersions
-from deltacli.table.discover import Opener, identity, is_pattern, join, matching, split_pattern
+from deltacli.table.discover import (
+    Opener,
+    find_matching_directories,
+    identify_directory,
+    is_pattern,
+    join_name,
+    split_pattern,
+)
 
 if TYPE_CHECKING:
     from deltacli.engine.base import Engine
@@ -215,8 +222,10 @@ def find_checkpoints(
             )
         is_of_many = is_pattern(storage, name)
         here = list(_matches(name, open_)) if is_of_many else [_Place(name, storage)]
-        places |= {identity(one.storage): one for one in here if identity(one.storage) not in places}
-        wanted.append((name, is_of_many, [identity(one.storage) for one in here]))
+        places |= {
+            identify_directory(one.storage): one for one in here if identify_directory(one.storage) not in places
+        }
+        wanted.append((name, is_of_many, [identify_directory(one.storage) for one in here]))
     found = dict(_read_all(list(places.values()), engine, progress))
     for name, is_of_many, keys in wanted:
         if not any(found[places[key]] is not None for key in keys):
@@ -244,8 +253,8 @@ def _matches(pattern: str, open_: Opener) -> Iterator[_Place]:
         return [one for one in names if one not in _OF_SPARK] if {OFFSETS, COMMITS} <= set(names) else names
 
     parent = base if isinstance(base, StoreOfPrefix) else None
-    for below in matching(directories, segments, whole=""):
-        name = join(prefix, quote(below) if prefix.startswith("file:") else below) or "."
+    for below in find_matching_directories(directories, segments, whole=""):
+        name = join_name(prefix, quote(below) if prefix.startswith("file:") else below) or "."
         storage = parent.below(below) if below and parent is not None else open_(name)
         yield _Place(name, storage, parent, below)
 

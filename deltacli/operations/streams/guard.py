@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import FRESH_SECONDS
+from deltacli.changing.basis import MAX_LISTING_AGE_SECONDS
 from deltacli.core.errors import Refusal, Refused, command, parameter
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.delta.paths.keys import PathKeys
@@ -41,7 +41,7 @@ from deltacli.operations.streams.protection import (
 )
 from deltacli.storage import LocalStorage
 from deltacli.table.handle import TableHandle
-from deltacli.table.live_files import whole
+from deltacli.table.needed_files import combine_chunks
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 
@@ -235,7 +235,7 @@ def _units(judged: Sequence[SourceJudgement], snapshot: Snapshot) -> ArrowTable:
                 if rows is not None:
                     units = rows.select(["path", "vector", "size"]).rename_columns(list(names))
                     if table is not snapshot.table:
-                        paths = made_absolute(whole(units["path"]), encoded_root(table.uri))
+                        paths = made_absolute(combine_chunks(units["path"]), encoded_root(table.uri))
                         units = units.set_column(0, "path", paths)
                     parts.append(units)
     return pa.concat_tables(parts)
@@ -286,7 +286,7 @@ class StreamWatch:
         raises.
         """
         begun = self.table.machine.monotonic()
-        if self._looked_at is not None and 0 <= begun - self._looked_at <= FRESH_SECONDS:
+        if self._looked_at is not None and 0 <= begun - self._looked_at <= MAX_LISTING_AGE_SECONDS:
             return
         protection = self.planned.protection
         known = {one.checkpoint: one for one in self.planned.queries}

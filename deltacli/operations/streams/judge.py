@@ -44,7 +44,8 @@ from deltacli.operations.streams.position_checks import (
 )
 from deltacli.operations.streams.schema_changes import describe_stop, find_schema_stops, first_undelivered
 from deltacli.operations.streams.schema_logs import LogEntry, oldest_entry, read_schema_logs
-from deltacli.table.live_files import missing_files, whole
+from deltacli.table.missing_files import find_missing_files
+from deltacli.table.needed_files import combine_chunks
 
 HORIZON_MS = 2 * DAY_MS
 """A query is at risk if something that it needs may be deleted within this time."""
@@ -231,9 +232,9 @@ def _of_files(found: SourceJudgement, needs: Needs) -> Iterator[Finding]:
     if not rows.num_rows:
         return
     has_live_path, has_live_vector = found.history.live_parts(rows)
-    paths, vectors = whole(rows["path"]), whole(rows["vector"])
+    paths, vectors = combine_chunks(rows["path"]), combine_chunks(rows["vector"])
     wanted = pc.filter(paths, pc.invert(has_live_path)), pc.filter(vectors, pc.invert(has_live_vector))
-    lost, unseen = missing_files(found.history.table, *wanted)
+    lost, unseen = find_missing_files(found.history.table, *wanted)
     outside = f"outside of the table (name its directory with {parameter('open_table.allow_external')})"
     for names, verdict, what in ((lost, Verdict.DEAD, "missing"), (unseen, Verdict.UNKNOWN, outside)):
         of_path, of_vector = pc.is_in(paths, value_set=names[0]), pc.is_in(vectors, value_set=names[1])
@@ -296,12 +297,12 @@ def _removed_ms(history: TableHistory, files: ArrowTable) -> int | None:
 
 
 def _first_removal(history: TableHistory, removes: ArrowTable, files: ArrowTable, name: str) -> int | None:
-    gone = removes.filter(pc.is_in(removes[name], value_set=whole(files[name])))
+    gone = removes.filter(pc.is_in(removes[name], value_set=combine_chunks(files[name])))
     if not gone.num_rows:
         return None
     committed = pa.array([history.times.get(version, 0) for version in gone["version"].to_pylist()], pa.int64())
-    stated: ArrowArray = pc.fill_null(whole(gone["removed_ms"]), 0)
-    times = pa.table({name: whole(gone[name]), "at": pc.max_element_wise(stated, committed)})
+    stated: ArrowArray = pc.fill_null(combine_chunks(gone["removed_ms"]), 0)
+    times = pa.table({name: combine_chunks(gone[name]), "at": pc.max_element_wise(stated, committed)})
     first: int | None = pc.min(aggregate_rows(times, [name], [("at", "max")])["at_max"]).as_py()
     return first
 

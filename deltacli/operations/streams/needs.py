@@ -26,9 +26,11 @@ from deltacli.delta.log.operation_metrics import is_merge_without_changes
 from deltacli.delta.log.segment import LogFile, LogListing, file_times
 from deltacli.delta.log.state import CHANGE_FEED, TableConfiguration, is_true
 from deltacli.delta.streams import Position, SourceKind, Unread
+from deltacli.table.file_keys import hash_paths_and_vectors
 from deltacli.table.find_log import list_log
-from deltacli.table.live_files import key_digests, whole
-from deltacli.table.rebuild import first_stamped_by, read_snapshot
+from deltacli.table.needed_files import combine_chunks
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.timestamp_enablement import get_enablement_version
 from deltacli.work.commits.reading import stream_commit
 
 if TYPE_CHECKING:
@@ -85,11 +87,13 @@ class TableHistory:
     def _live(self) -> tuple[ArrowArray, ArrowArray, ArrowArray]:
         """Return what identifies the live files: path and vector, path alone, 16 bytes each, and vector alone."""
         units, paths, vectors = ([pa.array([], kind)] for kind in (pa.binary(16), pa.binary(16), pa.string()))
-        for batch in self.snapshot.file_actions.narrow():
+        for batch in self.snapshot.file_actions.read_narrow_batches():
             if (rows := batch.adds) is not None:
-                units.append(key_digests(rows["path"], rows["dv_id"]))
+                units.append(hash_paths_and_vectors(rows["path"], rows["dv_id"]))
                 ids = pc.unique(pc.filter(rows["dv_id"], pc.not_equal(rows["dv_id"], "")))
-                paths.append(key_digests(rows["path"], no_vector_ids(rows.num_rows)) if len(ids) else units[-1])
+                paths.append(
+                    hash_paths_and_vectors(rows["path"], no_vector_ids(rows.num_rows)) if len(ids) else units[-1]
+                )
                 vectors.append(ids)
         keys = pa.concat_arrays(units)
         return keys, pa.concat_arrays(paths) if sum(map(len, vectors)) else keys, pa.concat_arrays(vectors)
@@ -108,17 +112,19 @@ class TableHistory:
             return rows
         found = []
         for some in rows.to_batches(max_chunksize=_ROWS_HELD):
-            is_live = self._live_units.contains(key_digests(some["path"], some["vector"]))
+            is_live = self._live_units.contains(hash_paths_and_vectors(some["path"], some["vector"]))
             found.append(some.filter(pc.invert(is_live)))
         return pa.Table.from_batches(found, rows.schema)
 
     def live_parts(self, rows: ArrowTable) -> tuple[ArrowArray, ArrowArray]:
         """Return whether the data file of each row is live, under any vector, and whether its vector is (or none)."""
-        vectors = whole(rows["vector"])
+        vectors = combine_chunks(rows["vector"])
         has_live = pc.or_(pc.equal(vectors, ""), pc.is_in(vectors, value_set=self._live[2]))
         is_live = [pa.array([], pa.bool_())]
         for some in rows.select(["path"]).to_batches(max_chunksize=_ROWS_HELD):
-            is_live.append(self._live_paths.contains(key_digests(some["path"], no_vector_ids(some.num_rows))))
+            is_live.append(
+                self._live_paths.contains(hash_paths_and_vectors(some["path"], no_vector_ids(some.num_rows)))
+            )
         return pa.concat_arrays(is_live), has_live
 
     def is_read(self, version: int) -> bool:
@@ -205,7 +211,7 @@ def read_history(
     commits: dict[int, StreamCommit] = {}
     parts: list[ArrowTable] = [_event_schema().empty_table()]
     times = {version: time.timestamp_ms for version, time in file_times(listing.commits).items()}
-    first_stamped = first_stamped_by(snapshot)
+    first_stamped = get_enablement_version(snapshot)
     for commit, stamp, rows in report_items(read, table.progress, "reading the log", unit="commits", total=len(files)):
         commits[commit.version] = commit
         parts += rows

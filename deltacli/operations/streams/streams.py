@@ -32,7 +32,8 @@ from deltacli.operations.streams.needs import Needs, files_to_deliver, former_id
 from deltacli.storage.optional_interfaces import StoreOfVersions
 from deltacli.table.discover import Opener
 from deltacli.table.handle import TableHandle
-from deltacli.table.live_files import missing_files, whole
+from deltacli.table.missing_files import find_missing_files
+from deltacli.table.needed_files import combine_chunks
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 
@@ -178,12 +179,12 @@ def _earliest(judgement: SourceJudgement, *, of_feed: bool) -> int:
     files = files_to_deliver(history, position, of_feed=of_feed).not_live(history)
     if files.num_rows:
         has_path, has_vector = history.live_parts(files)
-        paths, vectors = whole(files["path"]), whole(files["vector"])
-        lost, _ = missing_files(
+        paths, vectors = combine_chunks(files["path"]), combine_chunks(files["vector"])
+        lost, _ = find_missing_files(
             history.table, pc.filter(paths, pc.invert(has_path)), pc.filter(vectors, pc.invert(has_vector))
         )
         missing = pc.or_(pc.is_in(paths, value_set=lost[0]), pc.is_in(vectors, value_set=lost[1]))
-        last = pc.max(pc.filter(whole(files["version"]), missing)).as_py()
+        last = pc.max(pc.filter(combine_chunks(files["version"]), missing)).as_py()
         gone += [] if last is None else [last]
     start = max([first, *(version + 1 for version in gone)])
     while of_feed and start <= history.newest and not history.is_loadable(start):

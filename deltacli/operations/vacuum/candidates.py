@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.core.errors import CommitCorrupt, Unreadable
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import ArrowArray, ArrowTable, RecordBatch
@@ -27,9 +27,11 @@ from deltacli.delta.paths.spelling import drop_first_bytes, encoded_root, key_by
 from deltacli.operations.vacuum.misnamed import LookalikeCollector, Lookalikes, MisnamedFiles
 from deltacli.operations.vacuum.plan import Kept, Reason, of_protected
 from deltacli.storage import ReadStorage, link_targets
-from deltacli.table.file_history import FileHistory, FileReferences, NamedKeys, logical_keys_of, named_files
+from deltacli.table.file_history import FileHistory, FileKeys, compute_keys_with_outside
+from deltacli.table.file_references import FileReferences, read_file_references
 from deltacli.table.find_log import list_log
-from deltacli.table.rebuild import last_commit_before, read_snapshot
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.time_travel import find_last_commit_before
 from deltacli.table.walk import TableWalk
 from deltacli.work.files.listing import ClassifiedFiles, KnownFiles, ListedFiles, classify
 
@@ -105,7 +107,7 @@ class References(NamedTuple):
     """Files that were added after the listing was made."""
     history: FileHistory
     """The adds and removes of the commits, to find files that the newest version lost."""
-    live_count: Amount
+    live_count: FileTotals
     """The number of all live files, wherever they are, and their bytes by the log."""
     lookalikes: Lookalikes
     """What other names of needed files would have in common with them."""
@@ -188,7 +190,7 @@ class ReferenceCollector:
         self._keys, self._window = keys, window
         self._lookalikes = LookalikeCollector(keys, is_listed=not with_lookalikes)
         self.history = FileHistory(last_run)
-        self.live_count = Amount()
+        self.live_count = FileTotals()
         self._removals_since, self._unlisted_since = removals_since, unlisted_since
         self.unlisted = _Batches()
         self.removals: list[RecordBatch] = []
@@ -219,7 +221,7 @@ class ReferenceCollector:
         self.retained.add(pc.filter(keys.hashes, pc.and_(pc.is_valid(keys.hashes), pc.invert(is_here))))
         every = self.live_count
         size_bytes = pc.sum(adds.column("size")).as_py() or 0
-        self.live_count = Amount(every.files + adds.num_rows, every.size_bytes + size_bytes)
+        self.live_count = FileTotals(every.files + adds.num_rows, every.size_bytes + size_bytes)
         sizes = pc.filter(adds.column("size"), is_here)
         self.sizes.add(pc.if_else(pc.less(sizes, 0), 0, sizes))
         self.protected.add(keys.spare)
@@ -279,14 +281,16 @@ class ReferenceCollector:
 
     def _take_added(self, part: FileReferences, keys: LogKeys) -> ArrowArray:
         """Record added files in the history, and return the hashes of the files of their deletion vectors."""
-        rows = NamedKeys(keys.hashes, logical_keys_of(self._keys, part.path, keys.hashes, part.vector), part.version)
-        self.history.take_adds(rows)
-        self.history.take_other_spellings(keys.spare, are_added=True)
+        rows = FileKeys(
+            keys.hashes, compute_keys_with_outside(self._keys, part.path, keys.hashes, part.vector), part.version
+        )
+        self.history.record_adds(rows)
+        self.history.record_other_spellings(keys.spare, are_added=True)
         has_vector = pc.not_equal(part.vector, "")
         if not pc.any(has_vector).as_py():
             return rows.files.slice(0, 0)
         vectors = self._vector_files(pc.filter(part.vector, has_vector))
-        self.history.take_vectors(rows.where(has_vector)._replace(files=vectors))
+        self.history.record_vectors(rows.where(has_vector)._replace(files=vectors))
         return pc.drop_null(vectors)
 
     def _take_removals(self, rows: FileReferences, since: int) -> None:
@@ -347,12 +351,12 @@ class ReferenceCollector:
         removed_keys = self._of_log(paths)
         if is_protected:
             self._lookalikes.add(removed_keys, sizes, vectors)
-        keys = logical_keys_of(self._keys, _flat(paths), removed_keys.hashes, _flat(vectors))
+        keys = compute_keys_with_outside(self._keys, _flat(paths), removed_keys.hashes, _flat(vectors))
         if versions is None:
-            self.history.take_tombstones(keys)
+            self.history.record_tombstones(keys)
         else:
-            self.history.take_removes(NamedKeys(removed_keys.hashes, keys, versions))
-        self.history.take_other_spellings(removed_keys.spare, are_added=False)
+            self.history.record_removes(FileKeys(removed_keys.hashes, keys, versions))
+        self.history.record_other_spellings(removed_keys.spare, are_added=False)
         is_here = pc.is_valid(removed_keys.hashes)
         hashes = pc.filter(removed_keys.hashes, is_here)
         known = pa.nulls(len(paths), pa.int64()) if versions is None else versions
@@ -391,7 +395,7 @@ class ReferenceCollector:
 
 def find_window(table: TableHandle, listing: LogListing, cutoff_ms: int, snapshot: Snapshot) -> Window:
     """Return which commits are retained. `listing` is the whole log, `snapshot` the newest version."""
-    last_before = last_commit_before(table, listing, cutoff_ms, known=snapshot) if listing.commits else None
+    last_before = find_last_commit_before(table, listing, cutoff_ms, known=snapshot) if listing.commits else None
     first = listing.commit_runs[-1][0] if listing.commits else listing.newest_version + 1
     reaches_back = first == 0 or (last_before is not None and first <= last_before + 1)
     return Window(cutoff_ms, last_before, reaches_back)
@@ -424,15 +428,15 @@ def collect_references(
     )
     faults: list[CommitCorrupt] = []
     metadata: list[Action] = []
-    for rows in named_files(table, listing, faults, metadata):
+    for rows in read_file_references(table, listing, faults, metadata):
         collector.take_commits(rows)
-    for newest in snapshot.file_actions.narrow():
+    for newest in snapshot.file_actions.read_narrow_batches():
         if newest.adds is not None and newest.adds.num_rows:
             collector.take_live(newest.adds, scope)
         if newest.removes is not None and newest.removes.num_rows:
             collector.take_tombstones(newest.removes)
     for version in keep_versions:
-        for batch in read_snapshot(table, version=version).file_actions.narrow():
+        for batch in read_snapshot(table, version=version).file_actions.read_narrow_batches():
             if batch.adds is not None and batch.adds.num_rows:
                 collector.take_needed(batch.adds)
     for other in protect:
@@ -449,14 +453,14 @@ def _protect_table(other: Snapshot, collector: ReferenceCollector, cutoff_ms: in
     window = find_window(other.table, listing, cutoff_ms, other)
     faults: list[CommitCorrupt] = []
 
-    for rows in named_files(other.table, listing, faults, []):
+    for rows in read_file_references(other.table, listing, faults, []):
         needed = pc.greater(rows.version, pa.scalar(-1 if window.last_before is None else window.last_before))
         part = _some(rows, needed)
         if len(part.path):
             collector.take_needed(_narrow(made_absolute(part.path, root), part.vector, part.size))
     if faults:
         raise faults[0]
-    for batch in other.file_actions.narrow():
+    for batch in other.file_actions.read_narrow_batches():
         for found in _needed_of(batch, cutoff_ms):
             paths = made_absolute(found.column("path"), root)
             sizes = found.column("size") if "size" in found.schema.names else pa.nulls(len(paths), pa.int64())
@@ -583,13 +587,13 @@ class CandidateClassifier:
         return sum(map(len, self.young))
 
     @cached_property
-    def live_found(self) -> tuple[Amount, Amount]:
+    def live_found(self) -> tuple[FileTotals, FileTotals]:
         """Return the expected and the found number of live files in the listing, with their bytes by the log."""
         live, written, sizes = self.references.live, self.references.live_written, self.references.live_sizes
         if (
             self._live_hits == len(live) and not self.may_repeat
         ):  # the usual case: all were found, and no lookup is needed
-            every = Amount(len(live), pc.sum(sizes).as_py() or 0)
+            every = FileTotals(len(live), pc.sum(sizes).as_py() or 0)
             return every, every
         is_found = is_among(live, self.needed)
         if written is not live:
@@ -598,7 +602,7 @@ class CandidateClassifier:
         if len(self.references.unlisted):
             is_new = pc.is_in(live, value_set=self.references.unlisted)
             sizes = pc.filter(sizes, pc.or_(is_found, pc.invert(is_new)))
-        return Amount(len(sizes), pc.sum(sizes).as_py() or 0), Amount(len(found), pc.sum(found).as_py() or 0)
+        return FileTotals(len(sizes), pc.sum(sizes).as_py() or 0), FileTotals(len(found), pc.sum(found).as_py() or 0)
 
     def find_unlisted(self) -> pyarrow.Array:
         """Return the hashes of needed files that were not listed under their names."""
@@ -651,7 +655,7 @@ class Candidates(NamedTuple):
 
     rows: pyarrow.Table
     hashes: pyarrow.Array
-    foreign: Amount
+    foreign: FileTotals
     foreign_examples: tuple[str, ...]
     unproven: int
     outside_selection: int
@@ -673,11 +677,11 @@ def choose(old: pyarrow.Table, nested: Sequence[str], references: References, ch
     """Return the reason to delete each old unneeded file, without the files that are kept for another reason."""
     rows = _with_reasons(outside_of(old, nested), references)
     in_nested = old.num_rows - rows.num_rows
-    foreign, examples = Amount(), ()
+    foreign, examples = FileTotals(), ()
     if not choice.include_foreign:
         is_foreign = pc.equal(rows.column("reason"), Reason.FOREIGN.value)
         found = pc.filter(rows, is_foreign)
-        foreign = Amount(found.num_rows, pc.sum(found.column("sizeBytes")).as_py() or 0)
+        foreign = FileTotals(found.num_rows, pc.sum(found.column("sizeBytes")).as_py() or 0)
         examples = tuple(
             path.decode("utf-8", "surrogateescape") for path in found.column("path").slice(0, _EXAMPLES).to_pylist()
         )
@@ -778,7 +782,7 @@ def kept_files(judge: CandidateClassifier, found: Candidates, walk: Walk, nested
     vectors = judge.references.live_vectors
     of_vectors = pc.sum(pc.is_in(judge.needed, value_set=vectors)).as_py() or 0 if len(vectors) else 0
     return Kept(
-        live=Amount(live.files + of_vectors, live.size_bytes),
+        live=FileTotals(live.files + of_vectors, live.size_bytes),
         retained=max(0, len(judge.needed) - live.files - of_vectors),
         young=judge.young_files,
         foreign=found.foreign,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow.compute as pc
 
-from deltacli.changing.clone_notes import NOTES, CloneNote, StoredNote, address_of, read_notes
+from deltacli.changing.clone_notes import NOTES_DIRECTORY, CloneNote, StoredNote, read_notes, resolve_note_uri
 from deltacli.core.errors import DeltacliError, Refusal, Refused
 from deltacli.core.times import format_timestamp
 from deltacli.core.typing import RecordBatch
@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
-__all__ = ["ABSENT", "NOTES", "CloneNote", "Clones", "Unknown", "address_of", "open_clones", "read_notes"]
+__all__ = [
+    "ABSENT",
+    "NOTES_DIRECTORY",
+    "CloneNote",
+    "Clones",
+    "Unknown",
+    "open_clones",
+    "read_notes",
+    "resolve_note_uri",
+]
 
 ABSENT = "table.path-missing"
 """The code of the error where nothing is at an address."""
@@ -105,7 +114,7 @@ def open_clones(
         try:
             stored_notes = [stored for stored in read_notes(place.storage) if stored.note[:2] not in seen]
         except DeltacliError as fault:
-            unknown.append(Unknown(f"{place.uri}/{NOTES}", place.uri, fault))
+            unknown.append(Unknown(f"{place.uri}/{NOTES_DIRECTORY}", place.uri, fault))
             continue
         seen.update(stored.note[:2] for stored in stored_notes)
         for stored in stored_notes:

@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import Act, Basis
+from deltacli.changing.basis import Basis
+from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit import Committed, commit
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.core.errors import (
     DeltacliError,
     NoSpace,
@@ -51,8 +52,8 @@ from deltacli.operations.vacuum.rechecking import NewerCommits, adopted
 from deltacli.storage import Deleted, Failed, folds_names, is_inside
 from deltacli.storage.directory_identity import StoreOfDirectory, other_directory_refusal
 from deltacli.table.find_log import list_log
+from deltacli.table.nested_tables import find_tables_above
 from deltacli.table.rebuild import read_snapshot
-from deltacli.table.walk import tables_above
 from deltacli.work.files.deleting import (
     MOST_AT_ONCE,
     BatchOutcome,
@@ -72,7 +73,7 @@ from deltacli.work.files.deleting import (
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.changing.change import Gate
+    from deltacli.changing.execution import ChangeExecution
     from deltacli.operations.vacuum.quarantine import Quarantine
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
@@ -131,7 +132,7 @@ class Batch:
             failed = of_rest if code is FileOutcome.NOT_TRIED else failure
             if failed is not None:
                 outcome.failed.note(path, failed)
-        outcome.deleted = Amount(deleted, size_bytes)
+        outcome.deleted = FileTotals(deleted, size_bytes)
 
 
 def _failure_of(fault: Exception | None) -> Failed | None:
@@ -500,7 +501,7 @@ def _parts(pending: Sequence[range], each: int) -> Iterator[list[range]]:
 class SavedVacuum:
     """The plan of a file, compared with the table and resumed where an earlier run stopped. `tell` gets notes."""
 
-    act: ClassVar[Act] = Act.DELETE
+    kind: ClassVar[ChangeKind] = ChangeKind.DELETE_FILES
 
     path: str
     request: VacuumRequest
@@ -526,37 +527,39 @@ class SavedVacuum:
     def outcome(self, plan: VacuumPlan) -> VacuumResult:
         return VacuumResult(plan, VacuumOutcome())
 
-    def execute(self, gate: Gate[VacuumPlan, VacuumResult]) -> None:
+    def execute(self, execution: ChangeExecution[VacuumPlan, VacuumResult]) -> None:
         """Delete what the record beside the file does not list as done, and write a report there. Raises what
         `execute_vacuum` and the record raise.
         """
         from deltacli.operations.vacuum.saved import ProgressRecord, describe, write_report
 
-        with ProgressRecord(self.path, gate.plan) as record:
-            gate.outcome = VacuumResult(gate.plan, record.counts)
+        with ProgressRecord(self.path, execution.plan) as record:
+            execution.outcome = VacuumResult(execution.plan, record.counts)
             if record.is_completed or record.resume_at:
                 self.tell(describe(record))
             self.was_complete = record.is_completed
             if self.was_complete:
                 return
-            execute_by(gate, self.request, record)
-        report = write_report(*gate.outcome, self.path, now_ms=gate.table.clock())
+            execute_by(execution, self.request, record)
+        report = write_report(*execution.outcome, self.path, now_ms=execution.table.clock())
         self.tell(f"the report is {report}")
 
 
-def execute_by(gate: Gate[VacuumPlan, VacuumResult], request: VacuumRequest, record: Record | None = None) -> None:
-    """Execute the plan of a gate, and note whether something was committed or deleted."""
-    outcome = gate.outcome.outcome
+def execute_by(
+    execution: ChangeExecution[VacuumPlan, VacuumResult], request: VacuumRequest, record: Record | None = None
+) -> None:
+    """Execute the plan of a change, and note whether something was committed or deleted."""
+    outcome = execution.outcome.outcome
     assert outcome is not None  # it begins with an empty one
     before = outcome.start_version, outcome.deleted
     try:
-        execute_vacuum(gate.table, gate.plan, request, outcome=outcome, record=record)
+        execute_vacuum(execution.table, execution.plan, request, outcome=outcome, record=record)
     except BaseException as stop:
         if outcome.quarantine is not None and outcome.start_version is None and not isinstance(stop, Exception):
             stop.add_note(f"no file was deleted, and copies of files may be in {outcome.quarantine}")
         raise
     finally:
-        gate.has_begun = before != (outcome.start_version, outcome.deleted)
+        execution.has_begun = before != (outcome.start_version, outcome.deleted)
 
 
 def note_progress(plan: VacuumPlan) -> None:
@@ -689,7 +692,7 @@ def _require_store_clock(table: TableHandle, plan: VacuumPlan, outcome: VacuumOu
 
 def _require_no_new_tables(table: TableHandle, plan: VacuumPlan) -> None:
     """Raise Refused where another table was created in a directory that a plan deletes from."""
-    found = tables_above(table, plan.candidates.column("path").combine_chunks())
+    found = find_tables_above(table, plan.candidates.column("path").combine_chunks())
     new = sorted(directory for directory in found if directory)
     if new:
         raise Refused(
@@ -709,7 +712,7 @@ def _note_horizon(table: TableHandle, plan: VacuumPlan) -> None:
 
 
 def _require_executable(plan: VacuumPlan) -> None:
-    if (refusal := plan.objection()) is not None:
+    if (refusal := plan.build_refusal()) is not None:
         raise refusal
 
 
@@ -737,7 +740,7 @@ def _commit_start(table: TableHandle, plan: VacuumPlan, newer: NewerCommits, com
             hint=command("vacuum", log_entries=False),
         ) from fault
     assert isinstance(made, Committed)  # `make` never returns None
-    newer.start = made.past
+    newer.start = made.commit_file
     return made.version
 
 

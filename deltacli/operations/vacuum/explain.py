@@ -25,9 +25,11 @@ from deltacli.operations.vacuum.missing_files import advice, choose_without_misn
 from deltacli.operations.vacuum.plan import Reason, VacuumRequest
 from deltacli.operations.vacuum.plan_context import PlanContext, missing_commits, prepare, removed_in_gap
 from deltacli.storage import PathKind
-from deltacli.table.file_history import RULE, FileReferences, named_files
-from deltacli.table.rebuild import committed_at, read_snapshot
-from deltacli.table.walk import kind_at
+from deltacli.table.file_history import MISSING_ADD_RULE
+from deltacli.table.file_references import FileReferences, read_file_references
+from deltacli.table.nested_tables import find_table_format
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.time_travel import read_commit_time
 from deltacli.work.commits.reading import read_provenance
 from deltacli.work.files.listing import ListedFiles
 
@@ -154,7 +156,8 @@ def _why_lost(setting: PlanContext, found: Candidates) -> str:
         missing = missing_commits(setting)
         return f"version {version} lacks it, but it is not known whether {missing} removed it [log.gap]"
     return (
-        f"the log adds it and does not remove it, but version {version} lacks it because of a wrong checkpoint [{RULE}]"
+        f"the log adds it and does not remove it, but version {version} lacks it because of a wrong checkpoint "
+        f"[{MISSING_ADD_RULE}]"
     )
 
 
@@ -230,7 +233,7 @@ def _by_place(table: TableHandle, name: str, names: HiddenNames) -> tuple[str, s
         if names.hides_directory(above):
             return "kept", f"it is in the hidden directory {above}, which vacuum skips"
         try:
-            kind = kind_at(table.storage, above)
+            kind = find_table_format(table.storage, above)
         except FileMissing:
             break
         if kind is not None:
@@ -268,7 +271,7 @@ def _commits_of(setting: PlanContext, name: str) -> Iterator[ExplainedCommit]:
     wanted = setting.keys.of_listing(binary_paths([name]))
     faults: list[CommitCorrupt] = []
     found: set[tuple[int, str, str]] = set()
-    for rows in named_files(setting.table, setting.references.listing, faults, []):
+    for rows in read_file_references(setting.table, setting.references.listing, faults, []):
         found |= set(_matches(setting, rows, wanted))
     listing = setting.references.listing
     for version, action, detail in sorted(found):
@@ -276,7 +279,7 @@ def _commits_of(setting: PlanContext, name: str) -> Iterator[ExplainedCommit]:
         operation = info.get("operation")
         yield ExplainedCommit(
             version,
-            committed_at(setting.table, listing, version),
+            read_commit_time(setting.table, listing, version),
             action,
             operation if isinstance(operation, str) else None,
             detail,

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import Act
-from deltacli.changing.change import carry_out
-from deltacli.changing.plan import Amount
+from deltacli.changing.change import execute_change
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.file_totals import FileTotals
 from deltacli.core.errors import Refusal, Unreadable, command
 from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray
@@ -66,8 +66,10 @@ from deltacli.operations.vacuum.plan_context import (
     shared_refusals,
 )
 from deltacli.table.handle import TableHandle
+from deltacli.table.hidden_names import build_hidden_names
+from deltacli.table.nested_tables import find_tables_above
 from deltacli.table.rebuild import read_snapshot
-from deltacli.table.walk import KeptWalk, TableWalk, hidden_names, tables_above
+from deltacli.table.walk import RememberedWalk, TableWalk
 from deltacli.work.files.listing import ListedFiles
 
 if TYPE_CHECKING:
@@ -75,7 +77,7 @@ if TYPE_CHECKING:
 
     import pyarrow
 
-    from deltacli.changing.change import Gate
+    from deltacli.changing.execution import ChangeExecution
     from deltacli.storage import ReadStorage
     from deltacli.table.version import Snapshot
 
@@ -88,7 +90,7 @@ _BATCHES_AHEAD = 4
 class VacuumChange:
     """A vacuum, to be planned and executed."""
 
-    act: ClassVar[Act] = Act.DELETE
+    kind: ClassVar[ChangeKind] = ChangeKind.DELETE_FILES
 
     request: VacuumRequest
 
@@ -99,17 +101,17 @@ class VacuumChange:
     def outcome(self, plan: VacuumPlan) -> VacuumResult:
         return VacuumResult(plan, VacuumOutcome())
 
-    def execute(self, gate: Gate[VacuumPlan, VacuumResult]) -> None:
+    def execute(self, execution: ChangeExecution[VacuumPlan, VacuumResult]) -> None:
         from deltacli.operations.vacuum.execute import execute_by
 
-        execute_by(gate, self.request)
+        execute_by(execution, self.request)
 
 
 def vacuum(
     table: TableHandle, request: VacuumRequest, plan: VacuumPlan | None = None, *, accept_copy: bool = False
 ) -> VacuumResult:
     """Plan a vacuum, unless there is a plan, and execute it without a question. `accept_copy` accepts the plan of a
-    table elsewhere with the same past. Raises what `carry_out` raises.
+    table elsewhere with the same past. Raises what `execute_change` raises.
     """
     from deltacli.operations.vacuum.execute import bound, note_progress
     from deltacli.operations.vacuum.rechecking import adopted
@@ -118,13 +120,13 @@ def vacuum(
         plan = adopted(table, plan, accept_copy=accept_copy)
     elif plan is not None:
         plan = replace(plan, made_from=replace(plan.basis, table=bound(table, plan)))
-    result = carry_out(VacuumChange(request), table, plan=plan)
+    result = execute_change(VacuumChange(request), table, plan=plan)
     note_progress(result.plan)
     return result
 
 
 def plan_vacuum(
-    table: TableHandle, request: VacuumRequest, *, snapshot: Snapshot | None = None, walk: KeptWalk | None = None
+    table: TableHandle, request: VacuumRequest, *, snapshot: Snapshot | None = None, walk: RememberedWalk | None = None
 ) -> VacuumPlan:
     """Determine which files can be deleted. Refusals are part of the plan; nothing is deleted. `snapshot` is the newest
     version where it was rebuilt before, `walk` the whole table where it is looked at several times: not to be executed.
@@ -143,20 +145,20 @@ def plan_vacuum(
     return replace(_plan_of_mode(table, request, snapshot, walk), quarantine=quarantine.uri)
 
 
-def kept_walk(snapshot: Snapshot) -> KeptWalk | None:
+def kept_walk(snapshot: Snapshot) -> RememberedWalk | None:
     """Return a walk for several looks at the table of a newest version; None where tasks of a cluster list, in
     parallel, and where the version has no valid schema.
     """
     if snapshot.table.engine.may_repeat:
         return None
     try:
-        return KeptWalk(snapshot.table.storage, hidden_names(snapshot, ()))
+        return RememberedWalk(snapshot.table.storage, build_hidden_names(snapshot, ()))
     except Unreadable:
         return None
 
 
 def _plan_of_mode(
-    table: TableHandle, request: VacuumRequest, known: Snapshot | None, kept: KeptWalk | None
+    table: TableHandle, request: VacuumRequest, known: Snapshot | None, kept: RememberedWalk | None
 ) -> VacuumPlan:
     if request.mode is Mode.LITE:
         from deltacli.operations.vacuum.lite_plan import plan_lite
@@ -164,7 +166,7 @@ def _plan_of_mode(
         return plan_lite(table, request)
     begun = table.machine.monotonic()
     snapshot = known or read_snapshot(table)
-    names = hidden_names(snapshot, ())
+    names = build_hidden_names(snapshot, ())
     inventory = None if request.inventory is None else _InventoryListing(table, request.inventory)
     walk = kept or TableWalk(table.storage, names, request.prefix or "")
     if inventory is not None and request.prefix:
@@ -188,7 +190,7 @@ def _plan_of_mode(
     is_whole = inventory is None and not request.prefix
     old = spare_linked(judge, walk if is_whole else None, names_hidden=scope.hides)
     old = outside_of(old, setting.checkpoints)
-    above = {} if inventory is None else tables_above(table, old.column("path").combine_chunks())
+    above = {} if inventory is None else find_tables_above(table, old.column("path").combine_chunks())
     tables = judge.tables | walk.tables | above
     found = choose(old, _below(tables), setting.references, choose_without_misnamed(setting, judge))
     doubtful = [part["hash"].combine_chunks() for part in (found.lost, found.misnamed, found.with_logical_names)]
@@ -242,12 +244,12 @@ def _plan(
         *shared_refusals({*judge.tables.items(), *tables.items()}, own_formats(setting)),
         *nested_refusals(request, _below(tables), found.in_nested),
     ]
-    lost = Amount(expected.files - live.files, expected.size_bytes - live.size_bytes)
+    lost = FileTotals(expected.files - live.files, expected.size_bytes - live.size_bytes)
     if request.inventory is not None:
         from deltacli.operations.vacuum.inventory_names import find_encoded_names
 
         refusals += find_encoded_names(setting.table.storage, found.rows.column("path").combine_chunks())
-        lost = Amount()  # it may be older than these files
+        lost = FileTotals()  # it may be older than these files
     reach = find_time_travel(setting, judge, found.hashes)
     return make_plan(
         setting,
@@ -264,11 +266,11 @@ def _plan(
     )
 
 
-def listing_refusals(listed: int, expected: Amount, actual: Amount) -> Iterator[Refusal]:
+def listing_refusals(listed: int, expected: FileTotals, actual: FileTotals) -> Iterator[Refusal]:
     """Yield a refusal if the listing lacks files that the log names."""
     if not expected.files:
         return
-    missing = Amount(expected.files - actual.files, expected.size_bytes - actual.size_bytes)
+    missing = FileTotals(expected.files - actual.files, expected.size_bytes - actual.size_bytes)
     if not listed:
         yield Refusal(
             "vacuum.empty-listing",
@@ -329,7 +331,7 @@ def viewed_notes(setting: PlanContext, needed: ArrowArray) -> Iterator[str]:
         yield f"{plural(kept, 'file')} kept, because a manifest in {MANIFESTS} names {'it' if kept == 1 else 'them'}"
 
 
-def missing_notes(setting: PlanContext, lost: Amount) -> Iterator[str]:
+def missing_notes(setting: PlanContext, lost: FileTotals) -> Iterator[str]:
     """Return a note on live files that are not in the listing."""
     if lost.files:
         is_are, them = is_or_are(lost.files)

@@ -14,7 +14,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.core.errors import FileMissing, Refusal, Refused, command, parameter
 from deltacli.core.ranges import format_ranges
 from deltacli.core.typing import ArrowArray, ArrowTable
@@ -42,8 +42,8 @@ from deltacli.operations.vacuum.plan_context import (
 )
 from deltacli.storage import ReadStorage, Storage
 from deltacli.table.find_log import list_log
+from deltacli.table.nested_tables import find_tables_above
 from deltacli.table.rebuild import read_snapshot
-from deltacli.table.walk import tables_above
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
@@ -102,7 +102,7 @@ def plan_lite(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
     free = pc.filter(removals, pc.invert(stays))
     on_disk, young = _on_disk(setting, free)
     on_disk, linked = _by_links(setting, on_disk, directories.found, live)
-    tables = tables_above(table, _flat(on_disk.column("path")))
+    tables = find_tables_above(table, _flat(on_disk.column("path")))
     nested = sorted(directory for directory in tables if directory)
     rows = outside_of(on_disk, nested)
     in_nested = on_disk.num_rows - rows.num_rows
@@ -148,7 +148,7 @@ def _plan(
     """`kept_from` is the oldest version that removed a file that is kept; Any: an Arrow table."""
     references = setting.references
     end = references.window.last_before
-    live = Amount(len(references.live), pc.sum(references.live_sizes).as_py() or 0)
+    live = FileTotals(len(references.live), pc.sum(references.live_sizes).as_py() or 0)
     newest = pc.max(rows.column("removedAtVersion")).as_py()
     paths = _flat(rows.column("path"))
     candidates = rows.drop_columns(["hash"]).append_column("partition", partition_of(paths))

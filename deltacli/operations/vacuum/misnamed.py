@@ -28,7 +28,7 @@ from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.delta.paths.keys import LogKeys, PathKeys, is_among
 from deltacli.delta.paths.lookalikes import common_spellings, file_names
 from deltacli.operations.vacuum.plan import Reason
-from deltacli.table.live_files import FileKind, NeededFiles, look_for
+from deltacli.table.needed_files import FileKind, NeededFiles, locate_files
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
@@ -268,7 +268,7 @@ def _missing_of(table: TableHandle, files: ArrowTable) -> ArrowTable:
     written = pc.if_else(is_same, pa.scalar(None, pa.binary()), each_once["written"])
     columns = {"path": each_once["path"], "written": written, "kind": each_once["kind"]}
     needed = NeededFiles(pa.table(columns), pa.table({"path": pa.array([], pa.binary())}))
-    _, sizes = look_for(table.storage, needed, table.engine, table.progress)
+    _, sizes = locate_files(table.storage, needed, table.engine, table.progress)
     names = pc.filter(each_once["path"], pc.is_null(sizes))
     return pc.filter(files, pc.is_in(files["path"], value_set=_flat(names)))
 

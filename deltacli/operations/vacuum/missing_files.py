@@ -23,7 +23,7 @@ from deltacli.delta.paths.spelling import IS_ABSOLUTE, encoded_root, made_absolu
 from deltacli.operations.vacuum.candidates import CandidateChoice, CandidateClassifier
 from deltacli.operations.vacuum.misnamed import MisnamedFiles, NamedBatch, NameSearch
 from deltacli.operations.vacuum.plan_context import PlanContext, choice_of
-from deltacli.table.file_history import named_files
+from deltacli.table.file_references import read_file_references
 from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import read_snapshot
 
@@ -88,7 +88,7 @@ def _needed_batches(setting: PlanContext) -> Iterator[NamedBatch]:
 
 def _version_batches(snapshot: Snapshot) -> Iterator[NamedBatch]:
     """Yield the live files of a version, and the removed ones that it remembers."""
-    for batch in snapshot.file_actions.narrow():
+    for batch in snapshot.file_actions.read_narrow_batches():
         if batch.adds is not None and batch.adds.num_rows:
             yield NamedBatch(*(batch.adds.column(name) for name in ("path", "size", "dv_id")))
         if batch.removes is not None and batch.removes.num_rows:
@@ -99,7 +99,7 @@ def _version_batches(snapshot: Snapshot) -> Iterator[NamedBatch]:
 def _commit_batches(table: TableHandle, listing: LogListing) -> Iterator[NamedBatch]:
     """Yield the files that commits name. Commits that cannot be read refuse the plan elsewhere."""
     faults: list[CommitCorrupt] = []
-    for rows in named_files(table, listing, faults, []):
+    for rows in read_file_references(table, listing, faults, []):
         yield NamedBatch(rows.path, rows.size, rows.vector)
 
 

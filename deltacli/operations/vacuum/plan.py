@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow.compute as pc
 
-from deltacli.changing.plan import NO_FILES, Amount, Failures, Undone
+from deltacli.changing.file_totals import NO_FILES, FileTotals
+from deltacli.changing.outcome import DeletionFailures, OutcomeProblem
 from deltacli.core.errors import DeltacliError, Refusal, Refused, UsageError, command, parameter, suggest_parameters
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.request_fields import (
@@ -236,12 +237,12 @@ class Reason(StrEnum):
 class Kept(NamedTuple):
     """The listed files that are kept. Sizes are counted where the listing has them without a further call."""
 
-    live: Amount = NO_FILES
+    live: FileTotals = NO_FILES
     """Files of the newest version, including deletion vectors, as far as they were listed."""
     retained: int = 0
     """Not live, but needed by a retained version, a version to keep, or another table."""
     young: int = 0
-    foreign: Amount = NO_FILES
+    foreign: FileTotals = NO_FILES
     hidden: int = 0
     """Files with hidden names, and hidden directories, which are not listed."""
     links: int = 0
@@ -280,7 +281,7 @@ class Ages(NamedTuple):
 class KindTotals(NamedTuple):
     """The candidates of one reason."""
 
-    amount: Amount
+    amount: FileTotals
     ages: Ages
 
 
@@ -366,7 +367,7 @@ class VacuumPlan:
     there was no such file.
     """
     protected: tuple[ProtectedTable, ...] = ()
-    missing_live: Amount = field(default_factory=Amount)
+    missing_live: FileTotals = field(default_factory=FileTotals)
     """Live files that are not in the listing; always empty where the listing was made earlier by the store."""
     by_inventory: bool = False
     """The listing was made earlier by the store: each file is checked before it is deleted."""
@@ -393,7 +394,7 @@ class VacuumPlan:
     def is_noop(self) -> bool:
         return not self.files and not self.directories
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         if not self.refusals:
             return None
         first = self.refusals[0]
@@ -431,7 +432,7 @@ class VacuumPlan:
             rows = pc.filter(numbers, pc.equal(reasons, reason.value))
             if rows.num_rows:
                 ages = pc.min_max(rows.column("modificationTimeMs")).as_py()
-                amount = Amount(rows.num_rows, _sum(rows.column("sizeBytes")))
+                amount = FileTotals(rows.num_rows, _sum(rows.column("sizeBytes")))
                 kind_totals[reason] = KindTotals(amount, Ages(ages["min"], ages["max"]))
         return kind_totals
 
@@ -467,7 +468,7 @@ class VacuumPlan:
             **({} if self.streams is None else {"streams": [one.as_json() for one in self.streams.queries]}),
             "emptyDirectories": len(self.directories),
             "refusals": [one.as_json("override") for one in self.refusals],
-            "notes": [*self.notes, *(() if self.made_from is None else self.made_from.cautions)],
+            "notes": [*self.notes, *(() if self.made_from is None else self.made_from.warnings)],
             "reach": {
                 "firstVersion": reach.first_version,
                 "firstTimestampMs": reach.first_ms,
@@ -490,12 +491,12 @@ class VacuumPlan:
 class VacuumOutcome:
     """The outcome of a plan, as far as it was executed."""
 
-    deleted: Amount = NO_FILES
+    deleted: FileTotals = NO_FILES
     missing: int = 0
     """Files that were deleted already."""
     spared: int = 0
     """Candidates that a version committed after the plan needs again, or that are younger than it saw them."""
-    failed: Failures = field(default_factory=Failures)
+    failed: DeletionFailures = field(default_factory=DeletionFailures)
     directories_removed: int = 0
     start_version: int | None = None
     end_version: int | None = None
@@ -532,18 +533,20 @@ class VacuumResult(NamedTuple):
     plan: VacuumPlan
     outcome: VacuumOutcome | None
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         outcome = self.outcome or VacuumOutcome()
         done = f"{outcome.deleted.files:,} of {plural(self.plan.files, 'file')} deleted"
         if outcome.end_version is not None:
             return f"{done}, VACUUM END ({outcome.end_status}) is version {outcome.end_version}"
         return done if outcome.end_problem is None else f"{done}, VACUUM END was not written"
 
-    def shortfall(self) -> Undone:
+    def build_partial_failure(self) -> OutcomeProblem:
         if self.outcome is None:
             return None
         hint, has_deleted = command("vacuum", yes=True), bool(self.outcome.deleted.files)
-        return self.outcome.failed.shortfall("file", code="vacuum.partly-done", hint=hint, has_deleted=has_deleted)
+        return self.outcome.failed.build_partial_failure(
+            "file", code="vacuum.partly-done", hint=hint, has_deleted=has_deleted
+        )
 
 
 def _sum(column: pyarrow.ChunkedArray) -> int:

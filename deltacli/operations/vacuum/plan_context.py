@@ -19,20 +19,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.arrow.batches import aggregate_rows
-from deltacli.changing.basis import (
-    CLOCK,
-    NEWER,
-    OTHER_PAST,
-    TOO_OLD,
-    Basis,
-    digest_of_past,
-    lasting_basis,
-    past_of,
-    refusal_of_lost_versions,
-    require_committable,
-)
-from deltacli.changing.change import files_of_manifests
-from deltacli.changing.plan import Amount
+from deltacli.changing.base_errors import BASE_COMMIT_REPLACED, CLOCK_BEHIND, COMMITS_MISSING, LOG_ROLLED_BACK
+from deltacli.changing.basis import Basis, identify_commit
+from deltacli.changing.file_totals import FileTotals
+from deltacli.changing.lost_versions import find_lost_versions_refusal
+from deltacli.changing.protocol_checks import require_committable
+from deltacli.changing.rechecks import build_storable_basis, hash_base_commit
+from deltacli.changing.views import read_paths_in_manifests
 from deltacli.core.errors import Refusal, Refused, StorageFailed, Unreadable, command, parameter
 from deltacli.core.ranges import find_gaps, format_spans
 from deltacli.core.texts import add_article
@@ -72,13 +65,16 @@ from deltacli.operations.vacuum.plan import (
     of_protected,
 )
 from deltacli.storage import folds_names
-from deltacli.table.checksum_guard import contradiction
-from deltacli.table.file_history import RULE, NamedKeys, live_keys, logical_keys_of
-from deltacli.table.find_log import Log, find_hint, has_clone_notes, list_log
+from deltacli.table.checksum_guard import find_contradiction
+from deltacli.table.file_history import MISSING_ADD_RULE, FileKeys, compute_keys_with_outside, read_live_keys
+from deltacli.table.find_log import ListedLog, list_log, read_hint
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.rebuild import committed_at, last_commit_before, read_snapshot, rebuild
+from deltacli.table.hidden_names import build_hidden_names, find_readable_formats
+from deltacli.table.nested_tables import find_enclosing_tables
+from deltacli.table.rebuild import read_snapshot, rebuild_version
+from deltacli.table.table_directories import has_clone_notes
+from deltacli.table.time_travel import find_last_commit_before, read_commit_time
 from deltacli.table.version import Snapshot
-from deltacli.table.walk import hidden_names, readable_formats, tables_around
 
 if TYPE_CHECKING:
     import pyarrow
@@ -120,7 +116,7 @@ class PlanContext(NamedTuple):
     @property
     def hidden_names(self) -> HiddenNames:
         """The rules of hidden names, with the partition columns of every version."""
-        return hidden_names(self.snapshot, self.references.metadata, self.first)
+        return build_hidden_names(self.snapshot, self.references.metadata, self.first)
 
     @property
     def checkpoints(self) -> Sequence[str]:
@@ -165,9 +161,9 @@ def prepare(
     )
     listing = list_log(table.storage, progress=table.progress)
     with with_codes_of_vacuum():
-        basis = lasting_basis(snapshot, listing, now_ms)
+        basis = build_storable_basis(snapshot, listing, now_ms)
     window = find_window(table, listing, cutoff_ms, snapshot)
-    listed_until = None if listed_ms is None else last_commit_before(table, listing, listed_ms, known=snapshot)
+    listed_until = None if listed_ms is None else find_last_commit_before(table, listing, listed_ms, known=snapshot)
     protect = [open_protected(table, uri) for uri in request.protect_from]
     clones = find_clones(table, [one.table for one in protect])
     protect += () if clones is None else clones.found
@@ -182,7 +178,7 @@ def prepare(
         unlisted_since=None if listed_ms is None else (-1 if listed_until is None else listed_until) + 1,
         with_lookalikes=request.mode is not Mode.FULL or request.prefix is not None or request.inventory is not None,
     )
-    if manifested := files_of_manifests(table):
+    if manifested := read_paths_in_manifests(table):
         references = references.with_viewed(keys.of_listing(binary_paths(sorted(manifested))))
     streams = _guarded_streams(snapshot, request, protect)
     if streams is not None:
@@ -208,7 +204,7 @@ def open_protected(table: TableHandle, uri: str) -> Snapshot:
     """Return the newest version of another table. Also raises Refused where its protocol prevents deltacli from finding
     all files that it needs.
     """
-    other = table.beside(uri, has_own_files=True)
+    other = table.open_other_table(uri, has_own_files=True)
     with of_protected(other.uri):
         snapshot = read_snapshot(other)
         require_committable(snapshot)
@@ -231,17 +227,17 @@ def find_clones(
 
 def protected_table(snapshot: Snapshot) -> ProtectedTable:
     """Return what a plan stores about it. Raises Refused where its newest commit has changed since it was read."""
-    storage, past = snapshot.table.storage, past_of(snapshot.listing, snapshot.version)
+    storage, past = snapshot.table.storage, identify_commit(snapshot.listing, snapshot.version)
     with of_protected(snapshot.table.uri), with_codes_of_vacuum():
-        sha256 = digest_of_past(storage, past)
+        sha256 = hash_base_commit(storage, past)
     return ProtectedTable(snapshot.table.uri, snapshot.metadata.id, snapshot.version, sha256)
 
 
 _CODES = {
-    OTHER_PAST: "vacuum.plan-other-past",
-    TOO_OLD: "vacuum.plan-too-old",
-    NEWER: "vacuum.plan-newer",
-    CLOCK: "vacuum.clock-skew",
+    BASE_COMMIT_REPLACED: "vacuum.plan-other-past",
+    COMMITS_MISSING: "vacuum.plan-too-old",
+    LOG_ROLLED_BACK: "vacuum.plan-newer",
+    CLOCK_BEHIND: "vacuum.clock-skew",
 }
 
 
@@ -253,7 +249,7 @@ def with_codes_of_vacuum() -> Iterator[None]:
     except Refused as refused:
         if (code := _CODES.get(refused.code)) is not None:
             refused.code = code
-            if code != _CODES[CLOCK]:
+            if code != _CODES[CLOCK_BEHIND]:
                 refused.hint = command("vacuum", dry_run=True)
         raise
 
@@ -288,7 +284,7 @@ def _least_own_ms(snapshot: Snapshot, references: References, first: TableConfig
 
 def own_formats(setting: PlanContext) -> set[str]:
     """Return the formats that the table is or was kept readable as."""
-    return readable_formats(setting.snapshot, setting.references.metadata, setting.first)
+    return find_readable_formats(setting.snapshot, setting.references.metadata, setting.first)
 
 
 MISSING_SHARE = 0.1
@@ -368,7 +364,7 @@ def clock_refusals(snapshot: Snapshot, references: References, now_ms: int) -> I
             return
 
 
-def limit_refusals(request: VacuumRequest, candidates: Amount, live: Amount) -> Iterator[Refusal]:
+def limit_refusals(request: VacuumRequest, candidates: FileTotals, live: FileTotals) -> Iterator[Refusal]:
     """Yield a refusal if more would be deleted than the limit. `candidates` are of every kind, change data and vectors
     too; `live` are data files, without files of vectors: those found by the listing, in LITE mode all that the log has.
     """
@@ -473,17 +469,17 @@ def _take_older_checkpoints(setting: PlanContext, files: ArrowArray) -> Unreadab
 def _take_checkpoint(setting: PlanContext, version: int, files: ArrowArray) -> None:
     """Record the adds of a version in the history that name these files."""
     keys, history = setting.keys, setting.references.history
-    for batch in read_snapshot(setting.table, version=version).file_actions.narrow():
+    for batch in read_snapshot(setting.table, version=version).file_actions.read_narrow_batches():
         if batch.adds is None or not batch.adds.num_rows:
             continue
         ids = batch.adds.column("dv_id")
         texts = batch.adds.column("path")
         paths = keys.of_log(texts).hashes
         versions = pa.repeat(pa.scalar(version, pa.int64()), len(paths))
-        rows = NamedKeys(paths, logical_keys_of(keys, texts, paths, ids), versions)
-        history.take_adds(rows.where(pc.is_in(paths, value_set=files)))
+        rows = FileKeys(paths, compute_keys_with_outside(keys, texts, paths, ids), versions)
+        history.record_adds(rows.where(pc.is_in(paths, value_set=files)))
         vectors = keys.of_vectors(ids).hashes
-        history.take_vectors(rows._replace(files=vectors).where(pc.is_in(vectors, value_set=files)))
+        history.record_vectors(rows._replace(files=vectors).where(pc.is_in(vectors, value_set=files)))
 
 
 def _older_versions(setting: PlanContext) -> list[int]:
@@ -511,11 +507,11 @@ def checksum_refusals(setting: PlanContext) -> Iterator[Refusal]:
     if snapshot is not setting.snapshot:
         counts, _ = snapshot.counts()
         files, size_bytes = counts.count, counts.size_bytes
-    difference = contradiction(snapshot, files, size_bytes)
+    difference = find_contradiction(snapshot, files, size_bytes)
     if difference is None:
         return
     if difference.more_files > 0:
-        lost = references.history.unremoved_count(live_keys(setting.snapshot, setting.keys))
+        lost = references.history.unremoved_count(read_live_keys(setting.snapshot, setting.keys))
         if difference.more_files == lost:
             return
     yield Refusal(difference.rule, difference.message, hint=difference.hint)
@@ -625,7 +621,7 @@ def common_refusals(setting: PlanContext) -> Iterator[Refusal]:
     yield from clock_refusals(setting.snapshot, setting.references, setting.now_ms)
     stores = map(setting.table.open_other, setting.request.protect_from)
     yield from outer_refusals(
-        tables_around(setting.table), {uri for storage in stores for uri in (storage.uri, *storage.aliases)}
+        find_enclosing_tables(setting.table), {uri for storage in stores for uri in (storage.uri, *storage.aliases)}
     )
 
 
@@ -634,16 +630,16 @@ def contradiction_refusals(setting: PlanContext, rows: ArrowTable) -> Iterator[R
     if rows.num_rows:
         yield from retention_contradictions(setting)
         yield from checksum_refusals(setting)
-        hint = find_hint(setting.table.storage)
+        hint = read_hint(setting.table.storage)
         listing, named = setting.references.listing, hint.version if isinstance(hint, Hint) else -1
-        if (lost := refusal_of_lost_versions(setting.table.storage, listing, named)) is not None:
+        if (lost := find_lost_versions_refusal(setting.table.storage, listing, named)) is not None:
             yield lost
 
 
 def make_plan(
     setting: PlanContext,
     rows: ArrowTable,
-    live: Amount,
+    live: FileTotals,
     refusals: Iterable[Refusal],
     *,
     kept: Kept,
@@ -661,7 +657,7 @@ def make_plan(
         notes, parts = (*notes, *streams.notes(), *guard.notes), parts | {"streams": streams}
     if setting.ambiguous is not None:
         notes = (*notes, *setting.ambiguous.notes(needed))
-    amount = Amount(rows.num_rows, pc.sum(rows.column("sizeBytes")).as_py() or 0)
+    amount = FileTotals(rows.num_rows, pc.sum(rows.column("sizeBytes")).as_py() or 0)
     return VacuumPlan(
         table=setting.table.uri,
         table_id=setting.snapshot.metadata.id,
@@ -725,7 +721,7 @@ def reach_of(setting: PlanContext, lost_before: int | None, lost_now: int | None
     first_commit = min(references.listing.commits, default=None)
     return TimeTravelRange(
         first_version=first,
-        first_ms=committed_at(setting.table, references.listing, first, known=setting.snapshot),
+        first_ms=read_commit_time(setting.table, references.listing, first, known=setting.snapshot),
         oldest_before=before,
         lost_feed=(first_commit, feed_end)
         if has_feed and first_commit is not None and feed_end >= first_commit
@@ -793,7 +789,8 @@ def _lost_note(setting: PlanContext, rows: pyarrow.Table) -> str:
     count, (is_are, _) = rows.num_rows, is_or_are(rows.num_rows)
     repair = _repair(setting, rows.column("hash").combine_chunks())
     return (
-        f"{plural(count, 'file')} that a checkpoint lost {is_are} kept ({example_of(rows)}) [{RULE}]; to see why: "
+        f"{plural(count, 'file')} that a checkpoint lost {is_are} kept ({example_of(rows)}) "
+        f"[{MISSING_ADD_RULE}]; to see why: "
         f"{command('validate', table=setting.table.address)}{repair}"
     )
 
@@ -845,12 +842,14 @@ def _wrong_checkpoints(setting: PlanContext, files: pyarrow.Array) -> Sequence[C
     return later[bisect_left(later, True, key=lambda checkpoint: _lacks(setting, checkpoint, adds)) :]
 
 
-def _lacks(setting: PlanContext, instance: CheckpointInstance, adds: NamedKeys) -> bool:
+def _lacks(setting: PlanContext, instance: CheckpointInstance, adds: FileKeys) -> bool:
     """Return True if a checkpoint lacks one of the files added before it, or cannot be read."""
     listing = setting.references.listing
     others = {checkpoint: "checkpoint.unreadable" for checkpoint in listing.checkpoints if checkpoint != instance}
     try:
-        live = live_keys(rebuild(setting.table, Log(listing), instance.version, unusable=others), setting.keys)
+        live = read_live_keys(
+            rebuild_version(setting.table, ListedLog(listing), instance.version, unusable=others), setting.keys
+        )
     except Unreadable:
         return True
     keys = adds.where(pc.less_equal(adds.versions, instance.version)).keys

@@ -11,8 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from deltacli.changing.basis import Act, Basis, basis_of
-from deltacli.changing.plan import Failures, Shortfall, Undone
+from deltacli.changing.basis import Basis, build_basis
+from deltacli.changing.change_kind import ChangeKind
+from deltacli.changing.outcome import DeletionFailures, OutcomeProblem, PartialFailure
 from deltacli.core.errors import (
     CredentialsMissing,
     FileMissing,
@@ -63,11 +64,11 @@ from deltacli.storage import (
 )
 from deltacli.storage.base import FileStat
 from deltacli.storage.optional_interfaces import require_writable
+from deltacli.table.nested_tables import find_table_uri, open_enclosing_directories
 from deltacli.table.rebuild import read_snapshot
-from deltacli.table.walk import stores_around, table_at
 
 if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
+    from deltacli.changing.execution import ChangeExecution
     from deltacli.operations.vacuum.plan import VacuumPlan
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
@@ -92,8 +93,8 @@ def open_quarantine(table: TableHandle, uri: str, table_id: str | None = None) -
 
 def _require_outside(table: TableHandle, quarantine: Storage, place: Storage) -> None:
     """Raise Refused where a place of a quarantine is in a table."""
-    inside = table.uri if is_inside(place, table.storage) else table_at(place)
-    inside = inside or next(_around(table.over(place)), None)
+    inside = table.uri if is_inside(place, table.storage) else find_table_uri(place)
+    inside = inside or next(_around(table.replace_storage(place)), None)
     if inside is not None:
         raise Refused(
             f"the quarantine {quarantine.uri} is in a table, whose vacuum would delete its files",
@@ -105,9 +106,9 @@ def _require_outside(table: TableHandle, quarantine: Storage, place: Storage) ->
 
 def _around(place: TableHandle) -> Iterator[str]:
     """Yield the tables of any format that contain a place; inaccessible directories are skipped."""
-    for storage in stores_around(place):
+    for storage in open_enclosing_directories(place):
         with suppress(PermissionRefused, CredentialsMissing):
-            if (found := table_at(storage)) is not None:
+            if (found := find_table_uri(storage)) is not None:
                 yield found
 
 
@@ -313,7 +314,7 @@ class PurgePlan:
     def is_noop(self) -> bool:
         return not self.due
 
-    def objection(self) -> Refused | None:
+    def build_refusal(self) -> Refused | None:
         """Return the error of the refusals where they are all there is; None without one."""
         return _refused(self.refusals) if self.refusals and (self.is_shown_only or self.is_noop) else None
 
@@ -363,7 +364,7 @@ class PurgeOutcome:
 
     plans: int = 0
     files: int = 0
-    failed: Failures = field(default_factory=Failures)
+    failed: DeletionFailures = field(default_factory=DeletionFailures)
 
     def as_json(self) -> JsonObject:
         failed = self.failed
@@ -379,14 +380,14 @@ class PurgeResult(NamedTuple):
     plan: PurgePlan
     outcome: PurgeOutcome | None
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         done = 0 if self.outcome is None else self.outcome.files
         return f"{done:,} of {plural(self.plan.files, 'file')} deleted from the quarantine"
 
-    def shortfall(self) -> Undone:
+    def build_partial_failure(self) -> OutcomeProblem:
         """Return what of the quarantine could not be emptied; where nothing was, the error of the refusals."""
         outcome, refusals = self.outcome or PurgeOutcome(), self.plan.refusals
-        failed = outcome.failed.shortfall(
+        failed = outcome.failed.build_partial_failure(
             "file", code="vacuum.partly-done", has_deleted=bool(outcome.files), where=" of the quarantine"
         )
         if failed is not None or not refusals:
@@ -398,7 +399,7 @@ class PurgeResult(NamedTuple):
 class QuarantinePurge:
     """Emptying a quarantine of what is older, to be planned and executed."""
 
-    act: ClassVar[Act] = Act.DELETE
+    kind: ClassVar[ChangeKind] = ChangeKind.DELETE_FILES
 
     uri: str
     older_ms: int
@@ -410,16 +411,16 @@ class QuarantinePurge:
     def outcome(self, plan: PurgePlan) -> PurgeResult:
         return PurgeResult(plan, PurgeOutcome())
 
-    def execute(self, gate: Gate[PurgePlan, PurgeResult]) -> None:
+    def execute(self, execution: ChangeExecution[PurgePlan, PurgeResult]) -> None:
         """Delete what the plan names, if the table still is the one of the plan."""
-        gate.look(needs_clock=True)
-        outcome = gate.outcome.outcome
+        execution.recheck_table(needs_clock=True)
+        outcome = execution.outcome.outcome
         assert outcome is not None  # it begins with an empty one
-        gate.has_begun = True  # an interruption may come between a deletion and its count
+        execution.has_begun = True  # an interruption may come between a deletion and its count
         try:
-            execute_purge(gate.table, gate.plan, outcome)
+            execute_purge(execution.table, execution.plan, outcome)
         except Exception:
-            gate.has_begun = bool(outcome.files or outcome.plans)
+            execution.has_begun = bool(outcome.files or outcome.plans)
             raise
 
 
@@ -463,7 +464,7 @@ def plan_purge(table: TableHandle, uri: str, older_ms: int, snapshot: Snapshot |
         tuple(unnamed),
         tuple(refusals),
         tuple(others),
-        replace(basis_of(snapshot), snapshot=None),
+        replace(build_basis(snapshot), snapshot=None),
     )
 
 
@@ -492,11 +493,11 @@ def execute_purge(table: TableHandle, plan: PurgePlan, outcome: PurgeOutcome) ->
                 _end(plan.storage, held, outcome)
 
 
-def _left(refusals: Sequence[Refusal]) -> Shortfall:
+def _left(refusals: Sequence[Refusal]) -> PartialFailure:
     """Return which directories are not touched."""
     first = refusals[0]
     message = f"{first.files[0]} in the quarantine was left: {first.message}"
-    return Shortfall(first.code, message, {"left": f"{len(refusals):,} of the directories of this table"})
+    return PartialFailure(first.code, message, {"left": f"{len(refusals):,} of the directories of this table"})
 
 
 def _refused(refusals: Sequence[Refusal]) -> Refused:

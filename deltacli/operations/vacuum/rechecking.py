@@ -12,16 +12,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import (
-    Basis,
-    OwnCommit,
-    digest_of,
-    past_of,
-    require_clock,
-    require_committable,
-    require_past,
-    require_same,
-)
+from deltacli.changing.basis import Basis, OwnCommit, hash_log_file, identify_commit
+from deltacli.changing.protocol_checks import require_committable
+from deltacli.changing.rechecks import require_same_base_commit, require_same_log, require_valid_clock
 from deltacli.core.errors import Refused, command, parameter, suggest_parameters
 from deltacli.core.ranges import find_gaps, format_spans
 from deltacli.core.times import format_duration, format_timestamp
@@ -37,7 +30,8 @@ from deltacli.operations.vacuum.plan import ProtectedTable, VacuumPlan, of_prote
 from deltacli.operations.vacuum.plan_context import find_clones, open_protected, with_codes_of_vacuum
 from deltacli.storage import folds_names, is_address_of, link_targets
 from deltacli.storage.directory_identity import OTHER_DIRECTORY
-from deltacli.table.file_history import FileReferences, NamedFiles, commit_actions
+from deltacli.table.commit_contents import read_commit_actions
+from deltacli.table.file_references import FileReferenceCollector, FileReferences
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import read_snapshot
@@ -63,8 +57,8 @@ def open_kept(table: TableHandle, kept: ProtectedTable) -> tuple[TableHandle, Lo
     other, listing = snapshot.table, snapshot.listing
     if listing.start_version > kept.version:
         listing = list_log(other.storage, start_version=kept.version)
-    past = past_of(listing, kept.version)
-    if past is None or kept.sha256 is None or digest_of(other.storage, past) != kept.sha256:
+    past = identify_commit(listing, kept.version)
+    if past is None or kept.sha256 is None or hash_log_file(other.storage, past) != kept.sha256:
         raise Refused(
             "the plan was saved by an earlier release, without the past of the protected table"
             if kept.sha256 is None
@@ -93,7 +87,7 @@ class NewerCommits:
 
     def __init__(self, table: TableHandle, keys: PathKeys, plan: VacuumPlan) -> None:
         self._table, self._keys, self._plan = table, keys, plan
-        past = None if plan.made_from is None else plan.made_from.past
+        past = None if plan.made_from is None else plan.made_from.base_commit
         self._own = _LogTail(table, plan.snapshot_version, past)
         kept = [(one.version, *open_kept(table, one)) for one in plan.protected]
         self._others = [_LogTail(other, version, file) for version, other, file in kept]
@@ -127,8 +121,8 @@ class NewerCommits:
             if listing.start_version > plan.snapshot_version:
                 listing = list_log(self._table.storage, start_version=plan.snapshot_version)
             with with_codes_of_vacuum():
-                require_same(plan.made_from, listing)
-                require_clock(self._table, plan.now_ms, past_of(listing, snapshot.version))
+                require_same_log(plan.made_from, listing)
+                require_valid_clock(self._table, plan.now_ms, identify_commit(listing, snapshot.version))
         require_committable(snapshot)
         if (managed := managed_store(self._table.storage)) is not None:
             managed.require_permission("DATA_CLEANUP", "delete data files")
@@ -159,7 +153,7 @@ class NewerCommits:
         """
         self._read_on()
         with with_codes_of_vacuum():
-            require_clock(self._table, self._plan.now_ms, self._own.last)
+            require_valid_clock(self._table, self._plan.now_ms, self._own.last)
         if self._needed is None:
             return pa.repeat(pa.scalar(False), len(paths))
         is_needed = pc.is_in(self._keys.of_listing(paths), value_set=self._needed)
@@ -172,7 +166,7 @@ class NewerCommits:
         for references in _read_all(self._own, self.require_same):
             self._take(references)
         with with_codes_of_vacuum():
-            require_past(self._table.storage, self.start)
+            require_same_base_commit(self._table.storage, self.start)
         self.start = None  # from here on it is among the commits that were read
         # Take what queries need that the plan does not keep for them: those that began, went back or were ignored.
         for units in () if self._streams is None else self._streams.units():
@@ -236,11 +230,11 @@ class _LogTail:
     def read_on(self) -> tuple[list[FileReferences], bool]:
         """Return the files named by unread commits, and whether the commits change more than files."""
         new = self._listed()
-        named = NamedFiles()
+        named = FileReferenceCollector()
         references: list[FileReferences] = []
         is_other = False
         for file in new:
-            actions = list(commit_actions(self.table.storage, file, None))
+            actions = list(read_commit_actions(self.table.storage, file, None))
             is_other = is_other or any(kind not in _HARMLESS for kind, _ in actions)
             references += named.take(actions, file)
         references += named.flush()
@@ -310,7 +304,7 @@ def _require_places(escaping: str | None, unknown_vector: str | None) -> None:
 def digest_commit(table: TableHandle, listing: LogListing, version: int) -> str | None:
     """Return the SHA-256 of a commit file, which identifies a history of the table; None where there is none."""
     file = listing.commits.get(version)
-    return None if file is None else digest_of(table.storage, file)
+    return None if file is None else hash_log_file(table.storage, file)
 
 
 def with_past(table: TableHandle, plan: VacuumPlan) -> VacuumPlan:
@@ -323,7 +317,7 @@ def with_past(table: TableHandle, plan: VacuumPlan) -> VacuumPlan:
     listing = list_log(table.storage, start_version=version, progress=table.progress)
     if plan.made_from is not None:
         with with_codes_of_vacuum():
-            require_same(plan.made_from, listing)
+            require_same_log(plan.made_from, listing)
     return replace(plan, snapshot_sha256=digest_commit(table, listing, version))
 
 
@@ -357,7 +351,7 @@ def adopted(
     _require_log_since(table, plan, snapshot, listing)
     if not (accept_copy or is_address_of(table.storage, plan.table)):
         raise _is_elsewhere(table, plan)
-    basis = Basis(table, version, plan.now_ms, past_of(listing, version), looked_at=snapshot.listed_at)
+    basis = Basis(table, version, plan.now_ms, identify_commit(listing, version), listed_at=snapshot.listed_at)
     found = replace(plan, table=table.uri, made_from=basis)
     _require_unneeded(found, snapshot)
     return found
@@ -386,7 +380,7 @@ def _require_unneeded(plan: VacuumPlan, snapshot: Snapshot) -> None:
     search = NameSearch(keys, candidates)
     hashes = keys.of_listing(paths)
     is_live = pc.is_null(hashes)
-    for batch in snapshot.file_actions.narrow():
+    for batch in snapshot.file_actions.read_narrow_batches():
         if batch.adds is not None and batch.adds.num_rows:
             names, sizes, vectors = (batch.adds.column(name) for name in ("path", "size", "dv_id"))
             for found in (keys.of_log(names), keys.of_vectors(vectors)):

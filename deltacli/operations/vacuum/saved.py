@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.arrow.parquet import ParquetReader
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.core.documents import dumps, envelope
 from deltacli.core.errors import PermissionRefused, Refusal, Refused, Unreadable, UsageError, command
 from deltacli.core.memory import raise_if_out_of_memory
@@ -387,8 +387,8 @@ def _read_reach(reach: Mapping[str, Any]) -> TimeTravelRange:
     )
 
 
-def _amount(header: Mapping[str, Any], name: str) -> Amount:
-    return Amount(*_pair(_get(header, name, list), name))
+def _amount(header: Mapping[str, Any], name: str) -> FileTotals:
+    return FileTotals(*_pair(_get(header, name, list), name))
 
 
 def _pair(values: list[Any], name: str) -> tuple[int, int]:
@@ -640,7 +640,7 @@ _COUNTS = ("deleted", "deletedBytes", "missing", "spared", "directoriesRemoved")
 
 @dataclass(slots=True)
 class RecordState:
-    """Where the next run begins; `plan_id` is None for an empty record, `table` also for an old one."""
+    """Where the next run begins; `compute_plan_id` is None for an empty record, `table` also for an old one."""
 
     plan_id: str | None = None
     table: str | None = None
@@ -673,7 +673,7 @@ class RecordState:
         counts = {name: totals.get(name) or 0 for name in _COUNTS}
         end_version = totals.get("endVersion") if self.is_completed else None
         return VacuumOutcome(
-            deleted=Amount(counts["deleted"], counts["deletedBytes"]),
+            deleted=FileTotals(counts["deleted"], counts["deletedBytes"]),
             missing=counts["missing"],
             spared=counts["spared"],
             directories_removed=counts["directoriesRemoved"],

@@ -17,11 +17,12 @@ from deltacli.delta.paths.spelling import decode, key_text
 from deltacli.engine.base import Engine
 from deltacli.rules.framework.views import LocatedAction, StoredFile, Totals
 from deltacli.storage import FileStat, PathKind, ReadStorage, leads_outside
-from deltacli.table.find_log import list_log, nothing_at, taken_name
+from deltacli.table.find_log import find_blocked_commit_name, list_log
+from deltacli.table.missing_log import missing_path_error
 from deltacli.work.task import TableFiles, TableStores
 
 if TYPE_CHECKING:
-    from deltacli.table.walk import KeptWalk
+    from deltacli.table.walk import RememberedWalk
     from deltacli.work.files.listing import InnerDirectory, PlacedDirectory, PlacedListing
 
 # -- the whole log -----------------------------------------------------------------------------------------------------
@@ -56,7 +57,7 @@ def list_log_whole(storage: ReadStorage, progress: Progress) -> WholeLog:
     """List the log and its directories. Raises NotATable where the path does not exist or is a file."""
     match storage.kind_of(""):
         case PathKind.MISSING:
-            raise nothing_at(storage)
+            raise missing_path_error(storage)
         case PathKind.FILE:
             message = "this is a file; a table is a directory that contains _delta_log"
             raise NotATable(message, code="table.path-is-file", facts={"path": storage.uri})
@@ -68,7 +69,7 @@ def list_log_whole(storage: ReadStorage, progress: Progress) -> WholeLog:
     except FileMissing:
         return WholeLog((), (), (), (), segment.read_listing(()), has_hint=False, exists=False)
     listing = segment.read_listing(files)
-    if (name := taken_name(storage, listing)) is not None and name not in directories:
+    if (name := find_blocked_commit_name(storage, listing)) is not None and name not in directories:
         directories += (name,)  # a link to nothing
     return WholeLog(
         files,
@@ -97,7 +98,9 @@ def _stored(storage: ReadStorage, name: str, directories: tuple[str, ...]) -> tu
     return tuple(StoredFile(stat.name, stat.size_bytes, stat.modified_ms) for stat in entries)
 
 
-def list_table(stores: TableStores, engine: Engine, progress: Progress, walk: KeptWalk | None = None) -> WholeTable:
+def list_table(
+    stores: TableStores, engine: Engine, progress: Progress, walk: RememberedWalk | None = None
+) -> WholeTable:
     """List every file below the root except those of the log; nested tables are reported and listed, too. With a
     `walk`, only what it leaves out is listed.
     """
@@ -116,7 +119,7 @@ def list_table(stores: TableStores, engine: Engine, progress: Progress, walk: Ke
     return WholeTable(files, tuple(sorted(nested)), tuple(sorted(unlisted)))
 
 
-def _of_walk(storage: ReadStorage, walk: KeptWalk, root: PlacedDirectory) -> WholeTable | None:
+def _of_walk(storage: ReadStorage, walk: RememberedWalk, root: PlacedDirectory) -> WholeTable | None:
     """Return the files of a walk, with those that it leaves out; None where it met links, which it does not follow."""
     found: dict[str, StoredFile] = {}
     nested, unlisted, log = set[str](), list[str](), f"/{segment.LOG_DIRECTORY}/"

@@ -41,13 +41,13 @@ from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import LOST, Condition
 from deltacli.rules.framework.views import HadoopChecksumsView, HistoryView, ListingView, StateView, StorageView
 from deltacli.storage.optional_interfaces import StoreOfVersions, StoreWithBounds
-from deltacli.table.find_log import has_clone_notes
 from deltacli.table.handle import TableHandle, managed_store
+from deltacli.table.table_directories import has_clone_notes
 
 if TYPE_CHECKING:
     from deltacli.operations.validate.inspect_files import FilesChecked, TableContext
     from deltacli.storage import ReadStorage
-    from deltacli.table.walk import KeptWalk
+    from deltacli.table.walk import RememberedWalk
     from deltacli.work.task import TableFiles, TableStores
 
 
@@ -143,7 +143,7 @@ def validate_table(
     *,
     on_finding: Callable[[Finding], None] | None = None,
     whole: WholeLog | None = None,
-    walk: KeptWalk | None = None,
+    walk: RememberedWalk | None = None,
 ) -> Validation:
     """Check a table against the rules of a level. `on_finding` gets each finding when it is found. `whole` is the log
     and `walk` the table where they were listed before.
@@ -180,7 +180,7 @@ def validate_table(
         with progress.step("checking the state", unit="files", total=live.files) as step:
             state = inspector.state_view()
             if state is not None:
-                state.partition_texts = partial(_partition_texts, table.over(storage), state.version)
+                state.partition_texts = partial(_partition_texts, table.replace_storage(storage), state.version)
             if isinstance(storage, StoreWithBounds):
                 metadata = state.config.metadata if state else None
                 storage.require_announced(metadata.id if metadata else None, log.listing.newest_version)
@@ -198,7 +198,7 @@ def validate_table(
         errors_of_log = [finding for finding in collector.findings if finding.may_stop_readers]
         files = None
         if level != "log":
-            stores = table.over(storage).stores  # which remember no footer of an earlier operation
+            stores = table.replace_storage(storage).stores  # which remember no footer of an earlier operation
             table_files = stores.files()
             listing = partial(list_table, stores, engine, progress, walk)
             listed = _look_at_storage(stores, listing, table_files, collector, inspector, state, now_ms, progress)
@@ -300,10 +300,10 @@ def _partition_texts(table: TableHandle, version: int, name: str) -> Collection[
     """Return the distinct values of a partition column; none of a version that cannot be read, which is reported."""
     # A version is rebuilt only for tables whose partition columns got wider types.
     from deltacli.table.rebuild import read_snapshot
-    from deltacli.table.version_traits import partition_values_of
+    from deltacli.table.version_traits import read_partition_values
 
     try:
-        return partition_values_of(read_snapshot(table, version=version), name)
+        return read_partition_values(read_snapshot(table, version=version), name)
     except Unreadable:
         return ()
 

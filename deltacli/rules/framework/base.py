@@ -412,4 +412,4 @@ RULES_OF_ADD = (
     "actions.row_tracking",
     "widening",
 )
-"""The modules of all rules about metadata that stop new data files, `STOPS`: no others are imported for them."""
+"""The modules of all rules of `BLOCKING_RULES` that stop new data files: no others are imported for them."""

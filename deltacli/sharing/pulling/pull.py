@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from deltacli.changing.basis import LOOK_SECONDS, Act, Basis, basis_of
+from deltacli.changing.basis import MAX_FILE_CHECK_AGE_SECONDS, Basis, build_basis
+from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit import Committed
-from deltacli.changing.plan import Whole
-from deltacli.changing.preflight import require_trusted
+from deltacli.changing.outcome import CompleteOutcome
+from deltacli.changing.preflight import require_valid_metadata
 from deltacli.core import errors
 from deltacli.core.machine import Clock, system_clock
 from deltacli.core.pools import ThreadPool
@@ -39,12 +40,12 @@ from deltacli.storage.directory_identity import require_same_directory
 from deltacli.storage.os_errors import writing_faults
 from deltacli.table.api_errors import name_table
 from deltacli.table.handle import TableHandle
-from deltacli.table.scan import ScanRequest
+from deltacli.table.scan_requests import ScanRequest
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import read_provenance
 
 if TYPE_CHECKING:
-    from deltacli.changing.change import Gate
+    from deltacli.changing.execution import ChangeExecution
 
 # -- which rows of a shared table to write -----------------------------------------------------------------------------
 
@@ -263,7 +264,7 @@ class PullRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class PullResult(Whole):
+class PullResult(CompleteOutcome):
     """What a pull did or would do. `local_version` is None before the first commit, and in a dry run of one."""
 
     directory: str
@@ -283,7 +284,7 @@ class PullResult(Whole):
         """Return True where the local table has the version already, with all of its files."""
         return self.before == self.shared_version and not self.difference.wanted
 
-    def so_far(self) -> str:
+    def describe_progress(self) -> str:
         """Return what was committed."""
         return f"version {self.local_version} of the local table was committed"
 
@@ -338,7 +339,7 @@ class PullPlan:
         """True where all is there, and nothing that an interrupted pull has left."""
         return self.has_version and not self.difference.wanted and not self.target.has_workspace
 
-    def objection(self) -> None:
+    def build_refusal(self) -> None:
         """Return None: what objects to it is an error of the plan."""
 
     def effects(self) -> Iterator[str]:
@@ -359,7 +360,7 @@ class PullPlan:
             self.difference,
             dry_run=dry_run,
             decodes=self.request.decodes,
-            cautions=tuple(self.basis.cautions),
+            cautions=tuple(self.basis.warnings),
         )
 
 
@@ -367,7 +368,7 @@ class PullPlan:
 class Pull:
     """Bringing a local table to a version of a shared one."""
 
-    act: ClassVar[Act] = Act.ADD
+    kind: ClassVar[ChangeKind] = ChangeKind.ADD_FILES
 
     store: Share
     request: PullRequest
@@ -388,7 +389,7 @@ class Pull:
             local = read_local_files(target.table, place)
             version = target.table.shared_version
             all_there = Difference(local.keys, (), present=len(local.sizes))
-            basis = basis_of(target.table.snapshot)
+            basis = build_basis(target.table.snapshot)
             return PullPlan(basis, self.request, target.table.source, version, target, local, all_there)
         shared = version_of(self.store, point, table, self.progress)
         return self._compared(table, target, shared, decodes=self.request.decodes)
@@ -423,73 +424,74 @@ class Pull:
         local = NO_FILES if there is None else read_local_files(there, target.directory)
         compared_at = table.machine.monotonic()
         difference = compare(shared.adds(), local, target.directory, decodes=decodes)
-        basis = Basis(table, -1, table.clock()) if there is None else basis_of(there.snapshot)
+        basis = Basis(table, -1, table.clock()) if there is None else build_basis(there.snapshot)
         plan = PullPlan(basis, self.request, source, version, target, local, difference, shared, compared_at)
         if (request := _request(plan)) is not None:
-            require_trusted(self.act, None if there is None else there.snapshot, request)
+            require_valid_metadata(self.kind, None if there is None else there.snapshot, request)
         return plan
 
     def outcome(self, plan: PullPlan) -> PullResult:
         """Return that nothing was done yet."""
         return plan.result()
 
-    def execute(self, gate: Gate[PullPlan, PullResult]) -> None:
+    def execute(self, execution: ChangeExecution[PullPlan, PullResult]) -> None:
         """Download, verify and commit; list the newest version again where its files are gone meanwhile.
 
-        Raises NoSpace before anything is downloaded, what downloads and `Gate.commit` raise, and PullRefused.
+        Raises NoSpace before anything is downloaded, what downloads and `ChangeExecution.commit` raise, and
+        PullRefused.
         """
         listings = 1
         while True:
             try:
-                return self._pull(gate)
+                return self._pull(execution)
             except FilesMovedOn:
                 # The newest version may be listed again: its files are there, or are downloaded once.
                 if listings == _MOST_LISTINGS or not self.request.point.is_newest or self.request.resumes:
                     raise
             listings += 1
-            gate.again(self.plan(gate.table))
+            execution.accept_new_plan(self.plan(execution.table))
 
-    def _pull(self, gate: Gate[PullPlan, PullResult]) -> None:
-        plan = gate.plan
+    def _pull(self, execution: ChangeExecution[PullPlan, PullResult]) -> None:
+        plan = execution.plan
         directory = plan.target.directory
-        gate.look(needs_clock=True)
+        execution.recheck_table(needs_clock=True)
         _require_space(directory, plan.difference.wanted_bytes)
         with writing_faults(directory, directory):
             os.makedirs(directory, exist_ok=True)
-        gate.table = gate.table.held()
+        execution.table = execution.table.held()
         if plan.target.table is None:
-            local_table.read_target(gate.table, directory)  # others may have written there since
+            local_table.read_target(execution.table, directory)  # others may have written there since
         with local_table.open_workspace(directory) as workspace:
             workspace.mark(plan.source, plan.shared_version)
             with _Received() as received:
-                self._download(gate, workspace.place, received)
+                self._download(execution, workspace.place, received)
                 received.may_have_committed = True
-                self._commit(gate)
-        gate.outcome = replace(gate.outcome, received_bytes=received.size_bytes)
+                self._commit(execution)
+        execution.outcome = replace(execution.outcome, received_bytes=received.size_bytes)
 
-    def _download(self, gate: Gate[PullPlan, PullResult], workspace: str, received: _Received) -> None:
-        plan = gate.plan
+    def _download(self, execution: ChangeExecution[PullPlan, PullResult], workspace: str, received: _Received) -> None:
+        plan = execution.plan
         assert plan.shared is not None
         with self.progress.step("downloading", unit="bytes", total=plan.difference.wanted_bytes) as step:
-            look, decodes = partial(require_same_directory, gate.table.storage), self.request.decodes
+            look, decodes = partial(require_same_directory, execution.table.storage), self.request.decodes
             to = Destination(workspace, plan.target.directory, step.advance, look, decodes)
             for size in plan.shared.downloads(to).run(plan.difference.wanted):
                 received.files += 1
                 received.size_bytes += size
 
-    def _commit(self, gate: Gate[PullPlan, PullResult]) -> None:
+    def _commit(self, execution: ChangeExecution[PullPlan, PullResult]) -> None:
         """Commit the difference; after another writer, compare again with what it has left."""
         try:
-            done = gate.commit(
-                _request, plan_again=self._again, look=lambda: _require_there(gate.plan), needs_clock=True
+            done = execution.commit(
+                _request, plan_again=self._again, recheck=lambda: _require_present(execution.plan), needs_clock=True
             )
         except (errors.ConflictLost, errors.OutcomeUnknown, errors.Refused) as fault:
-            name_table(fault, gate.plan.target.directory)
+            name_table(fault, execution.plan.target.directory)
             raise
-        result = gate.plan.result()
+        result = execution.plan.result()
         if isinstance(done, Committed):
             result = replace(result, local_version=done.version, is_committed=True)
-        gate.outcome = result
+        execution.outcome = result
 
     def _again(self, plan: PullPlan, snapshot: Snapshot) -> PullPlan:
         """Return the plan for the local table as another writer has left it."""
@@ -520,9 +522,9 @@ def _is_as_pulled(snapshot: Snapshot) -> bool:
     return False
 
 
-def _require_there(plan: PullPlan) -> bool:
+def _require_present(plan: PullPlan) -> bool:
     """Return True. Raises PullRefused where files of the version are gone, which is looked at after a minute."""
-    if plan.shared is not None and plan.basis.table.machine.monotonic() - plan.compared_at > LOOK_SECONDS:
+    if plan.shared is not None and plan.basis.table.machine.monotonic() - plan.compared_at > MAX_FILE_CHECK_AGE_SECONDS:
         directory = plan.target.directory
         _require_none(compare(plan.shared.adds(), plan.local, directory), directory)
     return True

@@ -26,7 +26,8 @@ from deltacli.sharing.pulling.downloading import MOST_UNSIZED_BYTES, Destination
 from deltacli.sharing.pulling.local_table import Part, list_adds
 from deltacli.storage import ReadStorage
 from deltacli.table.handle import TableHandle
-from deltacli.table.rebuild import find_snapshot, read_snapshot
+from deltacli.table.rebuild import read_snapshot
+from deltacli.table.time_travel import find_snapshot
 from deltacli.table.version import Snapshot
 from deltacli.work.rows.data_files import find_vector
 

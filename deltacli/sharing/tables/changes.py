@@ -44,7 +44,7 @@ from deltacli.sharing.tables.snapshots import (
 )
 from deltacli.table.api_arguments import VersionTime
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.rebuild import committed_at, find_range, version_at
+from deltacli.table.time_travel import find_version_at, find_version_range, read_commit_time
 from deltacli.work.commits.reading import is_large, read_provenance, stream_commit
 
 
@@ -82,7 +82,7 @@ def first_version_since(snapshots: SharedSnapshots, table: SharedTable, timestam
     require_history(table, "finding a version by time")
 
     def find(log: WholeLog) -> tuple[int, bool]:
-        first = find_range(snapshots.handle(table), VersionTime(timestamp_ms), None, log.listing).first
+        first = find_version_range(snapshots.handle(table), VersionTime(timestamp_ms), None, log.listing).first
         return first, first in log.listing.commits
 
     first, is_there = snapshots.by_log(table, find)
@@ -121,7 +121,7 @@ def first_readable_since(snapshots: SharedSnapshots, table: SharedTable, timesta
 def last_version_until(snapshots: SharedSnapshots, table: SharedTable, timestamp_ms: int) -> int:
     """Return the last version committed at or before a time. Raises WireError where there is none."""
     try:
-        return snapshots.by_log(table, lambda log: version_at(snapshots.handle(table), timestamp_ms, log.listing))
+        return snapshots.by_log(table, lambda log: find_version_at(snapshots.handle(table), timestamp_ms, log.listing))
     except VersionAbsent:
         raise invalid_parameter(f"no version was committed at or before {format_timestamp(timestamp_ms)}") from None
 
@@ -131,7 +131,7 @@ def _version_at(snapshots: SharedSnapshots, table: SharedTable, timestamp_ms: in
     version = last_version_until(snapshots, table, timestamp_ms)
     if version >= newest:
         handle = snapshots.handle(table)
-        newest_ms = snapshots.by_log(table, lambda log: committed_at(handle, log.listing, version))
+        newest_ms = snapshots.by_log(table, lambda log: read_commit_time(handle, log.listing, version))
         if newest_ms is not None and timestamp_ms > newest_ms:
             raise invalid_parameter(
                 f"timestamp {format_timestamp(timestamp_ms)} is after the newest version, {version}, which was "

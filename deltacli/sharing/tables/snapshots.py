@@ -40,9 +40,9 @@ from deltacli.sharing.protocol.lines import TableTotals
 from deltacli.sharing.protocol.parameters import ReadingNeeds, find_needs
 from deltacli.sharing.signing.choose import without_signing_options
 from deltacli.storage import LocalStorage, ReadStorage
-from deltacli.table.find_log import Log, find_log, list_log
+from deltacli.table.find_log import ListedLog, find_log, list_log
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.rebuild import read_snapshot, rebuild
+from deltacli.table.rebuild import read_snapshot, rebuild_version
 from deltacli.table.repeated_files import settle_repeated_files
 from deltacli.work.commits.reading import read_commit
 
@@ -700,7 +700,7 @@ class SharedSnapshots:
         handle = self.handle(table)
         if version >= self.newest_version(table):
             return make(read_snapshot(handle, version=version))
-        return self.by_log(table, lambda log: make(rebuild(handle, Log(log.listing), version)))
+        return self.by_log(table, lambda log: make(rebuild_version(handle, ListedLog(log.listing), version)))
 
     def _keep(self, place: Place, snapshot: SharedSnapshot) -> SharedSnapshot:
         """Add a snapshot to the cache, and drop others until all of them fit."""

@@ -27,7 +27,7 @@ from deltacli.engine.spark.worker import context_of
 from deltacli.spark.executor_rows import searchable
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.handle import TableHandle
-from deltacli.table.rebuild import find_snapshot
+from deltacli.table.time_travel import find_snapshot
 from deltacli.work.task import TaskContext
 
 # -- the columns of the frames of facts --------------------------------------------------------------------------------

@@ -71,8 +71,9 @@ from deltacli.storage import NO_PREFIXES, AllowedPrefixes, Storage, path_externa
 from deltacli.table.api_arguments import require_path_text, require_timestamp_ms
 from deltacli.table.api_errors import api_function
 from deltacli.table.handle import TableHandle
-from deltacli.table.rebuild import find_snapshot
-from deltacli.table.scan import ChangesRequest, Selection
+from deltacli.table.scan_requests import ChangesRequest
+from deltacli.table.selection import Selection
+from deltacli.table.time_travel import find_snapshot
 from deltacli.work.outputs import plan_row_pieces
 from deltacli.work.rows.data_files import DataFile, Descriptor, ReadSpec
 
@@ -127,14 +128,14 @@ def read_shared(share: Share, options: ShareBatchOptions) -> SharedRows:
         return _changes(table, options)
     if options.where is not None and isinstance(share, ShareStorage):
         store: Any = share.expecting(where=options.where, version=options.version, at_ms=options.timestamp_ms)
-        snapshot = find_snapshot(table.over(store))
+        snapshot = find_snapshot(table.replace_storage(store))
     else:
         snapshot = find_snapshot(table, version=options.version, timestamp_ms=options.timestamp_ms)
     snapshot.scan()  # refuses what no reader may read
     columns = columns_for_spark(snapshot.schema, None if options.columns is None else list(options.columns))
     selection = Selection.make(snapshot.schema, columns, options.where)
     live = find_live_files(snapshot, selection)
-    return _rows(snapshot, selection.columns, selection.rows_wanted(snapshot.config), live.files)
+    return _rows(snapshot, selection.columns, selection.make_read_spec(snapshot.config), live.files)
 
 
 def _rows(
@@ -159,7 +160,7 @@ def _changes(table: TableHandle, options: ShareBatchOptions) -> SharedRows:
     kept = columns_for_spark(found.snapshot.schema, options.columns)
     if kept is not options.columns:
         found = read_changes(table, replace(request, columns=kept))
-    return _rows(found.snapshot, found.columns, found.wanted, found.changed_files())
+    return _rows(found.snapshot, found.columns, found.read_spec, found.changed_files())
 
 
 def _share_of(table: TableHandle) -> ShareStorage:

@@ -291,7 +291,7 @@ class ShareLog(TableLog):
     ) -> None:
         self._share, self._requests, self._now = share, options, now
         newest = share.without_files()
-        super().__init__(table.over(newest), options.stream)
+        super().__init__(table.replace_storage(newest), options.stream)
         self._id, self._form = self.table, _form_of(newest)
         self.table = self._id if self._form is ResponseFormat.DELTA else f"{self._id} in {self._form} format"
         self._asked = now()
@@ -310,7 +310,9 @@ class ShareLog(TableLog):
             found = self._share.newest_version()
             self._asked = self._now()
             if found < self._newest:
-                self._require_same_table(read_snapshot(self._table.over(self._share.without_files())).metadata.id)
+                self._require_same_table(
+                    read_snapshot(self._table.replace_storage(self._share.without_files())).metadata.id
+                )
             self._newest = max(self._newest, found)
         return self._newest
 
@@ -333,7 +335,7 @@ class ShareLog(TableLog):
         store = self._share.at(version)
         self._reading = FreshUrls(store)
         self._require_same_form(store)
-        return read_snapshot(self._table.over(store))
+        return read_snapshot(self._table.replace_storage(store))
 
     def _snapshot_files(self, version: int) -> list[DataFile]:
         return sorted(super()._snapshot_files(version), key=_by_id)
@@ -382,7 +384,9 @@ class ShareLog(TableLog):
             return found
         while version < self._end.version:
             last = min(self._end.version, version + self._requests.versions_per_request)
-            table = self._table.over(ChangeStorage(self._share, version, last, are_commits=not self.is_atomic))
+            table = self._table.replace_storage(
+                ChangeStorage(self._share, version, last, are_commits=not self.is_atomic)
+            )
             begin = read_snapshot(table, version=version).config
             found = self._break_of(table, list_log(table.storage).commits, version, begin) or found
             version = last
@@ -420,7 +424,7 @@ class ShareLog(TableLog):
         if self._window is None or not self._window.first <= version <= self._window.last:
             last = max(version, min(self._newest, version + self._requests.versions_per_request - 1))
             store = ChangeStorage(self._share, version, last, are_commits=not self.is_atomic)
-            table, urls = self._table.over(store), FreshUrls(store)
+            table, urls = self._table.replace_storage(store), FreshUrls(store)
             self._require_same_form(store)
             listing = list_log(store)
             begin = read_snapshot(table, version=version).config

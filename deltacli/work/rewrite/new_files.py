@@ -233,7 +233,7 @@ _SORTING = BoundedSemaphore(2)
 another table.
 """
 NAMED = "named"
-"""The name of the shared `NamedFiles`, if there are any."""
+"""The name of the shared `NewFileNames`, if there are any."""
 
 _MOST_SENT = 3
 """How often a file is sent that is not there afterwards."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from deltacli import open_table
 from deltacli.api.table import Table
-from deltacli.changing.change import carry_out
+from deltacli.changing.change import execute_change
 from deltacli.core.errors import NotATable
 from deltacli.delta.data_files import vector_file
 from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, LayoutChoice, plan_checkpoint, write_checkpoint
@@ -25,7 +25,7 @@ Rows = Mapping[int, list[tuple[tuple[str, Any], ...]]]  # Any: values of rows
 
 def copy(source: Path | str, target: Storage | Path, **options: Any) -> CopyResult:  # Any: fields of the request
     store = LocalStorage(str(target)) if isinstance(target, Path) else target
-    return carry_out(Copy(store, CopyRequest(**options)), open_table(source))
+    return execute_change(Copy(store, CopyRequest(**options)), open_table(source))
 
 
 def whole(root: Path) -> SmallTable:

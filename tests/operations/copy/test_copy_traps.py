@@ -199,9 +199,9 @@ def test_a_copy_says_once_how_to_continue(source: Path, target: Path) -> None:
     """
     plan = open_table(source).plan_copy(str(target))
 
-    assert "0 files copied" == CopyResult(plan).so_far()
-    assert f"0 files copied; {CONTINUE}" == CopyResult(plan, can_continue=True).so_far()
-    assert f"0 files copied; {CONTINUE}" == CopyResult(plan, is_out_of_time=True).so_far()
+    assert "0 files copied" == CopyResult(plan).describe_progress()
+    assert f"0 files copied; {CONTINUE}" == CopyResult(plan, can_continue=True).describe_progress()
+    assert f"0 files copied; {CONTINUE}" == CopyResult(plan, is_out_of_time=True).describe_progress()
 
 
 def test_what_repeating_cannot_mend_does_not_ask_for_it(source: Path, target: Path) -> None:

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from deltacli import open_table
-from deltacli.changing.change import carry_out
+from deltacli.changing.change import execute_change
 from deltacli.cli.app import run
 from deltacli.operations.copy.execute import Copy
 from deltacli.operations.copy.request import CopyRequest
@@ -43,12 +43,12 @@ def test_a_table_comes_back_from_a_store(
     steps = [str(tmp_path / "source"), f"{place}/there", f"{place}/beside", str(tmp_path / "back")]
 
     for source, target in pairwise(steps):
-        done = carry_out(Copy(open_storage(target), options), open_table(source))
+        done = execute_change(Copy(open_storage(target), options), open_table(source))
         assert "storage" == done.verified
         files = done.plan.to_copy.files - len(done.plan.log)
         assert done.checksums == (files if target == steps[-1] else 0)
         assert () == open_table(source).copy(target, check=True).differences
-        assert 0 == carry_out(Copy(open_storage(target), options), open_table(source)).copied.files
+        assert 0 == execute_change(Copy(open_storage(target), options), open_table(source)).copied.files
 
     versions = versions_of(tmp_path / "source")
     assert rows_of(open_table(tmp_path / "source"), versions) == rows_of(open_table(tmp_path / "back"), versions)

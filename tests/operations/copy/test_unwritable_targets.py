@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deltacli import open_table
-from deltacli.changing.change import carry_out
+from deltacli.changing.change import execute_change
 from deltacli.changing.clone_notes import CloneNote
 from deltacli.cli.errors import report_error
 from deltacli.core.errors import CONTINUE, ConflictLost, OutcomeUnknown, PartlyDone, StorageFailed
@@ -83,8 +83,8 @@ def test_a_copy_names_the_target_and_the_answer_of_its_store(ending: str, source
     target = unwritable(tmp_path / "target", ending)
 
     with pytest.raises((StorageFailed, PartlyDone)) as ended:
-        carry_out(Copy(target, CopyRequest(replica=True)), open_table(source))
-    done = carry_out(Copy(LocalStorage(str(tmp_path / "target")), CopyRequest(replica=True)), open_table(source))
+        execute_change(Copy(target, CopyRequest(replica=True)), open_table(source))
+    done = execute_change(Copy(LocalStorage(str(tmp_path / "target")), CopyRequest(replica=True)), open_table(source))
 
     assert CAUSE == ended.value.facts["why"]
     assert target.uri in ended.value.message
@@ -96,7 +96,7 @@ def test_a_note_that_cannot_be_written_is_no_other_copy(source: Path, tmp_path: 
     from deltacli.operations.copy.note import NOTE_PATH
 
     with pytest.raises(StorageFailed) as ended:
-        carry_out(Copy(unwritable(tmp_path / "target", NOTE_PATH), CopyRequest()), open_table(source))
+        execute_change(Copy(unwritable(tmp_path / "target", NOTE_PATH), CopyRequest()), open_table(source))
 
     assert CAUSE == ended.value.facts["why"]
     assert not isinstance(ended.value, ConflictLost)
@@ -109,7 +109,7 @@ def test_a_target_that_goes_away_is_not_the_source(source: Path, tmp_path: Path)
             return super().copy_group(source, paths)
 
     with pytest.raises((StorageFailed, PartlyDone)) as ended:
-        carry_out(Copy(Leaving(str(tmp_path / "target")), CopyRequest()), open_table(source))
+        execute_change(Copy(Leaving(str(tmp_path / "target")), CopyRequest()), open_table(source))
 
     assert ended.value.code != "copy.source-changed"
 
@@ -135,8 +135,8 @@ def test_files_that_a_vacuum_of_the_target_deletes_are_copied_again_as_the_error
     table, target = open_table(tmp_path / "source"), tmp_path / "target"
 
     with pytest.raises(PartlyDone) as ended:
-        carry_out(Copy(without_files(pattern, target), CopyRequest(replica=True, level=level)), table)
-    done = carry_out(Copy(LocalStorage(str(target)), CopyRequest(replica=True)), table)
+        execute_change(Copy(without_files(pattern, target), CopyRequest(replica=True, level=level)), table)
+    done = execute_change(Copy(LocalStorage(str(target)), CopyRequest(replica=True)), table)
 
     assert ("copy.target-changed", "missing") == (ended.value.code, ended.value.facts["problem"])
     assert CONTINUE in ended.value.facts["so far"]
@@ -145,11 +145,11 @@ def test_files_that_a_vacuum_of_the_target_deletes_are_copied_again_as_the_error
 
 
 def write_checksum(table: TableHandle) -> object:
-    return carry_out(Checksum(None), table)
+    return execute_change(Checksum(None), table)
 
 
 def compact_log(table: TableHandle) -> object:
-    return carry_out(LogCompaction(0, 1), table)
+    return execute_change(LogCompaction(0, 1), table)
 
 
 @pytest.mark.parametrize(("write", "ending"), [(write_checksum, ".crc"), (compact_log, ".compacted.json")])
@@ -157,7 +157,7 @@ def test_derived_files_of_the_log_have_the_cause(
     write: Callable[[TableHandle], object], ending: str, source: Path
 ) -> None:
     with pytest.raises(StorageFailed) as ended:
-        write(open_table(source).over(unwritable(source, ending)))
+        write(open_table(source).replace_storage(unwritable(source, ending)))
 
     assert CAUSE == ended.value.facts["why"]
     assert ended.value.message.partition("/_delta_log/")[2].endswith(f"{ending} cannot be written")
@@ -167,10 +167,10 @@ def test_an_unknown_commit_of_a_clone_leads_to_the_clone(
     source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clone = tmp_path / "clone"
-    target = open_table(source).over(unwritable(clone, ".json"))
+    target = open_table(source).replace_storage(unwritable(clone, ".json"))
 
     with pytest.raises(OutcomeUnknown) as ended:
-        carry_out(Clone(open_table(source).snapshot()), target)
+        execute_change(Clone(open_table(source).snapshot()), target)
     document = report_error(ended.value, ["clone", str(source), str(clone), "--yes"], str(source))
 
     assert f"deltacli log cat {clone} 0" == document["hint"]

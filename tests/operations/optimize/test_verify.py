@@ -12,7 +12,7 @@ from deltacli.core.errors import DataUnreadable, Refused, StorageFailed
 from deltacli.operations.optimize.plan import added_files, plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.optimize.verify import verify_rows
-from deltacli.table.live_files import removes_of
+from deltacli.table.file_keys import build_removes
 from deltacli.work.rewrite.new_files import read_back
 from tests.operations.optimize.test_cases import TRACKED
 from tests.support.actions import commit_info
@@ -97,12 +97,12 @@ def test_what_a_commit_says_of_files_is_verified(damage: str, monkeypatch: pytes
         return pa.RecordBatch.from_pylist(rows, schema=found.schema) if damage == "partition" else found
 
     def removes(*given: Any, **how: Any) -> Any:
-        found = removes_of(*given, **how)
+        found = build_removes(*given, **how)
         rows = [{**row, "path": f"x/{row['path']}" if row["path"] == "a" else row["path"]} for row in found.to_pylist()]
         return pa.RecordBatch.from_pylist(rows, schema=found.schema) if damage == "remove" else found
 
     monkeypatch.setattr("deltacli.operations.optimize.execute.added_files", adds)
-    monkeypatch.setattr("deltacli.operations.optimize.execute.removes_of", removes)
+    monkeypatch.setattr("deltacli.operations.optimize.execute.build_removes", removes)
     ids = tables()
     ids.builder.file("x/a", ids.builder.files["a"].data)
 

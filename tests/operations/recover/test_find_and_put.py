@@ -19,7 +19,7 @@ from deltacli.engine.base import EmbeddedEngine
 from deltacli.operations.recover.copies import Manifest, newest_first
 from deltacli.operations.recover.sources import CopySource, FoundFiles, Journal, find_in, put_found
 from deltacli.storage import Capabilities, LocalStorage, open_storage
-from deltacli.table.live_files import NeededFiles, live_files, look_for
+from deltacli.table.needed_files import NeededFiles, locate_files, read_live_files
 from tests.support.reading import open_at
 from tests.support.s3 import S3Server
 from tests.support.small_types import Column
@@ -55,8 +55,8 @@ def content_of(root: Path) -> dict[str, tuple[bytes, int]]:
 
 
 def missing_from(root: Path) -> NeededFiles:
-    needed = live_files(open_table(root).snapshot())
-    needed, sizes = look_for(LocalStorage(str(root)), needed, ENGINE, SILENT)
+    needed = read_live_files(open_table(root).snapshot())
+    needed, sizes = locate_files(LocalStorage(str(root)), needed, ENGINE, SILENT)
     return needed.where(pc.is_null(sizes))
 
 
@@ -157,7 +157,7 @@ def test_a_copy_with_another_number_of_rows_is_no_copy(tmp_path: Path) -> None:
     lost = tmp_path / "copy" / "p=2" / "part-00002.parquet"
     shorter = (tmp_path / "t" / other.path).read_bytes()
     lost.write_bytes(shorter)
-    needed = live_files(open_table(tmp_path / "t").snapshot())
+    needed = read_live_files(open_table(tmp_path / "t").snapshot())
     column = needed.files.schema.get_field_index("sizeBytes")
     unknown = pa.nulls(needed.files.num_rows, pa.int64())
     needed = needed._replace(files=needed.files.set_column(column, "sizeBytes", unknown))
@@ -189,12 +189,12 @@ def test_a_listing_finds_the_files_that_asking_for_each_finds(
         def capabilities(self) -> Capabilities:
             return super().capabilities._replace(cheap_listing=False)
 
-    monkeypatch.setattr("deltacli.table.live_files._MOST_ASKED", asked)
+    monkeypatch.setattr("deltacli.table.needed_files._MOST_SINGLE_REQUESTS", asked)
     table_at(tmp_path / "t")
     os.rename(tmp_path / "t" / "p=a b%20c", tmp_path / "t" / "p=a%20b%2520c")
     (tmp_path / "t" / "part-00000.parquet").unlink()
-    needed, sizes = look_for(
-        FarStorage(str(tmp_path / "t")), live_files(open_table(tmp_path / "t").snapshot()), ENGINE, SILENT
+    needed, sizes = locate_files(
+        FarStorage(str(tmp_path / "t")), read_live_files(open_table(tmp_path / "t").snapshot()), ENGINE, SILENT
     )
     found = dict(zip((path.decode() for path in needed.files["path"].to_pylist()), sizes.to_pylist(), strict=True))
     assert found.pop("part-00000.parquet") is None

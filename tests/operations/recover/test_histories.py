@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from deltacli import open_table
-from deltacli.changing.change import Consent, carry_out, for_plan
+from deltacli.changing.change import execute_change
+from deltacli.changing.consent import Consent, consent_to_plan
 from deltacli.core.errors import PartlyDone, Refused
 from deltacli.operations.recover.plan import UndeletePlan, UndeleteRequest
 from deltacli.operations.recover.undelete import Undelete, plan_undelete
@@ -147,11 +148,11 @@ def test_data_files_of_a_log_that_is_read_only_once_it_is_back_are_asked_about(t
         asked.append(found.found.files)
         if len(asked) == 2:
             raise Refused("no")
-        return for_plan(found)
+        return consent_to_plan(found)
 
     with pytest.raises(PartlyDone, match="the log is back; 3 files") as denied:
-        carry_out(Undelete(plan.request), table, plan=plan, ask=ask)
-    carry_out(Undelete(plan.request), table, ask=ask)
+        execute_change(Undelete(plan.request), table, plan=plan, ask=ask)
+    execute_change(Undelete(plan.request), table, ask=ask)
 
     assert ("consent.denied", "4 files put back") == (denied.value.code, denied.value.facts["so far"])
     assert [4, 3, 3] == asked

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from deltacli.changing.change import carry_out
+from deltacli.changing.change import execute_change
 from deltacli.operations.recover.plan import UndeleteRequest
 from deltacli.operations.recover.undelete import Undelete, plan_undelete
 from deltacli.storage import LocalStorage, Storage, open_storage
@@ -25,7 +25,7 @@ WRITES = ("put_if_absent", "put", "begin", "publish", "replace", "bring_back")
 
 
 def undelete(storage: Storage, *sources: str) -> None:
-    carry_out(Undelete(UndeleteRequest(sources=sources)), open_at(storage))
+    execute_change(Undelete(UndeleteRequest(sources=sources)), open_at(storage))
 
 
 @pytest.mark.halved
@@ -90,7 +90,7 @@ def test_a_run_on_object_versions_that_dies_is_ended_by_the_next(
         mortal.calls.clear()
         mortal.fail(at, Fault.KILLED_BEFORE)
         with suppress(Killed):
-            carry_out(Undelete(plan.request), table, plan=plan)
+            execute_change(Undelete(plan.request), table, plan=plan)
         return mortal
 
     whole = accident(0)

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.api.table import open_table
-from deltacli.changing.change import carry_out, require_complete
+from deltacli.changing.change import execute_change
+from deltacli.changing.outcome import require_complete
 from deltacli.core.errors import PartlyDone
 from deltacli.operations.repair.plan import StepState
 from deltacli.operations.repair.repair import plan_repair
@@ -189,7 +190,7 @@ def test_what_was_done_is_not_denied_where_no_further_plan_can_be_made(
 
     monkeypatch.setattr(execute, "plan_repair", refuse)
     with pytest.raises(PartlyDone, match=r"^the copy has other files") as fault:
-        carry_out(execute.Repair(plan.request), plan.table, plan=plan)
+        execute_change(execute.Repair(plan.request), plan.table, plan=plan)
 
     assert ("recover.other-table", 4) == (fault.value.code, fault.value.cause_exit)
     assert "1 step done" in str(fault.value.facts["so far"])

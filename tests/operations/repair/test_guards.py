@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli import open_table
-from deltacli.changing.change import require_complete
+from deltacli.changing.outcome import require_complete
 from deltacli.core.errors import PartlyDone, Refused, Unreadable
 from deltacli.operations.recover import copies
 from deltacli.operations.repair.plan import StepState, read_repair_plan, save_repair_plan

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.changing.change import require_complete
+from deltacli.changing.outcome import require_complete
 from deltacli.core.errors import PartlyDone
 from deltacli.operations.repair import repair as execute
 from deltacli.operations.repair.plan import RepairPlan, RepairRequest, StepState

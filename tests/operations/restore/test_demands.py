@@ -144,7 +144,7 @@ def test_rows_that_keep_the_constraints_of_today_come_back(case: str) -> None:
 
 
 def test_the_error_names_the_files() -> None:
-    refused = planned({"c": "x > 0"}).objection()
+    refused = planned({"c": "x > 0"}).build_refusal()
 
     assert refused is not None
     assert "2 rows in 1 file" in refused.message

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.api.table import Table, open_table
-from deltacli.changing.change import Gate
+from deltacli.changing.execution import ChangeExecution
 from deltacli.core.errors import PartlyDone, PathExternal, Refused, StorageFailed, Unreadable
 from deltacli.operations.restore.restore import RestoreRequest, plan_restore
 from deltacli.storage import LocalStorage
@@ -313,14 +313,14 @@ def test_a_copy_that_is_damaged_or_of_another_table_brings_nothing(place: Path, 
 def test_files_that_go_while_the_restore_is_committed_are_named_with_the_undo(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit: Any = Gate.commit
+    commit: Any = ChangeExecution.commit
 
     def racing(*arguments: object, **options: object) -> object:
         done = commit(*arguments, **options)
         (place / "a").unlink()
         return done
 
-    monkeypatch.setattr(Gate, "commit", racing)
+    monkeypatch.setattr(ChangeExecution, "commit", racing)
 
     with pytest.raises(PartlyDone) as partly:
         open_table(place).restore(version=3)
@@ -441,7 +441,7 @@ def calls(builder: TableBuilder) -> int:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deltacli.changing.commit.jittered_pause", lambda *_: None)
+    monkeypatch.setattr("deltacli.changing.commit.wait_before_retry", lambda *_: None)
 
 
 @pytest.mark.usefixtures("quick")

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from deltacli.changing.change import require_complete
+from deltacli.changing.outcome import require_complete
 from deltacli.core.errors import PartlyDone, Refused, command
 from deltacli.operations.recover.verify import Problem
 from deltacli.operations.restore.difference import ProblemFile
 from deltacli.operations.restore.restore import RestoreOutcome, RestoreRequest, plan_restore
-from deltacli.table.live_files import PartitionCondition
+from deltacli.table.partition_condition import PartitionCondition
 from tests.support.actions import Line, add, commit_info, domain, metadata, protocol, remove
 from tests.support.builder import TableBuilder
 from tests.support.restoring import Restoring, append

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table, open_table
-from deltacli.changing.change import carry_out
+from deltacli.changing.change import execute_change
 from deltacli.core.errors import Refused, UsageError
 from deltacli.core.machine import fixed_clock
 from deltacli.operations.log.expire import LogExpiry
@@ -360,7 +360,7 @@ def test_a_query_that_restarts_after_the_plan_is_safe(
 
 def test_a_query_that_restarts_between_two_batches_is_safe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deltacli.operations.vacuum.execute.FILES_A_BATCH", 1)
-    monkeypatch.setattr("deltacli.operations.streams.guard.FRESH_SECONDS", -1)
+    monkeypatch.setattr("deltacli.operations.streams.guard.MAX_LISTING_AGE_SECONDS", -1)
     root, checkpoint = _written(tmp_path, History(WITH_GARBAGE))
     options: dict[str, Any] = {"protect_streams": [f"{tmp_path}/queries/*"], "ignore_streams_older_ms": DAY_MS}
     assert {name_of(1), name_of(16)} == goes(_table(root), **options)
@@ -408,7 +408,7 @@ def test_an_expiry_refuses_where_a_query_needs_more_since_the_plan(tmp_path: Pat
 
     _another(checkpoint)
     with pytest.raises(Refused) as refused:
-        carry_out(LogExpiry(plan.request), table, plan=plan)
+        execute_change(LogExpiry(plan.request), table, plan=plan)
 
     assert "streams.moved" == refused.value.code
     assert (root / commit_path(0)).exists()

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.changing.change import carry_out
-from deltacli.changing.plan import Amount
-from deltacli.cli.terminal.term import Interrupted
+from deltacli.changing.change import execute_change
+from deltacli.changing.file_totals import FileTotals
+from deltacli.cli.terminal.signals import Interrupted
 from deltacli.core.errors import Refused, StorageFailed
 from deltacli.core.machine import Machine, fixed_clock
 from deltacli.engine.base import EmbeddedEngine, Engine
@@ -113,7 +113,7 @@ def test_a_vacuum_whose_batches_run_twice_counts_each_file_once(place: Path) -> 
 
     outcome = execute_vacuum(table, plan_vacuum(table, vacuum_request()))
 
-    assert (Amount(len(GARBAGE), len(GARBAGE)), 0, 0) == (outcome.deleted, outcome.missing, outcome.failed.count)
+    assert (FileTotals(len(GARBAGE), len(GARBAGE)), 0, 0) == (outcome.deleted, outcome.missing, outcome.failed.count)
     assert ("COMPLETED", str(len(GARBAGE))) == last_info(place)
     assert set(NEEDED) == files_of(place)
     assert -(-len(GARBAGE) // FILES_A_BATCH) == engine.shipped.pieces["DeleteBatch"]
@@ -205,7 +205,7 @@ def test_an_expiry_counts_the_same_whatever_the_engine(monkeypatch: pytest.Monke
         table = Table(storage, clock=later, engine=engine)
         plan = plan_expiry(table, ExpiryRequest())
         deque(storage.delete_many([plan.files[0].path]), maxlen=0)  # somebody else was faster
-        outcomes.append(carry_out(LogExpiry(plan.request), table, plan=plan))
+        outcomes.append(execute_change(LogExpiry(plan.request), table, plan=plan))
 
     assert outcomes[0] == outcomes[1]
     assert (3, 1, []) == (outcomes[0].deleted, outcomes[0].missing, outcomes[0].failed.named)

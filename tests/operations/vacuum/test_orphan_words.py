@@ -49,7 +49,7 @@ def test_an_orphan_of_a_table_that_lacks_its_files_is_not_said_to_be_deleted(kep
     findings = table.validate(level="storage").findings
 
     assert not [one.message for one in findings if one.rule.id == "data.orphan" and "would delete" in one.message]
-    assert table.plan_vacuum().objection() is not None
+    assert table.plan_vacuum().build_refusal() is not None
 
 
 MADE = {
@@ -75,6 +75,6 @@ def test_an_orphan_is_said_to_be_deleted_where_a_vacuum_deletes_it(name: str, tm
     except DeltacliError:
         deletes = False
     else:
-        deletes = plan.objection() is None and ORPHAN.encode() in plan.candidates.column("path").to_pylist()
+        deletes = plan.build_refusal() is None and ORPHAN.encode() in plan.candidates.column("path").to_pylist()
 
     assert [deletes] == ["would delete" in message for message in messages if ORPHAN in message]

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deltacli.changing.plan import Amount, Failures
+from deltacli.changing.file_totals import FileTotals
+from deltacli.changing.outcome import DeletionFailures
 from deltacli.core.errors import Refused, StorageFailed
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
 from deltacli.operations.vacuum.saved import ProgressRecord, describe
@@ -61,7 +62,7 @@ def run(
         batches = [rows[start : start + batch] for start in range(0, len(rows), batch)]
         for tried in batches[:stop_after]:
             failed = [row for row in tried if row in failing]
-            outcome.deleted = Amount(
+            outcome.deleted = FileTotals(
                 outcome.deleted.files + len(tried) - len(failed),
                 outcome.deleted.size_bytes + 10 * (len(tried) - len(failed)),
             )
@@ -91,11 +92,11 @@ def test_a_run_resumes_where_the_last_one_stopped(tmp_path: Path) -> None:
 
     with ProgressRecord(place(tmp_path), PLAN) as record:
         assert (8, (range(8, FILES),)) == (record.resume_at, record.pending)
-        assert VacuumOutcome(deleted=Amount(8, 80), resumed_after=8) == record.counts
+        assert VacuumOutcome(deleted=FileTotals(8, 80), resumed_after=8) == record.counts
         assert "resuming after 8 files" == describe(record)
     done = run(tmp_path)
 
-    assert (Amount(FILES, 200), 8, 1) == (done.deleted, done.resumed_after, done.directories_removed)
+    assert (FileTotals(FILES, 200), 8, 1) == (done.deleted, done.resumed_after, done.directories_removed)
 
 
 def test_completed_work_is_not_repeated(tmp_path: Path) -> None:
@@ -132,14 +133,14 @@ def test_files_that_failed_are_tried_again_first_and_only_they(tmp_path: Path) -
     assert {("f03", "denied"), ("f09", "denied"), ("f17", "denied")} <= set(found["failed"])
     run(tmp_path, failing=[9])
     assert (("f09", "denied"),) == seen(tmp_path)["failed"]
-    assert Amount(FILES, 200) == run(tmp_path).deleted
+    assert FileTotals(FILES, 200) == run(tmp_path).deleted
     assert seen(tmp_path)["completed"]
 
 
 def test_a_run_with_failures_is_not_completed_whatever_it_records(tmp_path: Path) -> None:
     with ProgressRecord(place(tmp_path), PLAN) as record:
-        record.advance(FILES, VacuumOutcome(failed=Failures(1, [("f00", "x")])))
-        record.finish(VacuumOutcome(failed=Failures(1)), completed=True)
+        record.advance(FILES, VacuumOutcome(failed=DeletionFailures(1, [("f00", "x")])))
+        record.finish(VacuumOutcome(failed=DeletionFailures(1)), completed=True)
     assert ([0], False) == (seen(tmp_path)["pending"], seen(tmp_path)["completed"])
 
     with ProgressRecord(place(tmp_path), PLAN) as record:
@@ -309,7 +310,7 @@ def test_contradictions_are_bugs(tmp_path: Path) -> None:
 def test_names_that_are_not_utf8_are_recorded(tmp_path: Path) -> None:
     plan = plan_of_paths(b"a", b"a\xff\n", b"b", b"c", b"d")
     with ProgressRecord(place(tmp_path), plan) as record:
-        record.advance(4, VacuumOutcome(failed=Failures(1, [("a\udcff\n", "x")])))
+        record.advance(4, VacuumOutcome(failed=DeletionFailures(1, [("a\udcff\n", "x")])))
     with ProgressRecord(place(tmp_path), plan) as record:
         assert ((range(1, 2), range(4, 5)), (("a\udcff\n", "x"),)) == (record.pending, record.failed_before)
 
@@ -317,7 +318,7 @@ def test_names_that_are_not_utf8_are_recorded(tmp_path: Path) -> None:
 def test_of_more_failures_than_are_named_every_row_is_tried_again(tmp_path: Path) -> None:
     run(tmp_path, failing=[1], stop_after=2)
     with ProgressRecord(place(tmp_path), PLAN) as record:
-        record.advance(12, VacuumOutcome(failed=Failures(2, [("f09", "x")])))
+        record.advance(12, VacuumOutcome(failed=DeletionFailures(2, [("f09", "x")])))
 
     assert [1, *range(8, FILES)] == seen(tmp_path)["pending"]
 

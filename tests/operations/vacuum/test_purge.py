@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.changing.change import require_complete
+from deltacli.changing.outcome import require_complete
 from deltacli.core.errors import PartlyDone, Refused
 from deltacli.operations.recover.copies import OWN_NAMES
 from deltacli.operations.vacuum.quarantine import PurgeOutcome, PurgePlan, PurgeResult, execute_purge, plan_purge

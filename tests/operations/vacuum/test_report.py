@@ -6,7 +6,8 @@ import json
 import os
 from pathlib import Path
 
-from deltacli.changing.plan import Amount, Failures
+from deltacli.changing.file_totals import FileTotals
+from deltacli.changing.outcome import DeletionFailures
 from deltacli.operations.vacuum.plan import VacuumOutcome
 from deltacli.operations.vacuum.saved import write_report
 from tests.support.reading import NOW_MS
@@ -15,7 +16,9 @@ from tests.support.vacuum_plans import plan_of_paths
 
 def test_the_report_contains_plan_and_outcome(tmp_path: Path) -> None:
     plan = plan_of_paths(b"a", b"b", b"c")
-    outcome = VacuumOutcome(deleted=Amount(1, 1_000), missing=1, failed=Failures(1, [("c\udcff", "denied")]))
+    outcome = VacuumOutcome(
+        deleted=FileTotals(1, 1_000), missing=1, failed=DeletionFailures(1, [("c\udcff", "denied")])
+    )
 
     path = write_report(plan, outcome, str(tmp_path / "plan.parquet"), now_ms=NOW_MS)
 
@@ -35,6 +38,6 @@ def test_a_report_is_complete_if_every_file_is_deleted_or_needed_again(tmp_path:
         found = json.loads(Path(write_report(plan, outcome, place, now_ms=NOW_MS)).read_bytes())["complete"]
         return bool(found)
 
-    assert is_complete(VacuumOutcome(deleted=Amount(1, 1), missing=1, spared=1))
-    assert not is_complete(VacuumOutcome(deleted=Amount(1, 1), missing=1))
-    assert not is_complete(VacuumOutcome(deleted=Amount(2, 2), failed=Failures(1)))
+    assert is_complete(VacuumOutcome(deleted=FileTotals(1, 1), missing=1, spared=1))
+    assert not is_complete(VacuumOutcome(deleted=FileTotals(1, 1), missing=1))
+    assert not is_complete(VacuumOutcome(deleted=FileTotals(2, 2), failed=DeletionFailures(1)))

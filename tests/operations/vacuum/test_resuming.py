@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.saved import ProgressRecord, read_plan, save_plan
 from deltacli.storage import Deletion, Failed
@@ -51,7 +51,12 @@ def test_files_one_run_could_not_delete_are_deleted_by_the_next(tmp_path: Path) 
         assert (range(1, 2), range(3, 4)) == record.pending
         second = execute_vacuum(table, plan, record=record)
 
-    assert (Amount(4, 4_000), 2) == (first.deleted, first.failed.count)
-    assert (Amount(6, 6_000), 0, 0, 4) == (second.deleted, second.failed.count, second.missing, second.resumed_after)
+    assert (FileTotals(4, 4_000), 2) == (first.deleted, first.failed.count)
+    assert (FileTotals(6, 6_000), 0, 0, 4) == (
+        second.deleted,
+        second.failed.count,
+        second.missing,
+        second.resumed_after,
+    )
     with ProgressRecord(place, plan) as record:
         assert record.is_completed

@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.changing.change import require_complete
-from deltacli.changing.plan import Amount
-from deltacli.cli.terminal.term import Interrupted, signals_raise
+from deltacli.changing.file_totals import FileTotals
+from deltacli.changing.outcome import require_complete
+from deltacli.cli.terminal.signals import Interrupted, raise_on_signals
 from deltacli.core.errors import (
     ConflictLost,
     DeltacliError,
@@ -67,7 +67,7 @@ Delete = Callable[[str], None]
 def small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches are small, and there is no wait between attempts."""
     monkeypatch.setattr(deleting, "FILES_A_BATCH", FILES_A_BATCH)
-    monkeypatch.setattr("deltacli.changing.commit._LONGEST_PAUSE", 0)
+    monkeypatch.setattr("deltacli.changing.commit._LONGEST_PAUSE_SECONDS", 0)
 
 
 @pytest.fixture
@@ -463,7 +463,7 @@ def test_an_interruption_finishes_batches_in_flight_and_the_next_run_resumes(
     save(LocalStorage(str(place)), plan)
     outcome = VacuumOutcome()
 
-    with signals_raise(), pytest.raises(Interrupted):
+    with raise_on_signals(), pytest.raises(Interrupted):
         vacuum(Hooked(place, interrupt_at(4)), plan, outcome=outcome, threads=threads)
 
     done = gone(place)
@@ -476,7 +476,7 @@ def test_an_interruption_finishes_batches_in_flight_and_the_next_run_resumes(
     rest = Refusing(place)
     found = execute(rest, plan)
     assert isinstance(found, VacuumOutcome)
-    assert (Amount(11, 11), 0, 11 - done) == (found.deleted, found.missing, rest.asked.total())
+    assert (FileTotals(11, 11), 0, 11 - done) == (found.deleted, found.missing, rest.asked.total())
     assert set(NEEDED) == files_of(place)
 
 
@@ -485,17 +485,17 @@ def test_a_second_signal_leaves_at_once(place: Path) -> None:
     program = f"""
 import os, signal, sys, threading
 from pathlib import Path
-from deltacli.cli.terminal import term
+from deltacli.cli.terminal import signals
 from tests.support import vacuuming
 from tests.operations.vacuum.test_vacuum_faults import Hooked
 def hook(_):
     os.kill(os.getpid(), signal.SIGINT)
-    while term._state.first is None:
+    while not signals.is_interrupted():
         threading.Event().wait(0.01)
     while True:  # one that arrives just before the main thread waits is heard by the next one
         os.kill(os.getpid(), signal.SIGINT)
         threading.Event().wait(0.5)
-with term.signals_raise():
+with signals.raise_on_signals():
     vacuuming.vacuum(Hooked(Path({str(place)!r}), hook))
 """
     command = [sys.executable, "-c", program]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.changing.plan import Amount
+from deltacli.changing.file_totals import FileTotals
 from deltacli.operations.vacuum import execute as deleting
 from deltacli.storage import LocalStorage
 from tests.cli.support import ROOT
@@ -80,7 +80,7 @@ def test_a_run_without_disturbance_succeeds(tmp_path: Path) -> None:
     assert f"{EMPTY}/" not in data
     changes = [verb for verb in verbs if verb in CHANGES]
     assert ["put_if_absent", *["delete_many"] * 11, "remove_directory", "put_if_absent", "put"] == changes
-    assert vacuum(MortalStorage(LocalStorage(str(tmp_path / "t")))).deleted == Amount()  # type: ignore[union-attr]
+    assert vacuum(MortalStorage(LocalStorage(str(tmp_path / "t")))).deleted == FileTotals()  # type: ignore[union-attr]
 
 
 @either_way

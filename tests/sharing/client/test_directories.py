@@ -16,7 +16,7 @@ import pytest
 import deltacli
 from deltacli.api.table import Table
 from deltacli.cli.app import run
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.core.errors import DeltacliError, PathExternal, UsageError
 from deltacli.engine.spark.engine import sendable
 from deltacli.sharing import Client
@@ -195,7 +195,7 @@ def test_urls_are_read_where_the_store_is_out_of_reach_and_the_hint_can_help(ser
 def test_executors_get_the_credentials_in_their_task_only(server: Vending) -> None:
     storage = server.open()
 
-    assert Run.location_of(cast("Run", None), storage) is None
+    assert CommandContext.location_of(cast("CommandContext", None), storage) is None
     assert Table(storage).stores.location is None
     sent = sendable(Table(storage).stores)
     assert SECRET not in f"{sent!r} {sent}"

@@ -20,7 +20,7 @@ def main(address: str, target: str, number: int, range_bytes: int | None = None)
     """Pull, and die on the way."""
     if range_bytes is not None:
         set_range_bytes(range_bytes)
-    from deltacli.changing.change import carry_out
+    from deltacli.changing.change import execute_change
     from deltacli.sharing.client.share_storage import ShareStorage, open_share
     from deltacli.sharing.pulling.pull import Pull, PullRequest
 
@@ -43,7 +43,7 @@ def main(address: str, target: str, number: int, range_bytes: int | None = None)
     assert isinstance(store, ShareStorage)
     sys.addaudithook(hook)
     request = PullRequest(target)
-    carry_out(Pull(store, request), request.target())
+    execute_change(Pull(store, request), request.target())
     sys.stdout.write(f"{count}\n")
     return 0
 

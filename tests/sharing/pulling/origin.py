@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deltacli import open_table
-from deltacli.changing.change import carry_out, plan_change
+from deltacli.changing.change import execute_change, plan_change
 from deltacli.sharing.client.share_storage import ShareStorage
 from deltacli.sharing.protocol.parameters import Point
 from deltacli.sharing.pulling.pull import Pull, PullRequest, PullResult
@@ -83,7 +83,7 @@ def pull_from(store: ShareStorage, target: Path, *, dry_run: bool = False, **fie
     """Pull a table, or only plan it."""
     request = PullRequest(str(target), **fields)
     plan = plan_change(Pull(store, request), request.target())
-    return plan.result(dry_run=True) if dry_run else carry_out(Pull(store, request), plan.basis.table, plan=plan)
+    return plan.result(dry_run=True) if dry_run else execute_change(Pull(store, request), plan.basis.table, plan=plan)
 
 
 def rows_of(target: Path) -> list[int]:

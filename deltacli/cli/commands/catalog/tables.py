@@ -12,10 +12,12 @@ from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
 from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
-from deltacli.cli.render.columns import Column, Section, refused
-from deltacli.cli.results import Emit, Listing, Outcome, emit_lines
-from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.output.columns import Column
+from deltacli.cli.output.grids import WriteItems, write_lines
+from deltacli.cli.output.results import ListResult, SingleResult
+from deltacli.cli.output.sections import Section, make_refusal_section
+from deltacli.cli.running.run import CommandContext
+from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.documents import SCHEMA_VERSION, envelope
 from deltacli.core.errors import EXIT_FINDINGS, command
 from deltacli.core.ranges import name_ranges
@@ -60,7 +62,7 @@ def catalog_status(
       deltacli catalog status uc://prod.sales.orders
       deltacli catalog status uc://prod.sales.orders --json
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     found = _open_managed(run, table).status_catalog()
     for note in found.notes:
         run.note(f"note: {note}")
@@ -87,7 +89,7 @@ def catalog_staged(
       deltacli catalog staged uc://prod.sales.orders
       deltacli catalog staged uc://prod.sales.orders --format csv
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     run.write(staged_result(_open_managed(run, table).staged_catalog()))
 
 
@@ -117,10 +119,10 @@ def catalog_publish(
       deltacli catalog publish uc://prod.sales.orders --dry-run
       deltacli catalog publish uc://prod.sales.orders --yes
     """
-    run: Run = context.obj
     from deltacli.cli.running.changing import Mode, Wording, run_change
     from deltacli.operations.catalog import Publish
 
+    run: CommandContext = context.obj
     opened = _open_managed(run, table, writes=not dry_run)
     name = table
     wording: Wording[PublishPlan, PublishOutcome] = Wording(
@@ -133,7 +135,7 @@ def catalog_publish(
     run_change(run, opened, Publish(), wording, Mode(dry_run, yes))
 
 
-def _open_managed(run: Run, table: str, *, writes: bool = False) -> Table:
+def _open_managed(run: CommandContext, table: str, *, writes: bool = False) -> Table:
     """Open a table that a catalog manages. Raises UsageError for another, with what it is by its address."""
     from deltacli.operations.catalog import not_managed
     from deltacli.table.handle import managed_store
@@ -176,9 +178,9 @@ def catalog_ls(
       deltacli catalog ls uc://prod
       deltacli catalog ls uc://prod.sales --format csv
     """
-    run: Run = context.obj
     from deltacli.catalogs.unity.addresses import SCHEME, is_root, parse_container
 
+    run: CommandContext = context.obj
     if is_root(catalog):
         names = run.open_catalog().list_catalogs()
         run.write(catalogs_result(SCHEME, names))
@@ -196,7 +198,7 @@ def catalog_ls(
 # -- what is shown -----------------------------------------------------------------------------------------------------
 
 
-def listing_result(address: str, tables: Sequence[Listed]) -> Listing[Listed]:
+def listing_result(address: str, tables: Sequence[Listed]) -> ListResult[Listed]:
     """Return the tables of a catalog or a schema, with their whole names."""
     items: list[dict[str, Json]] = [
         {"name": _short_name(one), "type": one.table_type, "format": one.data_format, "managed": one.is_managed}
@@ -210,10 +212,10 @@ def listing_result(address: str, tables: Sequence[Listed]) -> Listing[Listed]:
     ]
     fields = {"kind": "deltacli.catalog-ls", "schemaVersion": SCHEMA_VERSION, "complete": True, "address": address}
     said = [] if items else [Section("tables", ["none"])]
-    return _Entries(fields, "catalog-table", items, columns, tables, said=lambda _: said)
+    return _Entries(fields, "catalog-table", items, columns, tables, make_sections=lambda _: said)
 
 
-def catalogs_result(address: str, names: Sequence[str]) -> Listing[str]:
+def catalogs_result(address: str, names: Sequence[str]) -> ListResult[str]:
     """Return the names of catalogs, in the form of a listing of tables: their type is CATALOG."""
     items: list[dict[str, Json]] = [{"name": name, "type": _CATALOG, "format": "", "managed": False} for name in names]
     columns: list[Column[str]] = [
@@ -224,7 +226,7 @@ def catalogs_result(address: str, names: Sequence[str]) -> Listing[str]:
     ]
     fields = {"kind": "deltacli.catalog-ls", "schemaVersion": SCHEMA_VERSION, "complete": True, "address": address}
     said = [] if items else [Section("catalogs", ["none"])]
-    return _Entries(fields, "catalog-table", items, columns, names, said=lambda _: said)
+    return _Entries(fields, "catalog-table", items, columns, names, make_sections=lambda _: said)
 
 
 _CATALOG = "CATALOG"
@@ -238,22 +240,24 @@ def _short_name(one: Listed) -> str:
 _Entry = TypeVar("_Entry")
 
 
-class _Entries(Listing[_Entry]):
+class _Entries(ListResult[_Entry]):
     """Tables or catalogs, whose type is `tableType` in lines, which have a `type` of their own."""
 
-    def lines(self, emit: Emit) -> bool:
-        emit_lines(emit, ({_OF_LINES.get(name, name): one[name] for name in one} for one in self.items), self.line)
+    def lines(self, write_items: WriteItems) -> bool:
+        write_lines(
+            write_items, ({_OF_LINES.get(name, name): one[name] for name in one} for one in self.items), self.line_type
+        )
         return True
 
 
 _OF_LINES = {"type": "tableType"}
 
 
-def status_result(status: CatalogStatus) -> Outcome:
+def status_result(status: CatalogStatus) -> SingleResult:
     """Return where a catalog and a log stand; its rows are what differs."""
     content = status.as_json()
     columns = ("kind", "name", "log", "catalog")
-    return Outcome(
+    return SingleResult(
         "catalog-status", status.table, content, lambda: list(_status(status)), content["divergence"], columns
     )
 
@@ -280,28 +284,32 @@ def _short(value: Json) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def staged_result(staged: StagedFiles) -> Listing[StagedFile]:
+def staged_result(staged: StagedFiles) -> ListResult[StagedFile]:
     """Return the staged commits of a table."""
     items = staged.as_json()["items"]
     columns: list[Column[StagedFile]] = [
-        Column("path", lambda one: one.path, priority=3, folds=True, least=20),
-        Column("version", lambda one: one.version, right=True, priority=1),
+        Column("path", lambda one: one.path, priority=3, wraps=True, min_width=20),
+        Column("version", lambda one: one.version, align_right=True, priority=1),
         Column("class", lambda one: one.fate, priority=1),
         Column(
-            "sizeBytes", lambda one: one.size_bytes, lambda one: format_size(one.size_bytes), right=True, title="size"
+            "sizeBytes",
+            lambda one: one.size_bytes,
+            lambda one: format_size(one.size_bytes),
+            align_right=True,
+            title="size",
         ),
-        Column("ageMs", lambda one: one.age_ms, lambda one: _ago(one.age_ms), right=True, title="age"),
+        Column("ageMs", lambda one: one.age_ms, lambda one: _ago(one.age_ms), align_right=True, title="age"),
     ]
     fields = envelope("deltacli.catalog-staged", staged.table, complete=True)
     said = [] if items else [Section("staged", ["none"])]
-    return Listing(fields, "staged-commit", items, columns, staged.items, said=lambda _: said)
+    return ListResult(fields, "staged-commit", items, columns, staged.items, make_sections=lambda _: said)
 
 
-def publish_result(table: str, outcome: PublishOutcome, *, dry_run: bool) -> Outcome:
+def publish_result(table: str, outcome: PublishOutcome, *, dry_run: bool) -> SingleResult:
     """Return which commits were published, or would be."""
     content = outcome.as_json(dry_run=dry_run)
     rows = [{"version": version} for version in content["published"]]
-    return Outcome(
+    return SingleResult(
         "catalog-publish", table, content, lambda: list(_published(table, outcome, dry_run=dry_run)), rows, ("version",)
     )
 
@@ -320,7 +328,7 @@ def _published(table: str, outcome: PublishOutcome, *, dry_run: bool) -> Iterato
     ]
     yield Section("would publish" if dry_run else "published", lines, Style.PLAIN if dry_run else Style.GOOD)
     yield Section("reported", [] if dry_run or outcome.reported is None else [f"up to version {outcome.reported}"])
-    yield refused([] if plan.refusal is None else [f"{plan.refusal.reason} [{plan.refusal.code}]"])
+    yield make_refusal_section([] if plan.refusal is None else [f"{plan.refusal.reason} [{plan.refusal.code}]"])
 
 
 def _ago(age_ms: int) -> str:

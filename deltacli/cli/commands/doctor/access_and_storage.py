@@ -12,9 +12,18 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
 from deltacli.cli.running.changing import confirmed
-from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import again_with, again_without, fill_hint, quote_table
-from deltacli.core.errors import EXIT_FINDINGS, NOTHING_CHANGED, CatalogDenied, CredentialsMissing, Refused, command
+from deltacli.cli.running.run import CommandContext
+from deltacli.cli.terminal.suggested_commands import repeat_command_with, repeat_command_without_flag
+from deltacli.core.errors import (
+    EXIT_FINDINGS,
+    NOTHING_CHANGED,
+    CatalogDenied,
+    CredentialsMissing,
+    Refused,
+    command,
+    fill_hint,
+    quote_table,
+)
 from deltacli.storage.base import no_atomic_create
 from deltacli.storage.optional_interfaces import StoreWithGrant
 from deltacli.table.handle import managed_store
@@ -57,9 +66,9 @@ def doctor_access(
       deltacli doctor access gs://bucket/tbl --json
       deltacli doctor access ./tbl --yes
     """
-    run: Run = context.obj
     from deltacli.cli.render.doctor import access_result
 
+    run: CommandContext = context.obj
     storage = run.open_other(table)
     is_managed = managed_store(storage) is not None
     if is_managed and yes:
@@ -68,7 +77,7 @@ def doctor_access(
     report.findings[:] = _with_table(report.findings, table)
     run.write(access_result(report))
     if not (yes or is_managed) and any(permit.state == "unknown" for permit in report.permits.values()):
-        run.say_next(again_with(invocation.arguments, "--yes"))
+        run.say_next(repeat_command_with(invocation.arguments, "--yes"))
     elif not (report.has_failed or is_managed):
         run.say_next(f"deltacli doctor storage {quote_table(table)}")
     elif report.findings:
@@ -123,10 +132,10 @@ def doctor_storage(
       deltacli doctor storage s3://bucket/tbl --yes
       deltacli doctor storage ./tbl --yes --json
     """
-    run: Run = context.obj
     from deltacli.operations.doctor.storage import plan_probes, probe_storage, require_directory
     from deltacli.storage.probing.opening import subject_of
 
+    run: CommandContext = context.obj
     opened = run.open_other(table, writes=not dry_run)
     if managed_store(opened) is not None:
         raise Refused(
@@ -142,7 +151,7 @@ def doctor_storage(
     plan = plan_probes(opened.uri, subject)
     if dry_run:
         _show(run, plan)
-        run.say_next(again_without(invocation.arguments, "--dry-run"))
+        run.say_next(repeat_command_without_flag(invocation.arguments, "--dry-run"))
         return
     what = f"write and delete about 20 scratch files in {opened.uri}"
     confirmed(run, what, lambda: _show(run, plan), yes=yes)
@@ -159,7 +168,7 @@ def _with_table(findings: Sequence[StoreFinding], table: str) -> list[StoreFindi
     return [finding._replace(next=fill_hint(finding.next, table)) for finding in findings]
 
 
-def _show(run: Run, report: StorageReport) -> None:
+def _show(run: CommandContext, report: StorageReport) -> None:
     from deltacli.cli.render.doctor import storage_result
 
     run.write(storage_result(report))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,22 +13,12 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
 from deltacli.cli.options.streams import CheckpointsOption
 from deltacli.cli.options.tables import TableHereArgument
-from deltacli.cli.results import has_stdout, open_sink, require_target
-from deltacli.cli.running.run import Run
+from deltacli.cli.output.destination import is_stdout_free, open_destination, require_file_outside_tables
+from deltacli.cli.running.run import CommandContext
 from deltacli.core.errors import EXIT_FINDINGS, UsageError
 from deltacli.operations.doctor.advice import DoctorRequest, PriceTable, parse_prices
 
 app = typer.Typer(add_completion=False)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class DoctorOptions:
-    """What the command reads and writes besides the table."""
-
-    html: str | None = None
-    prices_file: str | None = None
-    check: bool = False
-    checkpoints: list[str] | None = None
 
 
 @app.command(
@@ -83,34 +73,34 @@ def doctor_table(
       deltacli doctor table ./tbl --format markdown  # for a pull request
       deltacli doctor table ./tbl --check -q  # exit 1 if there is advice
     """
-    run: Run = context.obj
-    request = DoctorRequest(listing=not no_listing)
-    how = DoctorOptions(html=html, prices_file=prices_file, check=check, checkpoints=checkpoints)
     from deltacli.cli.render.doctor import table_result
     from deltacli.operations.doctor.table import examine_table
 
-    if how.html is not None:
-        require_target(how.html, "--html")
-    if how.prices_file is not None:
-        request = replace(request, prices=_read_prices(how.prices_file))
+    run: CommandContext = context.obj
+    request = DoctorRequest(listing=not no_listing)
+
+    if html is not None:
+        require_file_outside_tables(html, "--html")
+    if prices_file is not None:
+        request = replace(request, prices=_read_prices(prices_file))
     opened = run.open_table(table)
     report = examine_table(opened, request)
-    if how.html is not None:
+    if html is not None:
         from deltacli.fleet.reporting.table_page import table_page
 
-        with open_sink(how.html) as sink:
+        with open_destination(html) as sink:
             sink.write(table_page(report).encode())
-    if has_stdout(run.output, how.html):
+    if is_stdout_free(run.output, html):
         run.write(table_result(report, table))
-    if how.html not in (None, "-"):
-        run.note(f"wrote {how.html}")
-    if how.checkpoints:
+    if html not in (None, "-"):
+        run.note(f"wrote {html}")
+    if checkpoints:
         from deltacli.cli.running.stream_notes import note_streams
 
-        note_streams(run, opened, how.checkpoints)
+        note_streams(run, opened, checkpoints)
     if report.facts.gap is not None:
         raise report.facts.gap
-    if how.check and report.advice:
+    if check and report.advice:
         raise Exit(EXIT_FINDINGS)
     if command := next(filter(None, (one.command_for(table) for one in report.advice)), None):
         run.say_next(command)

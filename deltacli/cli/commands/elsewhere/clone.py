@@ -6,18 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.changing.clone_notes import NOTES
+from deltacli.changing.clone_notes import NOTES_DIRECTORY
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.moments import chosen_version
 from deltacli.cli.options.tables import DryRunOption, TimestampOption, VersionOption, YesOption
-from deltacli.cli.render.columns import Section, file_amount, refused
-from deltacli.cli.results import Outcome
+from deltacli.cli.output.results import SingleResult
+from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quote_table
-from deltacli.cli.terminal.term import Style
-from deltacli.core.errors import UsageError
+from deltacli.cli.running.run import CommandContext
+from deltacli.cli.terminal.capabilities import Style
+from deltacli.core.errors import UsageError, quote_table
 from deltacli.core.units import plural
 
 if TYPE_CHECKING:
@@ -65,9 +64,9 @@ def clone(
       deltacli clone ./tbl ./try --yes
       deltacli clone s3://lake/events s3://lake/events-test --version 42
     """
-    run: Run = context.obj
     from deltacli.operations.clone import Clone
 
+    run: CommandContext = context.obj
     if deep:
         given = {"--version": version, "--timestamp": timestamp, "--unprotected": unprotected or None}
         if other := next((name for name, value in given.items() if value is not None), None):
@@ -96,7 +95,7 @@ def _question(plan: ClonePlan) -> str:
         f"clone version {plan.version} of {plan.source.table.uri}, {plural(plan.files.files, 'file')}, to {plan.target}"
     )
     places = " and of ".join(["the source", *plan.owners.uris])
-    return made if plan.note is None else f"{made}, and note that in {NOTES} of {places}"
+    return made if plan.note is None else f"{made}, and note that in {NOTES_DIRECTORY} of {places}"
 
 
 def _notes(plan: ClonePlan) -> list[str]:
@@ -106,12 +105,14 @@ def _notes(plan: ClonePlan) -> list[str]:
             f"a vacuum of the source keeps the files of the clone only with --protect-from {quote_table(plan.target)}"
         )
     else:
-        notes.append(f"only the vacuum of deltacli reads {NOTES}; other tools may delete files that the clone needs")
+        notes.append(
+            f"only the vacuum of deltacli reads {NOTES_DIRECTORY}; other tools may delete files that the clone needs"
+        )
     return [*notes, *plan.warnings]
 
 
-def _result(plan: ClonePlan) -> Outcome:
-    return Outcome("clone", plan.target, plan.as_json(), lambda: _sections(plan), [plan.as_json()], _COLUMNS)
+def _result(plan: ClonePlan) -> SingleResult:
+    return SingleResult("clone", plan.target, plan.as_json(), lambda: _sections(plan), [plan.as_json()], _COLUMNS)
 
 
 _COLUMNS = ("source", "target", "version", "tableId", "committedVersion")
@@ -123,11 +124,13 @@ def _sections(plan: ClonePlan) -> list[Section]:
         Section("table", [plan.target]),
         Section("source", [f"{plan.source.table.uri}, version {plan.version}"]),
         Section(
-            "would use" if plan.dry_run else "uses", [file_amount(plan.files.files, plan.files.size_bytes)], Style.GOOD
+            "would use" if plan.dry_run else "uses",
+            [format_file_totals(plan.files.files, plan.files.size_bytes)],
+            Style.GOOD,
         ),
         Section("table id", [plan.metadata["id"]]),
         Section("note", [] if plan.note is None else [f"{plan.note.path} of the source"]),
         Section("noted also in", plan.owners.uris),
         Section("cannot read", [", ".join(cannot)] if cannot else [], Style.WARNING),
-        refused(f"{one.message} [{one.code}]" for one in plan.refusals),
+        make_refusal_section(f"{one.message} [{one.code}]" for one in plan.refusals),
     ]

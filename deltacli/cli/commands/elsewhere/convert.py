@@ -12,12 +12,11 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.given import given_options
 from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.options.values import make_text_parser
-from deltacli.cli.render.columns import Section, file_amount, refused
-from deltacli.cli.results import Outcome
-from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quote_table
-from deltacli.cli.terminal.term import Style
-from deltacli.core.errors import UsageError
+from deltacli.cli.output.results import SingleResult
+from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
+from deltacli.cli.running.run import CommandContext
+from deltacli.cli.terminal.capabilities import Style
+from deltacli.core.errors import UsageError, quote_table
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import plural
 from deltacli.operations.change.convert import Convert, ConvertPlan, ConvertRequest
@@ -127,9 +126,9 @@ def convert(
       deltacli convert ./lost --from /backups/events --dry-run
       deltacli convert ./lost --like snapshot.json --accept-unknowable --dry-run
     """
-    run: Run = context.obj
     from deltacli.cli.running.changing import Mode, Wording, run_change
 
+    run: CommandContext = context.obj
     if sources:
         others = given_options(context, *_REQUEST_OPTIONS)
         if others:
@@ -144,7 +143,7 @@ def convert(
 
     wording: Wording[ConvertPlan, ConvertPlan] = Wording(
         question=lambda plan: (
-            f"make a Delta table of {file_amount(plan.amount.files, plan.amount.size_bytes)} in {uri}"
+            f"make a Delta table of {format_file_totals(plan.amount.files, plan.amount.size_bytes)} in {uri}"
         ),
         planned=lambda plan, is_plan: _result(uri, plan, plan.as_json(dry_run=is_plan)),
         done=lambda plan: _result(uri, plan, plan.as_json(dry_run=False)),
@@ -162,16 +161,16 @@ def convert(
     run_change(run, opened, Convert(request), wording, Mode(dry_run, yes))
 
 
-def _result(uri: str, plan: ConvertPlan, content: JsonObject) -> Outcome:
+def _result(uri: str, plan: ConvertPlan, content: JsonObject) -> SingleResult:
     columns = ("path", "column", "seen", "expected")
     rows = content["conflicts"]
-    return Outcome("convert", uri, content, lambda: list(_sections(uri, plan)), rows, columns)
+    return SingleResult("convert", uri, content, lambda: list(_sections(uri, plan)), rows, columns)
 
 
 def _sections(uri: str, plan: ConvertPlan) -> Iterator[Section]:
     rows = "" if plan.amount.rows is None else f", {plural(plan.amount.rows, 'row')}"
     yield Section("directory", [uri])
-    yield Section("files", [f"{file_amount(plan.amount.files, plan.amount.size_bytes)}{rows}"])
+    yield Section("files", [f"{format_file_totals(plan.amount.files, plan.amount.size_bytes)}{rows}"])
     left = [f"{plan.hidden:,} hidden"] if plan.hidden else []
     yield Section("left out", [*left, *([f"{plan.excluded:,} by --exclude"] if plan.excluded else [])])
     names = {one.name for one in plan.partitions}
@@ -193,7 +192,7 @@ def _sections(uri: str, plan: ConvertPlan) -> Iterator[Section]:
     yield Section("cannot be known", [f"{one.message} ({one.evidence})" for one in plan.unknowable], Style.PROBLEM)
     if plan.committed_version is not None:
         yield Section("version", [f"{plan.committed_version}, committed"])
-    yield refused(f"{one.message} [{one.code}]" for one in plan.refusals)
+    yield make_refusal_section(f"{one.message} [{one.code}]" for one in plan.refusals)
 
 
 def _type(kind: object) -> str:

@@ -11,13 +11,12 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
 from deltacli.cli.options.tables import DryRunOption
 from deltacli.cli.options.values import make_choice_parser, make_duration_parser, make_number_parser, make_text_parser
-from deltacli.cli.render.columns import Section, file_amount, refused
-from deltacli.cli.results import Outcome
+from deltacli.cli.output.results import SingleResult
+from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quote_table
-from deltacli.cli.terminal.term import Style
-from deltacli.core.errors import EXIT_FINDINGS
+from deltacli.cli.running.run import CommandContext
+from deltacli.cli.terminal.capabilities import Style
+from deltacli.core.errors import EXIT_FINDINGS, quote_table
 from deltacli.core.units import plural
 from deltacli.operations.copy.request import CopyLevel, CopyRequest
 
@@ -121,7 +120,7 @@ def copy(
       deltacli copy s3://lake/events gs://safe/events --replica
       deltacli copy s3://lake/events gs://safe/events --check --level data
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     request = CopyRequest(
         versions=versions,
         newest=newest,
@@ -136,7 +135,7 @@ def copy(
     copy_table(run, src, dst, request, dry_run=dry_run)
 
 
-def copy_table(run: Run, src: str, dst: str, request: CopyRequest, *, dry_run: bool) -> None:
+def copy_table(run: CommandContext, src: str, dst: str, request: CopyRequest, *, dry_run: bool) -> None:
     """Copy a table, or compare it with its copy, and write the result."""
     from deltacli.operations.copy.execute import Copy, CopyResult, check_copy
 
@@ -167,7 +166,7 @@ _COMPARED = {
 }
 
 
-def copy_result(result: CopyResult) -> Outcome:
+def copy_result(result: CopyResult) -> SingleResult:
     """Return what a copy did, would do, or found."""
     content = result.as_json()
     files, lag = content["files"], content["lag"]
@@ -182,7 +181,7 @@ def copy_result(result: CopyResult) -> Outcome:
         "lagSeconds": lag["seconds"],
         "differences": len(result.differences),
     }
-    return Outcome("copy", result.plan.basis.table.uri, content, lambda: _sections(result), [row], columns)
+    return SingleResult("copy", result.plan.basis.table.uri, content, lambda: _sections(result), [row], columns)
 
 
 def _sections(result: CopyResult) -> list[Section]:
@@ -199,13 +198,17 @@ def _sections(result: CopyResult) -> list[Section]:
         Section("version", [str(plan.last)])
         if plan.first == plan.last
         else Section("versions", [f"{plan.first} to {plan.last}"]),
-        *([] if is_check else [Section(verb, ["nothing" if plan.is_noop else file_amount(*amount[:2])], Style.GOOD)]),
-        Section("unchanged", [file_amount(*plan.skipped[:2])] if plan.skipped.files else []),
+        *(
+            []
+            if is_check
+            else [Section(verb, ["nothing" if plan.is_noop else format_file_totals(*amount[:2])], Style.GOOD)]
+        ),
+        Section("unchanged", [format_file_totals(*plan.skipped[:2])] if plan.skipped.files else []),
         Section("behind", [behind] if lag.versions and (is_check or lag.seconds is not None) else []),
         Section("compared", [_COMPARED[result.verified]] if result.verified else []),
         Section("committed", [] if result.committed_version is None else [f"version {result.committed_version}"]),
         Section("note", plan.notes, Style.WARNING),
         *([Section("differences", named or ["none"], Style.PROBLEM if named else Style.GOOD)] if is_check else []),
         Section("and", [f"{more:,} more: --json shows all"] if more > 0 else []),
-        refused(f"{one.message} [{one.code}]" for one in plan.refusals),
+        make_refusal_section(f"{one.message} [{one.code}]" for one in plan.refusals),
     ]

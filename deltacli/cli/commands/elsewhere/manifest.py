@@ -9,10 +9,10 @@ import typer
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
-from deltacli.cli.render.columns import Section, refused
-from deltacli.cli.results import Outcome
-from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quote_table
+from deltacli.cli.output.results import SingleResult
+from deltacli.cli.output.sections import Section, make_refusal_section
+from deltacli.cli.running.run import CommandContext
+from deltacli.core.errors import quote_table
 from deltacli.core.units import format_count, plural
 
 if TYPE_CHECKING:
@@ -63,10 +63,10 @@ def manifest(
       deltacli manifest ./tbl --yes
       deltacli manifest ./tbl --check  # exit 1 if a manifest differs
     """
-    run: Run = context.obj
     from deltacli.cli.running.changing import Mode, Wording, run_change
     from deltacli.operations.change.manifest import Manifests
 
+    run: CommandContext = context.obj
     opened = run.open_table(table, writes=not (check or dry_run))
     uri = opened.uri
     wording: Wording[ManifestsPlan, ManifestsOutcome] = Wording(
@@ -81,14 +81,14 @@ def manifest(
 
 
 def _deed(plan: ManifestsPlan) -> str:
-    deleted = f" and delete {len(plan.to_delete):,}" if plan.to_delete else ""
-    return f"write {plural(len(plan.to_write), 'manifest')}{deleted}"
+    deleted = f" and delete {len(plan.paths_to_delete):,}" if plan.paths_to_delete else ""
+    return f"write {plural(len(plan.paths_to_write), 'manifest')}{deleted}"
 
 
-def _result(uri: str, plan: ManifestsPlan, content: JsonObject, done: ManifestsOutcome | None = None) -> Outcome:
+def _result(uri: str, plan: ManifestsPlan, content: JsonObject, done: ManifestsOutcome | None = None) -> SingleResult:
     columns = ("path", "problem", "lacks", "stale")
     rows = content["differences"]
-    return Outcome("manifest", uri, content, lambda: list(_sections(uri, plan, done)), rows, columns)
+    return SingleResult("manifest", uri, content, lambda: list(_sections(uri, plan, done)), rows, columns)
 
 
 def _sections(uri: str, plan: ManifestsPlan, done: ManifestsOutcome | None) -> Iterator[Section]:
@@ -100,7 +100,7 @@ def _sections(uri: str, plan: ManifestsPlan, done: ManifestsOutcome | None) -> I
     yield Section("version", [str(plan.basis.version)])
     yield Section("files", [] if plan.live is None else [format_count(plan.live.files)])
     if done is None:
-        counts = {"would write": len(plan.to_write), "would delete": len(plan.to_delete)}
+        counts = {"would write": len(plan.paths_to_write), "would delete": len(plan.paths_to_delete)}
     else:
         counts = {"written": done.written, "deleted": done.deleted}
     for label, count in counts.items():
@@ -111,7 +111,7 @@ def _sections(uri: str, plan: ManifestsPlan, done: ManifestsOutcome | None) -> I
         "differences" if done is None else "found",
         [*(_words(one) for one in named), *([f"{more:,} more"] if more else [])],
     )
-    yield refused(f"{one.message} [{one.code}]" for one in plan.refusals)
+    yield make_refusal_section(f"{one.message} [{one.code}]" for one in plan.refusals)
 
 
 def _words(one: ManifestProblem) -> str:

@@ -15,11 +15,13 @@ from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.fleet import FleetFileArgument, FleetLimitOption, OnlyOption, StateOption, fleet_command
-from deltacli.cli.render.columns import Column, Section
+from deltacli.cli.output.columns import Column
+from deltacli.cli.output.destination import open_destination
+from deltacli.cli.output.formats import JSON
+from deltacli.cli.output.sections import Section
 from deltacli.cli.render.fleet.check import FleetListing, Items, Screen, fleet_fields, of_row, table_screen
-from deltacli.cli.results import JSON, open_sink
-from deltacli.cli.running.run import Run, note_left_out, settle_limit
-from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.cli.running.run import CommandContext, note_left_out, settle_limit
+from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, UsageError
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import Json, JsonObject
@@ -96,8 +98,8 @@ def plan_result(plan: FleetPlan, exact: ExactPlans) -> FleetListing[FleetPlanRow
         _columns(),
         rows,
         items_name="tables",
-        last={"type": "fleet-plan", "file": file, **content},
-        said=lambda _: said,
+        last_line={"type": "fleet-plan", "file": file, **content},
+        make_sections=lambda _: said,
         screen=lambda terminal, most: _screen(rows, file, terminal, most),
     )
 
@@ -123,19 +125,19 @@ def _rows(plan: FleetPlan, exact: ExactPlans) -> Iterator[FleetPlanRow]:
 
 def _columns() -> list[Column[FleetPlanRow]]:
     return [
-        Column("table", lambda row: row.name, priority=1, least=20, keep_end=True, folds=True),
+        Column("table", lambda row: row.name, priority=1, min_width=20, keep_end=True, wraps=True),
         Column("group", lambda row: row.group, priority=7, is_minor=True),
-        Column("step", lambda row: row.step and row.step.kind, style=_style, priority=1, least=10),
-        Column("why", lambda row: row.why, _why, _style, priority=1, least=26, folds=True),
-        Column("plan", _exact, priority=2, least=12, folds=True),
+        Column("step", lambda row: row.step and row.step.kind, style=_style, priority=1, min_width=10),
+        Column("why", lambda row: row.why, _why, _style, priority=1, min_width=26, wraps=True),
+        Column("plan", _exact, priority=2, min_width=12, wraps=True),
         Column("consent", _consent, on_screen=False),
-        Column("calls", lambda row: row.step and row.step.estimate.calls, right=True, priority=4),
-        Column("bytes", lambda row: row.step and row.step.estimate.size_bytes, _size, right=True, priority=4),
+        Column("calls", lambda row: row.step and row.step.estimate.calls, align_right=True, priority=4),
+        Column("bytes", lambda row: row.step and row.step.estimate.size_bytes, _size, align_right=True, priority=4),
         Column(
             "seconds",
             lambda row: row.step and round(row.step.estimate.seconds, 3),
             lambda row: f"{row.step.estimate.seconds:,.0f} s" if row.step and row.step.estimate.seconds >= 1 else "",
-            right=True,
+            align_right=True,
             priority=3,
             title="time",
         ),
@@ -278,10 +280,11 @@ def fleet_plan(
       deltacli fleet plan --format markdown --output plan.md
       deltacli fleet plan --save-plans ./plans  # for vacuum --apply
     """
-    run: Run = context.obj
-    choice = FleetChoice(only=tuple(only or ()), state=state)
     from deltacli.fleet.policy_file.reading import require_fleet_file
     from deltacli.fleet.running.journal import Journal
+
+    run: CommandContext = context.obj
+    choice = FleetChoice(only=tuple(only or ()), state=state)
 
     most = settle_limit(run, limit)
     found = require_fleet_file(file)
@@ -316,7 +319,7 @@ _ExactPlans = Mapping[tuple[str, str], JsonObject]
 """Table and step -> the fields of the document of the step, or the error instead."""
 
 
-def _add_exact_plans(run: Run, plan: FleetPlan, directory: str | None) -> _ExactPlans:
+def _add_exact_plans(run: CommandContext, plan: FleetPlan, directory: str | None) -> _ExactPlans:
     """Return the exact plan of each destructive step, and save it in a directory if one is given. Raises UsageError."""
     if directory is not None:
         _make(directory)
@@ -350,7 +353,7 @@ def _file_name(table: TablePlan, kind: str) -> str:
     return f"{last}-{digest}.{kind}{'.parquet' if kind == 'vacuum' else '.json'}"
 
 
-def _plan_vacuum(_: Run, table: Table, policy: Policy, path: str | None) -> JsonObject:
+def _plan_vacuum(_: CommandContext, table: Table, policy: Policy, path: str | None) -> JsonObject:
     from deltacli.operations.vacuum.rechecking import with_past
     from deltacli.operations.vacuum.saved import save_plan
 
@@ -362,14 +365,14 @@ def _plan_vacuum(_: Run, table: Table, policy: Policy, path: str | None) -> Json
     return {**plan.as_json(), "savedAs": path}
 
 
-def _plan_expiry(run: Run, table: Table, policy: Policy, path: str | None) -> JsonObject:
+def _plan_expiry(run: CommandContext, table: Table, policy: Policy, path: str | None) -> JsonObject:
     from deltacli.changing.change import plan_change
     from deltacli.cli.render.log_files import expiry_result
 
     plan = plan_change(expiry_step(policy, proves=True), table)
     if path is None:
         return plan.as_json()
-    with open_sink(path) as sink:
+    with open_destination(path) as sink:
         JSON.write(sink, expiry_result(plan, None, dry_run=True), run.terminal)
     return {**plan.as_json(), "savedAs": path}
 

@@ -11,7 +11,7 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
 from deltacli.cli.options.fleet import FleetFileArgument, fleet_command
 from deltacli.cli.render.fleet.check import policy_check_result
-from deltacli.cli.running.run import Run, settle_limit
+from deltacli.cli.running.run import CommandContext, settle_limit
 from deltacli.cli.running.starting_file import (
     find_tables,
     in_comment,
@@ -24,7 +24,6 @@ from deltacli.cli.running.starting_file import (
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone
 
 app = typer.Typer(add_completion=False)
-
 
 _EXISTS = "fleet.exists"
 
@@ -60,9 +59,9 @@ def fleet_init(
       deltacli fleet init ./lake
       deltacli fleet init s3://lake/silver silver.toml
     """
-    run: Run = context.obj
     from deltacli.fleet.policy_file.init_and_check import fleet_file_schema, starting_policy
 
+    run: CommandContext = context.obj
     require_new(file, "FILE", force=force, code=_EXISTS)
     found = find_tables(run, directory)
     names = [table.name for table in found.tables]
@@ -99,9 +98,9 @@ def fleet_check(
       deltacli fleet check
       deltacli fleet check fleet.toml --json
     """
-    run: Run = context.obj
     from deltacli.fleet.policy_file.init_and_check import check_fleet_file
 
+    run: CommandContext = context.obj
     found = check_fleet_file(file)
     run.write(policy_check_result(found))
     if found.errors:

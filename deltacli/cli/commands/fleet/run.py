@@ -14,9 +14,9 @@ from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.fleet import FleetFileArgument, FleetLimitOption, OnlyOption, StateOption, fleet_command
 from deltacli.cli.options.values import make_duration_parser, parse_whole_number
 from deltacli.cli.running.changing import require_now_is_not_ahead
-from deltacli.cli.running.run import Run, note_left_out, settle_limit
-from deltacli.cli.terminal.shell import again_with
-from deltacli.cli.terminal.term import Interrupted
+from deltacli.cli.running.run import CommandContext, note_left_out, settle_limit
+from deltacli.cli.terminal.signals import Interrupted
+from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.documents import dumps
 from deltacli.core.errors import StorageFailed
 from deltacli.core.units import plural
@@ -101,7 +101,11 @@ def fleet_run(
       deltacli fleet run --only bronze --jobs 8
       deltacli fleet run --time-budget 2h --resume --yes
     """
-    run: Run = context.obj
+    from deltacli.cli.render.fleet.run import run_result
+    from deltacli.fleet.policy_file.reading import require_fleet_file
+    from deltacli.fleet.reporting.monitoring import make_sender
+
+    run: CommandContext = context.obj
     request = FleetRunRequest(
         only=tuple(only or ()),
         state=state,
@@ -111,9 +115,6 @@ def fleet_run(
         steal_leases=steal_leases,
         yes=yes,
     )
-    from deltacli.cli.render.fleet.run import run_result
-    from deltacli.fleet.policy_file.reading import require_fleet_file
-    from deltacli.fleet.reporting.monitoring import make_sender
 
     most = settle_limit(run, limit)
     found = require_fleet_file(file)
@@ -129,7 +130,7 @@ def fleet_run(
         run.write(result)
         note_left_out(run, result, may_repeat=False)
         if report.left:
-            run.say_next(again_with(invocation.arguments, "--resume"), also_in_pipe=True)
+            run.say_next(repeat_command_with(invocation.arguments, "--resume"), also_in_pipe=True)
         elif report.exit_code:
             run.say_next(look)
         is_sent = sender is None or _send(run, sender, result, report)
@@ -137,7 +138,7 @@ def fleet_run(
         raise Exit(report.exit_code or StorageFailed.exit_code)
 
 
-def _make_session(run: Run, found: FleetFile, request: FleetRunRequest) -> FleetSession:
+def _make_session(run: CommandContext, found: FleetFile, request: FleetRunRequest) -> FleetSession:
     from deltacli.fleet.running.run import FleetSession
 
     on_tables = run.throttled(found.settings.calls_per_second)
@@ -160,7 +161,7 @@ def _make_session(run: Run, found: FleetFile, request: FleetRunRequest) -> Fleet
 
 
 def _cluster_of(
-    run: Run, fleet: FleetFile, open_table: Callable[[str], Table], jobs: int | None
+    run: CommandContext, fleet: FleetFile, open_table: Callable[[str], Table], jobs: int | None
 ) -> FleetCluster | None:
     if not run.engine.may_repeat:
         return None
@@ -174,12 +175,12 @@ def _cluster_of(
     )
 
 
-def _send(run: Run, sender: Sender, result: FleetListing[RunRow], report: FleetReport) -> bool:
+def _send(run: CommandContext, sender: Sender, result: FleetListing[RunRow], report: FleetReport) -> bool:
     """Send the summary of a run to the webhook, if its policy file wants it, and return whether it was accepted."""
     if sender.webhook.when == "alerts" and not report.exit_code:
         return True
     try:
-        reason = sender.send(dumps(result.last), report.run)
+        reason = sender.send(dumps(result.last_line), report.run)
     except Interrupted as interruption:
         interruption.outcome = f"run {report.run} has ended, but its summary was not sent to the webhook"
         raise

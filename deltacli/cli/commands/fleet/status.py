@@ -14,9 +14,9 @@ from deltacli.cli.command_classes import FindingsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
 from deltacli.cli.options.fleet import FleetFileArgument, FleetLimitOption, OnlyOption, StateOption, fleet_command
-from deltacli.cli.results import has_stdout, open_sink, require_target
-from deltacli.cli.running.run import Run, note_left_out, settle_limit
-from deltacli.cli.terminal.term import Interrupted
+from deltacli.cli.output.destination import is_stdout_free, open_destination, require_file_outside_tables
+from deltacli.cli.running.run import CommandContext, note_left_out, settle_limit
+from deltacli.cli.terminal.signals import Interrupted
 from deltacli.core.errors import DeltacliError, UsageError, suggest_parameters
 from deltacli.core.units import plural
 from deltacli.fleet.policy_file.model import FleetChoice, FleetFile, short_name, table_file_name
@@ -49,7 +49,7 @@ class StatusFiles:
             raise UsageError("--serve-metrics cannot be combined with --html and --metrics, which are written once")
         for output, name in ((self.html, "--html"), (self.metrics, "--metrics"), (self.pages, "--pages")):
             if output is not None:
-                require_target(os.path.join(output, "page.html") if output is self.pages else output, name)
+                require_file_outside_tables(os.path.join(output, "page.html") if output is self.pages else output, name)
 
 
 @app.command(
@@ -126,7 +126,12 @@ def fleet_status(
       deltacli fleet status --metrics /var/lib/node_exporter/fleet.prom -q
       deltacli fleet status --serve-metrics 9105
     """
-    run: Run = context.obj
+    from deltacli.cli.render.fleet.status import status_result
+    from deltacli.fleet.planning.due import choose_groups
+    from deltacli.fleet.policy_file.reading import require_fleet_file
+    from deltacli.fleet.status import read_status
+
+    run: CommandContext = context.obj
     choice = FleetChoice(only=tuple(only or ()), state=state)
     files = StatusFiles(
         html=html,
@@ -136,10 +141,6 @@ def fleet_status(
         serve_metrics=serve_metrics,
         allow_remote=allow_remote,
     )
-    from deltacli.cli.render.fleet.status import status_result
-    from deltacli.fleet.planning.due import choose_groups
-    from deltacli.fleet.policy_file.reading import require_fleet_file
-    from deltacli.fleet.status import read_status
 
     most = settle_limit(run, limit)
     found = require_fleet_file(file)
@@ -156,7 +157,7 @@ def fleet_status(
     finally:
         gc.enable()
     _write_files(run, known, found, files)
-    if has_stdout(run.output, files.html, files.metrics):
+    if is_stdout_free(run.output, files.html, files.metrics):
         result = status_result(str(found.path), known, run.clock(), run_command=run_command, most=most)
         run.write(result)
         note_left_out(run, result)
@@ -165,17 +166,17 @@ def fleet_status(
         raise Exit(known.exit_code)
 
 
-def _note_files(run: Run, *files: str | None) -> None:
+def _note_files(run: CommandContext, *files: str | None) -> None:
     for file in files:
         if file not in (None, "-"):
             run.note(f"wrote {file}")
 
 
-def _write_files(run: Run, known: FleetStatus, found: FleetFile, files: StatusFiles) -> None:
+def _write_files(run: CommandContext, known: FleetStatus, found: FleetFile, files: StatusFiles) -> None:
     if files.metrics is not None:
         from deltacli.fleet.reporting.monitoring import fleet_metrics
 
-        with open_sink(files.metrics) as sink:
+        with open_destination(files.metrics) as sink:
             sink.write(fleet_metrics(known).encode())
     if files.html is not None:
         from deltacli.fleet.reporting.page import linked_pages, status_page
@@ -185,11 +186,13 @@ def _write_files(run: Run, known: FleetStatus, found: FleetFile, files: StatusFi
             faults = _write_pages(run, known, found, files.pages, files.html)
         start = os.getcwd() if files.html == "-" else os.path.dirname(os.path.abspath(files.html))
         linked = {} if files.pages is None else linked_pages(known, files.pages, start)
-        with open_sink(files.html) as sink:
+        with open_destination(files.html) as sink:
             sink.write(status_page(known, str(found.path), run.clock(), linked, faults).encode())
 
 
-def _write_pages(run: Run, known: FleetStatus, found: FleetFile, directory: str, html: str) -> dict[str, str]:
+def _write_pages(
+    run: CommandContext, known: FleetStatus, found: FleetFile, directory: str, html: str
+) -> dict[str, str]:
     """Write the page of each table, which links to the page `html` of all. Return the tables that cannot be examined,
     by their shown names, each with the reason, and note them. Raises UsageError.
     """
@@ -212,14 +215,14 @@ def _write_pages(run: Run, known: FleetStatus, found: FleetFile, directory: str,
                 faults[table.shown_name] = without_secrets(fault.message)
                 run.note(f"no page of {name}: {fault.message}")
             else:
-                with open_sink(os.path.join(directory, f"{table_file_name(table.shown_name)}.html")) as sink:
+                with open_destination(os.path.join(directory, f"{table_file_name(table.shown_name)}.html")) as sink:
                     sink.write(page.encode())
             step.advance()
     run.note(f"wrote {plural(len(known.tables) - len(faults), 'page')} to {directory}")
     return faults
 
 
-def _serve(run: Run, file: str, choice: FleetChoice, address: str, *, is_remote: bool) -> None:
+def _serve(run: CommandContext, file: str, choice: FleetChoice, address: str, *, is_remote: bool) -> None:
     """Answer requests until a signal. The policy file and the journal are read again for each answer."""
     from deltacli.fleet.policy_file.reading import require_fleet_file
     from deltacli.fleet.reporting.monitoring import MetricsServer, fleet_metrics, parse_address

@@ -10,8 +10,8 @@ from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quote_table
+from deltacli.cli.running.run import CommandContext
+from deltacli.core.errors import quote_table
 from deltacli.core.units import format_size, plural
 
 if TYPE_CHECKING:
@@ -52,10 +52,10 @@ def log_backup(
       deltacli log backup s3://lake/events s3://safe/events --full
       deltacli log backup ./tbl /backups/tbl --json | jq .copied
     """
-    run: Run = context.obj
     from deltacli.cli.render.log_files import backup_result
     from deltacli.operations.log.log_backup import LogBackup, planned_backup
 
+    run: CommandContext = context.obj
     opened, destination = run.open_table(table), run.open_other(dest, writes=not dry_run)
     wording: Wording[BackupPlan, BackupResult] = Wording(
         question=None,
@@ -97,10 +97,10 @@ def log_restore(
       deltacli log restore ./tbl /backups/tbl --yes
       deltacli log restore ./tbl s3://safe/tbl --replace
     """
-    run: Run = context.obj
     from deltacli.cli.render.log_files import log_restore_result
     from deltacli.operations.log.log_restore import LogRestore, LogRestored
 
+    run: CommandContext = context.obj
     opened, source = run.open_table(table, writes=not dry_run), run.open_other(src)
     validate = f"deltacli validate {quote_table(table)}"
     wording: Wording[LogRestorePlan, LogRestored] = Wording(

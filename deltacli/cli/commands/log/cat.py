@@ -13,8 +13,8 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.moments import chosen_version, parse_moment_of
 from deltacli.cli.options.tables import TableArgument, TimestampOption
 from deltacli.cli.options.values import parse_whole_number
-from deltacli.cli.results import JSON
-from deltacli.cli.running.run import Run
+from deltacli.cli.output.formats import JSON
+from deltacli.cli.running.run import CommandContext
 from deltacli.core.errors import UsageError
 from deltacli.core.units import plural
 
@@ -60,9 +60,9 @@ def log_cat(
       deltacli log cat ./tbl --timestamp 2026-01-09
       deltacli log cat s3://lake/events 40 --output 40.json
     """
-    run: Run = context.obj
     from deltacli.operations.read.log_cat import choose_kinds, find_actions, read_raw
 
+    run: CommandContext = context.obj
     if (version is None) == (timestamp is None):
         raise UsageError("pass VERSION or --timestamp", code="usage.version", hint="deltacli log cat --help")
     if version is not None and version < 0:
@@ -105,7 +105,7 @@ def _indented_line(line: bytes) -> bytes:
     return bytes(out) + b"\n"
 
 
-def _say_what_was_left_out(run: Run, told: CatSummary) -> None:
+def _say_what_was_left_out(run: CommandContext, told: CatSummary) -> None:
     if told.is_checkpoint and not told.was_asked_for:
         run.note(f"note: version {told.version} has no commit file; these are the actions of its checkpoint")
     if told.is_empty:

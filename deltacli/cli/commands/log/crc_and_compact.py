@@ -11,12 +11,12 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.moments import chosen_version
 from deltacli.cli.options.tables import TableArgument, TimestampOption, VersionOption
 from deltacli.cli.options.values import parse_whole_number
-from deltacli.cli.render.columns import Section
-from deltacli.cli.results import Outcome
+from deltacli.cli.output.results import SingleResult
+from deltacli.cli.output.sections import Section
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quote_table
+from deltacli.cli.running.run import CommandContext
 from deltacli.core.documents import dumps
+from deltacli.core.errors import quote_table
 from deltacli.core.units import format_count, format_size, plural
 
 if TYPE_CHECKING:
@@ -53,9 +53,9 @@ def log_crc(
       deltacli log crc ./tbl
       deltacli log crc ./tbl --version 12 --json
     """
-    run: Run = context.obj
     from deltacli.operations.log.crc_and_compact import Checksum, ChecksumStatus
 
+    run: CommandContext = context.obj
     opened = run.open_table(table, writes=not dry_run)
     found = ChecksumStatus.DIFFERS, ChecksumStatus.UNREADABLE
     validate = f"deltacli validate {quote_table(table)} --select 'crc.*'"
@@ -70,10 +70,10 @@ def log_crc(
     run_change(run, opened, Checksum(chosen_version(opened, version, timestamp)), wording, Mode(dry_run))
 
 
-def _checksum_result(uri: str, report: ChecksumReport) -> Outcome:
+def _checksum_result(uri: str, report: ChecksumReport) -> SingleResult:
     content = report.as_json()
     columns = ("version", "path", "status", "differences")
-    return Outcome("log-crc", uri, content, lambda: _checksum_sections(uri, report), [content], columns)
+    return SingleResult("log-crc", uri, content, lambda: _checksum_sections(uri, report), [content], columns)
 
 
 def _checksum_sections(uri: str, report: ChecksumReport) -> list[Section]:
@@ -119,9 +119,9 @@ def log_compact(
       deltacli log compact ./tbl --from 11 --to 14
       deltacli log compact ./tbl --from 11 --to 14 --dry-run
     """
-    run: Run = context.obj
     from deltacli.operations.log.crc_and_compact import LogCompaction
 
+    run: CommandContext = context.obj
     opened = run.open_table(table, writes=not dry_run)
     wording: Wording[Compaction, Compaction] = Wording(
         question=None,
@@ -132,10 +132,10 @@ def log_compact(
     run_change(run, opened, LogCompaction(first, last), wording, Mode(dry_run))
 
 
-def _compaction_result(uri: str, found: Compaction) -> Outcome:
+def _compaction_result(uri: str, found: Compaction) -> SingleResult:
     content = found.as_json()
     columns = ("path", "sizeBytes")
-    return Outcome("log-compact", uri, content, lambda: _compaction_sections(uri, found), [content], columns)
+    return SingleResult("log-compact", uri, content, lambda: _compaction_sections(uri, found), [content], columns)
 
 
 def _compaction_sections(uri: str, found: Compaction) -> list[Section]:

@@ -13,9 +13,9 @@ from deltacli.cli.options.streams import AllowStreamLossOption, IgnoreStreamsOld
 from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.values import join_versions, make_duration_parser
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import keep_retention, quote_table
-from deltacli.core.errors import PartlyDone, Refused
+from deltacli.cli.running.run import CommandContext
+from deltacli.cli.terminal.suggested_commands import suggest_own_retention
+from deltacli.core.errors import PartlyDone, Refused, quote_table
 from deltacli.core.units import format_size, plural
 from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan, ExpiryRequest, LogExpiry
 
@@ -78,7 +78,7 @@ def log_expire(
       deltacli log expire ./tbl --yes  # in cron
       deltacli log expire ./tbl --retention 60d --keep-version 3,9-11
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     request = ExpiryRequest(
         retention_ms=retention_ms,
         keep_versions=join_versions(keep_versions, "--keep-version"),
@@ -94,10 +94,10 @@ def log_expire(
 
 def _keep_retention(refused: Refused | PartlyDone) -> None:
     if isinstance(refused, Refused) and refused.code == "expire.retention" and refused.override:
-        keep_retention(refused, invocation.arguments, refused.override, "if no older version is needed")
+        suggest_own_retention(refused, invocation.arguments, refused.override, "if no older version is needed")
 
 
-def _wording(run: Run, table: str) -> Wording[ExpiryPlan, ExpiryOutcome]:
+def _wording(run: CommandContext, table: str) -> Wording[ExpiryPlan, ExpiryOutcome]:
     from deltacli.cli.render.log_files import expiry_result
 
     name = quote_table(table)
@@ -111,7 +111,7 @@ def _wording(run: Run, table: str) -> Wording[ExpiryPlan, ExpiryOutcome]:
         notes=lambda plan: plan.notes,
         before=lambda plan: (
             f"deltacli checkpoint {name} --version {plan.offered_checkpoint}"
-            if plan.offered_checkpoint is not None and run.format.is_for_eyes
+            if plan.offered_checkpoint is not None and run.format.is_for_people
             else None
         ),
         deletes_by_age=True,

@@ -14,7 +14,7 @@ from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.share import ConfigurationOption, read_shares
 from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.options.values import make_choice_parser
-from deltacli.cli.running.run import Run, settle_limit
+from deltacli.cli.running.run import CommandContext, settle_limit
 from deltacli.cli.running.starting_file import (
     configuration_result,
     find_tables,
@@ -25,8 +25,7 @@ from deltacli.cli.running.starting_file import (
     write_new,
     write_schema,
 )
-from deltacli.cli.terminal.shell import quote_word
-from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, UsageError
+from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, UsageError, quote_word
 from deltacli.core.times import format_duration, parse_duration
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from deltacli.sharing.signing.keys import ServerKeys
 
 app = typer.Typer(add_completion=False)
-
 
 _EXISTS = "share.target-exists"
 
@@ -72,10 +70,10 @@ def share_init(
       deltacli share init ./lake
       deltacli share init s3://lake/silver -c silver.yaml
     """
-    run: Run = context.obj
     from deltacli.sharing.configuration.file_schema import shares_schema
     from deltacli.sharing.configuration.starting import named_tables, starting_configuration
 
+    run: CommandContext = context.obj
     require_new(config, "--config", force=force, code=_EXISTS)
     found = {directory: find_tables(run, directory) for directory in dict.fromkeys(directories)}
     tables = named_tables([(whole(name), [table.name for table in one.tables]) for name, one in found.items()])
@@ -135,11 +133,11 @@ def share_check(
       deltacli share check --level log
       deltacli share check -c shares.yaml --format csv --output tables.csv
     """
-    run: Run = context.obj
     from deltacli.cli.render.sharing import configuration_check_result
     from deltacli.sharing.configuration.recipients import read_recipients
     from deltacli.sharing.configuration.share_check import check_configuration
 
+    run: CommandContext = context.obj
     configuration = read_shares(config, lists_wildcards=True)
     file = configuration.recipients_file
     recipients = read_recipients(file) if file is not None and file.exists() else None
@@ -182,12 +180,12 @@ def share_key_rotate(
       deltacli share key rotate --yes
       deltacli share key rotate --overlap 0s --dry-run
     """
-    run: Run = context.obj
     from deltacli.cli.render.sharing import keys_result
     from deltacli.cli.running.changing import confirmed
     from deltacli.sharing.configuration.secrets import locked
     from deltacli.sharing.signing.keys import ServerKeys
 
+    run: CommandContext = context.obj
     configuration = read_shares(config)
     file, now_ms = _key_file_of(configuration), run.clock()
     lifetimes = (

@@ -23,11 +23,11 @@ from deltacli.cli.options.tables import (
     WhereOption,
 )
 from deltacli.cli.options.values import parse_whole_number
-from deltacli.cli.running.run import Run, judge_left_out, note_rows, require_file, write_directory
+from deltacli.cli.running.run import CommandContext, judge_left_out, note_rows, require_file, write_directory
 from deltacli.cli.running.shared_tables import open_shared, require_address, rows_of_shared
 from deltacli.core.errors import UsageError
 from deltacli.delta.schema.types import type_json
-from deltacli.table.scan import ScanRequest
+from deltacli.table.scan_requests import ScanRequest
 
 app = typer.Typer(add_completion=False)
 
@@ -62,9 +62,9 @@ def share_head(
       deltacli share head acme.share#sales.main.orders
       deltacli share head acme.share#sales.main.orders -n 3 --format ndjson
     """
-    run: Run = context.obj
     from deltacli.cli.render.data.rows import Rows, RowsResult
 
+    run: CommandContext = context.obj
     if limit < 1:
         raise UsageError(f"--limit {limit} is not a number of rows", facts={"expected": "1 or more"})
     at_ms = parse_moment_of(version, timestamp)
@@ -106,6 +106,6 @@ def share_changes(
       deltacli share changes acme.share#sales.main.orders --from 12
       deltacli share changes acme.share#sales.main.orders --from 3 --format ndjson
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     require_address(table)
     write_changes(run, table, first, last, columns=columns, where=where, row_ids=row_ids, limit=limit)

@@ -12,10 +12,9 @@ from deltacli.cli.invocation import Exit
 from deltacli.cli.options.moments import parse_moment_of
 from deltacli.cli.options.share import ProfileArgument, SharedTableArgument, SharesArgument
 from deltacli.cli.options.tables import TimestampOption, VersionOption
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.cli.running.shared_tables import open_shared, open_shares
-from deltacli.cli.terminal.shell import quote_word
-from deltacli.core.errors import EXIT_FINDINGS
+from deltacli.core.errors import EXIT_FINDINGS, quote_word
 
 app = typer.Typer(add_completion=False)
 
@@ -32,10 +31,10 @@ def share_profile_show(
       deltacli share profile show acme.share
       deltacli share profile show acme.share --json
     """
-    run: Run = context.obj
     from deltacli.cli.render.sharing import profile_result
     from deltacli.sharing.configuration.secrets import problems_of, read_profile
 
+    run: CommandContext = context.obj
     found = read_profile(Path(profile))
     run.write(profile_result(found, problems_of(found, run.clock()), run.clock()))
 
@@ -56,10 +55,10 @@ def share_profile_check(
       deltacli share profile check acme.share
       deltacli share profile check acme.share -q || echo "ask for a new profile"
     """
-    run: Run = context.obj
     from deltacli.cli.render.sharing import profile_result
     from deltacli.sharing.configuration.secrets import problems_of, read_profile
 
+    run: CommandContext = context.obj
     found = read_profile(Path(profile))
     problems = problems_of(found, run.clock())
     run.write(profile_result(found, problems, run.clock()))
@@ -83,11 +82,11 @@ def share_ls(
       deltacli share ls acme.share#sales
       deltacli share ls acme.share#sales.main --format csv
     """
-    run: Run = context.obj
     from deltacli.cli.render.sharing import listing_result
     from deltacli.sharing.client.addresses import split_profile
     from deltacli.sharing.client.table_requests import list_entries
 
+    run: CommandContext = context.obj
     profile, names = split_profile(shares)
     entries = list_entries(open_shares(run, profile), names)
     run.write(listing_result(profile, entries))
@@ -115,10 +114,10 @@ def share_schema(
       deltacli share schema acme.share#sales.main.orders
       deltacli share schema acme.share#sales.main.orders --json
     """
-    run: Run = context.obj
     from deltacli.cli.render.schemas.tree import SchemaResult
     from deltacli.sharing.client.share_storage import ShareStorage
 
+    run: CommandContext = context.obj
     at_ms = parse_moment_of(version, timestamp)
     shared = open_shared(run, table)
     assert isinstance(shared, ShareStorage)

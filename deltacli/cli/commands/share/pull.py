@@ -18,13 +18,14 @@ from deltacli.cli.options.moments import parse_moment_of
 from deltacli.cli.options.share import SharedTableArgument
 from deltacli.cli.options.tables import DryRunOption, RowIdsOption, TimestampOption, VersionOption, WhereOption
 from deltacli.cli.options.values import make_choice_parser, make_columns_parser, parse_whole_number
-from deltacli.cli.results import FORMATS, directory_of, require_directory, require_target
-from deltacli.cli.running.run import Run, note_rows, require_all_columns
+from deltacli.cli.output.destination import find_output_directory, require_file_outside_tables, require_parent_directory
+from deltacli.cli.output.formats import FORMATS
+from deltacli.cli.running.run import CommandContext, note_rows, require_all_columns
 from deltacli.cli.running.shared_tables import open_shared, rows_of_shared
 from deltacli.cli.shared_options import ColourChoice
-from deltacli.cli.terminal.shell import again, again_with, again_without, quote_word
-from deltacli.cli.terminal.term import detect_terminal
-from deltacli.core.errors import Refused, StorageFailed, UsageError
+from deltacli.cli.terminal.capabilities import detect_terminal
+from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_without_flag
+from deltacli.core.errors import Refused, StorageFailed, UsageError, quote_word
 from deltacli.sharing.client.share_storage import ShareStorage
 from deltacli.sharing.protocol.parameters import Point
 from deltacli.sharing.pulling.pull import Pull, PullPlan, PullRequest, PullResult, RowRequest, WrittenRows
@@ -129,7 +130,7 @@ def share_pull(
     cannot be decoded. --where, --columns and --limit choose rows, so they cannot be
     used for a Delta table.
     """
-    run: Run = context.obj
+    run: CommandContext = context.obj
     chosen = form or _form_of(to)
     at_ms = parse_moment_of(version, timestamp)
     if limit is not None and limit < 1:
@@ -176,14 +177,22 @@ def _require_fitting(form: PullForm, row_options: list[str], *, resume: bool, is
 
 
 def _pull_table(
-    run: Run, table: str, to: str, *, version: int | None, at_ms: int | None, resume: bool, dry_run: bool, decodes: bool
+    run: CommandContext,
+    table: str,
+    to: str,
+    *,
+    version: int | None,
+    at_ms: int | None,
+    resume: bool,
+    dry_run: bool,
+    decodes: bool,
 ) -> None:
     from deltacli.cli.render.sharing import pull_outcome
     from deltacli.cli.running.changing import Mode, Wording, run_change
 
     if "://" in to or to == "-" or not to:
         raise UsageError("--to is not a local directory", facts={"found": to or "an empty string"})
-    require_target(to.rstrip("/") or "/", "--to")
+    require_file_outside_tables(to.rstrip("/") or "/", "--to")
     request = PullRequest(to, Point(version, at_ms), resumes=resume, decodes=decodes)
     shared = open_shared(run, table)
     wording: Wording[PullPlan, PullResult] = Wording(
@@ -197,7 +206,7 @@ def _pull_table(
         found = run_change(run, request.target(run.clock), change, wording, Mode(dry_run=dry_run))
     except StorageFailed as fault:
         if fault.hint is None:
-            fault.hint = again(invocation.arguments)
+            fault.hint = repeat_command(invocation.arguments)
         raise
     if isinstance(found, PullPlan) and not dry_run:
         run.say_next(_next(found.result()))
@@ -214,20 +223,20 @@ def _next(result: PullResult) -> str:
     )
 
 
-def _pull_rows(run: Run, table: str, to: str, request: RowRequest, *, force: bool, dry_run: bool) -> None:
+def _pull_rows(run: CommandContext, table: str, to: str, request: RowRequest, *, force: bool, dry_run: bool) -> None:
     from deltacli.cli.render.sharing import rows_outcome
 
     if os.path.isfile(to) and not force:
         raise Refused(
             f"--to {to} exists and is not replaced without --force",
             code="share.target-exists",
-            hint=again_with(invocation.arguments, "--force"),
+            hint=repeat_command_with(invocation.arguments, "--force"),
         )
     shared = open_shared(run, table)
     written = _write_rows(run, shared, table, to, request, dry_run=dry_run)
     run.write(rows_outcome(shared.uri, written))
     if dry_run:
-        run.say_next(again_without(invocation.arguments, "--dry-run"))
+        run.say_next(repeat_command_without_flag(invocation.arguments, "--dry-run"))
     elif request.form == "parquet":
         run.say_next(f"duckdb -c {quote_word(f'FROM {written.pattern!r} LIMIT 10')}")
     else:
@@ -235,7 +244,13 @@ def _pull_rows(run: Run, table: str, to: str, request: RowRequest, *, force: boo
 
 
 def _write_rows(
-    run: Run, shared: ShareStorage | DirectoryStorage, table: str, to: str, request: RowRequest, *, dry_run: bool
+    run: CommandContext,
+    shared: ShareStorage | DirectoryStorage,
+    table: str,
+    to: str,
+    request: RowRequest,
+    *,
+    dry_run: bool,
 ) -> WrittenRows:
     """Write rows to a file or directory, complete or not at all. Raises UsageError, and what scans raise.
 
@@ -269,19 +284,19 @@ def _write_rows(
 
 def _require_place(to: str, form: str) -> str | None:
     """Return the directory that rows are written to; None for a file. Raises UsageError and StorageFailed."""
-    directory = directory_of(to)
+    directory = find_output_directory(to)
     if to in ("", "-"):
         raise UsageError("--to is not a file or directory", facts={"found": to or "an empty string"})
     if directory is not None and form != "parquet":
         raise UsageError(f"--as {form} writes one file, but --to {to} is a directory")
     if directory is None or "://" not in directory:
         place = to.rstrip("/") or "/"
-        require_target(place, "--to")
-        require_directory(place)
+        require_file_outside_tables(place, "--to")
+        require_parent_directory(place)
     return directory
 
 
-def _write_file(run: Run, uri: str, scan: Scan, to: str, form: str) -> int:
+def _write_file(run: CommandContext, uri: str, scan: Scan, to: str, form: str) -> int:
     from deltacli.cli.render.data.rows import Rows, RowsResult
 
     rows = 0

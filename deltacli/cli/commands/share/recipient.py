@@ -20,8 +20,8 @@ from deltacli.cli.options.share import (
 )
 from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.running.changing import confirmed
-from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quote_word
+from deltacli.cli.running.run import CommandContext
+from deltacli.core.errors import quote_word
 from deltacli.core.units import plural
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ def share_recipient_add(
       deltacli share recipient add acme --grant sales
       deltacli share recipient add umbrella --grant sales/eu/orders
     """
-    run: Run = context.obj
     from deltacli.sharing.configuration.recipients import add_recipient, parse_grant
 
+    run: CommandContext = context.obj
     configuration = read_shares(config, lists_wildcards=bool(grant))
     grants = [parse_grant(text, configuration.catalog) for text in grant or []]
     file = recipients_file_of(configuration)
@@ -92,10 +92,10 @@ def share_recipient_list(
       deltacli share recipient list
       deltacli share recipient list acme --json
     """
-    run: Run = context.obj
     from deltacli.cli.render.sharing import recipients_result
     from deltacli.sharing.configuration.recipients import find_recipient, read_recipients
 
+    run: CommandContext = context.obj
     file = recipients_file_of(read_shares(config))
     known = read_recipients(file)
     shown = known.items if recipient is None else (find_recipient(known, recipient),)
@@ -122,10 +122,10 @@ def share_recipient_remove(
       deltacli share recipient remove acme --dry-run
       deltacli share recipient remove acme --yes
     """
-    run: Run = context.obj
     from deltacli.cli.render.sharing import what_of
     from deltacli.sharing.configuration.recipients import find_recipient, read_recipients, remove_recipient
 
+    run: CommandContext = context.obj
     file = recipients_file_of(read_shares(config))
     found = find_recipient(read_recipients(file), recipient)
     what = f"remove the recipient {found.name} with {what_of(found)}"
@@ -153,9 +153,9 @@ def share_recipient_grant(
       deltacli share recipient grant acme sales
       deltacli share recipient grant acme sales/eu/orders sales/us
     """
-    run: Run = context.obj
     from deltacli.sharing.configuration.recipients import grant_to, parse_grant
 
+    run: CommandContext = context.obj
     configuration = read_shares(config, lists_wildcards=True)
     added = [parse_grant(text, configuration.catalog) for text in grants]
     file = recipients_file_of(configuration)
@@ -187,7 +187,6 @@ def share_recipient_revoke(
       deltacli share recipient revoke acme sales/eu --dry-run
       deltacli share recipient revoke acme sales --yes
     """
-    run: Run = context.obj
     from deltacli.sharing.configuration.recipients import (
         Recipients,
         find_recipient,
@@ -196,6 +195,7 @@ def share_recipient_revoke(
         revoke_from,
     )
 
+    run: CommandContext = context.obj
     file = recipients_file_of(read_shares(config))
     found = find_recipient(read_recipients(file), recipient)
     dropped = [parse_old_grant(text, found) for text in grants]
@@ -210,7 +210,7 @@ def share_recipient_revoke(
 
 
 def _apply(
-    run: Run, file: Path, recipient: str, action: str, change: Change, *, dry_run: bool | None = None
+    run: CommandContext, file: Path, recipient: str, action: str, change: Change, *, dry_run: bool | None = None
 ) -> Recipient:
     after = _change(file, change, may_create=action == "add").find(recipient)
     assert after is not None
@@ -218,7 +218,7 @@ def _apply(
     return after
 
 
-def _say_how_to_create_a_token(run: Run, recipient: str) -> None:
+def _say_how_to_create_a_token(run: CommandContext, recipient: str) -> None:
     run.say_next(f"deltacli share token create {quote_word(recipient)} --profile {quote_word(f'{recipient}.share')}")
 
 
@@ -229,7 +229,9 @@ def _change(file: Path, change: Change, *, may_create: bool = False) -> Recipien
     return change_recipients(file, change, may_create=may_create)
 
 
-def _show(run: Run, file: Path, recipients: Sequence[Recipient], action: str, *, dry_run: bool | None) -> None:
+def _show(
+    run: CommandContext, file: Path, recipients: Sequence[Recipient], action: str, *, dry_run: bool | None
+) -> None:
     from deltacli.cli.render.sharing import recipients_result
 
     run.write(recipients_result(file, recipients, run.clock(), action=action, dry_run=dry_run))

@@ -17,10 +17,9 @@ from deltacli.cli.command_classes import TextCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.share import SHARES
 from deltacli.cli.options.values import parse_whole_number
-from deltacli.cli.running.run import Run, note_staged
-from deltacli.cli.terminal.shell import quote_word
-from deltacli.cli.terminal.term import Interrupted
-from deltacli.core.errors import DeltacliError, UsageError, suggest_parameters
+from deltacli.cli.running.run import CommandContext, note_staged
+from deltacli.cli.terminal.signals import Interrupted
+from deltacli.core.errors import DeltacliError, UsageError, quote_word, suggest_parameters
 from deltacli.core.units import plural
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from deltacli.sharing.server.serving import MakeService, Sockets
 
 app = typer.Typer(add_completion=False)
-
 
 _LOOPBACK = "127.0.0.1"
 _MOST_NAMED = 10
@@ -112,9 +110,9 @@ def share_serve(
       deltacli share serve ./warehouse --port 8080 --profile my.share
       deltacli share serve --config shares.yaml --workers 4 --admin-port 9090
     """
-    run: Run = context.obj
     from deltacli.sharing.server.serving import require_server
 
+    run: CommandContext = context.obj
     require_server()
     for name, number in (("--port", port), ("--admin-port", admin_port)):
         if number is not None and not 0 <= number <= 65_535:
@@ -149,7 +147,7 @@ def _refuse_with_directories(config: str | None, host: str | None, admin_port: i
             )
 
 
-def _try_out(run: Run, directories: list[str], port: int, workers: int, profile: str | None) -> None:
+def _try_out(run: CommandContext, directories: list[str], port: int, workers: int, profile: str | None) -> None:
     """Serve local tables on loopback, with one token."""
     from deltacli.sharing.configuration.starting import catalog_of
     from deltacli.sharing.server.services import TryOut
@@ -165,7 +163,7 @@ def _try_out(run: Run, directories: list[str], port: int, workers: int, profile:
         _serve(make, lambda: make, Sockets(bound), workers, run)
 
 
-def _serve_configuration(run: Run, config: str, overrides: Overrides, workers: int) -> None:
+def _serve_configuration(run: CommandContext, config: str, overrides: Overrides, workers: int) -> None:
     from deltacli.sharing.configuration.recipients import read_recipients
     from deltacli.sharing.server.services import Configured, Inheritance, open_sockets
     from deltacli.sharing.server.serving import address_of
@@ -188,7 +186,9 @@ def _serve_configuration(run: Run, config: str, overrides: Overrides, workers: i
         sockets.close()
 
 
-def _serve(make: MakeService, following: Callable[[], MakeService], sockets: Sockets, workers: int, run: Run) -> None:
+def _serve(
+    make: MakeService, following: Callable[[], MakeService], sockets: Sockets, workers: int, run: CommandContext
+) -> None:
     """Answer requests until a signal. `following` returns the service of the next worker."""
     import logging
 
@@ -206,7 +206,7 @@ def _serve(make: MakeService, following: Callable[[], MakeService], sockets: Soc
         raise
 
 
-def _announce(run: Run, configuration: Configuration, sockets: Sockets, workers: int) -> None:
+def _announce(run: CommandContext, configuration: Configuration, sockets: Sockets, workers: int) -> None:
     from deltacli.sharing.server.serving import address_of
 
     for note in configuration.notes:
@@ -225,7 +225,7 @@ def _announce(run: Run, configuration: Configuration, sockets: Sockets, workers:
     run.say_next(f"deltacli share check --config {shlex.quote(str(configuration.path))}", also_in_pipe=True)
 
 
-def _hand_out(run: Run, endpoint: str, token: str, path: str | None) -> None:
+def _hand_out(run: CommandContext, endpoint: str, token: str, path: str | None) -> None:
     """Write the profile to a file of the user's, or to stdout. Raises UsageError."""
     document = {"shareCredentialsVersion": 1, "endpoint": endpoint, "bearerToken": token}
     text = json.dumps(document).encode() + b"\n"
@@ -246,7 +246,7 @@ def _hand_out(run: Run, endpoint: str, token: str, path: str | None) -> None:
         ) from fault
 
 
-def _introduce(run: Run, catalog: Catalog, endpoint: str, token: str, profile: str | None) -> None:
+def _introduce(run: CommandContext, catalog: Catalog, endpoint: str, token: str, profile: str | None) -> None:
     tables = [table for share in catalog.shares for schema in share.schemas for table in schema.tables]
     run.note(f"sharing {plural(len(tables), 'table')} at {endpoint} (Ctrl-C stops)")
     width = max(len(table.full_name) for table in tables[:_MOST_NAMED])

@@ -25,7 +25,8 @@ from deltacli.cli.options.findings import (
     WriteBaselineOption,
 )
 from deltacli.cli.options.values import join_names, make_choice_parser, make_duration_parser, make_number_parser
-from deltacli.cli.results import Content, Emit
+from deltacli.cli.output.formats import Content
+from deltacli.cli.output.grids import WriteItems
 from deltacli.cli.running.finding_filter import (
     FindingFilter,
     SinkFailedError,
@@ -36,8 +37,8 @@ from deltacli.cli.running.finding_filter import (
     require_baseline_target,
     require_known,
 )
-from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import again_with
+from deltacli.cli.running.run import CommandContext
+from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, UsageError
 from deltacli.core.times import parse_duration
 from deltacli.operations.validate.findings import RuleChoice, require_limit
@@ -100,7 +101,7 @@ class TestOptions:
 class ConformanceChecker:
     """One run over a server."""
 
-    def __init__(self, run: Run, wanted: TestOptions, rules: Sequence[Rule]) -> None:
+    def __init__(self, run: CommandContext, wanted: TestOptions, rules: Sequence[Rule]) -> None:
         self._run = run
         self._wanted = wanted
         self._rules = {rule.id: rule for rule in rules}
@@ -118,7 +119,7 @@ class ConformanceChecker:
         if wanted.write_baseline is not None:
             require_baseline_target(wanted.write_baseline)
         if self._run.format.is_streamed:
-            self._run.write(LiveFindings(lambda emit: self._test_as_it_goes(target, emit)))
+            self._run.write(LiveFindings(lambda write_items: self._test_as_it_goes(target, write_items)))
             report = self._report()
         else:
             wire = self._test(target, None)
@@ -127,12 +128,12 @@ class ConformanceChecker:
         keep_baseline(self._run, report, self._to_accept, wanted.write_baseline, wanted.baseline)
         return report
 
-    def _test_as_it_goes(self, target: ServerTarget, emit: Emit) -> bool:
-        self._test(target, emit)
+    def _test_as_it_goes(self, target: ServerTarget, write_items: WriteItems) -> bool:
+        self._test(target, write_items)
         return self._report().is_complete
 
-    def _test(self, target: ServerTarget, emit: Emit | None) -> int:
-        """Test the server; `emit` gets lines as they come. Return the number of requests."""
+    def _test(self, target: ServerTarget, write_items: WriteItems | None) -> int:
+        """Test the server; `write_items` gets lines as they come. Return the number of requests."""
         from deltacli.cli.render.validate.result import suite_line
         from deltacli.sharing.conformance.lists import Scope
         from deltacli.sharing.conformance.run import ConformanceRun
@@ -156,14 +157,14 @@ class ConformanceChecker:
             self._run.clock(),
             lambda rule: rule.id in self._rules,
             self._run.progress,
-            lambda uri: self._open_filter(uri, emit),
+            lambda uri: self._open_filter(uri, write_items),
             partial(open_vended, options=self._run.storage_options),
         )
         try:
             for suite in tested.suites():
                 self._take(suite, tested)
-                if emit is not None:
-                    emit(suite_line(self._suites[-1], wanted.level))
+                if write_items is not None:
+                    write_items(suite_line(self._suites[-1], wanted.level))
         except SinkFailedError as failed:
             raise failed.fault from None
         finally:
@@ -171,10 +172,10 @@ class ConformanceChecker:
         self._left_out = tested.omissions
         return wire.sent
 
-    def _open_filter(self, uri: str, emit: Emit | None) -> Callable[[Finding], None]:
+    def _open_filter(self, uri: str, write_items: WriteItems | None) -> Callable[[Finding], None]:
         from deltacli.cli.render.validate.result import finding_line
 
-        tell = None if emit is None else lambda finding: emit(finding_line(uri, finding, uri))
+        tell = None if write_items is None else lambda finding: write_items(finding_line(uri, finding, uri))
         self._filter = FindingFilter(self._wanted.fail_on, self._wanted.max_findings, uri, self._baseline, tell)
         return self._filter.take
 
@@ -334,7 +335,9 @@ def share_test(
       deltacli share test acme.share --baseline known.json
       deltacli share test --list-rules
     """
-    run: Run = context.obj
+    from deltacli.sharing.conformance.run import conformance_rules
+
+    run: CommandContext = context.obj
     wanted = TestOptions(
         profile=profile,
         level=level,
@@ -355,7 +358,6 @@ def share_test(
         pause=pause,
         list_rules=shows_rules,
     )
-    from deltacli.sharing.conformance.run import conformance_rules
 
     known = conformance_rules()
     require_known(run, _COMMAND, list(known), wanted.select, wanted.ignore)
@@ -379,7 +381,7 @@ def share_test(
         raise Exit(PartlyDone.exit_code)
 
 
-def _say_what_next(run: Run, report: ValidationReport) -> None:
+def _say_what_next(run: CommandContext, report: ValidationReport) -> None:
     """Note what was left out, the counts where the format has no place for them, and the next command."""
     from deltacli.cli.render.validate.findings import summary_sentence
 
@@ -393,4 +395,4 @@ def _say_what_next(run: Run, report: ValidationReport) -> None:
         run.say_next(more)
     elif report.level != TestLevel.DATA:
         following = TestLevel.FOOTERS if report.level == TestLevel.API else TestLevel.DATA
-        run.say_next(again_with(invocation.arguments, "--level", following))
+        run.say_next(repeat_command_with(invocation.arguments, "--level", following))

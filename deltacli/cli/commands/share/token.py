@@ -24,11 +24,10 @@ from deltacli.cli.options.share import (
     recipients_file_of,
 )
 from deltacli.cli.options.tables import DryRunOption, YesOption
-from deltacli.cli.results import require_directory, require_target
+from deltacli.cli.output.destination import require_file_outside_tables, require_parent_directory
 from deltacli.cli.running.changing import confirmed
-from deltacli.cli.running.run import Run
-from deltacli.cli.terminal.shell import quote_word
-from deltacli.core.errors import UsageError
+from deltacli.cli.running.run import CommandContext
+from deltacli.core.errors import UsageError, quote_word
 from deltacli.core.times import format_duration, parse_duration
 from deltacli.core.units import plural
 
@@ -63,9 +62,9 @@ def share_token_create(
       deltacli share token create acme --profile acme.share
       deltacli share token create acme --expires 12h
     """
-    run: Run = context.obj
     from deltacli.sharing.configuration.recipients import add_token
 
+    run: CommandContext = context.obj
     configuration = read_shares(config)
     now_ms = run.clock()
     expires_ms = parse_lifetime(expires, now_ms)
@@ -93,9 +92,9 @@ def share_token_list(
       deltacli share token list
       deltacli share token list acme --format csv
     """
-    run: Run = context.obj
     from deltacli.sharing.configuration.recipients import find_recipient, read_recipients
 
+    run: CommandContext = context.obj
     file = recipients_file_of(read_shares(config))
     known = read_recipients(file)
     _show(run, file, known.items if recipient is None else (find_recipient(known, recipient),), "list")
@@ -126,7 +125,6 @@ def share_token_revoke(
       deltacli share token revoke acme t1a2b3c4d --yes
       deltacli share token revoke acme --all --dry-run
     """
-    run: Run = context.obj
     from deltacli.sharing.configuration.recipients import (
         Recipients,
         change_recipients,
@@ -135,6 +133,7 @@ def share_token_revoke(
         revoke_tokens,
     )
 
+    run: CommandContext = context.obj
     if bool(tokens) == all_tokens:
         raise UsageError("name the ids of tokens, or --all", hint=f"deltacli share token list {recipient}")
     file = recipients_file_of(read_shares(config))
@@ -182,9 +181,9 @@ def share_token_rotate(
       deltacli share token rotate acme --profile new.share --yes
       deltacli share token rotate acme --overlap 0s --yes
     """
-    run: Run = context.obj
     from deltacli.sharing.configuration.recipients import Recipients, find_recipient, read_recipients, rotate_tokens
 
+    run: CommandContext = context.obj
     configuration = read_shares(config)
     file = recipients_file_of(configuration)
     now_ms, overlap_ms = run.clock(), parse_duration(overlap, "--overlap")
@@ -203,7 +202,12 @@ def share_token_rotate(
 
 
 def _create(
-    run: Run, configuration: Configuration, recipient: str, action: str, profile: str | None, creation: Creation
+    run: CommandContext,
+    configuration: Configuration,
+    recipient: str,
+    action: str,
+    profile: str | None,
+    creation: Creation,
 ) -> None:
     """Store a new token, and show it or write its profile."""
     from deltacli.cli.render.sharing import tokens_result
@@ -222,8 +226,8 @@ def _create(
                     "--profile - is not a file; without --profile the token is written to stdout",
                     hint="deltacli share token create RECIPIENT",
                 )
-            require_target(profile, "--profile")
-            require_directory(profile)
+            require_file_outside_tables(profile, "--profile")
+            require_parent_directory(profile)
             invocation.writes(profile)
             write_profile(Path(profile), configuration.settings.base_url, token.text, token.record.expires_ms)
         created["token"] = token
@@ -250,7 +254,9 @@ def _create(
     run.say_next(f"deltacli share profile check {quote_word(profile)}")
 
 
-def _show(run: Run, file: Path, recipients: Sequence[Recipient], action: str, *, dry_run: bool | None = None) -> None:
+def _show(
+    run: CommandContext, file: Path, recipients: Sequence[Recipient], action: str, *, dry_run: bool | None = None
+) -> None:
     from deltacli.cli.render.sharing import tokens_result
 
     run.write(tokens_result(file, recipients, run.clock(), action=action, dry_run=dry_run))

@@ -10,7 +10,7 @@ import typer
 
 from deltacli.cli.command_classes import TextCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.running.run import Run
+from deltacli.cli.running.run import CommandContext
 from deltacli.core.errors import UsageError
 
 app = typer.Typer(add_completion=False)
@@ -36,9 +36,9 @@ def spark_package(
       deltacli spark package --to .
       spark-submit --py-files "$(deltacli spark package --to .)" job.py
     """
-    run: Run = context.obj
     from deltacli.engine.spark.cluster import write_package
 
+    run: CommandContext = context.obj
     try:
         path = write_package(to)
     except OSError as fault:

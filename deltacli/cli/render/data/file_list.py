@@ -10,8 +10,20 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.cli import results
-from deltacli.cli.render.columns import Column, Section, file_amount, named
+from deltacli.cli.output.columns import Column, choose_names
+from deltacli.cli.output.grids import (
+    BatchGrid,
+    EncodedItems,
+    Grid,
+    RowEncoder,
+    WriteItems,
+    encode_line,
+    encode_texts,
+    make_batch_grid,
+)
+from deltacli.cli.output.results import Document, Result
+from deltacli.cli.output.sections import Section, format_file_totals
+from deltacli.cli.output.text_tables import write_complete_table, write_sections, write_text_table
 from deltacli.cli.render.data.rows import (
     ROWS_PER_SCREEN,
     FramedResult,
@@ -23,7 +35,7 @@ from deltacli.cli.render.data.rows import (
     timestamp_texts,
     write_aligned,
 )
-from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.documents import envelope
 from deltacli.core.times import format_moment, format_timestamp
 from deltacli.core.typing import Json, RecordBatch
@@ -42,7 +54,7 @@ _LARGEST = "largest size of those shown"
 _PATH_CELLS = 56
 """Of a path before other columns than its size are shown: whole paths are worth more than the times."""
 
-Encode = Callable[[str, Any], results.EncodedItems]
+Encode = Callable[[str, Any], EncodedItems]
 """The kind of action and a batch in, their rows as bytes out."""
 
 
@@ -67,13 +79,13 @@ class FileListing:
             return cls(kinds, None)
         from deltacli.work.outputs import fields_of
 
-        return cls(kinds, tuple(named(columns, list(fields_of(kinds)))))
+        return cls(kinds, tuple(choose_names(columns, list(fields_of(kinds)))))
 
 
-class FilesResult(results.Result):
+class FilesResult(Result):
     """The files of a snapshot, `limit` of them (0: all)."""
 
-    lists = True
+    has_requested_rows = True
 
     def __init__(self, snapshot: Snapshot, listing: FileListing, limit: int) -> None:
         self._snapshot, self._listing, self._limit = snapshot, listing, limit
@@ -83,24 +95,24 @@ class FilesResult(results.Result):
     def was_cut(self) -> bool:
         return self._cutter.was_cut
 
-    def document(self) -> results.Document:
+    def document(self) -> Document:
         fields = envelope("deltacli.files", self._snapshot.table.uri, complete=True)
         fields["version"] = self._snapshot.version
         if self._listing.columns is not None:
             fields["columns"] = list(self._listing.columns)
-        return results.Document(fields, self._blocks(partial(_json_block, end="},\n")), self._end)
+        return Document(fields, self._blocks(partial(_json_block, end="},\n")), self._end)
 
-    def lines(self, emit: results.Emit) -> bool:
+    def lines(self, write_items: WriteItems) -> bool:
         for block in self._blocks(partial(_json_block, end="}\n")):
-            emit(block)
+            write_items(block)
         return not self.was_cut
 
-    def grid(self) -> results.Grid:
+    def grid(self) -> Grid:
         listing = self._listing
         names = listing.shape.names
-        return results.BatchGrid(names, lambda form: self._blocks(partial(_grid_block, form, names)))
+        return BatchGrid(names, lambda form: self._blocks(partial(_grid_block, form, names)))
 
-    def frames(self) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
+    def read_batches(self) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
         shape = self._listing.shape
         return shape.schema(), (shape.of(kind, batch) for kind, batch in self._batches())
 
@@ -108,7 +120,7 @@ class FilesResult(results.Result):
         """Write rows for a terminal, or in columns into a pipe."""
         columns = _screen_columns(self._listing)
         if not terminal.is_drawn:
-            columns = [column for column in columns if column.picture is None]
+            columns = [column for column in columns if column.draw_bar is None]
             texts = (texts_of(columns, _shown(columns, kind, batch)) for kind, batch in self._batches())
             write_aligned(sink, columns, texts, keep_empty=False)
         else:
@@ -117,7 +129,7 @@ class FilesResult(results.Result):
     def _batches(self) -> Iterator[tuple[str, RecordBatch]]:
         return self._cutter.cut(_batches(self._snapshot, self._listing))
 
-    def _blocks(self, encode: Encode) -> Iterator[results.EncodedItems]:
+    def _blocks(self, encode: Encode) -> Iterator[EncodedItems]:
         return _blocks(self._snapshot, self._listing, self._batches() if self._limit else None, encode)
 
     def _end(self) -> dict[str, Json]:
@@ -148,7 +160,7 @@ class _Cutter:
 
 def _blocks(
     snapshot: Snapshot, listing: FileListing, batches: Iterator[tuple[str, Any]] | None, encode: Encode
-) -> Iterator[results.EncodedItems]:
+) -> Iterator[EncodedItems]:
     if batches is not None:
         yield from (encode(kind, batch) for kind, batch in batches)
         return
@@ -158,8 +170,8 @@ def _blocks(
         yield from (block for block in blocks if block.count)
 
 
-def _encode_chosen(listing: FileListing, kind: str, encode: Encode, batch: RecordBatch) -> results.EncodedItems:
-    return encode(kind, _chosen(listing, batch)) if batch.num_rows else results.EncodedItems(0, memoryview(b""))
+def _encode_chosen(listing: FileListing, kind: str, encode: Encode, batch: RecordBatch) -> EncodedItems:
+    return encode(kind, _chosen(listing, batch)) if batch.num_rows else EncodedItems(0, memoryview(b""))
 
 
 def _batches(snapshot: Snapshot, listing: FileListing) -> Iterator[tuple[str, RecordBatch]]:
@@ -175,13 +187,13 @@ def _chosen(listing: FileListing, batch: RecordBatch) -> RecordBatch:
     return batch.select([name for name in listing.columns if name in batch.schema.names])
 
 
-def _json_block(kind: str, batch: RecordBatch, *, end: str) -> results.EncodedItems:
+def _json_block(kind: str, batch: RecordBatch, *, end: str) -> EncodedItems:
     """Encode a batch in columns, `{"type":"add","path":…}` a row, absent fields left out; the rows lie end to end."""
-    return results.block_of(json_lines(batch, f'{{"type":"{kind}"', end))
+    return encode_texts(json_lines(batch, f'{{"type":"{kind}"', end))
 
 
-def _grid_block(form: results.RowForm, names: Sequence[str], kind: str, batch: RecordBatch) -> results.EncodedItems:
-    return form.block([_values(kind, batch, name) for name in names], batch.num_rows)
+def _grid_block(form: RowEncoder, names: Sequence[str], kind: str, batch: RecordBatch) -> EncodedItems:
+    return form.encode_columns([_values(kind, batch, name) for name in names], batch.num_rows)
 
 
 def _values(kind: str, batch: Any, name: str) -> Any:  # Any: RecordBatch; an Arrow array
@@ -201,7 +213,7 @@ def _values(kind: str, batch: Any, name: str) -> Any:  # Any: RecordBatch; an Ar
 
 def _shown(columns: Sequence[Column[Any]], kind: str, batch: RecordBatch) -> RecordBatch:
     """Return the columns of a screen but its bar."""
-    names = [column.name for column in columns if column.picture is None]
+    names = [column.name for column in columns if column.draw_bar is None]
     return pa.RecordBatch.from_arrays([_values(kind, batch, name) for name in names], names)
 
 
@@ -214,7 +226,7 @@ def _screen_columns(listing: FileListing) -> list[Column[dict[str, Any]]]:
         return [_exact_column(name) for name in listing.columns]
     columns: list[Column[dict[str, Any]]] = []
     if len(listing.kinds) > 1:
-        columns.append(Column("type", lambda row: row["type"], priority=2, least=6))
+        columns.append(Column("type", lambda row: row["type"], priority=2, min_width=6))
     columns.append(_number_column("size", format_size, priority=1, least=9, texts=size_texts))
     columns.append(_size_bar())
     if "add" in listing.kinds:
@@ -223,7 +235,9 @@ def _screen_columns(listing: FileListing) -> list[Column[dict[str, Any]]]:
         columns.append(_moment_column("modificationTime", "modified (UTC)"))
     if "remove" in listing.kinds:
         columns.append(_moment_column("deletionTimestamp", "deleted (UTC)"))
-    columns.append(Column("path", lambda row: row["path"], priority=0, least=_PATH_CELLS, keep_end=True, folds=True))
+    columns.append(
+        Column("path", lambda row: row["path"], priority=0, min_width=_PATH_CELLS, keep_end=True, wraps=True)
+    )
     return columns
 
 
@@ -231,17 +245,17 @@ def _size_bar() -> Column[dict[str, Any]]:
     """A bar for the size of each file, shown only where rich draws, as long as `largest` in the row says."""
 
     def picture(row: dict[str, Any], canvas: Canvas, width: int) -> Text:
-        from deltacli.cli.render.terminal.tables import bar
+        from deltacli.cli.render.terminal.tables import make_bar
 
-        return bar(canvas, row.get("size") or 0, row.get(_LARGEST) or 0, width)
+        return make_bar(canvas, row.get("size") or 0, row.get(_LARGEST) or 0, width)
 
     return Column(
         _LARGEST,
         lambda _: None,
         text=lambda row: "x" if row.get(_LARGEST) else "",
-        picture=picture,
+        draw_bar=picture,
         priority=6,
-        least=8,
+        min_width=8,
         title=" ",
     )
 
@@ -260,7 +274,14 @@ def _number_column(
         return "" if found is None else written(found)
 
     return Column(
-        name, lambda row: row.get(name), text, right=True, priority=priority, least=least, title=title, texts=texts
+        name,
+        lambda row: row.get(name),
+        text,
+        align_right=True,
+        priority=priority,
+        min_width=least,
+        title=title,
+        format_array=texts,
     )
 
 
@@ -273,11 +294,11 @@ def _moment_column(name: str, title: str) -> Column[dict[str, Any]]:
         written(format_timestamp),
         text=written(format_moment),
         priority=5,
-        least=19,
+        min_width=19,
         title=title,
         style=lambda _: Style.QUIET,
         is_rounded=True,
-        texts=timestamp_texts,
+        format_array=timestamp_texts,
     )
 
 
@@ -292,13 +313,13 @@ def _write_screens(
             shown = _shown(columns, kind, batch.slice(start, ROWS_PER_SCREEN))
             held += shown.to_pylist(maps_as_pydicts="lossy")
             if len(held) > ROWS_PER_SCREEN:
-                results.write_columns(sink, terminal, columns, held[:ROWS_PER_SCREEN], heading=first, is_part=True)
+                write_text_table(sink, terminal, columns, held[:ROWS_PER_SCREEN], heading=first, is_part=True)
                 held, first = held[ROWS_PER_SCREEN:], False
     if first:
         largest = max((row.get("size") or 0 for row in held), default=0)
         held = [{**row, _LARGEST: largest} for row in held]
     if held or first:
-        results.write_columns(sink, terminal, columns, held, heading=first, is_part=not first)
+        write_text_table(sink, terminal, columns, held, heading=first, is_part=not first)
 
 
 # -- what a scan would read --------------------------------------------------------------------------------------------
@@ -326,7 +347,7 @@ class ReadAmount:
     def sentence(self) -> str:
         known = plural(self.records, "record")
         unknown = f" in all but {plural(self.filesWithoutRecords, 'file')}" if self.filesWithoutRecords else ""
-        return f"{file_amount(self.files, self.sizeBytes)}, {known}{unknown}"
+        return f"{format_file_totals(self.files, self.sizeBytes)}, {known}{unknown}"
 
 
 @dataclass(slots=True)
@@ -357,7 +378,7 @@ class Totals:
 class ScanResult(FramedResult):
     """The files of a scan, `limit` of them (0: all), and the totals of all of them."""
 
-    lists = True
+    has_requested_rows = True
 
     def __init__(self, uri: str, scan: Scan, limit: int) -> None:
         self.written, self._totals = Written(), Totals()
@@ -365,20 +386,20 @@ class ScanResult(FramedResult):
         self._counted = self._totals.counted(scan.files())
         self._batches = cut(self._counted, limit, self.written)
 
-    def document(self) -> results.Document:
+    def document(self) -> Document:
         fields = envelope("deltacli.scan-files", self._uri, complete=True) | {"version": self._version}
-        return results.Document(fields, json_blocks(self._batches, opening="{", closing="},\n"), self._end)
+        return Document(fields, json_blocks(self._batches, opening="{", closing="},\n"), self._end)
 
-    def lines(self, emit: results.Emit) -> bool:
+    def lines(self, write_items: WriteItems) -> bool:
         for block in json_blocks(self._batches, opening='{"type":"file",', closing="}\n"):
-            emit(block)
-        emit(results.line_of({"table": self._uri, "version": self._version, **self._all()}, "scan"))
+            write_items(block)
+        write_items(encode_line({"table": self._uri, "version": self._version, **self._all()}, "scan"))
         return not self.written.was_cut
 
-    def grid(self) -> results.Grid:
-        return results.grid_of(_NAMES, self._batches)
+    def grid(self) -> Grid:
+        return make_batch_grid(_NAMES, self._batches)
 
-    def frames(self) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
+    def read_batches(self) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
         return _schema(), self._batches
 
     def sections(self, _terminal: Terminal) -> Sequence[Section]:
@@ -395,7 +416,7 @@ class ScanResult(FramedResult):
         ]
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        results.write_sections(sink, terminal, self.sections(terminal))
+        write_sections(sink, terminal, self.sections(terminal))
         _write_scan_screens(sink, terminal, list(self._batches))
 
     def _all(self) -> dict[str, Json]:
@@ -428,7 +449,7 @@ def _write_scan_screens(sink: BinaryIO, terminal: Terminal, batches: Sequence[pa
         rows = files.slice(start, ROWS_PER_SCREEN).to_pylist()
         if not start:
             sink.write(b"\n")
-        write = results.write_columns if is_part else results.write_whole_table
+        write = write_text_table if is_part else write_complete_table
         write(sink, terminal, columns, rows, heading=not start, keep_empty=True, is_part=is_part)
 
 
@@ -443,9 +464,13 @@ def _columns() -> list[Column[dict[str, Any]]]:
         return Style.PLAIN if row["kept"] else Style.QUIET
 
     return [
-        Column("sizeBytes", lambda row: row["sizeBytes"], size, right=True, priority=4, least=9, title="size"),
-        Column("records", lambda row: row["records"], records, right=True, priority=3, least=7),
-        Column("kept", lambda row: row["kept"], lambda row: "yes" if row["kept"] else "no", looks, priority=1, least=4),
-        Column("reason", lambda row: row["reason"], style=looks, priority=2, least=10),
-        Column("path", lambda row: row["path"], style=looks, priority=0, least=48, folds=True, keep_end=True),
+        Column(
+            "sizeBytes", lambda row: row["sizeBytes"], size, align_right=True, priority=4, min_width=9, title="size"
+        ),
+        Column("records", lambda row: row["records"], records, align_right=True, priority=3, min_width=7),
+        Column(
+            "kept", lambda row: row["kept"], lambda row: "yes" if row["kept"] else "no", looks, priority=1, min_width=4
+        ),
+        Column("reason", lambda row: row["reason"], style=looks, priority=2, min_width=10),
+        Column("path", lambda row: row["path"], style=looks, priority=0, min_width=48, wraps=True, keep_end=True),
     ]

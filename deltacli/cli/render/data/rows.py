@@ -19,20 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.arrow.batches import split_batches
-from deltacli.cli.render.columns import GAP, Column, Section, pad
-from deltacli.cli.results import (
-    Document,
-    Emit,
-    EncodedItems,
-    Grid,
-    Outcome,
-    Result,
-    block_of,
-    cuts_values,
-    grid_of,
-    write_columns,
-)
-from deltacli.cli.terminal.term import CONTROL, Style, Terminal, cells, encoded, visible
+from deltacli.cli.output.alignment import GAP, pad_text
+from deltacli.cli.output.columns import Column
+from deltacli.cli.output.grids import EncodedItems, Grid, WriteItems, encode_texts, make_batch_grid
+from deltacli.cli.output.results import Document, Result, SingleResult
+from deltacli.cli.output.sections import Section
+from deltacli.cli.output.text_tables import is_any_value_cut, write_text_table
+from deltacli.cli.terminal.capabilities import Style, Terminal
+from deltacli.cli.terminal.characters import CONTROL_CHARACTERS, count_cells, encode_utf8, escape_control
 from deltacli.core.documents import envelope
 from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowType, Json, JsonObject
@@ -99,14 +93,14 @@ class FramedResult(Result):
 
     written: Written
 
-    def frames(self) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
+    def read_batches(self) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
         raise NotImplementedError
 
 
 class RowsResult(FramedResult):
     """Rows of a table, `limit` of them (0: all); to know of a cut, one more must be there."""
 
-    lists = True
+    has_requested_rows = True
 
     def __init__(self, rows: Rows, limit: int) -> None:
         self.written = Written()
@@ -121,16 +115,16 @@ class RowsResult(FramedResult):
             fields["omittedColumns"] = [column.as_json() for column in self._rows.left_out]
         return Document(fields, json_blocks(self._batches, opening="{", closing="},\n"), self._end)
 
-    def lines(self, emit: Emit) -> bool:
+    def lines(self, write_items: WriteItems) -> bool:
         line = self._rows.line
         for block in json_blocks(self._batches, opening=f'{{"type":"{line}","{line}":{{', closing="}}\n"):
-            emit(block)
+            write_items(block)
         return self._is_complete
 
     def grid(self) -> Grid:
-        return grid_of(self._rows.schema.names, self._batches, null=NULL)
+        return make_batch_grid(self._rows.schema.names, self._batches, null=NULL)
 
-    def frames(self) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
+    def read_batches(self) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
         return self._rows.schema, self._batches
 
     def rows_written(self) -> int:
@@ -144,7 +138,7 @@ class RowsResult(FramedResult):
             return
         shown = _write_screens(sink, terminal, columns, self._batches, self.written)
         footer = _footer(shown, self._rows, self.written)
-        sink.write(encoded(f"\n{terminal.paint(footer, Style.QUIET)}\n"))
+        sink.write(encode_utf8(f"\n{terminal.paint(footer, Style.QUIET)}\n"))
 
     def _end(self) -> dict[str, Json]:
         return {"complete": self._is_complete}
@@ -158,7 +152,7 @@ def json_blocks(batches: Iterable[pa.RecordBatch], *, opening: str, closing: str
     """Yield the rows as JSON, their fields between two texts, a block a piece; they lie end to end."""
     for piece in split_batches(batches):
         fields = list(zip(piece.schema.names, piece.columns, strict=True))
-        yield block_of(json_objects(fields, piece.num_rows, opening=opening, closing=closing))
+        yield encode_texts(json_objects(fields, piece.num_rows, opening=opening, closing=closing))
 
 
 def cut(batches: Iterable[pa.RecordBatch], limit: int, written: Written) -> Iterator[pa.RecordBatch]:
@@ -203,8 +197,8 @@ def _write_screens(
     heading, count = True, 0
 
     def show(rows: Sequence[tuple[str | None, ...]], *, is_part: bool) -> None:
-        shown = set(write_columns(sink, terminal, columns, rows, heading=heading, keep_empty=True, is_part=is_part))
-        written.cuts_values = written.cuts_values or cuts_values(columns, rows, terminal)
+        shown = set(write_text_table(sink, terminal, columns, rows, heading=heading, keep_empty=True, is_part=is_part))
+        written.cuts_values = written.cuts_values or is_any_value_cut(columns, rows, terminal)
         written.left_out |= dict.fromkeys(column.name for column in columns if column.name not in shown)
 
     held: list[tuple[str | None, ...]] = []
@@ -246,9 +240,9 @@ def _screen_columns(rows: Rows) -> list[Column[tuple[str | None, ...]]]:
                 column.name,
                 partial(_shown, index),
                 style=partial(_style, index, change),
-                right=is_number,
+                align_right=is_number,
                 priority=_priority(rows, column.name, index),
-                least=_NEVER_CUT if is_whole else 8,
+                min_width=_NEVER_CUT if is_whole else 8,
                 is_minor=column.name in titles and column.name == _COMMIT_TIMESTAMP,
                 title=titles.get(column.name),
                 subtitle=kinds.get(column.name),
@@ -298,7 +292,7 @@ def _type_name(kind: Any) -> str:  # Any: a type of a schema as JSON
 _COLUMNS = ("path", "rows", "sizeBytes")
 
 
-class DirectoryResult(Outcome):
+class DirectoryResult(SingleResult):
     """The files of a directory. `about` is the version, or the range of versions, that they were read from."""
 
     def __init__(self, table: str, content: str, about: Mapping[str, int], written: WrittenDirectory) -> None:
@@ -317,8 +311,8 @@ class DirectoryResult(Outcome):
     def document(self) -> Document:
         return Document({**super().document().fields, "complete": not self._was_cut})
 
-    def lines(self, emit: Emit) -> bool:
-        return super().lines(emit) and not self._was_cut
+    def lines(self, write_items: WriteItems) -> bool:
+        return super().lines(write_items) and not self._was_cut
 
 
 def _sections(table: str, about: Mapping[str, int], written: WrittenDirectory) -> Sequence[Section]:
@@ -346,7 +340,7 @@ def write_aligned(
     screens = _screens(batches)
     first, second = next(screens, None), next(screens, None)
     if first is None:
-        sink.write(_heading(columns, [cells(column.heading()) for column in columns]))
+        sink.write(_heading(columns, [count_cells(column.heading()) for column in columns]))
         return
     kept = list(range(len(columns)))
     if second is None and not keep_empty:
@@ -367,12 +361,12 @@ def texts_of(columns: Sequence[Column[Any]], batch: pa.RecordBatch) -> pa.Record
 
 def _column_texts(column: Column[Any], values: pa.Array) -> pa.Array:
     """Return the texts of a column; values that occur often are written once."""
-    if column.texts is not None and values.null_count < len(values):
-        return column.texts(values)
+    if column.format_array is not None and values.null_count < len(values):
+        return column.format_array(values)
     if column.text is None:
         return text_column(values)
     found = values.dictionary_encode()
-    texts = [column.whole({column.name: value}) for value in found.dictionary.to_pylist()]
+    texts = [column.format_for_pipe({column.name: value}) for value in found.dictionary.to_pylist()]
     return pa.array(texts, pa.string()).take(found.indices)
 
 
@@ -419,37 +413,40 @@ def _aligned(columns: Sequence[Column[Any]], rows: pa.RecordBatch, *, heading: b
     if heading and columns:
         yield _heading(columns, widths)
     lines = pc.utf8_rtrim(pc.binary_join_element_wise(*padded, GAP), " ") if padded else pa.repeat("", rows.num_rows)
-    yield bytes(block_of(pc.binary_join_element_wise(lines, "\n", "")).data)
+    yield bytes(encode_texts(pc.binary_join_element_wise(lines, "\n", "")).data)
 
 
 def _heading(columns: Sequence[Column[Any]], widths: Sequence[int]) -> bytes:
-    titles = [pad(column.heading(), width, right=column.right) for column, width in zip(columns, widths, strict=True)]
-    return encoded(GAP.join(titles).rstrip() + "\n") if titles else b""
+    titles = [
+        pad_text(column.heading(), width, right=column.align_right)
+        for column, width in zip(columns, widths, strict=True)
+    ]
+    return encode_utf8(GAP.join(titles).rstrip() + "\n") if titles else b""
 
 
 def _padded(column: Column[Any], text: pa.Array, *, is_last: bool) -> tuple[pa.Array, int]:
     """Return the texts, padded to one width, and the width; the end of a line needs no blanks."""
     if text.null_count:
         text = pc.coalesce(text, pa.scalar(""))
-    least = cells(column.heading())
+    least = count_cells(column.heading())
     raw = value_text.characters(text)
-    if CONTROL.search(raw) or not _takes_one_cell_each(raw):
-        texts = [visible(value) for value in text.to_pylist()]
-        width = max([least, *map(cells, texts)])
-        return pa.array([pad(value, width, right=column.right) for value in texts], pa.string()), width
+    if CONTROL_CHARACTERS.search(raw) or not _takes_one_cell_each(raw):
+        texts = [escape_control(value) for value in text.to_pylist()]
+        width = max([least, *map(count_cells, texts)])
+        return pa.array([pad_text(value, width, right=column.align_right) for value in texts], pa.string()), width
     is_ascii = raw.isascii()  # bytes are counted faster than characters
     ends = pc.min_max((pc.binary_length if is_ascii else pc.utf8_length)(text))
     width = max(least, ends["max"].as_py() or 0)
-    if ends["min"].as_py() == width or (is_last and not column.right):
+    if ends["min"].as_py() == width or (is_last and not column.align_right):
         return text, width
     if is_ascii:
-        return (pc.ascii_lpad if column.right else pc.ascii_rpad)(text, width, " "), width
-    return (pc.utf8_lpad if column.right else pc.utf8_rpad)(text, width, " "), width
+        return (pc.ascii_lpad if column.align_right else pc.ascii_rpad)(text, width, " "), width
+    return (pc.utf8_lpad if column.align_right else pc.utf8_rpad)(text, width, " "), width
 
 
 def _takes_one_cell_each(text: str) -> bool:
     """True if no character is wide and none joins another: then Arrow pads a screen in 6 ms instead of 65."""
-    return text.isascii() or all(cells(character) == 1 for character in set(text))
+    return text.isascii() or all(count_cells(character) == 1 for character in set(text))
 
 
 # -- values as text and as JSON ----------------------------------------------------------------------------------------

@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, overload
 
-from deltacli.cli import results
-from deltacli.cli.render.columns import Column, Row, Section
-from deltacli.cli.terminal.term import Style, Terminal, encoded, visible
+from deltacli.cli.output.columns import Column, Row
+from deltacli.cli.output.grids import EncodedItems, Grid, RowGrid, WriteItems, write_lines
+from deltacli.cli.output.results import Document, ListResult
+from deltacli.cli.output.sections import Section
+from deltacli.cli.output.text_tables import write_complete_table, write_sections
+from deltacli.cli.terminal.capabilities import Style, Terminal
+from deltacli.cli.terminal.characters import encode_utf8, escape_control
 from deltacli.core.documents import SCHEMA_VERSION, dumps
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import plural
@@ -63,7 +67,7 @@ class Screen(NamedTuple):
 
 
 @dataclass
-class FleetListing(results.Listing[Row]):
+class FleetListing(ListResult[Row]):
     """The rows, then the sections. People get rows and columns of their own where there is a `screen`."""
 
     most: int = 0
@@ -73,18 +77,18 @@ class FleetListing(results.Listing[Row]):
     drawn_screen: Screen | None = None
     """What was drawn, with the rows that were left out."""
 
-    def document(self) -> results.Document:
+    def document(self) -> Document:
         is_whole = self.fields["complete"] and not self.is_cut(len(self.items))
-        return results.Document({**self.fields, "complete": is_whole, self.items_name: list(self._first(self.items))})
+        return Document({**self.fields, "complete": is_whole, self.items_name: list(self._first(self.items))})
 
-    def lines(self, emit: results.Emit) -> bool:
-        results.emit_lines(emit, self._first(self.items), self.line)
-        if self.last is not None:
-            emit(results.EncodedItems(1, memoryview(dumps(self.last) + b"\n")))
+    def lines(self, write_items: WriteItems) -> bool:
+        write_lines(write_items, self._first(self.items), self.line_type)
+        if self.last_line is not None:
+            write_items(EncodedItems(1, memoryview(dumps(self.last_line) + b"\n")))
         return not self.is_cut(len(self.items))
 
-    def grid(self) -> results.Grid:
-        return results.RowGrid(self.columns, self._first(self.rows))
+    def grid(self) -> Grid:
+        return RowGrid(self.columns, self._first(self.rows))
 
     def is_cut(self, count: int) -> bool:
         return 0 < self.most < count
@@ -98,12 +102,12 @@ class FleetListing(results.Listing[Row]):
         if self.screen is not None:
             self.drawn_screen = columns, rows, root = self.screen(terminal, self.most)
             if root and rows:
-                sink.write(encoded(terminal.paint(f"tables below {visible(root)}", Style.QUIET) + "\n\n"))
+                sink.write(encode_utf8(terminal.paint(f"tables below {escape_control(root)}", Style.QUIET) + "\n\n"))
         if rows:
-            results.write_whole_table(sink, terminal, columns, self._first(rows))
+            write_complete_table(sink, terminal, columns, self._first(rows))
             sink.write(b"\n")
         self.draw_more(sink, terminal)
-        results.write_sections(sink, terminal, self.sections(terminal))
+        write_sections(sink, terminal, self.sections(terminal))
 
     def draw_more(self, sink: BinaryIO, terminal: Terminal) -> None:
         """Write what is between the rows and the sections."""
@@ -158,7 +162,7 @@ def table_screen(
             said = ", ".join(short[name].removeprefix(root) for name in tables)
         is_below = merged is None and terminal.is_drawn and bool(shown) and shown[-1].tables == tables
         shown.append(TableRow("" if is_below else said, row, tables, is_counted))
-    column: Column[TableRow] = Column("table", lambda one: one.name, priority=1, least=least, folds=True)
+    column: Column[TableRow] = Column("table", lambda one: one.name, priority=1, min_width=least, wraps=True)
     return Screen([column, *columns], shown, root)
 
 
@@ -173,10 +177,10 @@ def _common_root(names: Sequence[str]) -> str:
 
 def of_row(column: Column[Row], of: Callable[[Any], Row] = lambda row: row, *, once: bool = False) -> Column[TableRow]:
     """Return a column for rows below names. `once`: it is blank in the rows of a table but the first."""
-    style, picture = column.style, column.picture
+    style, picture = column.style, column.draw_bar
 
     def text(one: TableRow) -> str:
-        return "" if once and not one.name else column.shown(of(one.row))
+        return "" if once and not one.name else column.format_for_screen(of(one.row))
 
     def drawn(one: TableRow, canvas: Canvas, width: int) -> Text:
         assert picture is not None
@@ -187,13 +191,13 @@ def of_row(column: Column[Row], of: Callable[[Any], Row] = lambda row: row, *, o
         lambda one: column.value(of(one.row)),
         text,
         None if style is None else lambda one: style(of(one.row)),
-        right=column.right,
+        align_right=column.align_right,
         priority=column.priority,
-        least=column.least,
+        min_width=column.min_width,
         title=column.title,
         is_minor=column.is_minor,
-        folds=column.folds,
-        picture=None if picture is None else drawn,
+        wraps=column.wraps,
+        draw_bar=None if picture is None else drawn,
     )
 
 
@@ -203,11 +207,11 @@ def policy_check_result(found: FleetFile) -> FleetListing[Group]:
     columns: list[Column[Group]] = [
         Column("group", lambda one: one.name, priority=1),
         Column("policy", lambda one: one.policy.name, priority=2),
-        Column("includes", _includes, priority=2, folds=True, least=16),
-        Column("excludes", lambda one: " ".join(_texts(one.exclude)), priority=4, folds=True, least=16),
-        Column("steps", lambda one: " ".join(one.policy.steps), priority=1, folds=True, least=16),
-        Column("alerts", _thresholds, priority=3, folds=True, least=16, in_pipe=False),
-        Column("exempt", _exempt, priority=4, folds=True, least=16, in_pipe=False),
+        Column("includes", _includes, priority=2, wraps=True, min_width=16),
+        Column("excludes", lambda one: " ".join(_texts(one.exclude)), priority=4, wraps=True, min_width=16),
+        Column("steps", lambda one: " ".join(one.policy.steps), priority=1, wraps=True, min_width=16),
+        Column("alerts", _thresholds, priority=3, wraps=True, min_width=16, in_pipe=False),
+        Column("exempt", _exempt, priority=4, wraps=True, min_width=16, in_pipe=False),
     ]
     content = {
         "problems": [problem.as_json() for problem in found.problems],
@@ -222,7 +226,14 @@ def policy_check_result(found: FleetFile) -> FleetListing[Group]:
     last = {"type": "fleet-check", "file": str(found.path), **content}
     said = _sections(found)
     return FleetListing(
-        fields, "fleet-group", items, columns, found.groups, items_name="groups", last=last, said=lambda _: said
+        fields,
+        "fleet-group",
+        items,
+        columns,
+        found.groups,
+        items_name="groups",
+        last_line=last,
+        make_sections=lambda _: said,
     )
 
 

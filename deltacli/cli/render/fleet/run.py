@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
-from deltacli.cli.render.columns import Column, Section
+from deltacli.cli.output.columns import Column
+from deltacli.cli.output.sections import Section
 from deltacli.cli.render.fleet.check import FleetListing, fleet_fields, of_row, table_screen
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.typing import Json
 from deltacli.core.units import plural
 from deltacli.fleet.running.run import FleetReport, StepReport, TableReport
@@ -58,8 +59,8 @@ def run_result(report: FleetReport, look: str = "deltacli fleet status") -> Flee
         _columns(),
         rows,
         items_name="tables",
-        last={"type": "fleet-run", "file": file, **content},
-        said=lambda _: said,
+        last_line={"type": "fleet-run", "file": file, **content},
+        make_sections=lambda _: said,
         screen=lambda terminal, most: table_screen(
             ((row.name, row) for row in rows),
             [of_row(column) for column in _columns()[1:]],
@@ -94,13 +95,13 @@ def _rows_of(table: TableReport) -> Iterator[RunRow]:
 
 def _columns() -> list[Column[RunRow]]:
     return [
-        Column("table", lambda row: row.name, priority=1, least=20, keep_end=True, folds=True),
+        Column("table", lambda row: row.name, priority=1, min_width=20, keep_end=True, wraps=True),
         Column("group", lambda row: row.group, priority=7, is_minor=True),
-        Column("step", lambda row: row.step.step.kind if row.step else None, priority=1, least=10),
-        Column("state", lambda row: row.state, style=_style, priority=1, least=10),
-        Column("exit", lambda row: row.exit_code, right=True, priority=4),
-        Column("message", lambda row: row.message, priority=2, least=30, folds=True),
-        Column("seconds", lambda row: row.seconds, _time, right=True, priority=6, title="time", is_minor=True),
+        Column("step", lambda row: row.step.step.kind if row.step else None, priority=1, min_width=10),
+        Column("state", lambda row: row.state, style=_style, priority=1, min_width=10),
+        Column("exit", lambda row: row.exit_code, align_right=True, priority=4),
+        Column("message", lambda row: row.message, priority=2, min_width=30, wraps=True),
+        Column("seconds", lambda row: row.seconds, _time, align_right=True, priority=6, title="time", is_minor=True),
     ]
 
 

@@ -12,11 +12,12 @@ from itertools import zip_longest
 from operator import itemgetter
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from deltacli.cli.render.columns import Column, Section
+from deltacli.cli.output.columns import Column
+from deltacli.cli.output.sections import Section
+from deltacli.cli.output.text_tables import write_text_table
 from deltacli.cli.render.fleet.check import FleetListing, Items, Screen, fleet_fields, of_row, table_screen
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
-from deltacli.cli.results import write_columns
-from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.errors import DeltacliError, is_command, quote_table
 from deltacli.core.times import format_age
 from deltacli.core.typing import Json, JsonObject
@@ -158,7 +159,7 @@ class StatusResult(FleetListing[TableStatus]):
     def draw_more(self, sink: BinaryIO, terminal: Terminal) -> None:
         moving = [total for total in self.totals if len(total.values) > 1]
         if moving and terminal.is_drawn:
-            write_columns(sink, terminal, _TOTAL_COLUMNS, moving)
+            write_text_table(sink, terminal, _TOTAL_COLUMNS, moving)
             sink.write(b"\n")
 
 
@@ -206,8 +207,8 @@ def status_result(
         _columns(now_ms),
         status.tables,
         items_name="tables",
-        last={"type": "fleet-status", "file": file, **content},
-        said=said,
+        last_line={"type": "fleet-status", "file": file, **content},
+        make_sections=said,
         most=most,
         screen=lambda terminal, most: _screen(status.tables, file, now_ms, terminal, most),
         totals=totals,
@@ -230,12 +231,12 @@ def _counted(total: Total) -> str:
 
 def _columns(now_ms: int) -> list[Column[TableStatus]]:
     return [
-        Column("table", lambda one: one.shown_name, priority=1, least=20, keep_end=True, folds=True),
+        Column("table", lambda one: one.shown_name, priority=1, min_width=20, keep_end=True, wraps=True),
         Column("group", lambda one: one.group, priority=5, is_minor=True),
         *(_step_column(kind, now_ms) for kind in ORDER),
-        Column("logBytes", _log_bytes, _log_size, right=True, priority=4, title="log"),
-        Column("trend", lambda _: None, _has_trend, picture=_trend, priority=5, least=_SPARK_CELLS, in_pipe=False),
-        Column("alerts", lambda one: "; ".join(one.alerts) or None, _alerts, priority=2, least=20, folds=True),
+        Column("logBytes", _log_bytes, _log_size, align_right=True, priority=4, title="log"),
+        Column("trend", lambda _: None, _has_trend, draw_bar=_trend, priority=5, min_width=_SPARK_CELLS, in_pipe=False),
+        Column("alerts", lambda one: "; ".join(one.alerts) or None, _alerts, priority=2, min_width=20, wraps=True),
     ]
 
 
@@ -251,7 +252,12 @@ def _screen(tables: Sequence[TableStatus], file: str, now_ms: int, terminal: Ter
         (table.shown_name, (table, alert)) for table in tables for alert in table.found or none
     ]
     alerts: Column[_AlertRow] = Column(
-        "alert", lambda row: row[1].brief if row[1] else "none", style=_alert_style, priority=1, least=48, folds=True
+        "alert",
+        lambda row: row[1].brief if row[1] else "none",
+        style=_alert_style,
+        priority=1,
+        min_width=48,
+        wraps=True,
     )
     if most:
         affected = Counter(_same(row) for _, row in rows)
@@ -289,7 +295,7 @@ def _merged(rows: Sequence[_AlertRow]) -> _AlertRow:
 
 def _step_column(kind: str, now_ms: int) -> Column[TableStatus]:
     told, style = partial(_told, kind, now_ms), partial(_style, kind)
-    return Column(kind, partial(_state, kind), told, style, priority=3, least=14, is_rounded=True)
+    return Column(kind, partial(_state, kind), told, style, priority=3, min_width=14, is_rounded=True)
 
 
 def _state(kind: str, table: TableStatus) -> str | None:
@@ -331,10 +337,10 @@ def _has_trend(table: TableStatus) -> str:
 
 
 def _trend(table: TableStatus, canvas: Canvas, width: int) -> Text:
-    from deltacli.cli.render.terminal.tables import sparkline
+    from deltacli.cli.render.terminal.tables import make_sparkline
 
     points = table.trends.get("logBytes", ()) if _has_trend(table) else ()
-    return sparkline(canvas, [point.value for point in points][-width:])
+    return make_sparkline(canvas, [point.value for point in points][-width:])
 
 
 def _unknown(status: FleetStatus) -> list[str]:
@@ -358,13 +364,13 @@ def _first(lines: list[str], most: int = _MOST_LINES, *, is_whole: bool) -> list
 
 
 def _total_trend(total: Total, canvas: Canvas, width: int) -> Text:
-    from deltacli.cli.render.terminal.tables import sparkline
+    from deltacli.cli.render.terminal.tables import make_sparkline
 
-    return sparkline(canvas, list(total.values)[-width:])
+    return make_sparkline(canvas, list(total.values)[-width:])
 
 
 _TOTAL_COLUMNS: list[Column[Total]] = [
     Column("total", lambda total: total.name, priority=1),
-    Column("newest", lambda total: total.newest, right=True, priority=1),
-    Column("runs", lambda _: None, lambda _: "runs", picture=_total_trend, priority=2, least=30),
+    Column("newest", lambda total: total.newest, align_right=True, priority=1),
+    Column("runs", lambda _: None, lambda _: "runs", draw_bar=_total_trend, priority=2, min_width=30),
 ]

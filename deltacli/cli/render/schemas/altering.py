@@ -6,17 +6,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.render.columns import Labelled, Section, Surface, file_amount, refusal_rows, refused, section_rows
-from deltacli.cli.results import Outcome
+from deltacli.cli.output.results import SingleResult
+from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
+from deltacli.cli.output.surface import Labelled, Surface
+from deltacli.cli.render.plans import make_refusal_rows, make_section_rows
 from deltacli.cli.running.changing import Wording
-from deltacli.cli.terminal.shell import as_typed, quote_table
-from deltacli.cli.terminal.term import LEAST_ROOM, Style, cells
+from deltacli.cli.terminal.capabilities import Style
+from deltacli.cli.terminal.characters import count_cells
+from deltacli.cli.terminal.suggested_commands import spell_tables_as_typed
+from deltacli.cli.terminal.wrapping import MIN_VALUE_CELLS
+from deltacli.core.errors import quote_table
 from deltacli.core.texts import summarize_names
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import plural
 from deltacli.delta.log.state import read_protocol
 from deltacli.operations.change.widen_type import WideningOutcome
-from deltacli.table.known_clients import clients_after
+from deltacli.table.known_clients import find_affected_clients
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -63,14 +68,14 @@ def _question(planned: AlterationOutcome) -> str:
     return f"make {plural(len(due), 'change')} of {planned.table.uri}: {listed}"
 
 
-def alteration_result(outcome: AlterationOutcome, dry_run: bool) -> Outcome:
+def alteration_result(outcome: AlterationOutcome, dry_run: bool) -> SingleResult:
     """Return a plan, or what was committed, as a result."""
     content = outcome.as_json(dry_run=dry_run)
 
     def draw(canvas: Surface) -> None:
         draw_alteration(canvas, outcome, _sections(outcome, dry_run=dry_run))
 
-    return Outcome(
+    return SingleResult(
         "alter",
         outcome.table.uri,
         content,
@@ -78,7 +83,7 @@ def alteration_result(outcome: AlterationOutcome, dry_run: bool) -> Outcome:
         content["changes"],
         _CSV,
         draw,
-        line="alteration",
+        line_type="alteration",
     )
 
 
@@ -94,7 +99,7 @@ def _sections(outcome: AlterationOutcome, *, dry_run: bool) -> list[Section]:
         Section("protocol", list(_protocol(outcome))),
         Section("clients", [client_line(client) for client in outcome.clients]),
         Section("warnings", [caution.message for caution in evolution.cautions], Style.PROBLEM),
-        refused(_refusals(outcome), in_error=len(outcome.refusals)),
+        make_refusal_section(_refusals(outcome), in_error=len(outcome.refusals)),
     ]
 
 
@@ -143,7 +148,7 @@ def _protocol(outcome: AlterationOutcome) -> Iterator[str]:
 
 def _refusals(outcome: AlterationOutcome | WideningOutcome) -> Iterator[str]:
     for refusal in outcome.refusals:
-        way_out = f"; {as_typed(refusal.hint, invocation.arguments)}" if refusal.hint else ""
+        way_out = f"; {spell_tables_as_typed(refusal.hint, invocation.arguments)}" if refusal.hint else ""
         yield f"{refusal.message} [{refusal.code}]{way_out}"
 
 
@@ -182,14 +187,14 @@ def _widening_question(planned: WideningOutcome) -> str:
     return f"widen {plural(len(due), 'column')} of {planned.table.uri}: {listed}"
 
 
-def widening_result(outcome: WideningOutcome, dry_run: bool) -> Outcome:
+def widening_result(outcome: WideningOutcome, dry_run: bool) -> SingleResult:
     """Return a plan, or what was committed, as a result."""
     content = outcome.as_json(dry_run=dry_run)
 
     def draw(canvas: Surface) -> None:
         draw_widening(canvas, outcome, _widening_sections(outcome, dry_run=dry_run))
 
-    return Outcome(
+    return SingleResult(
         "widen-type",
         outcome.table.uri,
         content,
@@ -215,7 +220,7 @@ def _widening_sections(outcome: WideningOutcome, *, dry_run: bool) -> list[Secti
         Section("files", list(_files(outcome))),
         Section("then", list(_consequences(outcome))),
         Section("warnings", [caution.message for caution in plan.warnings], Style.PROBLEM),
-        refused(_refusals(outcome), in_error=len(outcome.refusals)),
+        make_refusal_section(_refusals(outcome), in_error=len(outcome.refusals)),
     ]
 
 
@@ -255,7 +260,7 @@ def _files(outcome: WideningOutcome) -> Iterator[str]:
         return
     files = outcome.impact.files
     rows = "" if files.rows is None else f", {plural(files.rows, 'row')}"
-    yield f"{file_amount(files.count, files.size_bytes)}{rows} keep the older types"
+    yield f"{format_file_totals(files.count, files.size_bytes)}{rows} keep the older types"
     if outcome.impact.partition_values is not None:
         yield f"{plural(outcome.impact.partition_values, 'partition value')} will be read in the new type"
 
@@ -294,7 +299,7 @@ def draw_widening(canvas: Surface, outcome: WideningOutcome, said: Sequence[Sect
     sections = {section.label: section for section in said}
     plan = outcome.plan
     if plan.is_noop:
-        canvas.draw_parts(section_rows(canvas, sections.values()))
+        canvas.draw_parts(make_section_rows(canvas, sections.values()))
         return
     due: list[list[RenderableType]] = [[one.column, change(canvas, one.from_type, one.to_type)] for one in plan.due]
     parts: list[RenderableType | Grid] = [
@@ -311,8 +316,10 @@ def draw_widening(canvas: Surface, outcome: WideningOutcome, said: Sequence[Sect
         parts.append([("property", canvas.joined(["delta.enableTypeWidening ", change(canvas, None, "true")]))])
     if outcome.clients:
         parts.append(client_matrix(canvas, outcome.clients))
-    refusals = [(one.message, one.code, as_typed(one.hint or "", invocation.arguments)) for one in outcome.refusals]
-    parts.append([*_chosen(canvas, sections, "files", "then", "warnings"), *refusal_rows(canvas, refusals)])
+    refusals = [
+        (one.message, one.code, spell_tables_as_typed(one.hint or "", invocation.arguments)) for one in outcome.refusals
+    ]
+    parts.append([*_chosen(canvas, sections, "files", "then", "warnings"), *make_refusal_rows(canvas, refusals)])
     canvas.draw_parts(*parts)
 
 
@@ -323,7 +330,7 @@ def draw_alteration(canvas: Surface, outcome: AlterationOutcome, said: Sequence[
     sections = {section.label: section for section in said}
     evolution = outcome.evolution
     if evolution.is_noop:
-        canvas.draw_parts(section_rows(canvas, sections.values()))
+        canvas.draw_parts(make_section_rows(canvas, sections.values()))
         return
     due: list[list[RenderableType]] = [
         [KIND_OF[type(one.change)], one.subject, change(canvas, one.before, one.after)] for one in evolution.due
@@ -340,9 +347,10 @@ def draw_alteration(canvas: Surface, outcome: AlterationOutcome, said: Sequence[
     if outcome.clients:
         parts.append(client_matrix(canvas, outcome.clients))
     refusals = [
-        (one.message, one.code, as_typed(one.hint or "", invocation.arguments) or None) for one in outcome.refusals
+        (one.message, one.code, spell_tables_as_typed(one.hint or "", invocation.arguments) or None)
+        for one in outcome.refusals
     ]
-    parts.append([*_chosen(canvas, sections, "warnings"), *refusal_rows(canvas, refusals)])
+    parts.append([*_chosen(canvas, sections, "warnings"), *make_refusal_rows(canvas, refusals)])
     canvas.draw_parts(*parts)
 
 
@@ -351,7 +359,7 @@ def draw_settings(canvas: Surface, content: JsonObject, said: Sequence[Section])
     sections = {section.label: section for section in said}
     changes = content["changes"]
     if not changes:
-        canvas.draw_parts(section_rows(canvas, sections.values()))
+        canvas.draw_parts(make_section_rows(canvas, sections.values()))
         return
     is_of_features = "feature" in changes[0]
     before, after = content["protocolBefore"], content["protocolAfter"]
@@ -366,7 +374,7 @@ def draw_settings(canvas: Surface, content: JsonObject, said: Sequence[Section])
         added = [one["feature"] for one in changes if "feature" in one] or sorted(_features(after) - _features(before))
         parts.append(protocol_matrix(canvas, before, after, added))
         had = read_protocol(before, "protocol").supported_features
-        if clients := clients_after(added, used=not is_of_features, before=had):
+        if clients := find_affected_clients(added, used=not is_of_features, before=had):
             parts.append(client_matrix(canvas, clients))
     parts.append(_chosen(canvas, sections, "row ids", "readers", "writers", "clients"))
     canvas.draw_parts(*parts)
@@ -375,13 +383,13 @@ def draw_settings(canvas: Surface, content: JsonObject, said: Sequence[Section])
 def _properties(canvas: Surface, changes: Sequence[JsonObject]) -> RenderableType:
     """Return what becomes of each property: as a table, or below its key where the table would fold keys."""
     rows = [(one["key"], change(canvas, one.get("before"), one.get("after"))) for one in changes]
-    if max(cells(key) for key, _ in rows) + 2 + LEAST_ROOM > canvas.width:
+    if max(count_cells(key) for key, _ in rows) + 2 + MIN_VALUE_CELLS > canvas.width:
         return canvas.grid(rows)
     return canvas.matrix(("property", "before → after" if not canvas.is_ascii else "before -> after"), rows)
 
 
 def _chosen(canvas: Surface, sections: Mapping[str, Any], *labels: str) -> Grid:  # Any: Section
-    return section_rows(canvas, [sections[label] for label in labels if label in sections])
+    return make_section_rows(canvas, [sections[label] for label in labels if label in sections])
 
 
 def protocol_matrix(canvas: Surface, before: JsonObject, after: JsonObject, added: Sequence[str]) -> RenderableType:

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli.cli.render.columns import DRAWN_ROWS, Column
-from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
-from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, shorten, visible
+from deltacli.cli.output.column_widths import MAX_DRAWN_ROWS
+from deltacli.cli.output.columns import Column
+from deltacli.cli.output.grids import Grid, RowGrid, WriteItems, write_lines
+from deltacli.cli.output.results import Document, Result
+from deltacli.cli.terminal.capabilities import Style, Terminal
+from deltacli.cli.terminal.characters import encode_utf8, escape_control, escape_for_screen, shorten
 from deltacli.core.documents import envelope
 from deltacli.core.typing import Json
 from deltacli.delta.schema import types
@@ -31,13 +34,13 @@ def write_schema_tree(sink: BinaryIO, snapshot: Snapshot, terminal: Terminal, *,
     for depth, _ in types.walk(snapshot.schema):
         deepest, count = max(deepest, depth), count + 1
     has_room = terminal.width is not None and _BRANCH * (deepest + 1) + _LEAST_ROOM <= terminal.width
-    if has_room and count <= DRAWN_ROWS:
+    if has_room and count <= MAX_DRAWN_ROWS:
         from deltacli.cli.render.terminal.console import Canvas
 
         canvas = Canvas(sink, terminal)
         canvas.draw(_drawing(canvas, snapshot, with_mapping=with_mapping))
         return
-    sink.write(encoded("\n".join(schema_tree(snapshot, terminal, with_mapping=with_mapping)) + "\n"))
+    sink.write(encode_utf8("\n".join(schema_tree(snapshot, terminal, with_mapping=with_mapping)) + "\n"))
 
 
 def schema_tree(snapshot: Snapshot, terminal: Terminal, *, with_mapping: bool = False) -> list[str]:
@@ -56,7 +59,7 @@ def schema_tree(snapshot: Snapshot, terminal: Terminal, *, with_mapping: bool = 
 
 def rooted(lines: Iterable[str], terminal: Terminal) -> list[str]:
     """Return the lines of a tree below their root, safe to show, and on a terminal no wider than it."""
-    safe = map(visible if terminal.width is None else for_screen, lines)
+    safe = map(escape_control if terminal.width is None else escape_for_screen, lines)
     if terminal.width is not None and terminal.is_terminal:
         safe = map(partial(shorten, width=terminal.width), safe)
     return [terminal.paint("root", Style.HEADING), *safe]
@@ -158,7 +161,7 @@ class SchemaResult(Result):
 
     found: Snapshot
     with_mapping: bool = False
-    lists: bool = True
+    has_requested_rows: bool = True
 
     def document(self) -> Document:
         fields = envelope("deltacli.schema", self.found.table.uri, complete=True)
@@ -167,8 +170,8 @@ class SchemaResult(Result):
             fields | {"version": self.found.version, "partitionColumns": partitions, "schema": self._stored()}
         )
 
-    def lines(self, emit: Emit) -> bool:
-        emit_lines(emit, map(_field_line, self._stored()["fields"]), "field")
+    def lines(self, write_items: WriteItems) -> bool:
+        write_lines(write_items, map(_field_line, self._stored()["fields"]), "field")
         return True
 
     def grid(self) -> Grid:

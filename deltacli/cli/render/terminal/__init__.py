@@ -1,22 +1,23 @@
-"""What a person sees on a terminal, drawn by rich.
+"""Results on a terminal, drawn by rich.
 
 A result is drawn where `Terminal.is_drawn`: stdout is a terminal, or colour was forced (`--color always`,
 `CLICOLOR_FORCE`) into something else, where no row and no value is cut. In a pipe nothing here is imported.
 
-Two functions draw most results without a change to their callers: `results.write_columns` and
-`results.write_sections`. For more than that:
+Two functions draw most results without a change to their callers: `write_text_table` and
+`write_sections` of `output/text_tables.py`. For more than that:
 
     canvas = Canvas(sink, run.terminal)
-    canvas.draw(panel(canvas, "data", canvas.grid([("files", "12"), ("size", canvas.text("3.2 GiB", Style.SIZE))])))
+    size = canvas.text("3.2 GiB", Style.SIZE)
+    canvas.draw(make_panel(canvas, "data", canvas.grid([("files", "12"), ("size", size)])))
 
-`Style` of `terminal/term.py` says what a text is (an error, a path, an operation that deletes) and how that looks.
+`Style` of `terminal/capabilities.py` says what a text is (an error, a path, an operation that deletes) and its look.
 
 `console.py`: `Canvas(sink, terminal)` with `width`, `is_ascii`, `never_cuts`, `text(value, style)`, `joined(parts)`,
 `matrix` (a small table of texts), `grid` (labels with folded values), `draw_parts` and `draw(*renderables)`. What uses
-only the methods of `Surface` in `render/columns.py` is written into a pipe, too: there it is a `Sheet`.
+only the methods of `Surface` in `output/surface.py` is written into a pipe, too: there it is a `Sheet`.
 
-`tables.py`: `draw_table` draws the `Column`s of `render/columns.py`; `bar`, `split_bar` (what was added and what was
-removed) and `sparkline`; `panel`, `draw_sections`.
+`tables.py`: `draw_table` draws the `Column`s of `output/columns.py`; `draw_sections`; `make_panel`; `make_bar`,
+`make_split_bar` (what was added and what was removed) and `make_sparkline`.
 
 `findings.py` makes renderables of the objects of several commands; those of one command are drawn in its module of
 `render/`, such as `snapshot.py`.

@@ -21,7 +21,9 @@ from deltacli.cli.render.validate.findings import (
     values_of,
 )
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, worst_first
-from deltacli.cli.terminal.term import Style, cells, pasted_lines
+from deltacli.cli.terminal.capabilities import Style
+from deltacli.cli.terminal.characters import count_cells
+from deltacli.cli.terminal.wrapping import wrap_with_commands
 from deltacli.core.documents import dumps
 from deltacli.core.texts import summarize_names
 from deltacli.core.units import format_count, plural
@@ -171,13 +173,13 @@ def quoted_line(canvas: Canvas, excerpt: _Excerpt, finding: Finding) -> Text:
     middle = canvas.cut(middle, room)
     if not field:
         return canvas.joined([(margin, Style.QUIET), (canvas.cut(canvas.plain(before[:_CONTEXT]), room), Style.QUIET)])
-    beside = room - cells(middle)
-    start = canvas.cut(start, max(beside // 2, beside - cells(end)), keep_end=True)
-    end = canvas.cut(end, beside - cells(start))
+    beside = room - count_cells(middle)
+    start = canvas.cut(start, max(beside // 2, beside - count_cells(end)), keep_end=True)
+    end = canvas.cut(end, beside - count_cells(start))
     quote = canvas.joined([(margin, Style.QUIET), (start, Style.QUIET), (middle, Style.PROBLEM), (end, Style.QUIET)])
-    blank = " " * (len(margin) - 2) + bar + " " * cells(start)
+    blank = " " * (len(margin) - 2) + bar + " " * count_cells(start)
     quote.append("\n").append_text(
-        canvas.joined([(blank, Style.QUIET), ("^" * max(cells(middle), 1), _STYLES[finding.severity])])
+        canvas.joined([(blank, Style.QUIET), ("^" * max(count_cells(middle), 1), _STYLES[finding.severity])])
     )
     quote.no_wrap = True
     return quote
@@ -254,9 +256,13 @@ def _without_names(finding: Finding) -> str:
 def _others(canvas: Canvas, table: CheckedTable, first: Finding, others: Sequence[Finding]) -> RenderableType:
     """Return the places of findings that say what the first one says, and what was seen there if that differs."""
     has_key = any(finding.place.key for finding in others)
-    room = canvas.width - max(cells(_where(finding, finding.place.path or table.name)) for finding in others) - _INDENT
+    room = (
+        canvas.width
+        - max(count_cells(_where(finding, finding.place.path or table.name)) for finding in others)
+        - _INDENT
+    )
     has_seen = any(finding.seen != first.seen for finding in others) and (
-        canvas.never_cuts or has_key or room >= max(cells(finding.seen or "") for finding in others)
+        canvas.never_cuts or has_key or room >= max(count_cells(finding.seen or "") for finding in others)
     )
     titles = [f"and the same in {plural(len(others), 'other place')}"]
     titles += (["for"] if has_key else []) + (["seen"] if has_seen else [])
@@ -301,7 +307,7 @@ def _pairs(canvas: Canvas, rows: Iterable[tuple[str, str]]) -> RenderableType:
 def _value(canvas: Canvas, text: str) -> Text:
     """Return a text to wrap, its commands on lines that a shell reads as one."""
     room = canvas.width - _INDENT - _LABEL_CELLS
-    return Text("\n").join(canvas.text(line) for line in pasted_lines(text, room))
+    return Text("\n").join(canvas.text(line) for line in wrap_with_commands(text, room))
 
 
 def _where(finding: Finding, path: str) -> str:

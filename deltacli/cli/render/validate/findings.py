@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import BinaryIO, NamedTuple
 
-from deltacli.cli.render.columns import Column
+from deltacli.cli.output.columns import Column
+from deltacli.cli.output.text_tables import write_table_with_total
 from deltacli.cli.render.validate.report import CheckedTable, Counts, ValidationReport, place_name
-from deltacli.cli.results import write_with_total
-from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, visible
+from deltacli.cli.terminal.capabilities import Style, Terminal
+from deltacli.cli.terminal.characters import encode_utf8, escape_control, escape_for_screen
 from deltacli.core.texts import cut_middle, summarize_names
 from deltacli.core.typing import Json
 from deltacli.core.units import format_count, plural
@@ -24,13 +25,13 @@ def write_text(sink: BinaryIO, terminal: Terminal, report: ValidationReport, *, 
     has_lines = False
     for table in report.tables:
         for line in table_lines(table, terminal, brief=brief):
-            sink.write(encoded(f"{line}\n"))
+            sink.write(encode_utf8(f"{line}\n"))
             has_lines = True
     if has_lines:
         sink.write(b"\n")
     write_summary(sink, terminal, report)
     for line in _verdict_lines(report, terminal):
-        sink.write(encoded(f"{line}\n"))
+        sink.write(encode_utf8(f"{line}\n"))
 
 
 def table_lines(table: CheckedTable, terminal: Terminal, *, brief: bool) -> Iterator[str]:
@@ -95,7 +96,7 @@ def fix_sentence(fix: Fix, table: str = "TABLE") -> str:
 
 def _clean(text: str, terminal: Terminal) -> str:
     text = cut_middle(text)
-    return for_screen(text) if terminal.is_terminal else visible(text)
+    return escape_for_screen(text) if terminal.is_terminal else escape_control(text)
 
 
 def _verdict_lines(report: ValidationReport, terminal: Terminal) -> Iterator[str]:
@@ -139,7 +140,7 @@ def write_summary(sink: BinaryIO, terminal: Terminal, report: ValidationReport) 
     has_tables = not (report.tables and report.tables[0].is_server)
     name = f"all {report.subjects}" if has_tables else report.subjects
     total = _Row(name, None, report.counts, suppressed, report.accepted if has_baseline else None)
-    write_with_total(sink, terminal, _summary_columns(), rows, total)
+    write_table_with_total(sink, terminal, _summary_columns(), rows, total)
 
 
 def _summary_columns() -> list[Column[_Row]]:
@@ -149,19 +150,19 @@ def _summary_columns() -> list[Column[_Row]]:
             lambda row: count(row.counts),
             text=lambda row: format_count(count(row.counts)),
             style=lambda row: style if count(row.counts) else Style.QUIET,
-            right=True,
+            align_right=True,
             priority=priority,
-            least=8,
+            min_width=8,
         )
 
     return [
-        Column("table", lambda row: row.name, priority=1, least=20, keep_end=True),
-        Column("version", lambda row: row.version, right=True, priority=4, least=7),
+        Column("table", lambda row: row.name, priority=1, min_width=20, keep_end=True),
+        Column("version", lambda row: row.version, align_right=True, priority=4, min_width=7),
         number("errors", lambda counts: counts.errors, 1, STYLES[Severity.ERROR]),
         number("warnings", lambda counts: counts.warnings, 2, STYLES[Severity.WARNING]),
         number("infos", lambda counts: counts.infos, 3, Style.PLAIN),
-        Column("not shown", lambda row: row.suppressed, right=True, priority=3, least=9),
-        Column("accepted", lambda row: row.accepted, right=True, priority=3, least=8),
+        Column("not shown", lambda row: row.suppressed, align_right=True, priority=3, min_width=9),
+        Column("accepted", lambda row: row.accepted, align_right=True, priority=3, min_width=8),
     ]
 
 

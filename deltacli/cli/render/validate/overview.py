@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from deltacli.cli.render.columns import Column
+from deltacli.cli.output.columns import Column
+from deltacli.cli.output.text_tables import write_table_with_total
 from deltacli.cli.render.validate.findings import STYLES, all_sentence, judge
 from deltacli.cli.render.validate.report import CheckedTable, Counts, ValidationReport
-from deltacli.cli.results import write_with_total
-from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.units import format_count, plural
 from deltacli.rules.framework.base import Severity
 
@@ -44,7 +44,7 @@ class VerdictRow:
 def write_overview(sink: BinaryIO, terminal: Terminal, report: ValidationReport) -> None:
     """Write a row per table, and the totals below."""
     rows = overview_rows(report)
-    write_with_total(sink, terminal, _columns(), rows, _total_row(report))
+    write_table_with_total(sink, terminal, _columns(), rows, _total_row(report))
 
 
 def overview_rows(report: ValidationReport) -> list[VerdictRow]:
@@ -102,14 +102,14 @@ def _total_row(report: ValidationReport) -> VerdictRow:
 
 def _columns() -> Sequence[Column[VerdictRow]]:
     return [
-        Column("table", lambda row: row.name, priority=1, least=20, keep_end=True),
-        Column("version", lambda row: row.version, right=True, priority=5, least=7),
+        Column("table", lambda row: row.name, priority=1, min_width=20, keep_end=True),
+        Column("version", lambda row: row.version, align_right=True, priority=5, min_width=7),
         _count_column("errors", lambda counts: counts.errors, priority=1, style=STYLES[Severity.ERROR]),
         _count_column("warnings", lambda counts: counts.warnings, priority=2, style=STYLES[Severity.WARNING]),
         _count_column("infos", lambda counts: counts.infos, priority=3, style=Style.PLAIN),
-        Column("not shown", lambda row: row.suppressed, right=True, priority=4, least=9),
-        Column("accepted", lambda row: row.accepted, right=True, priority=4, least=8),
-        Column("verdict", lambda row: row.verdict, style=lambda row: row.style, priority=1, least=24, folds=True),
+        Column("not shown", lambda row: row.suppressed, align_right=True, priority=4, min_width=9),
+        Column("accepted", lambda row: row.accepted, align_right=True, priority=4, min_width=8),
+        Column("verdict", lambda row: row.verdict, style=lambda row: row.style, priority=1, min_width=24, wraps=True),
     ]
 
 
@@ -124,7 +124,7 @@ def _count_column(name: str, count: Callable[[Counts], int], *, priority: int, s
         value,
         text=lambda row: "" if row.counts is None else format_count(count(row.counts)),
         style=lambda row: style if value(row) else Style.QUIET,
-        right=True,
+        align_right=True,
         priority=priority,
-        least=8,
+        min_width=8,
     )

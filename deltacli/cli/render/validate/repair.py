@@ -7,16 +7,17 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 from unicodedata import combining, normalize
 
-from deltacli.cli.render.columns import Section, file_amount, item_columns, refused
-from deltacli.cli.results import Listing, Outcome
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.output.columns import make_item_columns
+from deltacli.cli.output.results import ListResult, SingleResult
+from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
+from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.documents import envelope
 from deltacli.core.units import format_size, plural
 from deltacli.operations.repair.plan import RepairPlan, Step, StepState
 from deltacli.rules.framework.base import Severity
 
 if TYPE_CHECKING:
-    from deltacli.changing.plan import Amount
+    from deltacli.changing.file_totals import FileTotals
     from deltacli.core.typing import JsonObject
     from deltacli.operations.repair.backup import PutBack
     from deltacli.operations.repair.repair import RepairOutcome
@@ -27,7 +28,7 @@ _COLUMNS = ("rule", "path", "action", "what", "source", "rows", "state", "reason
 
 def repair_result(
     plan: RepairPlan, outcome: RepairOutcome | None, name: str, *, is_plan: bool = False
-) -> Listing[JsonObject]:
+) -> ListResult[JsonObject]:
     """Return a plan, or what became of it, as a result. `name` is the table as the user wrote it."""
     content = plan.as_json(dry_run=is_plan) if outcome is None else outcome.as_json()
     steps: list[JsonObject] = content.pop("steps")
@@ -35,20 +36,20 @@ def repair_result(
     last = {"type": "repair", "table": plan.table.uri, **content}
     fields = envelope("deltacli.repair", plan.table.uri, complete=True) | content
     said = list(_sections(plan, outcome, name))
-    return Listing(
+    return ListResult(
         fields,
         "repair-step",
         steps,
-        item_columns(_COLUMNS),
+        make_item_columns(_COLUMNS),
         rows,
         items_name="steps",
-        last=last,
-        said=lambda _: said,
-        lists=False,
+        last_line=last,
+        make_sections=lambda _: said,
+        has_requested_rows=False,
     )
 
 
-def put_back_result(uri: str, backup: str, found: PutBack, *, dry_run: bool) -> Outcome:
+def put_back_result(uri: str, backup: str, found: PutBack, *, dry_run: bool) -> SingleResult:
     """Return what was put back of a backup, or would be."""
     content: JsonObject = {
         "backup": backup,
@@ -62,11 +63,11 @@ def put_back_result(uri: str, backup: str, found: PutBack, *, dry_run: bool) -> 
     said = [
         Section("table", [uri]),
         Section("backup", [backup]),
-        Section(verb, [file_amount(found.files, found.size_bytes)], Style.GOOD),
+        Section(verb, [format_file_totals(found.files, found.size_bytes)], Style.GOOD),
         Section("kept", [found.kept] if found.kept else []),
         Section("unchanged", [plural(found.unchanged, "file")] if found.unchanged else []),
     ]
-    return Outcome("repair-undo", uri, content, lambda: said, [content], tuple(content))
+    return SingleResult("repair-undo", uri, content, lambda: said, [content], tuple(content))
 
 
 def below_table(uri: str, table: str, name: str) -> str:
@@ -115,7 +116,7 @@ def _sections(plan: RepairPlan, outcome: RepairOutcome | None, name: str) -> Ite
     yield Section("not done", _changes(stopped), Style.WARNING)
     yield Section("not repaired", _told_apart(list(_unrepaired(plan))), Style.WARNING)
     yield Section("note", plan.notes, Style.WARNING)
-    yield refused(f"{one.message} [{one.code}]" for one in plan.refusals)
+    yield make_refusal_section(f"{one.message} [{one.code}]" for one in plan.refusals)
 
 
 def _changes(steps: Sequence[Step]) -> list[str]:
@@ -146,7 +147,7 @@ def _escaped(word: str) -> str:
     return "".join(f"\\u{ord(one):04x}" if combining(one) else one for one in word)
 
 
-def _loss(loss: Amount) -> list[str]:
+def _loss(loss: FileTotals) -> list[str]:
     if not loss.files:
         return []
     rows = "an unknown number of rows" if loss.rows is None else plural(loss.rows, "row")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
-from deltacli.cli.terminal.term import encoded
+from deltacli.cli.terminal.characters import encode_utf8
 from deltacli.core.errors import DeltacliError
 from deltacli.core.units import plural
 from deltacli.delta.log.segment import Place
@@ -166,4 +166,4 @@ def working_uri(table: CheckedTable, place: Place) -> str:
 
 
 def _quoted(path: str) -> str:
-    return quote(encoded(path))
+    return quote(encode_utf8(path))

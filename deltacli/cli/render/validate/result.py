@@ -7,11 +7,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
-from deltacli.cli.render.columns import DRAWN_ROWS, Column, Section
+from deltacli.cli.output.column_widths import MAX_DRAWN_ROWS
+from deltacli.cli.output.columns import Column
+from deltacli.cli.output.grids import EncodedItems, Grid, RowGrid, WriteItems, encode_line
+from deltacli.cli.output.results import Document, Result
+from deltacli.cli.output.sections import Section
+from deltacli.cli.output.text_tables import write_sections
 from deltacli.cli.render.validate.findings import judge, omissions, table_lines, write_summary, write_text
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, worst_first
-from deltacli.cli.results import Document, Emit, EncodedItems, Grid, Result, RowGrid, line_of, write_sections
-from deltacli.cli.terminal.term import Terminal, encoded
+from deltacli.cli.terminal.capabilities import Terminal
+from deltacli.cli.terminal.characters import encode_utf8
 from deltacli.core.documents import SCHEMA_VERSION
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import plural
@@ -37,7 +42,7 @@ class FindingsResult(Result):
     shows_findings: bool = True
 
     @property
-    def lists(self) -> bool:  # type: ignore[override]  # it depends on what was found
+    def has_requested_rows(self) -> bool:  # type: ignore[override]  # it depends on what was found
         return any(table.findings for table in self.report.tables)
 
     def document(self) -> Document:
@@ -95,29 +100,29 @@ def _draw(sink: BinaryIO, terminal: Terminal, report: ValidationReport, view: Fi
     draw_verdicts(canvas, report)
     sink.write(b"\n" if report.tables else b"")
     write_summary(sink, terminal, report)
-    if sum(len(table.findings) for table in report.tables) <= DRAWN_ROWS:
+    if sum(len(table.findings) for table in report.tables) <= MAX_DRAWN_ROWS:
         draw_findings(canvas, report, view)
         return
     sink.write(b"\n")
     for table in report.tables:
         ordered = table.findings if view.by_path else tuple(sorted(table.findings, key=partial(worst_first, table)))
         for line in table_lines(table._replace(findings=ordered), terminal, brief=view.brief):
-            sink.write(encoded(f"{line}\n"))
+            sink.write(encode_utf8(f"{line}\n"))
 
 
 @dataclass
 class LiveFindings(Result):
     """Findings as they come. `check` checks the tables, writes lines, and returns whether the result is complete."""
 
-    check: Callable[[Emit], bool]
+    check: Callable[[WriteItems], bool]
     is_live: bool = True
 
-    def lines(self, emit: Emit) -> bool:
-        return self.check(emit)
+    def lines(self, write_items: WriteItems) -> bool:
+        return self.check(write_items)
 
 
 def finding_line(uri: str, finding: Finding, name: str, condition: Condition = Condition.WHOLE) -> EncodedItems:
-    return line_of({"table": uri, **finding_json(finding, uri, name, condition)}, "finding")
+    return encode_line({"table": uri, **finding_json(finding, uri, name, condition)}, "finding")
 
 
 def finding_json(finding: Finding, uri: str, name: str, condition: Condition) -> JsonObject:
@@ -134,7 +139,7 @@ def finding_json(finding: Finding, uri: str, name: str, condition: Condition) ->
 
 def summary_line(table: CheckedTable, level: str) -> EncodedItems:
     document = {name: value for name, value in table_json(table).items() if name != "findings"}
-    return line_of({"level": level, **document}, "summary")
+    return encode_line({"level": level, **document}, "summary")
 
 
 def table_json(table: CheckedTable) -> dict[str, Json]:
@@ -167,8 +172,8 @@ _COLUMNS: list[Column[tuple[CheckedTable, Finding]]] = [
     Column("rule", lambda row: row[1].rule.id),
     Column("severity", lambda row: row[1].severity.value),
     Column("path", lambda row: row[1].place.path, text=lambda row: place_name(row[0], row[1].place)),
-    Column("line", lambda row: row[1].place.line, right=True),
-    Column("version", lambda row: row[1].place.version, right=True),
+    Column("line", lambda row: row[1].place.line, align_right=True),
+    Column("version", lambda row: row[1].place.version, align_right=True),
     Column("key", lambda row: row[1].place.key),
     Column("message", lambda row: row[1].message),
     Column("seen", lambda row: row[1].seen),
@@ -253,4 +258,4 @@ def suite_json(table: CheckedTable) -> dict[str, Json]:
 
 def suite_line(table: CheckedTable, level: str) -> EncodedItems:
     document = {name: value for name, value in suite_json(table).items() if name != "findings"}
-    return line_of({"level": level, **document}, "suite")
+    return encode_line({"level": level, **document}, "suite")

@@ -7,10 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from deltacli.cli import results
-from deltacli.cli.render.columns import Column
+from deltacli.cli.output.columns import Column
+from deltacli.cli.output.formats import FORMATS, Content, Format
+from deltacli.cli.output.grids import Grid, RowGrid, WriteItems, write_lines
+from deltacli.cli.output.results import Document, Result
+from deltacli.cli.output.text_tables import write_text_table
 from deltacli.cli.render.validate.findings import STYLES, fix_sentence
-from deltacli.cli.terminal.term import Style, Terminal, for_screen
+from deltacli.cli.terminal.capabilities import Style, Terminal
+from deltacli.cli.terminal.characters import escape_for_screen
 from deltacli.core.documents import SCHEMA_VERSION
 from deltacli.core.errors import UsageError
 from deltacli.core.typing import Json
@@ -18,15 +22,15 @@ from deltacli.rules.framework.base import Rule
 
 
 @dataclass
-class RulesResult(results.Result):
+class RulesResult(Result):
     """The rules, each with an example of what it reports."""
 
     rules: Sequence[Rule]
     table_format: str = "delta"
-    lists: bool = True
+    has_requested_rows: bool = True
 
-    def document(self) -> results.Document:
-        return results.Document(
+    def document(self) -> Document:
+        return Document(
             {
                 "kind": "deltacli.rules",
                 "schemaVersion": SCHEMA_VERSION,
@@ -36,16 +40,16 @@ class RulesResult(results.Result):
             }
         )
 
-    def lines(self, emit: results.Emit) -> bool:
-        results.emit_lines(emit, map(rule_json, self.rules), "rule")
+    def lines(self, write_items: WriteItems) -> bool:
+        write_lines(write_items, map(rule_json, self.rules), "rule")
         return True
 
-    def grid(self) -> results.Grid:
-        return results.RowGrid(_columns(), self.rules)
+    def grid(self) -> Grid:
+        return RowGrid(_columns(), self.rules)
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         if terminal.width is None and len(self.rules) > 1:
-            results.write_columns(sink, terminal, _columns(), self.rules)
+            write_text_table(sink, terminal, _columns(), self.rules)
             return
         for rule in self.rules:
             sink.write("\n".join(_block(rule, terminal, terminal.width or 80)).encode() + b"\n\n")
@@ -71,13 +75,15 @@ def _block(rule: Rule, terminal: Terminal, width: int) -> Iterator[str]:
 
 def _wrapped(text: str, width: int, indent: int) -> list[str]:
     blanks = " " * indent
-    return textwrap.wrap(for_screen(text), max(width, indent + 20), initial_indent=blanks, subsequent_indent=blanks)
+    return textwrap.wrap(
+        escape_for_screen(text), max(width, indent + 20), initial_indent=blanks, subsequent_indent=blanks
+    )
 
 
-def require_list_format(form: results.Format) -> None:
+def require_list_format(form: Format) -> None:
     """Raise UsageError where a list of rules has no such form."""
-    if form.content is not results.Content.ANY:
-        names = [name for name, row in results.FORMATS.items() if row.content is results.Content.ANY]
+    if form.content is not Content.ANY:
+        names = [name for name, row in FORMATS.items() if row.content is Content.ANY]
         raise UsageError(
             f"--list-rules is not written as {form.name}",
             facts={"expected": f"--format {', '.join(names[:-1])} or {names[-1]}"},

@@ -1,0 +1,80 @@
+"""The errors for a table that is no longer the one that a plan was made from. Their codes begin with `plan.`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deltacli.core.errors import NOTHING_CHANGED, Refused, command
+from deltacli.core.times import format_timestamp
+from deltacli.core.units import format_size
+from deltacli.delta.log.segment import parse_log_path
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deltacli.delta.log.segment import LogFile
+
+BASE_COMMIT_REPLACED = "plan.other-past"
+"""The base commit is another file now, or gone: the log was rolled back and written anew."""
+
+COMMITS_MISSING = "plan.too-old"
+"""Commits that came after the plan are no longer in the log, so it is unknown what they changed."""
+
+LOG_ROLLED_BACK = "plan.newer"
+"""The plan was made from a version that the log does not have any more."""
+
+CLOCK_BEHIND = "plan.clock"
+"""The clock is behind the plan, or behind the newest commit."""
+
+
+def build_replaced_commit_error(base_commit: LogFile, size_bytes: int, modified_ms: int) -> Refused:
+    """Return the error for a base commit that has another size or time than when the plan was made.
+
+    Args:
+        base_commit: The file as it was listed for the plan.
+        size_bytes: Its present size.
+        modified_ms: Its present modification time in epoch milliseconds.
+    """
+    return build_replaced_file_error(
+        base_commit.name,
+        {
+            "planned on": _describe_file(base_commit.size_bytes, base_commit.modified_ms),
+            "found": _describe_file(size_bytes, modified_ms),
+        },
+    )
+
+
+def build_replaced_content_error(name: str) -> Refused:
+    """Return the error for a file of the log that has other content of the same size than when it was read."""
+    return build_replaced_file_error(name, {"why": "its content differs"})
+
+
+def build_replaced_file_error(name: str, facts: Mapping[str, str]) -> Refused:
+    """Return the error for a file of the log that was replaced after the plan was made.
+
+    Args:
+        name: The name of the file.
+        facts: How the two files were told apart.
+    """
+    return Refused(
+        f"{name} was replaced after this was planned, so the log has another past",
+        preamble=NOTHING_CHANGED,
+        code=BASE_COMMIT_REPLACED,
+        facts=facts,
+        hint=command("history", limit=10),
+    )
+
+
+def build_gone_commit_error(name: str) -> Refused:
+    """Return the error for a base commit that is not in the log any more."""
+    return Refused(
+        f"{name}, on which this was planned, is no longer in the log",
+        preamble=NOTHING_CHANGED,
+        code=BASE_COMMIT_REPLACED,
+        facts={"planned on": f"version {parse_log_path(name).version}"},
+        hint=command("history", limit=10),
+    )
+
+
+def _describe_file(size_bytes: int, modified_ms: int) -> str:
+    return f"{format_size(size_bytes)}, {format_timestamp(modified_ms)}"

@@ -1,0 +1,31 @@
+"""Import of the module of a command, when the command is named or something about it is asked."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+
+import typer
+
+from deltacli.cli.command_table import COMMANDS
+from deltacli.cli.vendored_click import Command
+
+
+@cache
+def load_command(path: tuple[str, ...]) -> Command | None:
+    """Return the command at a path, with its module imported; None where there is none, or a group."""
+    entry = COMMANDS.get(" ".join(path))
+    if entry is None:
+        return None
+    loaded = typer.main.get_command(import_module(entry.module).app)
+    commands: dict[str, Command] = getattr(loaded, "commands", {loaded.name: loaded})
+    return commands[path[-1]]
+
+
+def has_option(path: tuple[str, ...], option: str) -> bool:
+    """Return whether a command has an option that its help shows; False for a path that leads to no command."""
+    command = load_command(path)
+    if command is None:
+        return False
+    shown = (parameter for parameter in command.params if not getattr(parameter, "hidden", False))
+    return any(option in (*parameter.opts, *parameter.secondary_opts) for parameter in shown)

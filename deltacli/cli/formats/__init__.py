@@ -1,1 +1,0 @@
-"""Formats of stdout that need more than their row in `deltacli.cli.results`."""

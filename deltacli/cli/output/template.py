@@ -1,0 +1,265 @@
+"""`--template`: a line of the user's form for each item, with the fields that its line of NDJSON has."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import BinaryIO, NamedTuple
+
+import orjson
+
+from deltacli.cli.command_tree import path_of
+from deltacli.cli.invocation import invocation
+from deltacli.cli.output.columns import format_exact
+from deltacli.cli.output.grids import EncodedItems
+from deltacli.cli.output.results import Result
+from deltacli.cli.terminal.capabilities import Terminal
+from deltacli.cli.terminal.characters import encode_utf8, escape_control
+from deltacli.cli.terminal.stderr import write_message
+from deltacli.cli.terminal.suggested_commands import repeat_command_with
+from deltacli.core.documents import loads
+from deltacli.core.errors import UsageError, nearest_name
+from deltacli.core.typing import Json, JsonObject
+
+ANY_FIELD = "*"
+"""In place of the name of a field: an object may have others than those that are known."""
+
+_LINE_FIELDS_FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "line_fields.json")
+
+_TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]+)\}|\\[nt\\]|[^{}\\]+|\\")
+_LITERALS = {"{{": "{", "}}": "}", r"\n": "\n", r"\t": "\t", r"\\": "\\"}
+_DOUBLE_BRACES = re.compile(r"\{\{\s*\.?([\w.-]+)\s*\}\}")
+"""A field in the templates of other programs: `{{ .version }}`."""
+
+_SHOWN_CHARACTERS = 20
+"""Characters of a template that an error shows."""
+
+_MISSPELT_SIMILARITY = 0.6
+"""The similarity from which the name of a field counts as misspelt."""
+_MISSPELT_KEY_SIMILARITY = 0.81
+"""The same for an object with any keys, where another name may be right for other items."""
+
+
+class TemplatePart(NamedTuple):
+    """A part of a template: a text, or the name of a field; the other one is empty."""
+
+    text: str
+    field: str
+
+
+def check_template(template: str) -> None:
+    """Refuse a template before the command runs.
+
+    Raises:
+        UsageError: If the template is empty, has a brace without a pair or nothing between two, no field at all, or a
+            field that no item of this command can have.
+    """
+    parts = parse_template(template)
+    if not any(part.field for part in parts):
+        raise _no_field_error(template)
+
+    lines = read_known_lines()
+    line_types = lines.commands.get(_current_command(), [])
+    # The columns of a table are fields of its rows. They are known when the first row comes.
+    if any(f"{line_type}.{ANY_FIELD}" in lines.types[line_type] for line_type in line_types):
+        return
+    known_fields = list(dict.fromkeys(field for line_type in line_types for field in lines.types[line_type]))
+    if not known_fields:
+        return
+    for part in parts:
+        error = _find_field_error(part.field, known_fields, template)
+        if error is not None:
+            raise error
+
+
+def _no_field_error(template: str) -> UsageError:
+    meant = _DOUBLE_BRACES.sub(r"{\1}", template)
+    return UsageError(
+        f"--template has no field: {template}",
+        code="usage.template",
+        facts={"expected": "a field, such as {version}; {{ and }} stand for braces"},
+        hint=None if meant == template else repeat_command_with(invocation.arguments, "--template", meant),
+    )
+
+
+def parse_template(template: str) -> list[TemplatePart]:
+    """Return the parts of a template. Raises UsageError for one that is empty or has unpaired or empty braces."""
+    if not template:
+        raise _syntax_error(template, 0)
+    parts: list[TemplatePart] = []
+    end = 0
+    while end < len(template):
+        token = _TOKEN.match(template, end)
+        if token is None:
+            raise _syntax_error(template, end)
+        if token[1] is None:
+            parts.append(TemplatePart(text=_LITERALS.get(token[0], token[0]), field=""))
+        else:
+            field = token[1].strip()
+            if not all(field.split(".")):
+                raise _syntax_error(template, end)
+            parts.append(TemplatePart(text="", field=field))
+        end = token.end()
+    return parts
+
+
+def _syntax_error(template: str, position: int) -> UsageError:
+    return UsageError(
+        f"invalid --template at character {position + 1}: {template[position : position + _SHOWN_CHARACTERS]}",
+        code="usage.template",
+        facts={"expected": "{FIELD} or {FIELD.FIELD}; {{ and }} for braces, \\t for a tab, \\n for a line end"},
+    )
+
+
+def write_template(sink: BinaryIO, result: Result, _terminal: Terminal, template: str) -> None:
+    """Write a line per item.
+
+    Raises:
+        UsageError: Before the first line for a field that no item can have, after the last one for a field that none
+            had. Commands that can change something only note it, because the change is made.
+    """
+    formatter = TemplateFormatter(template)
+
+    def write_items(block: EncodedItems) -> None:
+        lines = formatter.format_lines(bytes(block.data))
+        sink.write(b"".join(map(encode_utf8, lines)))
+        if result.is_live:
+            sink.flush()
+
+    result.lines(write_items)
+    formatter.require_all_fields_present()
+
+
+class TemplateFormatter:
+    """Makes the lines for items."""
+
+    def __init__(self, template: str) -> None:
+        self._template = template
+        self._parts = parse_template(template)
+        self._known_lines = read_known_lines()
+        self._checked_types: set[str] = set()
+        # Fields of objects with any keys that no item had so far -> the known fields.
+        self._absent_fields: dict[str, Sequence[str]] = {}
+
+    def format_lines(self, data: bytes) -> Iterator[str]:
+        """Yield the line of each item in some lines of NDJSON. Raises UsageError for a field that it cannot have."""
+        for line in data.splitlines():
+            item = loads(line)
+            assert isinstance(item, dict)
+            line_type = item["type"]
+            fields = self._known_lines.types.get(line_type, [ANY_FIELD])
+            if not fields:
+                continue  # not an item: it ends a list
+
+            row = item.get(line_type)
+            columns = row if isinstance(row, dict) else {}  # of a table: they can be named without the type
+            item |= columns
+            if line_type not in self._checked_types:
+                self._checked_types.add(line_type)
+                nested = [f"{name}.{ANY_FIELD}" for name in columns]
+                self._check_fields([*fields, *columns, *nested], item)
+            # Values are escaped one by one: a tab or a line end of the template is wanted.
+            yield "".join(part.text or self._format_field(part.field, item) for part in self._parts) + "\n"
+
+    def _format_field(self, field: str, item: Json) -> str:
+        """Return the value of a field, such as `operationParameters.mode`; "" if the item has none.
+
+        A key may contain dots itself: `configuration.delta.appendOnly` is the key `delta.appendOnly` of
+        `configuration`.
+        """
+        remaining = field
+        while isinstance(item, dict):
+            if remaining in item:
+                self._absent_fields.pop(field, None)
+                return escape_control(format_exact(item[remaining]))
+            key = next((key for key in item if remaining.startswith(f"{key}.")), None)
+            if key is None:
+                break
+            item = item[key]
+            remaining = remaining[len(key) + 1 :]
+        return ""
+
+    def _check_fields(self, known_fields: Sequence[str], item: JsonObject) -> None:
+        """Report fields of the template that items of a type cannot have."""
+        has_any_fields = ANY_FIELD in known_fields
+        if has_any_fields:
+            known_fields = [*known_fields, *item]
+        for part in self._parts:
+            error = _find_field_error(part.field, known_fields, self._template)
+            if error is not None:
+                self._report(error)
+            elif part.field and has_any_fields and not _is_known(part.field, known_fields):
+                self._absent_fields[part.field] = known_fields
+
+    def require_all_fields_present(self) -> None:
+        """Raise UsageError for a field that no item had."""
+        for field, known_fields in self._absent_fields.items():
+            message = f"no item has a field {field!r}"
+            self._report(_unknown_field_error(message, field, None, known_fields, self._template))
+
+    def _report(self, error: UsageError) -> None:
+        """Raise an error, or only note it if the command may have made a change."""
+        if _current_command() not in self._known_lines.changing:
+            raise error
+        if not {"-q", "--quiet"} & {*invocation.arguments}:
+            write_message(escape_control(f"note: {error.message}; it is empty in the lines"))
+
+
+def _current_command() -> str:
+    return " ".join(path_of(invocation.arguments))
+
+
+def _is_known(field: str, known_fields: Sequence[str]) -> bool:
+    """Return True for a known field, and for one of an object with any keys: `operationParameters.mode`."""
+    objects = tuple(known.removesuffix(ANY_FIELD) for known in known_fields if known.endswith(f".{ANY_FIELD}"))
+    return field in known_fields or field.startswith(objects)
+
+
+def _find_field_error(field: str, known_fields: Sequence[str], template: str) -> UsageError | None:
+    """Return the error for a field of a template; None if it is known, or may be right for other items."""
+    if not field or _is_known(field, known_fields):
+        return None
+    names = [known for known in known_fields if not known.endswith(ANY_FIELD)]
+    has_any_fields = ANY_FIELD in known_fields
+    similarity = _MISSPELT_KEY_SIMILARITY if has_any_fields else _MISSPELT_SIMILARITY
+    nearest = nearest_name(field, names, ignores_case=True, alike=similarity)
+    # A writer may add any key to such an object, so that an unknown name is wrong only if it is nearly a known one.
+    if has_any_fields and nearest is None:
+        return None
+    nested = next((name for name in names if name.endswith(f".{field}")), None)
+    return _unknown_field_error(f"unknown field {field!r}", field, nested or nearest, names, template)
+
+
+def _unknown_field_error(
+    message: str, field: str, meant: str | None, known_fields: Sequence[str], template: str
+) -> UsageError:
+    """Return the error for a field, with the template that was probably meant as the hint."""
+    hint = None
+    if meant:
+        message = f"{message}; did you mean {meant}?"
+        corrected = template.replace(f"{{{field}}}", f"{{{meant}}}")
+        hint = repeat_command_with(invocation.arguments, "--template", corrected)
+    names = {known for known in known_fields if "." not in known and known != ANY_FIELD}
+    return UsageError(message, code="usage.template", facts={"fields": ", ".join(sorted(names))}, hint=hint)
+
+
+class KnownLines(NamedTuple):
+    """The lines of NDJSON that commands write.
+
+    Attributes:
+        types: The fields of each type of line, nested ones behind a dot. A type without fields is no item but ends a
+            list.
+        commands: The types of the lines of each command.
+        changing: The commands that change something, and so must not fail after it.
+    """
+
+    types: Mapping[str, Sequence[str]]
+    commands: Mapping[str, Sequence[str]]
+    changing: Sequence[str]
+
+
+def read_known_lines() -> KnownLines:
+    """Return what the generated file `line_fields.json` says about lines."""
+    with open(_LINE_FIELDS_FILE, "rb") as file:
+        return KnownLines(**orjson.loads(file.read()))

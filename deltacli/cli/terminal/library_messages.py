@@ -1,0 +1,106 @@
+"""Logs, warnings and traces of libraries, which a run shows at `-vv` only."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from deltacli.cli.invocation import invocation
+from deltacli.cli.terminal.characters import escape_control
+from deltacli.cli.terminal.stderr import write_message
+from deltacli.core.documents import dumps
+from deltacli.storage.secrets import without_secrets
+
+if TYPE_CHECKING:
+    import logging
+
+_VERBOSE = 2
+"""The number of `-v` from which messages of libraries are shown."""
+
+_log_handlers: list[logging.Handler] = []
+"""The handler of this run, if logs are captured."""
+
+
+@contextlib.contextmanager
+def mute_libraries() -> Iterator[None]:
+    """Keep libraries from writing to stderr during a run."""
+    previous_showwarning = warnings.showwarning
+    previous_excepthook = threading.excepthook
+    warnings.showwarning = _show_warning
+    threading.excepthook = _show_exception_of_thread
+    try:
+        yield
+    finally:
+        warnings.showwarning = previous_showwarning
+        threading.excepthook = previous_excepthook
+        if _log_handlers:
+            import logging
+
+            logging.getLogger().removeHandler(_log_handlers.pop())
+
+
+def capture_logging() -> None:
+    """Capture the logs of libraries. Called before the first library that logs is imported."""
+    # `logging` is imported here, because commands that use no such library would only wait for it.
+    import logging
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            try:
+                text = record.getMessage()
+                trace = _format_trace(record.exc_info)
+            except Exception as error:  # noqa: BLE001  (a library may log arguments that do not fit its text)
+                text = f"{record.msg} ({type(error).__name__})"
+                trace = ""
+            show_library_message(record.levelname.lower(), record.name, f"{text}\n{trace}".rstrip())
+
+    if not _log_handlers:
+        handler = Handler()
+        _log_handlers.append(handler)
+        logging.getLogger().addHandler(handler)
+
+
+def show_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
+    """Show an exception that was raised in a destructor, where nothing can catch it."""
+    message = unraisable.err_msg or f"exception ignored in {unraisable.object!r}"
+    trace = _format_trace((unraisable.exc_type, unraisable.exc_value, unraisable.exc_traceback))
+    show_library_message("error", "python", f"{message}\n{trace}".rstrip())
+
+
+def show_library_message(level: str, logger: str, text: str) -> None:
+    """Write a message of a library without secrets, at `-vv`."""
+    if invocation.verbosity < _VERBOSE:
+        return
+    text = without_secrets(text)
+    if invocation.log_is_json:
+        write_message(dumps({"type": "log", "level": level, "logger": logger, "message": text}).decode())
+    else:
+        lines = f"{level}: {logger}: {text}".splitlines()
+        write_message("\n".join(map(escape_control, lines)))
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    show_library_message("warning", category.__name__, str(message))
+
+
+def _show_exception_of_thread(arguments: threading.ExceptHookArgs) -> None:
+    name = "a thread" if arguments.thread is None else arguments.thread.name
+    trace = _format_trace((arguments.exc_type, arguments.exc_value, arguments.exc_traceback))
+    show_library_message("error", "python", f"exception in {name}\n{trace}".rstrip())
+
+
+_ExceptionInfo = tuple[type[BaseException] | None, BaseException | None, TracebackType | None]
+
+
+def _format_trace(exception: _ExceptionInfo | None) -> str:
+    """Return the trace of what `sys.exc_info` returned, "" for none."""
+    if not isinstance(exception, tuple) or exception[0] is None:
+        return ""
+    import traceback
+
+    return "".join(traceback.format_exception(*exception))
