@@ -62,6 +62,7 @@ class HttpError(Exception):
         reason: The store's code for the error, or one of this module's.
         expired: How credentials that have expired are renewed; '' for any other error.
         wait_seconds: How long the server asks to be left alone before the next request.
+        is_cut_tls: Whether a TLS connection was closed by the other side before its end.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class HttpError(Exception):
         self.reason = reason
         self.expired = ""
         self.wait_seconds = wait_seconds
+        self.is_cut_tls = False
 
     def as_unsent(self) -> HttpError:
         """Return the same error for a request that has no effect, as if it had not been sent."""
@@ -106,7 +108,7 @@ def find_temporary_cause(error: Exception) -> str | None:
     An unknown host and a refused connection are permanent: the endpoint is wrong, or down. An
     answer that took all of its time and did not end is permanent as well, because the next one may
     take as long. A certificate does not become valid by asking again, but a TLS connection that was
-    cut (`EOF`) is like any other broken connection.
+    cut is like any other broken connection.
     """
     if not isinstance(error, HttpError):
         return None
@@ -116,7 +118,7 @@ def find_temporary_cause(error: Exception) -> str | None:
         return None
     if error.outcome is RequestOutcome.BROKEN:
         is_about_tls = error.reason in (TLS, UNTRUSTED)
-        return error.message if not is_about_tls or "EOF" in error.message else None
+        return error.message if not is_about_tls or error.is_cut_tls else None
     return error.message if error.reason == CONNECT_TIMEOUT else None
 
 
@@ -143,7 +145,11 @@ def convert_urllib3_error(error: Exception) -> HttpError:
         return HttpError(RequestOutcome.BROKEN, "no answer in time", reason=reason)
     if isinstance(cause, exceptions.SSLError):
         reason = UNTRUSTED if _is_of_unknown_authority(cause) else TLS
-        return HttpError(RequestOutcome.BROKEN, shorten_message(str(cause)), reason=reason)
+        message = shorten_message(str(cause))
+        tls_error = HttpError(RequestOutcome.BROKEN, message, reason=reason)
+        # The words of OpenSSL are "EOF occurred in violation of protocol".
+        tls_error.is_cut_tls = "EOF" in message
+        return tls_error
     return HttpError(RequestOutcome.BROKEN, "connection closed without a complete answer")
 
 
