@@ -6,7 +6,7 @@ import os
 from hashlib import sha256
 from urllib.parse import unquote_to_bytes
 
-from deltacli.storage.local import local_uri
+from deltacli.storage.local_files import local_uri
 
 
 def digest_table_name(table: str) -> str:
