@@ -24,10 +24,11 @@ def name_of(parameter: Parameter) -> str:
 
 def value_type_of(command: Command, parameter: Parameter) -> type:
     """Return the type of a value of a parameter, of one of several for a repeatable option; str if none is declared."""
+    name = name_of(parameter)
     for declaration in getattr(command, "declarations", (command.callback,)):
         hints = {} if declaration is None else _read_type_hints(declaration)
-        if parameter.name in hints:
-            return _without_none_and_list(hints[parameter.name])
+        if name in hints:
+            return _without_none_and_list(hints[name])
     return str
 
 
