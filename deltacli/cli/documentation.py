@@ -29,7 +29,7 @@ PAGES = (
     "vacuum.md",
     "widen-type.md",
 )
-"""The pages that topics of `deltacli help` are made of. `pyproject.toml` packs them into the wheel."""
+"""The pages that topics of `deltacli help` are made of. The build packs them into the wheel."""
 
 
 def find_documentation() -> Path:

@@ -86,6 +86,15 @@ def texts(node: ast.AST) -> Iterator[str]:
     return (found.value for found in ast.walk(node) if isinstance(found, ast.Constant) and isinstance(found.value, str))
 
 
+def is_spelled_like_code(text: str) -> bool:
+    """Return True for a text that may be a code, and is not the name of a page."""
+    return CODE.fullmatch(text) is not None and not text.endswith(".md")
+
+
+NAMES_OF_DOCUMENTS = ("cli/documentation.py", "cli/documents_of_commands.py")
+"""Modules with names of documents and of pages, such as `alter.delta`, which are spelled like codes."""
+
+
 @cache
 def codes_of_the_source() -> set[str]:
     """Each `code="…"`, and each text elsewhere that is spelled like one and begins with the area of one; names of
@@ -93,7 +102,8 @@ def codes_of_the_source() -> set[str]:
     """
     given, like = set(), set()
     for path in (ROOT / "deltacli").rglob("*.py"):
-        if path.relative_to(ROOT / "deltacli").as_posix().startswith(JUDGES):
+        module = path.relative_to(ROOT / "deltacli").as_posix()
+        if module.startswith(JUDGES) or module in NAMES_OF_DOCUMENTS:
             continue
         source, named = path.read_text(encoding="utf-8"), set[int]()
         if not MAY_HAVE_CODES.search(source):  # parsing all takes seconds
@@ -111,7 +121,7 @@ def codes_of_the_source() -> set[str]:
                     given |= {text for key, value in pairs if key and "code" in texts(key) for text in texts(value)}
                 case ast.Call(func=ast.Name(id="parameter") | ast.Attribute(attr="parameter"), args=[name, *_]):
                     named.add(id(name))  # before the name itself: parents come first
-                case ast.Constant(value=str(text)) if CODE.fullmatch(text) and id(node) not in named:
+                case ast.Constant(value=str(text)) if is_spelled_like_code(text) and id(node) not in named:
                     like.add(text)
     areas = {code.partition(".")[0] for code in {*given, *EXPLAINED, *ERRORS}}
     return given | {text for text in like if text.partition(".")[0] in areas}

@@ -72,7 +72,7 @@ def _suggest_choice(error: InvalidValue, option: str, arguments: Sequence[str]) 
 
 
 def _suggest_version(value: str, option: str, arguments: Sequence[str]) -> Suggestion | None:
-    """Return the version that was meant: none for the newest one, a number for `v5`; else the list of versions."""
+    """Return the version that was meant: none for the newest one, 5 for v5; else the list of versions."""
     if option == "--version" and value in _NEWEST_VERSION:
         return Suggestion(None, repeat_command(remove_option_value(arguments, option, value)))
     if option == "--version" and re.fullmatch(r"v\d+", value):
