@@ -53,7 +53,7 @@ from deltacli.operations.restore.difference import (
 from deltacli.rules.framework.repairs import undelete_command
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, Storage, is_inside
 from deltacli.storage.base import require_writable
-from deltacli.table.ambiguous_files import find_reading_refusal
+from deltacli.table.ambiguous_files import find_disagreement_refusal
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.known_clients import find_affected_clients
@@ -199,7 +199,7 @@ class Clone:
             refusals.append(_is_incomplete(source, lost))
         if vacuum_is_running(source.table):
             refusals.append(_vacuum_is_running())
-        if (refusal := find_reading_refusal(source, "a clone")) is not None:
+        if (refusal := find_disagreement_refusal(source, "a clone")) is not None:
             refusals.append(refusal)
         now_ms = source.table.clock()
         note = (

@@ -226,7 +226,7 @@ def _read(table: TableHandle, file: LogFile) -> ReadCommit:
         adds, removes, state = tuple(tail.adds), tuple(tail.removes), tail.state
         info = tail.newest_commit_info or {}
         recorded = (one for one in read_commit_actions(table.storage, file, None) if one[0] == "cdc")
-        change_data += named.take(recorded, file)
+        change_data += named.add_commit(recorded, file)
     else:
         actions = list(read_commit_actions(table.storage, file, None))
         survived = reconcile_commit(actions, set(), file.name)
@@ -234,7 +234,7 @@ def _read(table: TableHandle, file: LogFile) -> ReadCommit:
         adds, removes = (() if one is None or not one.num_rows else (one,) for one in batches)
         state.take([one for one in actions if one[0] not in ("add", "remove")], file.name)
         info = next((action for kind, action in reversed(actions) if kind == "commitInfo"), {})
-        change_data += named.take([one for one in actions if one[0] == "cdc"], file)
+        change_data += named.add_commit([one for one in actions if one[0] == "cdc"], file)
     change_data += named.flush()
     stamp = info.get("inCommitTimestamp")
     return ReadCommit(

@@ -91,7 +91,7 @@ def find_ambiguous_files(
     return tuple(file for file in readings if file is not None)
 
 
-def find_files_live_otherwise(files: Sequence[AmbiguousFile], first: Snapshot, second: Snapshot) -> list[AmbiguousFile]:
+def find_differing_live_files(files: Sequence[AmbiguousFile], first: Snapshot, second: Snapshot) -> list[AmbiguousFile]:
     """Return those files of which two snapshots do not have the same live ones, with the same deletion vectors.
 
     Args:
@@ -129,14 +129,16 @@ def _read_live_vector_ids(snapshot: Snapshot, names: Set[str]) -> Mapping[str, l
     return {name: sorted(vector_ids) for name, vector_ids in ids_by_name.items()}
 
 
-def require_same_reading(snapshot: Snapshot, what: str, *, rewrites_files: bool = False, settles: bool = True) -> None:
-    """Raise Refused (`path.same-file-two-spellings`) with what `find_reading_refusal` returns."""
-    refusal = find_reading_refusal(snapshot, what, rewrites_files=rewrites_files, settles=settles)
+def require_engine_agreement(
+    snapshot: Snapshot, what: str, *, rewrites_files: bool = False, settles: bool = True
+) -> None:
+    """Raise Refused (`path.same-file-two-spellings`) with what `find_disagreement_refusal` returns."""
+    refusal = find_disagreement_refusal(snapshot, what, rewrites_files=rewrites_files, settles=settles)
     if refusal is not None:
         raise Refused.by([refusal])
 
 
-def find_reading_refusal(
+def find_disagreement_refusal(
     snapshot: Snapshot,
     what: str,
     *,
@@ -168,7 +170,7 @@ def find_reading_refusal(
         refused = list(files)
         consequence = f"its rows may be there twice; {what} would make that permanent"
     else:
-        return find_disputed_refusal(snapshot, what, settles=settles)
+        return find_damaged_commit_refusal(snapshot, what, settles=settles)
     return Refusal(
         SEVERAL_SPELLINGS,
         f"the log of version {snapshot.version} names {describe_ambiguous(refused)}, and {consequence}",
@@ -177,7 +179,7 @@ def find_reading_refusal(
     )
 
 
-def find_disputed_refusal(snapshot: Snapshot, what: str, *, settles: bool = True) -> Refusal | None:
+def find_damaged_commit_refusal(snapshot: Snapshot, what: str, *, settles: bool = True) -> Refusal | None:
     """Return why a version with damaged commits, which engines read differently, must not be written in another form.
 
     Args:

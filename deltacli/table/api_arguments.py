@@ -105,7 +105,7 @@ class VersionTime(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class VersionEnds:
+class VersionBounds:
     """Two versions in a request, each by its number or by a time. All are None where an end is open.
 
     Attributes:

@@ -118,7 +118,7 @@ def iterate_naming_table(items: Iterator[Item], name: str | None) -> Iterator[It
 
 
 @contextmanager
-def errors_about(name: str | None) -> Iterator[None]:
+def attribute_errors_to(name: str | None) -> Iterator[None]:
     """Make errors be about another table than the one whose method is called; with None, about that one."""
     try:
         yield

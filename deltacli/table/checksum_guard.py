@@ -40,7 +40,7 @@ class Contradiction(NamedTuple):
         return command("repair") if self.rule.endswith("-differs") else command("validate")
 
 
-def find_contradiction(
+def find_checksum_contradiction(
     snapshot: Snapshot, files: int | None = None, size_bytes: int | None = None
 ) -> Contradiction | None:
     """Compare a version with `N.crc`: its protocol, its metadata, and its files where their totals are known.
@@ -108,7 +108,7 @@ def require_matching_checksum(snapshot: Snapshot, files: int, size_bytes: int) -
     Raises:
         Refused: With the rule that is broken as its code.
     """
-    _require_no_contradiction(find_contradiction(snapshot, files, size_bytes))
+    _require_no_contradiction(find_checksum_contradiction(snapshot, files, size_bytes))
 
 
 def require_matching_configuration(snapshot: Snapshot) -> None:
@@ -117,7 +117,7 @@ def require_matching_configuration(snapshot: Snapshot) -> None:
     Raises:
         Refused: With the rule that is broken as its code.
     """
-    _require_no_contradiction(find_contradiction(snapshot))
+    _require_no_contradiction(find_checksum_contradiction(snapshot))
 
 
 def _require_no_contradiction(contradiction: Contradiction | None) -> None:

@@ -63,7 +63,7 @@ class ChecksumState(NamedTuple):
     in_commit_timestamp: int | None
 
 
-def require_checksum(data: bytes, name: str) -> ChecksumState:
+def parse_checksum_state(data: bytes, name: str) -> ChecksumState:
     """Return the state that a checksum gives.
 
     Args:

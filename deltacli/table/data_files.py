@@ -106,7 +106,7 @@ def _read_partition_values(
     return partition_columns(actions, config, names)
 
 
-class OddPartitionValues:
+class PartitionValueWarnings:
     """Notes which partition columns have values in the log that other engines read otherwise."""
 
     def __init__(self) -> None:

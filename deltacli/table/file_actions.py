@@ -235,10 +235,10 @@ class FileActions(NamedTuple):
             return
         from deltacli.work.checkpoints.reading import CountPiece
 
-        counts = self.spread_pieces(CountPiece(cutoff_ms), self.pieces, "counting files")
+        counts = self.run_on_pieces(CountPiece(cutoff_ms), self.pieces, "counting files")
         yield from zip(self.pieces, counts, strict=True)
 
-    def spread_pieces(
+    def run_on_pieces(
         self, task: Task[CheckpointPiece, Result], pieces: Sequence[CheckpointPiece], what: str
     ) -> Iterator[Result]:
         """Yield the result of a task for each of some pieces, in their order.

@@ -84,11 +84,11 @@ def _hash_keys(keys: ArrowArray) -> array[int]:
     return array("q", map(hash, keys.to_pylist()))
 
 
-class DifferingKeys(NamedTuple):
+class UnmatchedKeys(NamedTuple):
     """Masks of the keys that only one side has."""
 
-    only_first: ArrowArray
-    only_second: ArrowArray
+    only_left: ArrowArray
+    only_right: ArrowArray
 
 
 class _Buckets(NamedTuple):
@@ -103,7 +103,7 @@ class _Buckets(NamedTuple):
     sums: list[ArrowArray]
 
 
-def find_differing_keys(first: ArrowArray, second: ArrowArray) -> DifferingKeys:
+def find_unmatched_keys(first: ArrowArray, second: ArrowArray) -> UnmatchedKeys:
     """Return which keys of the first only it has, and which of the second only that has.
 
     Many keys are put into buckets by their hashes. A bucket whose words have the same sums on both sides has the same
@@ -116,20 +116,20 @@ def find_differing_keys(first: ArrowArray, second: ArrowArray) -> DifferingKeys:
     """
     # With fewer keys than buckets, most buckets have one key, and nothing would be saved.
     if min(len(first), len(second)) < _BUCKETS:
-        return DifferingKeys(_are_absent(first, second), _are_absent(second, first))
+        return UnmatchedKeys(_are_absent(first, second), _are_absent(second, first))
 
     first_buckets = _fill_buckets(first)
     second_buckets = _fill_buckets(second)
     bucket_differs = reduce(pc.or_, map(pc.not_equal, first_buckets.sums, second_buckets.sums))
 
     # Keys of equal buckets are on both sides; the masks are corrected only for the others.
-    only_first = pc.take(bucket_differs, first_buckets.bucket_of_key)
-    only_second = pc.take(bucket_differs, second_buckets.bucket_of_key)
-    first_candidates = pc.filter(first, only_first)
-    second_candidates = pc.filter(second, only_second)
-    return DifferingKeys(
-        pc.replace_with_mask(only_first, only_first, _are_absent(first_candidates, second_candidates)),
-        pc.replace_with_mask(only_second, only_second, _are_absent(second_candidates, first_candidates)),
+    only_left = pc.take(bucket_differs, first_buckets.bucket_of_key)
+    only_right = pc.take(bucket_differs, second_buckets.bucket_of_key)
+    first_candidates = pc.filter(first, only_left)
+    second_candidates = pc.filter(second, only_right)
+    return UnmatchedKeys(
+        pc.replace_with_mask(only_left, only_left, _are_absent(first_candidates, second_candidates)),
+        pc.replace_with_mask(only_right, only_right, _are_absent(second_candidates, first_candidates)),
     )
 
 
@@ -156,16 +156,16 @@ def _fill_buckets(keys: ArrowArray) -> _Buckets:
     )
 
 
-def read_chosen_adds(
+def read_selected_adds(
     snapshot: Snapshot, keys: ArrowArray, chosen: ArrowArray, where: Mask | None, fields: Sequence[str] | None = None
 ) -> Iterator[RecordBatch]:
-    """Yield the chosen live files of a version, with all fields or some; see `read_marked_adds`."""
-    for rows, mask in read_marked_adds(snapshot, keys, chosen, where, fields):
+    """Yield the chosen live files of a version, with all fields or some; see `read_adds_with_mask`."""
+    for rows, mask in read_adds_with_mask(snapshot, keys, chosen, where, fields):
         if pc.any(mask).as_py():
             yield pc.filter(rows, mask)
 
 
-def read_marked_adds(
+def read_adds_with_mask(
     snapshot: Snapshot, keys: ArrowArray, chosen: ArrowArray, where: Mask | None, fields: Sequence[str] | None = None
 ) -> Iterator[tuple[RecordBatch, ArrowArray]]:
     """Yield the live files of a version, each batch with a mask of those that are chosen.

@@ -28,7 +28,7 @@ from deltacli.delta.schema.type_changes import require_readable_rows
 from deltacli.delta.schema.types import StructField
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_errors import iterate_naming_table
-from deltacli.table.data_files import OddPartitionValues, build_live_data_files, stream_rows
+from deltacli.table.data_files import PartitionValueWarnings, build_live_data_files, stream_rows
 from deltacli.table.scan_requests import ScanRequest
 from deltacli.table.selection import Selection, VersionWithSchema, require_row_ids
 from deltacli.work.rows.data_files import DataFile, ReadSpec
@@ -67,7 +67,7 @@ class ArrowRows(ABC):
 
     _selection: Selection
     _read_spec: ReadSpec
-    _odd_values: OddPartitionValues
+    _odd_values: PartitionValueWarnings
     _has_repeated_files = False
 
     @abstractmethod
@@ -159,7 +159,7 @@ class Scan(ArrowRows):
         self._selection = Selection.make(snapshot.schema, request.columns, request.where, row_ids=row_ids)
         self._read_spec = self._selection.make_read_spec(snapshot.config)
         self._limit = request.limit
-        self._odd_values = OddPartitionValues()
+        self._odd_values = PartitionValueWarnings()
         self._has_repeated_files = False
 
     @property

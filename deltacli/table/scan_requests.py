@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from deltacli.core.errors import UsageError
 from deltacli.core.request_fields import Kind, option
-from deltacli.table.api_arguments import VersionEnds, require_count, require_optional_count
+from deltacli.table.api_arguments import VersionBounds, require_count, require_optional_count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class ScanRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChangesRequest(ScanRequest, VersionEnds):
+class ChangesRequest(ScanRequest, VersionBounds):
     """The choice of changes of rows to read: those of a range of versions, both ends included.
 
     An end is a version, or a time: the first version committed at or after it, the last one at or before
@@ -50,13 +50,13 @@ class ChangesRequest(ScanRequest, VersionEnds):
     def __post_init__(self) -> None:
         """Raise UsageError also for ends that are given twice, and for a range without a begin."""
         ScanRequest.__post_init__(self)
-        VersionEnds.__post_init__(self)
+        VersionBounds.__post_init__(self)
         if self.from_version is None and self.from_timestamp_ms is None:
             raise UsageError("the range of changes has no begin", facts={"expected": "from_version or from_timestamp"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class HistoryRequest(VersionEnds):
+class HistoryRequest(VersionBounds):
     """The choice of commits to list, and whether their files are counted.
 
     Attributes:

@@ -35,7 +35,7 @@ from deltacli.delta.log.state import DomainMetadata, Metadata, SetTransaction, S
 from deltacli.delta.protocol.features import Protocol, require_readable
 from deltacli.delta.schema.types import StructType, parse_schema
 from deltacli.storage.base import ReadStorage, StoreOfVersions
-from deltacli.table.checksum_state import ChecksumState, require_checksum
+from deltacli.table.checksum_state import ChecksumState, parse_checksum_state
 from deltacli.table.find_log import find_blocked_commit_name, find_lost_versions, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.work.commits.reading import Provenance, read_commit, read_provenance
@@ -187,7 +187,7 @@ def _read_checked_version(table: TableHandle, listing: LogListing, version: int)
     # The byte too many tells that there is more.
     if len(data) > _MOST_CHECKSUM_BYTES:
         raise CommitCorrupt(f"{name} is larger than {_MOST_CHECKSUM_BYTES >> 20} MiB", file=name)
-    state = require_checksum(data, name)
+    state = parse_checksum_state(data, name)
     require_readable(state.protocol, version)
     # The catalog may have newer commits, and the schema that is missing has to be reported.
     if state.protocol.is_catalog_managed or state.metadata.schema_string is None:

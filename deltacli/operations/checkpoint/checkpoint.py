@@ -54,8 +54,8 @@ from deltacli.storage import ReadStorage, Storage
 from deltacli.table.ambiguous_files import (
     describe_ambiguous,
     find_ambiguous_files,
-    find_files_live_otherwise,
-    find_reading_refusal,
+    find_differing_live_files,
+    find_disagreement_refusal,
 )
 from deltacli.table.api_arguments import require_optional_version
 from deltacli.table.checkpoint_paths import examine_checkpoint_paths
@@ -242,7 +242,7 @@ def _require_same_live_files(snapshot: Snapshot, from_older_log: Snapshot) -> No
     checkpoint = snapshot.segment.checkpoint
     while files and checkpoint is not None and checkpoint.version == snapshot.version:
         try:
-            differing = find_files_live_otherwise(files, snapshot, from_older_log)
+            differing = find_differing_live_files(files, snapshot, from_older_log)
         except CheckpointUnreadable as fault:
             # No reader can begin with a damaged one, but there may be another checkpoint of the version.
             snapshot = rebuild_without_checkpoint(snapshot, fault.code)
@@ -353,7 +353,7 @@ def _find_accepted_refusal(snapshot: Snapshot, files: Sequence[AmbiguousFile], *
     Raises:
         Refused: If that was not accepted with `force`.
     """
-    refusal = find_reading_refusal(snapshot, "a checkpoint", files=files)
+    refusal = find_disagreement_refusal(snapshot, "a checkpoint", files=files)
     if refusal is not None and not force:
         raise Refused.by([refusal], {**refusal.facts, "to write it anyway": parameter("checkpoint.force", True)})
     return refusal

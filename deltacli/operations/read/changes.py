@@ -50,7 +50,7 @@ from deltacli.storage.base import ReadStorage, StoreOfVersions
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_errors import iterate_naming_table
 from deltacli.table.configuration_actions import read_configuration_actions
-from deltacli.table.data_files import OddPartitionValues, build_data_files, build_live_data_files, stream_rows
+from deltacli.table.data_files import PartitionValueWarnings, build_data_files, build_live_data_files, stream_rows
 from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.scan import ArrowRows
@@ -266,7 +266,7 @@ class Changes(ArrowRows):
         self._read_spec = self._selection.make_read_spec(self._end.config)
         self._limit = rows.limit
         self._unrecorded: list[int] = []
-        self._odd_values = OddPartitionValues()
+        self._odd_values = PartitionValueWarnings()
         self._disputed = set[str]()
 
     @property

@@ -202,7 +202,7 @@ def _count_and_digest(snapshot: Snapshot, now_ms: int) -> tuple[FileCounts, Tomb
             files, tombstones = count_batch(batch, cutoff, files, tombstones)
             for part, column in zip(parts, state_lines(batch), strict=True):
                 part.add(column)
-        for found in snapshot.file_actions.spread_pieces(SortLines(cutoff), small, "reading the checkpoint"):
+        for found in snapshot.file_actions.run_on_pieces(SortLines(cutoff), small, "reading the checkpoint"):
             files, tombstones = files + found.files, tombstones + found.tombstones
             for part, column in zip(parts, found.lines, strict=True):
                 part.add_sorted(column)

@@ -23,7 +23,7 @@ from deltacli.table.constraints import (
     RowConstraint,
     find_new_constraints,
 )
-from deltacli.table.file_keys import read_chosen_adds
+from deltacli.table.file_keys import read_selected_adds
 from deltacli.table.partition_condition import Mask
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def refusals_of_demands(
         return
     check = ConstraintCheck(now.table, now.config, demands)
     with now.table.progress.step("checking constraints", unit="files", total=found.added_amount.files) as step:
-        for adds in read_chosen_adds(target, found.target.keys, found.added, where, CHECKED_ADD_FIELDS):
+        for adds in read_selected_adds(target, found.target.keys, found.added, where, CHECKED_ADD_FIELDS):
             check.take(adds)
             step.advance(adds.num_rows)
     brings = command("undelete", version=target.version, sources=list(sources), dry_run=True) if sources else ""

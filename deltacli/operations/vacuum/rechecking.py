@@ -236,7 +236,7 @@ class _LogTail:
         for file in new:
             actions = list(read_commit_actions(self.table.storage, file, None))
             is_other = is_other or any(kind not in _HARMLESS for kind, _ in actions)
-            references += named.take(actions, file)
+            references += named.add_commit(actions, file)
         references += named.flush()
         if new:
             self._seen, self.last = new[-1].version, new[-1]
