@@ -354,9 +354,9 @@ def require_demands(
     if not demands or not files:
         return
     check = ConstraintCheck(table, spec.config, demands, zone)
-    check.take(adds_of(spec.config, files))
-    for demand, found in check.found.items():
-        if found.files or found.unjudged:
+    check.check_files(adds_of(spec.config, files))
+    for demand, found in check.violations.items():
+        if found.files or found.unchecked_files:
             broken = bool(found.files)
             facts = {"first": found.first} if found.first else {}
             if zone is not None and not isinstance(demand.owner, str):
