@@ -265,7 +265,7 @@ def proven_checksum(table: TableHandle, version: int) -> bytes:
 
 def _require_provable(table: TableHandle, snapshot: Snapshot, computed: Mapping[str, Any]) -> None:
     """Raise Refused where `validate` would report the checksum of this state, or engines count other files."""
-    require_engine_agreement(snapshot, "a checksum", settles=False)
+    require_engine_agreement(snapshot, "a checksum", replaces_actions=False)
     is_stamped = "inCommitTimestampOpt" in computed
     if not is_stamped and has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
         raise errors.Refused(
