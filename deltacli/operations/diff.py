@@ -252,7 +252,7 @@ def _compare_commits(before: Snapshot, after: Snapshot) -> FileDiff:
 
     def split(adds: RecordBatch) -> RecordBatch:
         """Count the files of a batch that are in both versions, and return the others."""
-        kept = newer.file_actions.touched.untouched(adds.column("path"), adds.column("dv_id"))
+        kept = newer.file_actions.changed_after_checkpoint.untouched(adds.column("path"), adds.column("dv_id"))
         parts.append(_amount(adds if kept is None else pc.filter(adds, kept)))
         return adds.slice(0, 0) if kept is None else pc.filter(adds, pc.invert(kept))
 

@@ -54,7 +54,7 @@ class ListedActions(Protocol):
     @property
     def pieces(self) -> Sequence[CheckpointPiece]: ...
     @property
-    def touched(self) -> TouchedFiles: ...
+    def changed_after_checkpoint(self) -> TouchedFiles: ...
     def read_commit_batches(self) -> Iterator[FileBatch]: ...
 
 
@@ -127,7 +127,7 @@ def write_actions(
         task = outputs.WriteActions(run.target, columns)
         pieces = outputs.plan_action_pieces(files.pieces, first=1)
         total = sum(piece.group.rows for piece in files.pieces)
-        shared = {"touched": files.touched}
+        shared = {"touched": files.changed_after_checkpoint}
         run.spread(task, pieces, shared, what="writing file actions", unit="rows", total=total)
         return run.finish()
 
