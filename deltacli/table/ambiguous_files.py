@@ -1,12 +1,14 @@
 """Find files that the log of a version references by several spellings of their path.
 
-The paths `a.parquet`, `./a.parquet` and `d/../a.parquet` lead to the same file. The protocol does not say whether a
-remove of `./a.parquet` removes `a.parquet`, and engines disagree: some compare paths as text, others normalize them
-first (see `deltacli.delta.paths.engine_readings`). If a log contains more than one spelling of a path, engines may read
-different rows of the same version, or read the rows of a file twice.
+The paths `a.parquet`, `./a.parquet` and `d/../a.parquet` lead to the same file. The protocol does
+not say whether a remove of `./a.parquet` removes `a.parquet`, and engines disagree: some compare
+paths as text, others normalize them first (see `deltacli.delta.paths.engine_readings`). If a log
+contains more than one spelling of a path, engines may read different rows of the same version, or
+read the rows of a file twice.
 
-The replay of a version has already reconciled its actions, so the original paths are read again from the checkpoint and
-the commits. Most tables never need this second pass, because none of their paths can have another spelling.
+The replay of a version has already reconciled its actions, so the original paths are read again
+from the checkpoint and the commits. Most tables never need this second pass, because none of their
+paths can have another spelling.
 
 Spec: Action Reconciliation; Add File and Remove File.
 """
@@ -43,9 +45,10 @@ from deltacli.table.file_references import FileReferenceCollector, FileReference
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import stream_lines
 
-# Matches a path that may have another spelling: one that starts like an absolute path or with a dot segment,
-# or contains a URI escape, a JSON escape, a scheme, an empty segment or a dot segment. Statistics are JSON text
-# inside JSON: the quotes of a key named `path` are escaped there, so that the expression does not match.
+# Matches a path that may have another spelling: one that starts like an absolute path or with a dot
+# segment, or contains a URI escape, a JSON escape, a scheme, an empty segment or a dot segment.
+# Statistics are JSON text inside JSON: the quotes of a key named `path` are escaped there, so that
+# the expression does not match.
 _RESPELLABLE_PATH = re.compile(rb'"path"\s*:\s*"(?![^"%:\\/.][^"%:\\/]*(?:/[^"%:\\/.][^"%:\\/]*)*")')
 # Matches a JSON key of four characters of which at least one is escaped, such as `p\u0061th`.
 _ESCAPED_KEY = re.compile(rb'"(?=[a-z]{0,3}\\u)(?:[a-z]|\\u[0-9A-Fa-f]{4}){4}"\s*:')
@@ -101,7 +104,8 @@ def find_differing_live_files(files: Sequence[AmbiguousFile], left: Snapshot, ri
     Args:
         files: The files to compare.
         left: A snapshot.
-        right: A snapshot of the same version that was rebuilt from other log files, such as an older checkpoint.
+        right: A snapshot of the same version that was rebuilt from other log files, such as an
+            older checkpoint.
     """
     if not files:
         return []
@@ -163,16 +167,17 @@ def find_disagreement_refusal(
 ) -> Refusal | None:
     """Return a refusal if engines read a version differently, so that nothing should be derived from it.
 
-    A checkpoint, for example, contains the live files as deltacli reads them. Writing it would silently change the rows
-    that other engines return.
+    A checkpoint, for example, contains the live files as deltacli reads them. Writing it would
+    silently change the rows that other engines return.
 
     Args:
         snapshot: The version.
         product: The thing to be written, for the message, such as "a checkpoint".
-        rewrites_files: True if data files are rewritten. Then a file whose rows all engines read twice is refused, too,
-            because the new files would contain both copies of the rows, and nobody could detect it any more.
-        replaces_actions: True if engines will read the product instead of the ambiguous actions, as with a checkpoint.
-            False if they will read both, as with a checksum file.
+        rewrites_files: True if data files are rewritten. Then a file whose rows all engines read
+            twice is refused, too, because the new files would contain both copies of the rows, and
+            nobody could detect it any more.
+        replaces_actions: True if engines will read the product instead of the ambiguous actions, as
+            with a checkpoint. False if they will read both, as with a checksum file.
         files: The result of `find_ambiguous_files` for this version, if available.
 
     Returns:
@@ -202,8 +207,8 @@ def find_disagreement_refusal(
 def find_damaged_commit_refusal(snapshot: Snapshot, product: str, *, replaces_actions: bool = True) -> Refusal | None:
     """Return a refusal if a version depends on damaged commits that engines read differently.
 
-    An example is a commit with two metaData actions: Spark uses the last one, delta-rs the first one (see
-    `deltacli.delta.log.disputed_readings`).
+    An example is a commit with two metaData actions: Spark uses the last one, delta-rs the first
+    one (see `deltacli.delta.log.disputed_readings`).
 
     Args:
         snapshot: The version.
@@ -239,8 +244,8 @@ def describe_ambiguous(files: Sequence[AmbiguousFile]) -> str:
 class _SpellingSearch:
     """Finds file names that occur with several spellings among millions of paths.
 
-    A path that equals the name of its file is stored as one fingerprint. Any other path is stored as the fingerprint of
-    the name and a hash of the spelling:
+    A path that equals the name of its file is stored as one fingerprint. Any other path is stored
+    as the fingerprint of the name and a hash of the spelling:
 
         path              name            stored as
         a.parquet         a.parquet       plain name
@@ -295,8 +300,9 @@ class _SpellingSearch:
 def _fingerprint_names(names: ArrowArray) -> ArrowArray:
     """Return a 64-bit fingerprint of each name (binary -> int64).
 
-    `fingerprints` covers only the last 48 bytes of a value. The names of files of one Spark job differ before these
-    bytes (`part-00001-UUID.c000.snappy.parquet`), so the beginning of each name has its own fingerprint.
+    `fingerprints` covers only the last 48 bytes of a value. The names of files of one Spark job
+    differ before these bytes (`part-00001-UUID.c000.snappy.parquet`), so the beginning of each name
+    has its own fingerprint.
     """
     beginnings = pc.binary_slice(names, 0, -PRINTED_BYTES)
     return pc.bit_wise_xor(pc.multiply(fingerprints(beginnings), _FINGERPRINT_FACTOR), fingerprints(names))

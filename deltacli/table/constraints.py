@@ -1,14 +1,16 @@
 """Check data files against constraints that nobody enforced when the files were written.
 
-Constraints are NOT NULL columns, CHECK constraints, column invariants and generated columns. Delta makes the
-writer of a row responsible for them. Three commands add files whose writer may not have known a constraint:
+Constraints are NOT NULL columns, CHECK constraints, column invariants and generated columns. Delta
+makes the writer of a row responsible for them. Three commands add files whose writer may not have
+known a constraint:
 
 * `restore` brings back files that are older than the constraint,
 * `append` adds Parquet files that another program wrote,
 * `alter` adds a constraint to a table that already contains files.
 
-Partition values and statistics prove most constraints. For example, `nullCount.id = 0` proves `id IS NOT NULL`, and
-`minValues.amount = 5` proves `amount > 0`. Only files for which they prove nothing are read.
+Partition values and statistics prove most constraints. For example, `nullCount.id = 0` proves `id
+IS NOT NULL`, and `minValues.amount = 5` proves `amount > 0`. Only files for which they prove
+nothing are read.
 
 Spec: Struct Field; CHECK Constraints; Column Invariants; Generated Columns.
 """
@@ -58,11 +60,12 @@ class RowConstraint(NamedTuple):
     """A condition that every row of a table must meet.
 
     Attributes:
-        owner: Identifies the constraint in the results of row checks: the path of a NOT NULL column, such as
-            "address.city", or the SQL text of another constraint as stored in the table.
+        owner: Identifies the constraint in the results of row checks: the path of a NOT NULL
+            column, such as "address.city", or the SQL text of another constraint as stored in the
+            table.
         columns: Names of the top-level columns that the constraint refers to.
-        fields: Path of a NOT NULL field from its top-level column, such as `("address", "city")`. Empty for other
-            constraints, and for fields inside a list or map.
+        fields: Path of a NOT NULL field from its top-level column, such as `("address", "city")`.
+            Empty for other constraints, and for fields inside a list or map.
     """
 
     owner: str | StoredSql
@@ -131,11 +134,13 @@ class ConstraintViolations:
     """The result of checking files against one constraint.
 
     Attributes:
-        rows: Number of rows that violate the constraint; None if the number is unknown for one of the files.
+        rows: Number of rows that violate the constraint; None if the number is unknown for one of
+            the files.
         files: Paths of the files that contain these rows.
         first: The first of these rows as text, or None if no row was read.
         unchecked_files: Paths of files that could not be checked.
-        reason: Why the first of `unchecked_files` could not be checked; empty if all files were checked.
+        reason: Why the first of `unchecked_files` could not be checked; empty if all files were
+            checked.
     """
 
     rows: int | None = 0
@@ -194,8 +199,8 @@ class ConstraintCheck:
             table: The table that contains the files, or that they will be added to.
             config: The configuration that defines the constraints.
             constraints: The constraints to check.
-            zone: Session time zone of the program that wrote the rows, such as "Europe/Berlin". Conditions on
-                timestamps are evaluated in it. None is UTC.
+            zone: Session time zone of the program that wrote the rows, such as "Europe/Berlin".
+                Conditions on timestamps are evaluated in it. None is UTC.
         """
         self._table = table
         self._config = config
@@ -240,7 +245,8 @@ class ConstraintCheck:
         for constraint in self._constraints:
             is_unproved = self._find_unproved_files(constraint, adds)
             if constraint.owner in self._not_null_partitions:
-                # All rows of a file have the same partition value, so a value that is not proved to exist is null.
+                # All rows of a file have the same partition value, so a value that is not proved to
+                # exist is null.
                 self._add_null_partitions(constraint, pc.filter(adds, is_unproved))
             else:
                 unproved_masks.append((constraint, is_unproved))
@@ -276,7 +282,8 @@ class ConstraintCheck:
         """
         paths = adds.column("path").to_pylist()
 
-        # Some constraints cannot be evaluated by deltacli, for example because they call an unknown function.
+        # Some constraints cannot be evaluated by deltacli, for example because they call an unknown
+        # function.
         evaluable = []
         for unproved in unproved_files:
             reason = self._explain_not_evaluable(unproved.constraint)
@@ -320,7 +327,8 @@ class ConstraintCheck:
         table = self._table
         uris = (table.storage.uri, *table.storage.aliases)
 
-        # Data files and files of deletion vectors are listed once, instead of one request for each of them.
+        # Data files and files of deletion vectors are listed once, instead of one request for each
+        # of them.
         records = num_records_column(adds.column("stats"))
         needed = build_needed_files(
             uris, adds.column("path"), adds.column("size"), records, adds.column("deletionVector")
@@ -351,7 +359,8 @@ def _parse_predicate(constraint: RowConstraint, config: TableConfiguration) -> P
     """
     if constraint.condition is None:
         return None
-    # Null counts can be compared for any type. Partition values have to be parsed, which some types do not allow.
+    # Null counts can be compared for any type. Partition values have to be parsed, which some types
+    # do not allow.
     has_partition_columns = bool(_find_partition_columns(config) & {*constraint.columns})
     find_unread_type = unread_type if has_partition_columns else lambda _: None
     try:

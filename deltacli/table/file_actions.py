@@ -1,15 +1,18 @@
 """Read the live files and tombstones of a version, from its commits and from its checkpoint.
 
-A snapshot holds only a few narrow columns of the commits after the checkpoint in memory. All other fields, such as
-statistics, and all actions of the checkpoint are read when a caller requests them, and are read again for the next
-request. They are returned in batches, because a table may have more files than fit in memory:
+A snapshot holds only a few narrow columns of the commits after the checkpoint in memory. All other
+fields, such as statistics, and all actions of the checkpoint are read when a caller requests them,
+and are read again for the next request. They are returned in batches, because a table may have more
+files than fit in memory:
 
 * Actions of commits are read from the commit files again (`reread_commits.py`).
-* Actions of the checkpoint are read one row group at a time. A row group is called a piece here, because it is also the
-  unit of work of a cluster. Rows that a newer commit replaced are filtered out while a piece is read.
+* Actions of the checkpoint are read one row group at a time. A row group is called a piece here,
+  because it is also the unit of work of a cluster. Rows that a newer commit replaced are filtered
+  out while a piece is read.
 
-Methods named `map_…` call a function for each batch in the threads that read the checkpoint, and yield the results.
-This way the pieces are processed in parallel, and no batch has to wait in memory.
+Methods named `map_…` call a function for each batch in the threads that read the checkpoint, and
+yield the results. This way the pieces are processed in parallel, and no batch has to wait in
+memory.
 """
 
 from __future__ import annotations
@@ -61,8 +64,8 @@ class VersionWithFiles(Protocol):
 class FileActions(NamedTuple):
     """The live files and tombstones of a version.
 
-    Methods named `…narrow…` return narrow batches: path, deletion vector id, size and row count, but no statistics (see
-    `ActionSchemas`). They are much faster than the other methods.
+    Methods named `…narrow…` return narrow batches: path, deletion vector id, size and row count,
+    but no statistics (see `ActionSchemas`). They are much faster than the other methods.
 
     Attributes:
         snapshot: The version.
@@ -95,13 +98,14 @@ class FileActions(NamedTuple):
     ) -> Iterator[Result]:
         """Call a function for each batch of live files or of tombstones, and yield the results.
 
-        Batches of commits come first, then those of the checkpoint. The order is the same each time.
+        Batches of commits come first, then those of the checkpoint. The order is the same each
+        time.
 
         Args:
             kind: "add" for live files, "remove" for tombstones.
             function: Receives a batch of actions with all their fields. It must be thread-safe.
-            fields: Names of the fields that the function reads, such as `("path", "size")`. Other fields may be null in
-                the batches. None reads all fields.
+            fields: Names of the fields that the function reads, such as `("path", "size")`. Other
+                fields may be null in the batches. None reads all fields.
 
         Raises:
             CheckpointUnreadable: If a row group of the checkpoint cannot be read.
@@ -126,8 +130,8 @@ class FileActions(NamedTuple):
     ) -> Iterator[Result]:
         """Call a function for each batch of file actions, and yield the results.
 
-        Live files and tombstones are read in one pass, with all their fields. Tombstones whose retention has expired
-        are included.
+        Live files and tombstones are read in one pass, with all their fields. Tombstones whose
+        retention has expired are included.
 
         Args:
             function: Receives a batch. It must be thread-safe.
@@ -213,8 +217,8 @@ class FileActions(NamedTuple):
 
         Args:
             function: Receives a narrow batch. It must be thread-safe.
-            with_records: False to leave the row counts null. Row counts are part of the statistics, which are most of
-                the bytes of a checkpoint.
+            with_records: False to leave the row counts null. Row counts are part of the statistics,
+                which are most of the bytes of a checkpoint.
 
         Raises:
             CheckpointUnreadable: If a row group cannot be read.
@@ -247,9 +251,10 @@ class FileActions(NamedTuple):
         """Count live files and tombstones, first in the commits and then in each piece of the checkpoint.
 
         Args:
-            now_ms: Current time in epoch milliseconds, which decides which tombstones have expired. None uses the clock
-                of the table.
-            as_checkpoint: True to count the tombstones that a new checkpoint would contain as unexpired.
+            now_ms: Current time in epoch milliseconds, which decides which tombstones have expired.
+                None uses the clock of the table.
+            as_checkpoint: True to count the tombstones that a new checkpoint would contain as
+                unexpired.
 
         Yields:
             The piece, or None for the commits, and the counts of its files and tombstones.
@@ -259,8 +264,8 @@ class FileActions(NamedTuple):
 
         files = FileCounts()
         tombstones = TombstoneCounts()
-        # Some writers leave out `deletionTimestamp`, or write seconds. A checkpoint keeps such tombstones
-        # as long as a commit is recent.
+        # Some writers leave out `deletionTimestamp`, or write seconds. A checkpoint keeps such
+        # tombstones as long as a commit is recent.
         are_young = as_checkpoint and self.has_commits_after(cutoff_ms)
         for batch in self.read_narrow_commit_batches():
             files, tombstones = count_batch(batch, cutoff_ms, files, tombstones, are_young=are_young)
@@ -278,8 +283,8 @@ class FileActions(NamedTuple):
     ) -> Iterator[Result]:
         """Run a task for pieces of the checkpoint, and yield the results in the order of the pieces.
 
-        In contrast to a function, a task may run on the executors of a cluster. The files that were changed after the
-        checkpoint are available to it as the shared value `touched`.
+        In contrast to a function, a task may run on the executors of a cluster. The files that were
+        changed after the checkpoint are available to it as the shared value `touched`.
 
         Args:
             task: The task.

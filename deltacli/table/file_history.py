@@ -1,15 +1,15 @@
 """Find files that a commit adds and that no later commit removes.
 
-Such a file is live. If a version does not contain it, the checkpoint that the version was rebuilt from is
-wrong, and a vacuum of that version would delete rows of the table. Therefore `vacuum`, `validate` and log
-expiration compare all commits of the log with the version that they work on:
+Such a file is live. If a version does not contain it, the checkpoint that the version was rebuilt
+from is wrong, and a vacuum of that version would delete rows of the table. Therefore `vacuum`,
+`validate` and log expiration compare all commits of the log with the version that they work on:
 
     commit 3   add a          commit 5   remove a       -> removed
     commit 4   add b                                    -> live, or the checkpoint is wrong
     commit 6   add a                                    -> live again
 
-Millions of files are compared, so paths are represented by 64-bit hashes (see `deltacli.delta.paths.keys`).
-A collision can only cause a file to be kept.
+Millions of files are compared, so paths are represented by 64-bit hashes (see
+`deltacli.delta.paths.keys`). A collision can only cause a file to be kept.
 
 Spec: Action Reconciliation; Deletion Vectors.
 """
@@ -40,8 +40,8 @@ class FileKeys(NamedTuple):
     """The files of some actions. Each attribute is an int64 array with one row per action.
 
     Attributes:
-        files: Hashes of file paths: the path of the data file, or of the file that contains its deletion vector.
-            Null if the file is outside the table directory.
+        files: Hashes of file paths: the path of the data file, or of the file that contains its
+            deletion vector. Null if the file is outside the table directory.
         keys: Hashes of logical files. A logical file is a path together with a deletion vector.
         versions: Versions of the commits that contain the actions, in descending order.
     """
@@ -80,13 +80,13 @@ def compute_keys_with_external(
     """Compute hashes of logical files, including external data files with a deletion vector inside the table.
 
     A shallow clone references data files of another table, but writes deletion vectors into its own
-    directory. Such a vector must be kept as long as the logical file is live, so the logical file needs a key
-    although its data file is outside the table directory.
+    directory. Such a vector must be kept as long as the logical file is live, so the logical file
+    needs a key although its data file is outside the table directory.
 
     Args:
         keys: Computes the path hashes of the table.
-        paths: Paths as written in the log. Paths of external data files are hashed as text, because two spellings
-            of an external path might be different files for some engine.
+        paths: Paths as written in the log. Paths of external data files are hashed as text, because
+            two spellings of an external path might be different files for some engine.
         hashes: Hashes of `paths` by `keys`, null for external files.
         vectors: Unique ids of the deletion vectors, "" for files without one.
 
@@ -122,16 +122,18 @@ class _FileKeyRows:
 class FileHistory:
     """The adds and removes of all commits of a log.
 
-    Record the actions of the newest commit first: the queries rely on this order. Tombstones of a checkpoint
-    and alternative paths may be recorded at any time. Queries may be made after everything is recorded.
+    Record the actions of the newest commit first: the queries rely on this order. Tombstones of a
+    checkpoint and alternative paths may be recorded at any time. Queries may be made after
+    everything is recorded.
 
     All file arguments are path hashes, as in `FileKeys.files`.
 
     Attributes:
-        contiguous_from: First version of the newest run of commits without a gap, for example 7 if the log
-            contains the commits 2, 3, 7, 8 and 9. A file that was added before this version may have been removed
-            by a missing commit, so a tombstone of the checkpoint counts as its remove. From this version on every
-            remove is in a commit, and tombstones are ignored.
+        contiguous_from: First version of the newest run of commits without a gap, for example 7 if
+            the log contains the commits 2, 3, 7, 8 and 9. A file that was added before this version
+            may have been removed by a missing commit, so a tombstone of the checkpoint counts as
+            its remove. From this version on every remove is in a commit, and tombstones are
+            ignored.
     """
 
     def __init__(self, contiguous_from: int = 0) -> None:
@@ -169,8 +171,8 @@ class FileHistory:
     def record_alternative_paths(self, hashes: ArrowArray, *, are_added: bool) -> None:
         """Record the files that another reader would find under the path of an add or a remove.
 
-        For example, the path `a%20b.parquet` is the file `a b.parquet`, but a reader that does not decode
-        paths opens a file named `a%20b.parquet` (see `LogKeys.spare`).
+        For example, the path `a%20b.parquet` is the file `a b.parquet`, but a reader that does not
+        decode paths opens a file named `a%20b.parquet` (see `LogKeys.spare`).
 
         Args:
             hashes: Hashes of the paths.
@@ -200,8 +202,8 @@ class FileHistory:
     def are_unremoved(self, files: pyarrow.Array) -> pyarrow.Array:
         """Return a mask of the files that are added and not removed later.
 
-        A file counts as unremoved if at least one of its logical files is unremoved, or if the same holds for
-        an alternative path (see `record_alternative_paths`).
+        A file counts as unremoved if at least one of its logical files is unremoved, or if the same
+        holds for an alternative path (see `record_alternative_paths`).
         """
         unremoved_files = self.find_unremoved_adds(files).files
 
@@ -235,8 +237,8 @@ class FileHistory:
     def _are_unremoved_adds(self, adds: FileKeys) -> pyarrow.Array:
         """Return a mask of the adds whose logical file no later action removes.
 
-        Only the newest remove of a key matters. Removes are recorded newest first, so it is the row that
-        `index_in` returns. A remove in the commit of the add counts as later.
+        Only the newest remove of a key matters. Removes are recorded newest first, so it is the row
+        that `index_in` returns. A remove in the commit of the add counts as later.
         """
         removes = self._removes.combine()
         removes = removes.where(pc.is_in(removes.keys, value_set=adds.keys))

@@ -1,12 +1,15 @@
 """Compare the live files of two versions, or of two tables, by fixed-width keys.
 
-A logical file is a path together with a deletion vector. Comparing millions of them as text would need
-gigabytes, so each one is represented by a key, a hash of path and deletion vector id:
+A logical file is a path together with a deletion vector. Comparing millions of them as text would
+need gigabytes, so each one is represented by a key, a hash of path and deletion vector id:
 
-* 8 bytes (`hash_narrow_adds`) to report differing files. Computing them takes half the time of 16 bytes.
-* 16 bytes (`hash_file_actions`) to select the files that a commit adds or removes: a collision would lose rows.
+* 8 bytes (`hash_narrow_adds`) to report differing files. Computing them takes half the time of 16
+  bytes.
+* 16 bytes (`hash_file_actions`) to select the files that a commit adds or removes: a collision
+  would lose rows.
 
-Keys depend on Python's hash seed: they are equal only within one process, and must not be stored or sent.
+Keys depend on Python's hash seed: they are equal only within one process, and must not be stored or
+sent.
 
 Spec: Action Reconciliation.
 """
@@ -53,13 +56,15 @@ def hash_file_actions(adds: RecordBatch) -> ArrowArray:
 def hash_narrow_adds(adds: RecordBatch, spelling: Spelling | None, *, with_vectors: bool = True) -> ArrowArray:
     """Return an 8-byte key (int64) for each live file of a narrow batch (see `ActionSchemas`).
 
-    A key consists of the first eight bytes of `hash_file_actions`. If two tables with a million files each are
-    compared, a collision occurs once in ten million comparisons.
+    A key consists of the first eight bytes of `hash_file_actions`. If two tables with a million
+    files each are compared, a collision occurs once in ten million comparisons.
 
     Args:
         adds: The live files.
-        spelling: Makes the paths of two different tables comparable. None compares paths of the same table.
-        with_vectors: False to ignore deletion vectors, so that a file is equal to itself with another vector.
+        spelling: Makes the paths of two different tables comparable. None compares paths of the
+            same table.
+        with_vectors: False to ignore deletion vectors, so that a file is equal to itself with
+            another vector.
     """
     paths = adds.column("path")
     vector_ids = adds.column("dv_id") if with_vectors else no_vector_ids(adds.num_rows)
@@ -74,7 +79,8 @@ def hash_narrow_adds(adds: RecordBatch, spelling: Spelling | None, *, with_vecto
 def hash_paths_and_vectors(paths: ArrowArray, vector_ids: ArrowArray) -> ArrowArray:
     """Return a 16-byte key for each path and deletion vector id.
 
-    A key consists of two 64-bit words: Python's keyed hash, and a fingerprint that does not depend on it.
+    A key consists of two 64-bit words: Python's keyed hash, and a fingerprint that does not depend
+    on it.
 
         words    hash 0, fingerprint 0, hash 1, fingerprint 1, …
         keys     |------ key 0 ------|  |------ key 1 ------|
@@ -123,16 +129,18 @@ class _Buckets(NamedTuple):
 def find_unmatched_keys(left: ArrowArray, right: ArrowArray) -> UnmatchedKeys:
     """Find the keys that occur only in `left`, and those that occur only in `right`.
 
-    Two versions of a table usually differ in few files. Therefore the keys are first grouped into buckets, and
-    for each bucket the keys are added up, word by word. A bucket with the same sums on both sides contains the
-    same keys on both sides, except with a probability of 2**-112 for 16-byte keys. Only the keys of other
-    buckets are looked up. For two million keys with few differences, this takes 0.1 s instead of 0.9 s.
+    Two versions of a table usually differ in few files. Therefore the keys are first grouped into
+    buckets, and for each bucket the keys are added up, word by word. A bucket with the same sums on
+    both sides contains the same keys on both sides, except with a probability of 2**-112 for
+    16-byte keys. Only the keys of other buckets are looked up. For two million keys with few
+    differences, this takes 0.1 s instead of 0.9 s.
 
     Args:
         left: Keys of 8 or 16 bytes.
         right: Keys of the same width.
     """
-    # With fewer keys than buckets, most buckets would contain one key, and grouping would save nothing.
+    # With fewer keys than buckets, most buckets would contain one key, and grouping would save
+    # nothing.
     if min(len(left), len(right)) < _BUCKETS:
         return UnmatchedKeys(_are_absent(left, right), _are_absent(right, left))
 
@@ -140,7 +148,8 @@ def find_unmatched_keys(left: ArrowArray, right: ArrowArray) -> UnmatchedKeys:
     right_buckets = _build_buckets(right)
     bucket_differs = reduce(pc.or_, map(pc.not_equal, left_buckets.sums, right_buckets.sums))
 
-    # A key in an equal bucket occurs on both sides. A key in a differing bucket has to be looked up.
+    # A key in an equal bucket occurs on both sides. A key in a differing bucket has to be looked
+    # up.
     is_left_candidate = pc.take(bucket_differs, left_buckets.bucket_of_key)
     is_right_candidate = pc.take(bucket_differs, right_buckets.bucket_of_key)
     left_candidates = pc.filter(left, is_left_candidate)
@@ -212,19 +221,21 @@ def read_adds_with_mask(
 ) -> Iterator[tuple[RecordBatch, ArrowArray]]:
     """Yield the live files of a version in batches, each with a mask of the selected files.
 
-    A plan for millions of files keeps 16 bytes per file instead of whole add actions, and reads the actions again
-    when they are needed. Files are always read in the same order, so key `n` belongs to file `n` if the log is
-    unchanged. This is checked.
+    A plan for millions of files keeps 16 bytes per file instead of whole add actions, and reads the
+    actions again when they are needed. Files are always read in the same order, so key `n` belongs
+    to file `n` if the log is unchanged. This is checked.
 
     Args:
         snapshot: The version.
         keys: Keys of its live files, as `hash_file_actions` returned them, in the order of reading.
         selected: A mask of `keys`.
-        where: Selects the files that `keys` refers to, for example by partition. None if it refers to all files.
+        where: Selects the files that `keys` refers to, for example by partition. None if it refers
+            to all files.
         fields: Names of the fields of the adds to read. None reads all fields.
 
     Raises:
-        Refused: `plan.other-past`, if the live files are no longer those that `keys` was computed from.
+        Refused: `plan.other-past`, if the live files are no longer those that `keys` was computed
+            from.
     """
     read_fields = None
     if fields is not None:
@@ -255,7 +266,8 @@ def _log_changed_error(snapshot: Snapshot) -> errors.Refused:
     oldest_version = min([start_version, *(commit.version for commit in commits)])
     listing = list_log(snapshot.table.storage, start_version=oldest_version)
 
-    # Log files are compared by name, size and modification time, so a file that was replaced counts as changed.
+    # Log files are compared by name, size and modification time, so a file that was replaced counts
+    # as changed.
     listed_files = {*listing.commits.values()}
     for listed_checkpoint in listing.checkpoints:
         listed_files.update(listed_checkpoint.files)
@@ -276,7 +288,8 @@ def build_removes(adds: RecordBatch, now_ms: int, *, is_change: bool) -> RecordB
     Args:
         adds: Add actions of the live files, with all fields that a remove copies from an add.
         now_ms: The deletion timestamp in epoch milliseconds.
-        is_change: The value of `dataChange`: False if the same commit adds the same rows in other files.
+        is_change: The value of `dataChange`: False if the same commit adds the same rows in other
+            files.
     """
     count = adds.num_rows
     new_columns = {

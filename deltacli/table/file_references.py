@@ -1,7 +1,8 @@
 """Read the files that the commits of a log reference, as columns: adds, removes and change data.
 
-In contrast to a replay, actions are not reconciled: each action is one row, even if a newer commit replaces it.
-`vacuum` and `validate` need every file that any commit has ever referenced, not only the live ones.
+In contrast to a replay, actions are not reconciled: each action is one row, even if a newer commit
+replaces it. `vacuum` and `validate` need every file that any commit has ever referenced, not only
+the live ones.
 
     {"add": {"path": "a.parquet", "size": 10}}   ->   kind "add", path "a.parquet", vector "", version 3, size 10
 
@@ -43,7 +44,8 @@ class FileReferences(NamedTuple):
         vector: Unique ids of the deletion vectors (string), `""` for actions without one.
         version: Versions of the commits that contain the actions (int64).
         size: File sizes in bytes (int64), null for actions without a size.
-        deletion_timestamp: Deletion timestamps of removes in epoch milliseconds (int64), null if missing.
+        deletion_timestamp: Deletion timestamps of removes in epoch milliseconds (int64), null if
+            missing.
     """
 
     kind: str
@@ -57,8 +59,8 @@ class FileReferences(NamedTuple):
 class FileReferenceCollector:
     """Converts the file actions of commits into batches of `FileReferences`.
 
-    Call `add_commit` for each commit, then `flush` for the rows that did not fill a batch. `len()` is the number of
-    rows that have not been returned yet.
+    Call `add_commit` for each commit, then `flush` for the rows that did not fill a batch. `len()`
+    is the number of rows that have not been returned yet.
 
     Attributes:
         metadata: The metaData actions of all commits added so far, in the order of the commits.
@@ -119,7 +121,8 @@ def _build_column(values: tuple[Any, ...], data_type: Any) -> Any:  # Any: JSON 
     try:
         return pa.array(values, data_type)
     except UnicodeEncodeError:
-        # JSON allows unpaired surrogates, Arrow strings do not. No file has such a name, so a replacement is harmless.
+        # JSON allows unpaired surrogates, Arrow strings do not. No file has such a name, so a
+        # replacement is harmless.
         return pa.array([text.encode("utf-8", "replace").decode() for text in values], data_type)
 
 
@@ -141,8 +144,8 @@ def _invalid_reference_error(file: LogFile, reason: str, rule: str) -> CommitCor
 class FileReferenceReader:
     """Reads the files that the commits of a log reference, newest commit first.
 
-    Commits that are damaged are skipped and reported in `errors`. Each caller decides whether it can do without them:
-    a plan that deletes files cannot, an explanation can.
+    Commits that are damaged are skipped and reported in `errors`. Each caller decides whether it
+    can do without them: a plan that deletes files cannot, an explanation can.
 
     Attributes:
         errors: One error per damaged commit. Complete when `read` is exhausted.
@@ -186,9 +189,10 @@ def read_references_of_commits(
         table: The table that the commits belong to.
         commits: The commits in ascending order of versions.
         collector: Builds the batches, and collects the metaData actions.
-        kinds: Kinds of actions to read, such as `("add", "remove")`. Errors in other actions are not detected.
-            None reads all kinds.
-        errors: A list to which the errors of damaged commits are appended. None raises the first error.
+        kinds: Kinds of actions to read, such as `("add", "remove")`. Errors in other actions are
+            not detected. None reads all kinds.
+        errors: A list to which the errors of damaged commits are appended. None raises the first
+            error.
 
     Raises:
         CommitCorrupt: If a commit is damaged and `errors` is None.
