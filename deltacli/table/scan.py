@@ -67,7 +67,7 @@ class ArrowRows(ABC):
 
     _selection: Selection
     _read_spec: ReadSpec
-    _odd_values: PartitionValueWarnings
+    _partition_warnings: PartitionValueWarnings
     _has_repeated_files = False
 
     @abstractmethod
@@ -104,12 +104,12 @@ class ArrowRows(ABC):
     @property
     def empty_texts(self) -> tuple[str, ...]:
         """The partition columns of text that are empty in the log for some file read so far, and were read as null."""
-        return self._odd_values.empty_texts
+        return self._partition_warnings.empty_texts
 
     @property
     def respelled_keys(self) -> tuple[str, ...]:
         """The partition columns that the log spells in another letter case for some file read so far."""
-        return self._odd_values.respelled_keys
+        return self._partition_warnings.respelled_keys
 
     @property
     def disputed(self) -> tuple[str, ...]:
@@ -159,7 +159,7 @@ class Scan(ArrowRows):
         self._selection = Selection.make(snapshot.schema, request.columns, request.where, row_ids=row_ids)
         self._read_spec = self._selection.make_read_spec(snapshot.config)
         self._limit = request.limit
-        self._odd_values = PartitionValueWarnings()
+        self._partition_warnings = PartitionValueWarnings()
         self._has_repeated_files = False
 
     @property
@@ -244,5 +244,5 @@ class Scan(ArrowRows):
     def _build_data_files(self, adds: pyarrow.RecordBatch) -> list[DataFile]:
         if self._selection.predicate is not None:
             adds = pc.filter(adds, self._prune(adds).is_kept)
-        self._odd_values.take(adds, self._snapshot.config, self._selection.needed)
+        self._partition_warnings.inspect(adds, self._snapshot.config, self._selection.needed)
         return build_live_data_files(adds, self._snapshot.config, self._selection)

@@ -266,7 +266,7 @@ class Changes(ArrowRows):
         self._read_spec = self._selection.make_read_spec(self._end.config)
         self._limit = rows.limit
         self._unrecorded: list[int] = []
-        self._odd_values = PartitionValueWarnings()
+        self._partition_warnings = PartitionValueWarnings()
         self._disputed = set[str]()
 
     @property
@@ -350,7 +350,7 @@ class Changes(ArrowRows):
         for actions, config in ((added, commit.config), (removed, commit.before)):
             if actions and config.partition_columns:
                 rows = whole_actions(actions, schema, f"version {commit.version}")
-                self._odd_values.take(rows, config, self._selection.needed)
+                self._partition_warnings.inspect(rows, config, self._selection.needed)
 
     @cached_property
     def _files(self) -> TableFiles:
