@@ -3,14 +3,13 @@
 Start with `rebuild.py`, which every command uses. It rebuilds a version in four steps:
 
 1. `find_log.py` lists `_delta_log`, starting at the checkpoint that `_last_checkpoint` refers to.
-2. `replay.py` reconciles the commits after the checkpoint, newest first.
-3. The protocol, the metadata and the row groups of the checkpoint are read.
-4. The result is a `Snapshot` (`version.py`).
+2. The newest usable checkpoint and the commits after it are chosen. They are called the log segment.
+3. `replay.py` reconciles these commits, newest first.
+4. The checkpoint is opened. The result is a `Snapshot` (`version.py`).
 
 Terms of this package that the Delta protocol does not define:
 
     hint                   the file `_last_checkpoint`
-    log segment            the checkpoint and the commits that a version is rebuilt from
     file action            an add or a remove; after reconciliation a live file or a tombstone
     logical file           a data file together with its deletion vector
     key                    identifies a logical file: path and deletion vector id, or a hash of them

@@ -13,6 +13,9 @@ files than fit in memory:
 Methods named `map_…` call a function for each batch in the threads that read the checkpoint, and
 yield the results. This way the pieces are processed in parallel, and no batch has to wait in
 memory.
+
+The reader of checkpoints is imported by the methods that need it: a table without a checkpoint is
+read faster without importing the Parquet reader.
 """
 
 from __future__ import annotations
@@ -59,6 +62,18 @@ class VersionWithFiles(Protocol):
     def _pieces(self) -> tuple[CheckpointPiece, ...]: ...
     @property
     def _touched(self) -> TouchedFiles: ...
+
+
+class PieceCounts(NamedTuple):
+    """The number of live files and tombstones in the commits, or in one piece of the checkpoint.
+
+    Attributes:
+        piece: The piece. None for the commits.
+        counts: The counts of live files and of tombstones.
+    """
+
+    piece: CheckpointPiece | None
+    counts: tuple[FileCounts, TombstoneCounts]
 
 
 class FileActions(NamedTuple):
@@ -245,38 +260,34 @@ class FileActions(NamedTuple):
         """Return True if a commit after the checkpoint was modified after `cutoff_ms` (epoch milliseconds)."""
         return max((commit.modified_ms for commit in self.snapshot.segment.commits), default=0) > cutoff_ms
 
-    def count_pieces(
-        self, *, now_ms: int | None = None, as_checkpoint: bool = False
-    ) -> Iterator[tuple[CheckpointPiece | None, tuple[FileCounts, TombstoneCounts]]]:
+    def count_pieces(self, *, now_ms: int | None = None, for_checkpoint: bool = False) -> Iterator[PieceCounts]:
         """Count live files and tombstones, first in the commits and then in each piece of the checkpoint.
 
         Args:
             now_ms: Current time in epoch milliseconds, which decides which tombstones have expired.
                 None uses the clock of the table.
-            as_checkpoint: True to count the tombstones that a new checkpoint would contain as
-                unexpired.
-
-        Yields:
-            The piece, or None for the commits, and the counts of its files and tombstones.
+            for_checkpoint: True if the counts are those of a new checkpoint. A checkpoint keeps
+                some tombstones that have expired according to their deletion timestamp.
         """
         now_ms = self.table.clock() if now_ms is None else now_ms
         cutoff_ms = now_ms - state.deleted_file_retention_ms(self.snapshot.properties)
 
         files = FileCounts()
         tombstones = TombstoneCounts()
-        # Some writers leave out `deletionTimestamp`, or write seconds. A checkpoint keeps such
-        # tombstones as long as a commit is recent.
-        are_young = as_checkpoint and self.has_commits_after(cutoff_ms)
+        # The deletion timestamp may be missing, or be in seconds. A checkpoint keeps such
+        # tombstones as long as there are recent commits.
+        are_young = for_checkpoint and self.has_commits_after(cutoff_ms)
         for batch in self.read_narrow_commit_batches():
             files, tombstones = count_batch(batch, cutoff_ms, files, tombstones, are_young=are_young)
-        yield None, (files, tombstones)
+        yield PieceCounts(None, (files, tombstones))
 
         if not self.pieces:
             return
         from deltacli.work.checkpoints.reading import CountPiece
 
-        counts = self.run_on_pieces(CountPiece(cutoff_ms), self.pieces, "counting files")
-        yield from zip(self.pieces, counts, strict=True)
+        counts_of_pieces = self.run_on_pieces(CountPiece(cutoff_ms), self.pieces, "counting files")
+        for piece, counts in zip(self.pieces, counts_of_pieces, strict=True):
+            yield PieceCounts(piece, counts)
 
     def run_on_pieces(
         self, task: Task[CheckpointPiece, Result], pieces: Sequence[CheckpointPiece], step_name: str

@@ -158,13 +158,13 @@ class TableHandle:
         )
         return handle
 
-    def open_other_table(self, uri: str, *, has_own_files: bool = False) -> TableHandle:
+    def open_other_table(self, uri: str, *, may_read_this_table: bool = False) -> TableHandle:
         """Open another table with the engine, clock and progress display of this table.
 
         Args:
             uri: The path or URI of the other table.
-            has_own_files: True if the other table may refer to files of this table, as a shallow
-                clone does.
+            may_read_this_table: True if data files of the other table may be in the directory of
+                this table, as those of a shallow clone are.
 
         Raises:
             UsageError: If `uri` is neither a string nor a path object.
@@ -176,7 +176,7 @@ class TableHandle:
         storage = self.open_other(uri)
         location = self.stores.location
         allowed = self.allowed
-        if has_own_files:
+        if may_read_this_table:
             prefixes = read_prefixes((self.uri,))
             allowed = Allowed(allowed.directories + prefixes.directories, allowed.uris + prefixes.uris)
         return TableHandle(

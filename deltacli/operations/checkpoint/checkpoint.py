@@ -664,7 +664,7 @@ def _part_count(plan: CheckpointPlan) -> int:
 def _foreseen(plan: CheckpointPlan) -> CheckpointResult:
     """Count the actions that would be written."""
     snapshot = plan.snapshot
-    by_piece = list(snapshot.file_actions.count_pieces(now_ms=plan.now_ms, as_checkpoint=True))
+    by_piece = list(snapshot.file_actions.count_pieces(now_ms=plan.now_ms, for_checkpoint=True))
     files, tombstones = FileCounts(), TombstoneCounts()
     for _, counted in by_piece:
         files, tombstones = files + counted[0], tombstones + counted[1]

@@ -204,7 +204,7 @@ def open_protected(table: TableHandle, uri: str) -> Snapshot:
     """Return the newest version of another table. Also raises Refused where its protocol prevents deltacli from finding
     all files that it needs.
     """
-    other = table.open_other_table(uri, has_own_files=True)
+    other = table.open_other_table(uri, may_read_this_table=True)
     with of_protected(other.uri):
         snapshot = read_snapshot(other)
         require_committable(snapshot)
