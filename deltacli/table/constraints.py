@@ -17,9 +17,9 @@ Spec: Struct Field; CHECK Constraints; Column Invariants; Generated Columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -115,10 +115,14 @@ def find_constraints(config: TableConfiguration) -> Iterator[RowConstraint]:
     column_names = [column.name for column in _list_columns(config)]
     for stored in stored_sql(config):
         referenced_names = {path[0] for path in parse_expression(stored.text or "").columns}
+        # The name of an invariant or generated column is the path of its column.
         referenced_names.add(stored.name.partition(".")[0])
+
         # Column names in SQL are not case-sensitive.
-        columns = tuple(column_names[index] for name in referenced_names for index in places_of(name, column_names))
-        yield RowConstraint(stored, columns)
+        columns: list[str] = []
+        for name in referenced_names:
+            columns.extend(column_names[index] for index in places_of(name, column_names))
+        yield RowConstraint(stored, tuple(columns))
 
 
 def _list_columns(config: TableConfiguration) -> tuple[StructField, ...]:
@@ -339,16 +343,23 @@ class ConstraintCheck:
 
         files = table.files()
         listing = FilesInListing(files, sizes)
-        columns = ("path", "size", "partitionValues", "stats", "baseRowId", "deletionVector")
-        values: Iterable[list[Any]] = (adds.column(name).to_pylist() for name in columns)  # Any: values of the columns
-        for row, (path, size, partition, stats, base_row_id, vector) in enumerate(zip(*values, strict=True)):
+        checked_columns = adds.select([*CHECKED_ADD_FIELDS, "partitionValues"])
+        for row, add in enumerate(checked_columns.to_pylist()):
             vector_piece = None
-            if vector is not None:
-                descriptor = {name: value for name, value in vector.items() if value is not None}
+            if add["deletionVector"] is not None:
+                descriptor = {name: value for name, value in add["deletionVector"].items() if value is not None}
                 vector_path = file_of_vector(files, descriptor)
                 vector_sizes = ((vector_path, sizes[vector_path]),) if vector_path in sizes else ()
                 vector_piece = VectorPiece(((row, descriptor),), vector_sizes)
-            yield RowPiece(row, listing.find(path), size, tuple(partition or ()), stats, base_row_id, vector_piece)
+            yield RowPiece(
+                row,
+                listing.find(add["path"]),
+                add["size"],
+                tuple(add["partitionValues"] or ()),
+                add["stats"],
+                add["baseRowId"],
+                vector_piece,
+            )
 
 
 def _parse_predicate(constraint: RowConstraint, config: TableConfiguration) -> Predicate | None:

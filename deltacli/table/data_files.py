@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 _FEW_FILES = 8
-"""Maximum number of files that are split into row groups, because there are fewer files than threads."""
+"""Up to this number of files, large files are split by row group, so that no thread is idle."""
 _LARGE_FILE_BYTES = 16 << 20
 """Minimum size of the largest file for which splitting is worthwhile."""
 

@@ -137,6 +137,8 @@ class _TableSearch:
                         self._search_pattern(name)
                     case PathKind.MISSING:
                         self.failures.append((name, missing_path_error(target.storage)))
+
+        # A file is only an error if it is not part of a table, so the tables have to be known first.
         self._search_directories(list(directories.values()), directories.keys())
         other_files = [file for file in files if not _is_below_any(file, directories.keys())]
         self._add_failures(other_files, are_files=True)
