@@ -69,7 +69,7 @@ def plan_change(change: Change[PlanT, OutcomeT], table: TableHandle) -> PlanT:
     """
     # `held` binds the store to the directory. A table that is moved away, or another one in its place, is noticed by
     # the store itself before each write.
-    plan = change.plan(table.held())
+    plan = change.plan(table.bind_to_directory())
     basis = plan.basis
     if change.kind == ChangeKind.EXPIRE_LOG_FILES:
         require_valid_clock(basis.table, basis.now_ms, basis.base_commit)

@@ -93,11 +93,11 @@ class TableHandle:
         """Hide the attributes that only operations use from completion in notebooks and shells."""
         internal_names = {
             "allowed",
+            "bind_to_directory",
             "clock",
             "engine",
             "files",
             "has_given_clock",
-            "held",
             "machine",
             "newest_seen",
             "note_version",
@@ -199,7 +199,7 @@ class TableHandle:
         handle.stores = replace(handle.stores, location=None)
         return handle
 
-    def held(self, place: DirectoryIdentity | None = None) -> Self:
+    def bind_to_directory(self, identity: DirectoryIdentity | None = None) -> Self:
         """Return a copy of the handle that is bound to the directory that currently exists at its path.
 
         The path may refer to another directory later, if a directory is renamed or a symbolic link
@@ -207,19 +207,19 @@ class TableHandle:
         different table.
 
         Args:
-            place: The identity of the directory for which a plan was made. None accepts any
+            identity: The identity of the directory for which a plan was made. None accepts any
                 directory.
 
         Raises:
-            Refused: `plan.other-place`, if the directory is not `place`, or if the handle is
-                already bound to another directory.
-            UsageError: If `place` is not a valid place.
+            Refused: `plan.other-place`, if the directory does not have this identity, or if the
+                handle is already bound to another directory.
+            UsageError: If `identity` is not a `DirectoryIdentity`.
         """
-        if place is not None:
+        if identity is not None:
             from deltacli.table.api_arguments import require_place
 
-            require_place(place)
-        storage = bind_to_directory(self.stores.storage, place)
+            require_place(identity)
+        storage = bind_to_directory(self.stores.storage, identity)
         if storage is self.stores.storage or not isinstance(storage, StoreOfDirectory):
             return self
         handle = self.replace_storage(storage)

@@ -105,16 +105,16 @@ def test_a_plan_for_a_delta_table_is_none_for_paimon(table: Table, method: str, 
 )
 def test_what_is_no_place_is_refused(table: Table, place: Any) -> None:
     with pytest.raises(UsageError, match=r"^place is "):
-        table.held(place)
+        table.bind_to_directory(place)
 
 
 def test_the_place_of_another_directory_is_refused(table: Table, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    own = table.held().storage.directory_identity  # type: ignore[attr-defined]
-    assert table.held(own).uri == table.uri
+    own = table.bind_to_directory().storage.directory_identity  # type: ignore[attr-defined]
+    assert table.bind_to_directory(own).uri == table.uri
 
     with pytest.raises(DeltacliError) as raised:
-        table.held((own[0], own[1] + 1, own[2]))
+        table.bind_to_directory((own[0], own[1] + 1, own[2]))
     assert raised.value.code == "plan.other-place"
 
 

@@ -85,7 +85,7 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
     StorageFailed raise.
     """
     table.require_writable(dry_run=True)
-    table, looked_at = table.held(), table.machine.monotonic()
+    table, looked_at = table.bind_to_directory(), table.machine.monotonic()
     present = list_whole_log(table.storage, progress=table.progress)
     if present is None:
         require_no_paimon_table(table.storage)

@@ -104,7 +104,7 @@ def plan_repair(table: TableHandle, request: RepairRequest) -> RepairPlan:
     of this table, UsageError and StorageFailed.
     """
     require_writable(table.storage)
-    table = table.held()
+    table = table.bind_to_directory()
     if not has_log(table):
         require_no_paimon_table(table.storage)
         if not request.sources:

@@ -638,10 +638,10 @@ def bound(table: TableHandle, plan: VacuumPlan) -> TableHandle:
     """Return the table bound to the directory of a plan. Raises Refused (`plan.other-place`) where it is another."""
     own = plan.basis.table.storage
     if isinstance(own, StoreOfDirectory) and isinstance(table.storage, StoreOfDirectory):
-        return table.held(own.directory_identity)
+        return table.bind_to_directory(own.directory_identity)
     if not (is_inside(own, table.storage) and is_inside(table.storage, own)):
         raise other_directory_refusal(table.uri)
-    plan.basis.table.held()
+    plan.basis.table.bind_to_directory()
     return table
 
 

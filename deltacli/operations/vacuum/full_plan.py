@@ -136,7 +136,7 @@ def plan_vacuum(
     prevents deltacli from writing or the quarantine is in a table; UsageError for a prefix or a condition that does not
     fit this table.
     """
-    table = table if snapshot else table.held()
+    table = table if snapshot else table.bind_to_directory()
     if request.quarantine is None:
         return _plan_of_mode(table, request, snapshot, walk)
     from deltacli.operations.vacuum.quarantine import open_quarantine

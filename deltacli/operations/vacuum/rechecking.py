@@ -330,7 +330,7 @@ def adopted(
     Raises Refused, with nothing changed, where the plan cannot be executed on the newest version, and of a copy unless
     that is accepted.
     """
-    table = table.held()
+    table = table.bind_to_directory()
     if plan.snapshot_sha256 is None and plan.made_from is not None:
         plan = with_past(plan.made_from.table, plan)
     snapshot = snapshot or read_snapshot(table)

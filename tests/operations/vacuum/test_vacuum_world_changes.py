@@ -333,7 +333,7 @@ def test_the_looks_at_the_log_cost_no_request(log_entries: bool, listings: int) 
 
 
 def test_a_task_of_another_process_deletes_in_the_directory_of_its_permit_only(world: World) -> None:
-    held = world.table().held()
+    held = world.table().bind_to_directory()
     piece = DeletePiece(permit(held.stores, system_clock()), NAMES)
     context = TaskContext(TableStores(LocalStorage(str(world.place)), open_storage, NO_PREFIXES, None))
     switch_link(world)
