@@ -15,10 +15,10 @@ from deltacli.delta.paths.spelling import are_absolute, encode_percent_signs_col
 from deltacli.table.needed_files import (
     FileKind,
     NeededFiles,
+    build_empty_needed_files,
+    build_files_of_unknown_size,
     combine_chunks,
     locate_files,
-    make_no_needed_files,
-    make_unmeasured_files,
 )
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def find_missing_files(
     table: TableHandle,
     paths: ArrowArray,
     vector_ids: ArrowArray,
-    find_listed: Callable[[ArrowArray], ArrowArray] | None = None,
+    check_listing: Callable[[ArrowArray], ArrowArray] | None = None,
 ) -> UnavailableFiles:
     """Return the files that are missing, and those that must not be looked at.
 
@@ -69,7 +69,7 @@ def find_missing_files(
         table: The table.
         paths: Paths of data files, as in the log.
         vector_ids: Ids of deletion vectors, as in the log.
-        find_listed: As for `locate_files`.
+        check_listing: As for `locate_files`.
 
     Raises:
         StorageFailed: If a store cannot tell.
@@ -83,8 +83,8 @@ def find_missing_files(
     # Data files and files of vectors are looked for together: that takes fewer calls.
     data_files = _make_files_inside(path_keys.keys, path_keys.written, FileKind.DATA)
     vector_files = _make_files_inside(vector_keys.keys, vector_keys.keys, FileKind.VECTOR)
-    needed = make_no_needed_files((table.uri,))._replace(files=pa.concat_tables([data_files, vector_files]))
-    sizes = combine_chunks(locate_files(table.storage, needed, table.engine, table.progress, find_listed).sizes)
+    needed = build_empty_needed_files((table.uri,))._replace(files=pa.concat_tables([data_files, vector_files]))
+    sizes = combine_chunks(locate_files(table.storage, needed, table.engine, table.progress, check_listing).sizes)
     sizes_of_data_files = sizes.slice(0, data_files.num_rows)
     sizes_of_vectors = sizes.slice(data_files.num_rows)
 
@@ -105,7 +105,7 @@ def find_missing_files(
 def _make_files_inside(keys: ArrowArray, written: ArrowArray, kind: FileKind) -> ArrowTable:
     """Return the files that have a key, which are those inside the table."""
     is_inside = pc.is_valid(keys)
-    return make_unmeasured_files(pc.filter(keys, is_inside), pc.filter(written, is_inside), kind)
+    return build_files_of_unknown_size(pc.filter(keys, is_inside), pc.filter(written, is_inside), kind)
 
 
 def _look_elsewhere(table: TableHandle, names: ArrowArray, *, are_vectors: bool) -> _ElsewhereFiles:
@@ -140,7 +140,7 @@ def _look_elsewhere(table: TableHandle, names: ArrowArray, *, are_vectors: bool)
     return _ElsewhereFiles(pa.array(missing, pa.string()), pa.array(forbidden, pa.string()))
 
 
-def find_undecoded_paths(snapshot: Snapshot) -> ArrowArray:
+def find_unencoded_paths(snapshot: Snapshot) -> ArrowArray:
     """Return the relative paths of live files that a writer did not encode, although they have escapes.
 
     Decoded, as the protocol has it, they name no file, but there is one with the name as it is written. deltacli reads
@@ -173,11 +173,11 @@ def find_undecoded_paths(snapshot: Snapshot) -> ArrowArray:
     return pc.filter(escaped, pc.and_(pc.is_valid(located.sizes), has_other_path))
 
 
-def encode_undecoded_paths(paths: ArrowArray, undecoded: ArrowArray) -> ArrowArray:
+def encode_unencoded_paths(paths: ArrowArray, undecoded: ArrowArray) -> ArrowArray:
     """Return paths of a log so that all of them name their files when they are decoded.
 
     Args:
         paths: The paths.
-        undecoded: The paths that `find_undecoded_paths` has returned, whose percent signs are encoded.
+        undecoded: The paths that `find_unencoded_paths` has returned, whose percent signs are encoded.
     """
     return pc.if_else(pc.is_in(paths, value_set=undecoded), encode_percent_signs_column(paths), paths)

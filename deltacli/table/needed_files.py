@@ -129,11 +129,11 @@ def build_needed_files(
     hashes = pc.drop_null(keys.hashes) if outside else keys.hashes
 
     vectors = _locate_vectors(uris, descriptors)
-    vector_files = make_unmeasured_files(pc.unique(combine_chunks(vectors["path"])), None, FileKind.VECTOR)
+    vector_files = build_files_of_unknown_size(pc.unique(combine_chunks(vectors["path"])), None, FileKind.VECTOR)
     return NeededFiles(pa.concat_tables([_keep_first(files, hashes), vector_files]), vectors, outside)
 
 
-def make_unmeasured_files(paths: ArrowArray, written: ArrowArray | None, kind: FileKind) -> ArrowTable:
+def build_files_of_unknown_size(paths: ArrowArray, written: ArrowArray | None, kind: FileKind) -> ArrowTable:
     """Return the table of `NeededFiles.files` for files of which neither bytes nor rows are known.
 
     Args:
@@ -153,7 +153,7 @@ def make_unmeasured_files(paths: ArrowArray, written: ArrowArray | None, kind: F
     )
 
 
-def make_no_needed_files(uris: Sequence[str]) -> NeededFiles:
+def build_empty_needed_files(uris: Sequence[str]) -> NeededFiles:
     """Return the files of a table without any."""
     return build_needed_files(uris, *(pa.array([], kind) for kind in (pa.string(), pa.int64(), pa.int64())))
 
@@ -167,22 +167,22 @@ def _clear_equal_paths(paths: ArrowArray, written: ArrowArray) -> ArrowArray:
 def read_live_files(
     snapshot: Snapshot,
     uris: Sequence[str] = (),
-    choose: Callable[[NeededFiles], NeededFiles] = lambda files: files,
+    select: Callable[[NeededFiles], NeededFiles] = lambda files: files,
 ) -> NeededFiles:
     """Return the live files of a version, with their vectors.
 
     Args:
         snapshot: The version.
         uris: The URIs of the root of the table, if its log is read from elsewhere.
-        choose: Returns the wanted ones of a part of the files. It must be thread-safe.
+        select: Returns the wanted ones of a part of the files. It must be thread-safe.
 
     Raises:
         CheckpointUnreadable: If the checkpoint cannot be read.
     """
     storage = snapshot.table.storage
     uris = uris or (storage.uri, *storage.aliases)
-    parts = list(map_live_columns(snapshot, lambda *columns: choose(build_needed_files(uris, *columns))))
-    return join_needed_files(parts) if parts else make_no_needed_files(uris)
+    parts = list(map_live_columns(snapshot, lambda *columns: select(build_needed_files(uris, *columns))))
+    return join_needed_files(parts) if parts else build_empty_needed_files(uris)
 
 
 def map_live_columns(
@@ -281,7 +281,7 @@ def locate_files(
     needed: NeededFiles,
     engine: Engine,
     progress: Progress,
-    find_listed: Callable[[ArrowArray], ArrowArray] | None = None,
+    check_listing: Callable[[ArrowArray], ArrowArray] | None = None,
 ) -> LocatedFiles:
     """Find out which files a store has, and how large they are.
 
@@ -293,7 +293,7 @@ def locate_files(
         needed: The files.
         engine: The engine whose threads ask the store.
         progress: Where the files are reported.
-        find_listed: For callers that need no bytes and have a listing: returns which paths are there, null
+        check_listing: For callers that need no bytes and have a listing: returns which paths are there, null
             where the listing does not tell. The bytes of such files are 0.
 
     Raises:
@@ -302,10 +302,10 @@ def locate_files(
     paths = combine_chunks(needed.files["path"])
     written = combine_chunks(needed.files["written"])
     with progress.step("looking for files", unit="files", total=len(paths)) as step:
-        sizes = _read_sizes(storage, paths, engine, find_listed)
+        sizes = _read_sizes(storage, paths, engine, check_listing)
         may_be_written = pc.and_(pc.is_null(sizes), pc.is_valid(written))
         if pc.any(may_be_written).as_py():
-            sizes_of_written = _read_sizes(storage, pc.filter(written, may_be_written), engine, find_listed)
+            sizes_of_written = _read_sizes(storage, pc.filter(written, may_be_written), engine, check_listing)
             sizes = pc.replace_with_mask(sizes, may_be_written, sizes_of_written)
             is_written = pc.and_(may_be_written, pc.is_valid(sizes))
             paths = pc.if_else(is_written, written, paths)
@@ -323,11 +323,11 @@ def _read_sizes(
     storage: ReadStorage,
     paths: ArrowArray,
     engine: Engine,
-    find_listed: Callable[[ArrowArray], ArrowArray] | None = None,
+    check_listing: Callable[[ArrowArray], ArrowArray] | None = None,
 ) -> ArrowArray:
     """Return the bytes of files, null for missing ones; see `locate_files`."""
-    if find_listed is not None:
-        is_there = find_listed(paths)
+    if check_listing is not None:
+        is_there = check_listing(paths)
         # 0 bytes, because the caller asks only whether the file is there. What the listing does not tell is asked.
         sizes = pc.if_else(is_there, pa.scalar(0, pa.int64()), pa.scalar(None, pa.int64()))
         unknown = pc.is_null(is_there)

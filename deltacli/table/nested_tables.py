@@ -51,7 +51,7 @@ def find_table_format(storage: ReadStorage, directory: str) -> str | None:
     return find_table_roots(binary_paths(paths)).get("")
 
 
-def find_tables_above(table: TableHandle, paths: pyarrow.Array) -> dict[str, str]:
+def find_tables_containing(table: TableHandle, paths: pyarrow.Array) -> dict[str, str]:
     """Return the directories above files, including the root, that are tables of their own.
 
     Args:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
 
 
-class MetadataOfLog:
+class LogMetadataReader:
     """The metadata of a version and of all versions before it that the log has. The log is read at the first call.
 
     It is part of a configuration, and tasks ask it when they see a suspicious file, several at a time. Another process
@@ -50,8 +50,8 @@ class MetadataOfLog:
                 self._known = self._read()
             return self._known
 
-    def __reduce__(self) -> tuple[type[KnownMetadata], tuple[OlderMetadata]]:
-        return KnownMetadata, (self._known or OlderMetadata((), reaches_back=False),)
+    def __reduce__(self) -> tuple[type[LoadedMetadata], tuple[OlderMetadata]]:
+        return LoadedMetadata, (self._known or OlderMetadata((), reaches_back=False),)
 
     def _read(self) -> OlderMetadata:
         listing = list_log(self._table.storage, progress=self._table.progress)
@@ -87,7 +87,7 @@ def read_column_names_for_tasks(snapshot: Snapshot) -> None:
         _ = snapshot.config.assigned_names
 
 
-class KnownMetadata:
+class LoadedMetadata:
     """The metadata of other versions that was read before."""
 
     def __init__(self, known: OlderMetadata) -> None:

@@ -54,7 +54,7 @@ class PartitionCondition:
         rows = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
         return pc.fill_null(self._predicate.matches(rows), False)
 
-    def chooses(self, values: Mapping[str, str | None]) -> bool:
+    def may_match(self, values: Mapping[str, str | None]) -> bool:
         """Return True if a file with these partition values is chosen, or may be because they are invalid."""
         try:
             add = {"path": "", "partitionValues": dict(values)}

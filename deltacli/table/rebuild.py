@@ -55,7 +55,7 @@ from deltacli.storage.base import StoreWithBounds
 from deltacli.table.api_errors import api_method
 from deltacli.table.find_log import ListedLog, find_log, find_lost_versions, list_log
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.older_metadata import MetadataOfLog
+from deltacli.table.older_metadata import LogMetadataReader
 from deltacli.table.replay import ReplayedCommits, replay_commits
 from deltacli.table.timestamp_enablement import get_enablement_version
 from deltacli.table.version import Snapshot
@@ -175,17 +175,19 @@ def find_enablement_version(table: TableHandle, listing: LogListing) -> int | No
     return 0 if newest is None else get_enablement_version(newest)
 
 
-def find_newest_readable(table: TableHandle, listing: LogListing, known: Snapshot | None = None) -> Snapshot | None:
+def find_newest_readable(
+    table: TableHandle, listing: LogListing, loaded_snapshot: Snapshot | None = None
+) -> Snapshot | None:
     """Return the newest version that can be rebuilt, among the last ones of a log; None if none of them can.
 
     Args:
         table: The table.
         listing: Its log, listed from the start.
-        known: A version that need not be rebuilt.
+        loaded_snapshot: A version that need not be rebuilt.
     """
     for version in reversed(listing.reconstructable[-_VERSIONS_TRIED:]):
-        if known is not None and known.version == version:
-            return known
+        if loaded_snapshot is not None and loaded_snapshot.version == version:
+            return loaded_snapshot
         try:
             return rebuild_version(table, ListedLog(listing), version)
         except errors.Unreadable:
@@ -292,7 +294,7 @@ def _read_segment(
         table.storage,
         table.engine,
         segment.commits,
-        older_follow=segment.checkpoint is not None,
+        has_older_actions=segment.checkpoint is not None,
         progress=table.progress,
     )
     state = replayed.state
@@ -332,11 +334,11 @@ def _read_segment(
         _problems=_find_problems(table, log, segment, state, rejected) | replayed.disputed | checkpoint_state.disputed,
         _log=log,
         _replayed=replayed,
-        _inline=checkpoint_state.file_actions,
-        _narrow_inline=checkpoint_state.narrow_file_actions,
+        _json_checkpoint_actions=checkpoint_state.file_actions,
+        _narrow_json_checkpoint_actions=checkpoint_state.narrow_file_actions,
         _pieces=tuple(pieces),
         _unusable=dict(rejected),
-        _older_metadata=MetadataOfLog(table, segment.version, partial(_read_metadata, table)),
+        _older_metadata=LogMetadataReader(table, segment.version, partial(_read_metadata, table)),
         _find_enablement_version=partial(find_enablement_version, table, log.listing),
     )
 

@@ -6,7 +6,7 @@ Spark returns them once, and so does deltacli:
 
 * Whoever reads rows leaves out a file that was there before, see `files_once.py`. Only the files that are read are
   compared, so a few rows of a large table do not take longer.
-* Whoever counts or writes the whole state asks `settle_repeated_files` first, which reads the paths of the checkpoint
+* Whoever counts or writes the whole state asks `deduplicate_live_files` first, which reads the paths of the checkpoint
   once more.
 
 Two adds of one file with other partition values are rows of which nobody knows which ones are right: they are refused.
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
 
 
-def settle_repeated_files(snapshot: Snapshot, checkpoint_paths: CheckpointPaths | None = None) -> Snapshot:
+def deduplicate_live_files(snapshot: Snapshot, checkpoint_paths: CheckpointPaths | None = None) -> Snapshot:
     """Return a version in which each live file of its checkpoint is once, and which notes it if that was not so.
 
     The paths of the checkpoint are read once more, which is why not every reader asks for this.
@@ -56,10 +56,16 @@ def settle_repeated_files(snapshot: Snapshot, checkpoint_paths: CheckpointPaths 
     adds = _read_newest_adds(snapshot, keys)
     tail = copy(snapshot._replayed)
     tail.decided_keys = tail.decided_keys | {file_key(add) for add in adds}
-    inline = Survivors([*snapshot._inline.adds, *adds], snapshot._inline.removes)
+    inline = Survivors([*snapshot._json_checkpoint_actions.adds, *adds], snapshot._json_checkpoint_actions.removes)
     narrow = FileBatch(*narrow_batches(inline.adds, inline.removes, "the checkpoint"))
     problems = snapshot._problems | {REPEATED_IN_CHECKPOINT}
-    return replace(snapshot, _replayed=tail, _inline=inline, _narrow_inline=narrow, _problems=problems)
+    return replace(
+        snapshot,
+        _replayed=tail,
+        _json_checkpoint_actions=inline,
+        _narrow_json_checkpoint_actions=narrow,
+        _problems=problems,
+    )
 
 
 def _find_repeated_keys(snapshot: Snapshot, checkpoint_paths: CheckpointPaths | None) -> set[bytes]:

@@ -103,7 +103,7 @@ class ReplayedCommits:
         return [keys for commit in self.large_commits.values() for keys in commit.keys]
 
     @property
-    def touched(self) -> TouchedFiles:
+    def decided_files(self) -> TouchedFiles:
         """The files that the commits added so far have decided. It must not be kept while commits are added."""
         return TouchedFiles(self.decided_keys, self.keys_of_large_commits)
 
@@ -206,7 +206,12 @@ class _OtherActions(NamedTuple):
 
 
 def replay_commits(
-    storage: ReadStorage, engine: Engine, commits: Sequence[LogFile], *, older_follow: bool, progress: Progress = SILENT
+    storage: ReadStorage,
+    engine: Engine,
+    commits: Sequence[LogFile],
+    *,
+    has_older_actions: bool,
+    progress: Progress = SILENT,
 ) -> ReplayedCommits:
     """Read the commits after a checkpoint once and return what they lead to.
 
@@ -214,7 +219,7 @@ def replay_commits(
         storage: The store of the table.
         engine: The engine whose threads read and parse.
         commits: The commits, in ascending order of their versions and without gaps.
-        older_follow: True if a checkpoint will be put below the result. Its rows are filtered by the
+        has_older_actions: True if a checkpoint will be put below the result. Its rows are filtered by the
             files that the commits decide, so that the keys of the oldest commit are needed, too.
         progress: Where the bytes that were read are reported.
 
@@ -228,7 +233,7 @@ def replay_commits(
             other_actions = _replay_small_commit(replayed, buffer, file, content)
         else:
             buffer.flush()  # rows stay in the order of the commits
-            remember_keys = older_follow or index < len(commits) - 1
+            remember_keys = has_older_actions or index < len(commits) - 1
             other_actions = _replay_large_commit(
                 replayed, storage, engine, file, remember_keys=remember_keys, progress=progress
             )
@@ -238,7 +243,7 @@ def replay_commits(
             replayed.commit_info_is_first = other_actions.starts_with_commit_info
     buffer.flush()
 
-    if not older_follow:
+    if not has_older_actions:
         # Nothing is filtered by them any more, and of a long log they are large.
         replayed.decided_keys.clear()
         replayed.paths_with_vectors.clear()
@@ -293,7 +298,9 @@ def _replay_large_commit(
     Raises:
         CommitCorrupt: If the commit is damaged. The error names line and byte.
     """
-    rows = read_large_commit(storage, engine, file, replayed.touched, remember_keys=remember_keys, progress=progress)
+    rows = read_large_commit(
+        storage, engine, file, replayed.decided_files, remember_keys=remember_keys, progress=progress
+    )
     replayed.adds += rows.adds
     replayed.removes += rows.removes
     replayed.disputed |= rows.disputed

@@ -156,7 +156,7 @@ class Scan(ArrowRows):
         require_readable_rows(snapshot.config, snapshot.version)
         self._snapshot = snapshot
         row_ids = require_row_ids(snapshot) if request.row_ids else ()
-        self._selection = Selection.make(snapshot.schema, request.columns, request.where, row_ids=row_ids)
+        self._selection = Selection.resolve(snapshot.schema, request.columns, request.where, row_ids=row_ids)
         self._read_spec = self._selection.make_read_spec(snapshot.config)
         self._limit = request.limit
         self._odd_values = OddPartitionValues()

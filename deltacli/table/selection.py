@@ -142,14 +142,14 @@ class Selection(NamedTuple):
     row_ids: tuple[StructField, ...] = ()
 
     @classmethod
-    def make(
+    def resolve(
         cls,
         schema: StructType,
         columns: Sequence[str] | None,
         where: str | None,
         *,
         judge: Judge = unread_type,
-        more: Sequence[StructField] = (),
+        extra_columns: Sequence[StructField] = (),
         row_ids: tuple[StructField, ...] = (),
     ) -> Selection:
         """Look up the columns and parse the condition.
@@ -159,20 +159,20 @@ class Selection(NamedTuple):
             columns: The names of the columns to return, in this order. None for all.
             where: The condition in SQL. None for all rows.
             judge: Says of a type whether its values are read.
-            more: Columns that are not of the table and follow those that were asked for.
+            extra_columns: Columns that are not of the table and follow those that were asked for.
             row_ids: The columns of row ids, which follow, too.
 
         Raises:
             UsageError: `usage.column` or `usage.where`.
             Refused: `type.unsupported`, for a column that is named and cannot be read, or if none can.
         """
-        if not more and not row_ids:
+        if not extra_columns and not row_ids:
             return cls._make_of_table(schema, columns, where, judge)
 
         # The other columns are looked up like those of the table, so that the condition may use them.
-        extended_schema = StructType((*schema.fields, *more, *row_ids))
+        extended_schema = StructType((*schema.fields, *extra_columns, *row_ids))
         if columns is not None:
-            unnamed = [column.name for column in (*more, *row_ids) if column.name not in columns]
+            unnamed = [column.name for column in (*extra_columns, *row_ids) if column.name not in columns]
             columns = [*columns, *unnamed]
         selection = cls._make_of_table(extended_schema, columns, where, judge)
         if not row_ids:

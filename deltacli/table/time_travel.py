@@ -92,7 +92,7 @@ def find_version_at(table: TableHandle, timestamp_ms: int, listing: LogListing |
 
 
 def find_last_commit_before(
-    table: TableHandle, listing: LogListing, timestamp_ms: int, *, known: Snapshot | None = None
+    table: TableHandle, listing: LogListing, timestamp_ms: int, *, loaded_snapshot: Snapshot | None = None
 ) -> int | None:
     """Return the newest version that was committed before a time, whether or not it can still be rebuilt.
 
@@ -100,16 +100,16 @@ def find_last_commit_before(
         table: The table.
         listing: The whole log.
         timestamp_ms: The time, in epoch milliseconds.
-        known: A version that need not be rebuilt.
+        loaded_snapshot: A version that need not be rebuilt.
 
     Returns:
         The version; None if every commit of the log is at or after the time.
     """
-    return _CommitTimes(table, listing, known).find_newest_until(timestamp_ms - 1)
+    return _CommitTimes(table, listing, loaded_snapshot).find_newest_until(timestamp_ms - 1)
 
 
 def read_commit_time(
-    table: TableHandle, listing: LogListing, version: int, *, known: Snapshot | None = None
+    table: TableHandle, listing: LogListing, version: int, *, loaded_snapshot: Snapshot | None = None
 ) -> int | None:
     """Return when a version was committed, in epoch milliseconds; None if its commit is missing.
 
@@ -117,11 +117,11 @@ def read_commit_time(
         table: The table.
         listing: The whole log.
         version: The version.
-        known: A version that need not be rebuilt.
+        loaded_snapshot: A version that need not be rebuilt.
     """
     if version not in listing.commits:
         return None
-    return _CommitTimes(table, listing, known).read(version)
+    return _CommitTimes(table, listing, loaded_snapshot).read(version)
 
 
 class VersionRange(NamedTuple):
@@ -297,7 +297,7 @@ def _find_newest_until(table: TableHandle, listing: LogListing, timestamp_ms: in
 class _CommitTimes:
     """The times of the commits of a log, as they select versions."""
 
-    def __init__(self, table: TableHandle, listing: LogListing, known: Snapshot | None = None) -> None:
+    def __init__(self, table: TableHandle, listing: LogListing, loaded_snapshot: Snapshot | None = None) -> None:
         """Rebuild the newest version, whose properties decide which times count.
 
         Args:
@@ -305,7 +305,7 @@ class _CommitTimes:
             listing: The whole log.
             known: A version that need not be rebuilt.
         """
-        newest = find_newest_readable(table, listing, known)
+        newest = find_newest_readable(table, listing, loaded_snapshot)
         self._enablement = None if newest is None else get_timestamp_enablement(newest)
         self._storage = table.storage
         self._commits = listing.commits

@@ -73,8 +73,8 @@ class Snapshot:
         _log: The listing that this was rebuilt from.
         _replayed: What the commits after the checkpoint lead to.
         _problems: The rules of `validate` for what was worked around.
-        _narrow_inline: The file actions of `_inline` in narrow columns.
-        _inline: File actions in a JSON checkpoint itself, without those decided by later commits.
+        _narrow_json_checkpoint_actions: The file actions of `_json_checkpoint_actions` in narrow columns.
+        _json_checkpoint_actions: File actions in a JSON checkpoint itself, without those decided by later commits.
         _pieces: The row groups of the checkpoint that may contain file actions.
         _unusable: Checkpoints that were not used, with the rule that each breaks.
         _older_metadata: Reads the metadata of the versions up to this one.
@@ -96,8 +96,8 @@ class Snapshot:
     _log: ListedLog = field(repr=False)
     _replayed: ReplayedCommits = field(repr=False)
     _problems: frozenset[str] = field(repr=False)
-    _narrow_inline: FileBatch = field(repr=False)
-    _inline: Survivors = field(repr=False)
+    _narrow_json_checkpoint_actions: FileBatch = field(repr=False)
+    _json_checkpoint_actions: Survivors = field(repr=False)
     _pieces: tuple[CheckpointPiece, ...] = field(repr=False)
     _unusable: Mapping[CheckpointInstance, str] = field(repr=False)
     _older_metadata: Callable[[], state.OlderMetadata] | None = field(default=None, repr=False)
@@ -276,8 +276,8 @@ class Snapshot:
         return path in replayed.paths_with_vectors or (path != key and path in replayed.decided_keys)
 
     @cached_property
-    def _touched(self) -> TouchedFiles:
-        return self._replayed.touched
+    def _decided_files(self) -> TouchedFiles:
+        return self._replayed.decided_files
 
     @property
     def physical_partition_columns(self) -> tuple[str, ...]:

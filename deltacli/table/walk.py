@@ -73,7 +73,7 @@ class TableWalk:
     def files(self) -> Iterator[ListedFiles]:
         """Yield the files. Raises UsageError if the start directory is not part of the table."""
         if self.directory:
-            self.require_part()
+            self.check_start_directory()
         yield from in_batches(self._walk())
 
     @cached_property
@@ -82,7 +82,7 @@ class TableWalk:
         links: list[str] = []
         for directory in self.hidden_directories:
             for entry in self.storage.walk(directory, lambda _, names: names):
-                links += links_in(entry.directory, entry.special)
+                links += list_special_paths(entry.directory, entry.special)
         return links
 
     def _walk(self) -> Iterator[WalkEntry]:
@@ -91,7 +91,7 @@ class TableWalk:
             self._record_entries(entry.directory, entry.special, empty_modified_ms)
             yield entry
 
-    def classified(
+    def classify_files(
         self, table: TableHandle, known: KnownFiles, advance: Callable[[int], None]
     ) -> Iterator[ClassifiedFiles]:
         """Yield the files, classified by tasks that list a directory each.
@@ -105,7 +105,7 @@ class TableWalk:
             advance: Called with the number of files of each directory.
         """
         if self.directory:
-            self.require_part()
+            self.check_start_directory()
         levels = _Levels(self)
         while levels.next:
             results = table.engine.spread(
@@ -123,7 +123,7 @@ class TableWalk:
                 self._enter(path, listed.directories)
             yield listed.files
 
-    def visible(self, path: str, directories: Sequence[str]) -> Sequence[str]:
+    def select_visible(self, path: str, directories: Sequence[str]) -> Sequence[str]:
         """Return the subdirectories to walk into: none in another table, and no hidden ones."""
         names = _without_own_log(path, directories)
         if path and kind_of_directories(names) is not None:
@@ -133,14 +133,14 @@ class TableWalk:
 
     def _record_entries(self, directory: str, special: Sequence[str], empty_modified_ms: int | None) -> None:
         """Record the entries of a directory that are not files."""
-        self.links += links_in(directory, special)
+        self.links += list_special_paths(directory, special)
         self._record_table(directory, special)  # its log may be a link
         if directory and empty_modified_ms is not None:
             self.empty_directories.append((directory, empty_modified_ms))
 
     def _enter(self, path: str, directories: Sequence[str]) -> Iterable[str]:
         """Record the subdirectories that are not walked into, and return the others."""
-        visible = self.visible(path, directories)
+        visible = self.select_visible(path, directories)
         if self._record_table(path, directories) and path:
             return ()
         prefix = f"{path}/" if path else ""
@@ -155,7 +155,7 @@ class TableWalk:
             self.tables[directory] = table_format
         return table_format is not None
 
-    def require_part(self) -> None:
+    def check_start_directory(self) -> None:
         """Check that the start directory exists and is neither hidden nor inside another table.
 
         For the root this records whether it is another table, because a walk that starts below it does
@@ -202,7 +202,7 @@ def _without_own_log(directory: str, names: Sequence[str]) -> list[str]:
     return [name for name in names if directory or name != LOG_DIRECTORY]
 
 
-class RememberedWalk(TableWalk):
+class CachedWalk(TableWalk):
     """A walk whose files are remembered, for several looks at one table by one operation that changes nothing.
 
     Attributes:
@@ -213,18 +213,24 @@ class RememberedWalk(TableWalk):
     def __init__(self, storage: ReadStorage, names: HiddenNames) -> None:
         super().__init__(storage, names)
         self._files: list[ListedFiles] | None = None
-        self.left_out: set[str] = set()
+        self.skipped_directories: set[str] = set()
 
     def files(self) -> Iterator[ListedFiles]:
         """Yield the files, their paths as arrays; only the first call lists them."""
         if self._files is None:
             # An earlier call that was not finished has recorded a part.
-            for recorded in (self.tables, self.links, self.hidden_directories, self.empty_directories, self.left_out):
+            for recorded in (
+                self.tables,
+                self.links,
+                self.hidden_directories,
+                self.empty_directories,
+                self.skipped_directories,
+            ):
                 recorded.clear()
             self._files = [files._replace(paths=binary_paths(list(files.paths))) for files in super().files()]
         yield from self._files
 
-    def find(self, paths: ArrowArray) -> ArrowArray:
+    def check_paths(self, paths: ArrowArray) -> ArrowArray:
         """Return which of some paths are files.
 
         Args:
@@ -248,17 +254,17 @@ class RememberedWalk(TableWalk):
 
     def _is_left_out(self, directory: str) -> bool:
         ancestors = accumulate(directory.split("/"), "{}/{}".format)
-        return any(ancestor in self.left_out for ancestor in ancestors)
+        return any(ancestor in self.skipped_directories for ancestor in ancestors)
 
     def _enter(self, path: str, directories: Sequence[str]) -> Iterable[str]:
         entered = list(super()._enter(path, directories))
         prefix = f"{path}/" if path else ""
         not_entered = set(_without_own_log(path, directories)).difference(entered)
-        self.left_out.update(prefix + name for name in not_entered)
+        self.skipped_directories.update(prefix + name for name in not_entered)
         return entered
 
 
-def links_in(directory: str, special: Iterable[str]) -> list[str]:
+def list_special_paths(directory: str, special: Iterable[str]) -> list[str]:
     """Return entries of a directory that are neither files nor directories, by path: links, and rarely others."""
     prefix = f"{directory}/" if directory else ""
     return [prefix + name for name in special if name and not name.endswith("/")]
@@ -290,7 +296,7 @@ class _Levels:
         for piece, listed in zip(self.next, results, strict=True):
             names: Sequence[str] = listed.directories
             if not is_flat:
-                names = self._walk.visible(piece.path, listed.directories)
+                names = self._walk.select_visible(piece.path, listed.directories)
                 self.walked.add(piece.path)
             paths = [f"{piece.path}/{name}" if piece.path else name for name in names]
             self._listed[piece.path] = listed

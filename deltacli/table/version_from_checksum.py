@@ -47,7 +47,7 @@ _MOST_COMMIT_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class StatedVersion:
+class VersionFromChecksum:
     """The state of a version without file actions.
 
     Attributes:
@@ -124,9 +124,9 @@ class ReplayNeeded(NamedTuple):
     reason: str
 
 
-def read_stated_version(
+def read_version_from_checksum(
     table: TableHandle, *, version: int | None = None, timestamp_ms: int | None = None
-) -> StatedVersion | ReplayNeeded:
+) -> VersionFromChecksum | ReplayNeeded:
     """Return a version as its checksum states it, or why it has to be replayed.
 
     It is replayed if the checksum is missing, is invalid, contradicts the last commit, or would hide a
@@ -174,7 +174,7 @@ def read_stated_version(
     return stated
 
 
-def _read_checked_version(table: TableHandle, listing: LogListing, version: int) -> StatedVersion:
+def _read_checked_version(table: TableHandle, listing: LogListing, version: int) -> VersionFromChecksum:
     """Read a version and compare it with commits.
 
     Raises:
@@ -203,7 +203,7 @@ def _read_checked_version(table: TableHandle, listing: LogListing, version: int)
         if difference:
             raise CommitCorrupt(f"{name} has another {difference} than commit {commit.version}", file=name)
     time = _determine_time(table, listing, version, state)
-    return StatedVersion(table, version, time, state, listing.newest_version)
+    return VersionFromChecksum(table, version, time, state, listing.newest_version)
 
 
 def _determine_time(table: TableHandle, listing: LogListing, version: int, state: ChecksumState) -> CommitTime:
