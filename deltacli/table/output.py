@@ -383,7 +383,7 @@ class _StartedPieces(Generic[Piece]):
             pieces: The pieces.
             row_limit: The maximum number of rows that the task of each piece writes. None for all rows.
         """
-        self._pieces = pieces
+        self._pieces: Iterable[Piece] = pieces
         self._row_limit = row_limit
         self._started: deque[Piece] = deque()
 
