@@ -184,7 +184,7 @@ def test_what_a_replay_refuses_is_refused_in_its_words(case: str, capsysbinary: 
 def test_a_first_commit_too_large_to_be_read_contradicts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = open_at(TableBuilder().commits(1).in_memory())
     opened.write_checksum()
-    monkeypatch.setattr("deltacli.table.version_from_checksum._MOST_COMMIT_BYTES", 10)
+    monkeypatch.setattr("deltacli.table.version_from_checksum._MAX_COMMIT_BYTES", 10)
 
     assert isinstance(read_version_from_checksum(opened), VersionFromChecksum)
 
