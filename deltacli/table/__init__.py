@@ -7,13 +7,14 @@ Start with `rebuild.py`, which every command goes through, and follow its four s
     hint                   `_last_checkpoint`: where a listing may begin, never an authority
     log segment            the checkpoint and the commits that a version is rebuilt from
     replay                 reconciling commits, newest first (`replay.ReplayedCommits`)
+    decided file           a file that a newer commit adds or removes: older actions for it are dropped
     snapshot               the state of a table at one version (`version.Snapshot`)
     file actions           adds and removes; after reconciliation live files and tombstones
     logical file           a data file with its deletion vector; its key is path and id of the vector
     narrow columns         path, vector id, size and row count of file actions, without statistics
     piece                  a row group of a checkpoint, the unit of reading it
     enablement             the version from which on in-commit timestamps count
-    stated version         what the checksum file of a version says, without a replay
+    version from checksum  the summary of a version, read from its `.crc` file instead of a replay
 
 What is built on a snapshot: rows (`scan.py`), needed and missing files (`needed_files.py`), the history of
 files over all commits (`file_history.py`), files that engines read differently (`ambiguous_files.py`), the

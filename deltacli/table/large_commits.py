@@ -77,7 +77,7 @@ def read_large_commit(
     storage: ReadStorage,
     engine: Engine,
     file: LogFile,
-    decided: TouchedFiles,
+    decided_files: TouchedFiles,
     *,
     remember_keys: bool,
     progress: Progress,
@@ -88,7 +88,7 @@ def read_large_commit(
         storage: The store of the table.
         engine: The engine that parses the blocks.
         file: The commit.
-        decided: The files that newer commits add or remove. Their rows are dropped.
+        decided_files: The files that newer commits add or remove. Their rows are dropped.
         remember_keys: True if older commits or a checkpoint are read after this commit. Their actions for
             files of this commit must be dropped, so the keys are returned.
         progress: Receives the number of bytes read.
@@ -98,14 +98,17 @@ def read_large_commit(
     """
     from deltacli.delta.encoding.many_values import KeyIndex, repeated
 
-    # The lists are cleared as soon as possible: each may hold hundreds of megabytes.
-    blocks, hashes = _read_blocks(storage, engine, file, decided, progress)
+    # Parse the commit, and find the hashes that occur more than once. Lists are cleared as soon as they are
+    # not needed: each may hold hundreds of megabytes.
+    blocks, hashes = _read_blocks(storage, engine, file, decided_files, progress)
     joined_hashes = pa.concat_arrays(hashes)
     hashes.clear()
     repeated_hashes = frozenset(repeated(joined_hashes).to_pylist())
 
+    # Keep one action of each repeated file.
     disputed: set[str] = set()
-    disputed.update(*(block.disputed for block in blocks))
+    for block in blocks:
+        disputed |= block.disputed
     if repeated_hashes:
         reconciled = _reconcile_repeated_keys(blocks, repeated_hashes)
         blocks = reconciled.blocks
@@ -127,7 +130,7 @@ def read_large_commit(
 
 
 def _read_blocks(
-    storage: ReadStorage, engine: Engine, file: LogFile, decided: TouchedFiles, progress: Progress
+    storage: ReadStorage, engine: Engine, file: LogFile, decided_files: TouchedFiles, progress: Progress
 ) -> tuple[list[NarrowBlock], list[ArrowArray]]:
     """Parse the blocks of a commit in parallel.
 
@@ -140,7 +143,7 @@ def _read_blocks(
     """
     from deltacli.work.commits.blocks import plan_blocks, read_narrow_block
 
-    read_block = partial(read_narrow_block, storage, touched=decided)
+    read_block = partial(read_narrow_block, storage, touched=decided_files)
     blocks: list[NarrowBlock] = []
     hashes: list[ArrowArray] = []
     error: CommitCorrupt | None = None

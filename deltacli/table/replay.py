@@ -64,6 +64,9 @@ class ReplayedCommits:
     Commits are added from the newest to the oldest. A file is called decided as soon as one of the added
     commits adds or removes it: actions for that file in older commits and in the checkpoint are dropped.
 
+    Most commits are small: they are parsed in memory, and the keys of their files are strings in
+    `decided_keys`. Large commits are read in blocks, and their keys are columns (`large_commits.py`).
+
     Attributes:
         state: The protocol, metadata, transactions and domains.
         adds: Live files, in narrow columns.
