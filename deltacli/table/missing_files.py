@@ -62,7 +62,12 @@ class UnavailableFiles(NamedTuple):
 
 
 class _UnavailableExternalFiles(NamedTuple):
-    """The same for references of one kind: all are paths, or all are ids of deletion vectors."""
+    """References of one kind, paths or ids of deletion vectors, to external files that cannot be read.
+
+    Attributes:
+        missing: References to files that do not exist.
+        inaccessible: References to files that this process may not access.
+    """
 
     missing: ArrowArray
     inaccessible: ArrowArray

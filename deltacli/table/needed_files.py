@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
@@ -244,13 +245,18 @@ def map_live_columns(
         return
 
     def work_on_adds(adds: RecordBatch) -> Result:
-        rows = num_records_column(adds.column("stats")) if with_rows else pa.nulls(adds.num_rows, pa.int64())
-        return work(LiveColumns(adds.column("path"), adds.column("size"), rows, adds.column("deletionVector")))
+        return work(_build_live_columns(adds, with_rows=with_rows))
 
     fields = ["path", "size"]
     if with_rows:
         fields.append("stats")
     yield from actions.map_actions("add", work_on_adds, fields=fields)
+
+
+def _build_live_columns(adds: RecordBatch, *, with_rows: bool) -> LiveColumns:
+    """Build the columns of a batch of add actions. Without `with_rows`, the numbers of rows are null."""
+    rows = num_records_column(adds.column("stats")) if with_rows else pa.nulls(adds.num_rows, pa.int64())
+    return LiveColumns(adds.column("path"), adds.column("size"), rows, adds.column("deletionVector"))
 
 
 def join_needed_files(batches: Sequence[NeededFiles]) -> NeededFiles:
@@ -400,17 +406,18 @@ def _read_sizes(
 
 def _request_sizes(storage: ReadStorage, paths: ArrowArray, engine: Engine) -> ArrowArray:
     """Return the size of each file, with one request per file."""
+    batches = [paths.slice(start, _FILES_PER_CALL) for start in range(0, len(paths), _FILES_PER_CALL)]
+    sizes = engine.run(partial(_request_sizes_of_batch, storage), batches)
+    return pa.concat_arrays([pa.array([], pa.int64()), *sizes])
 
-    def request_batch(start: int) -> ArrowArray:
-        names = [key_text(path) for path in paths.slice(start, _FILES_PER_CALL).to_pylist()]
-        sizes: list[int | None] = []
-        for name, size in zip(names, storage.stat_many(names)[0], strict=True):
-            # A negative size means that the file does not exist, or that its path contains a symbolic link.
-            sizes.append(_read_size_of_link(storage, name) if size < 0 else size)
-        return pa.array(sizes, pa.int64())
 
-    batches = engine.run(request_batch, range(0, len(paths), _FILES_PER_CALL))
-    return pa.concat_arrays([pa.array([], pa.int64()), *batches])
+def _request_sizes_of_batch(storage: ReadStorage, paths: ArrowArray) -> ArrowArray:
+    names = [key_text(path) for path in paths.to_pylist()]
+    sizes: list[int | None] = []
+    for name, size in zip(names, storage.stat_many(names)[0], strict=True):
+        # A negative size means that the file does not exist, or that its path contains a symbolic link.
+        sizes.append(_read_size_of_link(storage, name) if size < 0 else size)
+    return pa.array(sizes, pa.int64())
 
 
 def _read_size_of_link(storage: ReadStorage, path: str) -> int | None:

@@ -62,6 +62,10 @@ class LogMetadataReader:
         return LoadedMetadata, (self._metadata or OlderMetadata((), reaches_back=False),)
 
     def _read(self) -> OlderMetadata:
+        """Read the metaData actions of all commits up to the version.
+
+        The result is marked as complete if all commits from version 0 on exist and can be parsed.
+        """
         listing = list_log(self._table.storage, progress=self._table.progress)
         files = [file for version, file in sorted(listing.commits.items()) if version <= self._version]
 

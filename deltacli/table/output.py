@@ -253,6 +253,7 @@ class _OutputRun:
         rows_per_piece = None if self._limit is None else self._limit - self._row_count + 1
         started_pieces = _StartedPieces(pieces, rows_per_piece)
 
+        # Add the files of the pieces, in their order, up to the piece that exceeds the limit.
         cut_piece: Piece | None = None
         results = engine.spread(task, started_pieces, stores, shared=shared, weigh=attrgetter("weight"))
         with self._table.progress.step(step_name, unit=unit, total=total) as step, _close_at_end(results):
@@ -266,6 +267,7 @@ class _OutputRun:
                     break
                 self._add_files(files)
 
+        # Write that piece again, without the surplus rows. Its first files are deleted by `finish`.
         remaining_rows = (self._limit or 0) - self._row_count
         if cut_piece is not None and remaining_rows:
             (files,) = engine.spread(task, [replace(cut_piece, limit=remaining_rows)], stores, shared=shared)
@@ -301,6 +303,7 @@ class _OutputRun:
             )
 
         self._has_success_file = True
+        # If the response of the store was lost, look whether the file exists.
         outcome = self._storage.put_if_absent(SUCCESS, b"")
         if isinstance(outcome, Unknown) and self._storage.kind_of(SUCCESS) is PathKind.MISSING:
             raise StorageFailed(f"{SUCCESS} was not written", facts={"why": outcome.cause})

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -121,12 +122,7 @@ def _read_last_adds(snapshot: Snapshot, keys: set[bytes]) -> list[Action]:
     Raises:
         Unreadable: `checkpoint.duplicate-key`, if two adds of one file have different partition values.
     """
-    key_array = pa.array(sorted(keys), pa.binary())
-
-    def select_adds(adds: RecordBatch) -> RecordBatch:
-        keys_of_adds = key_column(adds.column("path"), unique_id_column(adds.column("deletionVector")))
-        return pc.filter(adds, pc.is_in(keys_of_adds, value_set=key_array))
-
+    select_adds = partial(_select_adds, keys=pa.array(sorted(keys), pa.binary()))
     last_adds: dict[str, Action] = {}
     for batch in snapshot.file_actions.map_actions("add", select_adds):
         for row in batch.to_pylist(maps_as_pydicts="strict"):
@@ -137,6 +133,12 @@ def _read_last_adds(snapshot: Snapshot, keys: set[bytes]) -> list[Action]:
                 raise differing_adds(add["path"])
             last_adds[key] = add
     return list(last_adds.values())
+
+
+def _select_adds(adds: RecordBatch, keys: ArrowArray) -> RecordBatch:
+    """Return the adds of a batch whose key is one of the given keys."""
+    keys_of_adds = key_column(adds.column("path"), unique_id_column(adds.column("deletionVector")))
+    return pc.filter(adds, pc.is_in(keys_of_adds, value_set=keys))
 
 
 def _drop_null_fields(row: Mapping[str, Any]) -> Action:  # Any: values of Arrow

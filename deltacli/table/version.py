@@ -250,7 +250,7 @@ class Snapshot:
         replayed = self._replayed
         vectors = adds.column("deletionVector")
         has_vectors = vectors.null_count < len(vectors)
-        # Most tables have no deletion vectors. Then nothing can differ.
+        # Most tables have no deletion vectors, so that none can differ.
         may_differ = (
             replayed.paths_with_other_vectors or replayed.paths_with_vectors or (replayed.decided_keys and has_vectors)
         )
@@ -264,21 +264,24 @@ class Snapshot:
             _encode_path(path) for path in (*replayed.paths_with_other_vectors, *replayed.paths_with_vectors)
         ]
         is_in_commits = pc.is_in(paths, value_set=pyarrow.array(paths_in_commits, pyarrow.binary()))
-        suspects = pc.indices_nonzero(pc.or_(pc.is_valid(vectors), is_in_commits))
-        suspect_paths = texts_of(pc.take(paths, suspects))
-        suspect_vector_ids = unique_id_column(pc.take(vectors, suspects))
-        suspect_keys = texts_of(key_column(pc.take(adds.column("path"), suspects), suspect_vector_ids))
+        is_suspect = pc.or_(pc.is_valid(vectors), is_in_commits)
+        suspect_rows = pc.indices_nonzero(is_suspect)
+        suspect_paths = texts_of(pc.take(paths, suspect_rows))
+        suspect_vector_ids = unique_id_column(pc.take(vectors, suspect_rows))
+        suspect_keys = texts_of(key_column(pc.take(adds.column("path"), suspect_rows), suspect_vector_ids))
 
-        # Turn the row numbers of the files into a mask.
-        rows = [
+        # Compare each suspect with the newer commits.
+        rows_with_other_vector = [
             row
-            for row, path, key in zip(suspects, suspect_paths, suspect_keys, strict=True)
+            for row, path, key in zip(suspect_rows, suspect_paths, suspect_keys, strict=True)
             if self._has_other_vector(path, key)
         ]
-        if not rows:
+        if not rows_with_other_vector:
             return None
-        all_rows = pyarrow.array(range(adds.num_rows), suspects.type)
-        return pc.is_in(all_rows, value_set=pyarrow.array(rows, suspects.type))
+
+        # Convert the row numbers to a mask.
+        all_rows = pyarrow.array(range(adds.num_rows), suspect_rows.type)
+        return pc.is_in(all_rows, value_set=pyarrow.array(rows_with_other_vector, suspect_rows.type))
 
     def _has_other_vector(self, path: str, key: str) -> bool:
         """Return True if a newer commit contains the path of a live file with a different deletion vector.

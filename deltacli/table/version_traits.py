@@ -8,6 +8,10 @@ only if the schema allows the trait at all.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+from itertools import chain
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -72,32 +76,36 @@ def read_partition_values(snapshot: Snapshot, name: str) -> frozenset[str | None
     Returns:
         The values as in the log; None is the null value.
     """
+    list_values = partial(_list_partition_values, name=name)
+    batches = snapshot.file_actions.map_actions("add", list_values, fields=["partitionValues"])
+    return frozenset(chain.from_iterable(batches))
 
-    def list_texts(adds: RecordBatch) -> list[str | None]:
-        values = pc.map_lookup(adds.column("partitionValues"), query_key=pa.scalar(name), occurrence="first")
-        texts: list[str | None] = pc.unique(values).to_pylist()
-        return texts
 
-    batches = snapshot.file_actions.map_actions("add", list_texts, fields=["partitionValues"])
-    return frozenset(text for batch in batches for text in batch)
+def _list_partition_values(adds: RecordBatch, name: str) -> list[str | None]:
+    """Return the distinct values of a partition column in a batch of live files."""
+    values = pc.map_lookup(adds.column("partitionValues"), query_key=pa.scalar(name), occurrence="first")
+    distinct_values: list[str | None] = pc.unique(values).to_pylist()
+    return distinct_values
 
 
 def _has_external_files(snapshot: Snapshot) -> bool:
     """Return True if a live file is outside the table directory, such as the files of a shallow clone."""
     storage = snapshot.table.storage
-
-    def has_external_file(adds: RecordBatch) -> bool:
-        paths = adds.column("path")
-        absolute_paths = pc.filter(paths, are_absolute(paths))
-        if not len(absolute_paths):
-            return False
-        from deltacli.delta.paths.keys import PathKeys
-
-        # An absolute path may still lead into the table directory. The key of an external file is null.
-        keys = PathKeys((storage.uri, *storage.aliases)).of_log(absolute_paths).keys
-        return bool(keys.null_count)
-
+    has_external_file = partial(_has_external_file, table_uris=(storage.uri, *storage.aliases))
     return any(snapshot.file_actions.map_actions("add", has_external_file, fields=["path"]))
+
+
+def _has_external_file(adds: RecordBatch, table_uris: Sequence[str]) -> bool:
+    """Return True if a batch of live files contains a file outside the table directory."""
+    paths = adds.column("path")
+    absolute_paths = pc.filter(paths, are_absolute(paths))
+    if not len(absolute_paths):
+        return False
+    from deltacli.delta.paths.keys import PathKeys
+
+    # An absolute path may still lead into the table directory. The key of an external file is null.
+    keys = PathKeys(table_uris).of_log(absolute_paths).keys
+    return bool(keys.null_count)
 
 
 def _has_files_in_other_directories(snapshot: Snapshot) -> bool:
