@@ -27,7 +27,7 @@ from deltacli.delta.paths.hadoop import print_absolute, print_root
 from deltacli.delta.paths.keys import PathKeys
 from deltacli.delta.paths.spelling import are_absolute, decode_column
 from deltacli.storage import has_link
-from deltacli.table.missing_files import encode_undecoded_paths, find_undecoded_paths
+from deltacli.table.missing_files import encode_unencoded_paths, find_unencoded_paths
 from deltacli.table.version import Snapshot
 
 MANIFEST_NAME = "manifest"
@@ -111,7 +111,7 @@ def build_live_manifests(snapshot: Snapshot) -> LiveManifests | Refusal:
         print_root(table.storage.uri),
         PathKeys((table.storage.uri, *table.storage.aliases)),
         tuple(snapshot.metadata.partition_columns),
-        find_undecoded_paths(snapshot),
+        find_unencoded_paths(snapshot),
     )
     batches = list(snapshot.file_actions.map_actions("add", list_lines, fields=_ADD_FIELDS))
     files_with_vectors = sum(batch.files_with_vectors for batch in batches)
@@ -156,7 +156,7 @@ def _list_manifest_lines(
         adds: Their adds, with the fields `_ADD_FIELDS`.
     """
     # The lines have the paths as they are in the store: decoded, and below the root of the table.
-    paths = encode_undecoded_paths(adds.column("path"), undecoded)
+    paths = encode_unencoded_paths(adds.column("path"), undecoded)
     decoded_paths = pc.cast(decode_column(paths), pa.large_binary())
     text_type = decoded_paths.type
     lines_below = pc.binary_join_element_wise(

@@ -547,10 +547,10 @@ def _counts(snapshot: Snapshot) -> FileCounts:
     them where it has the protocol and the metadata of the log, else counted.
     """
     if snapshot.version in snapshot.listing.checksums:
-        from deltacli.table.stated_version import StatedVersion, read_stated_version
+        from deltacli.table.version_from_checksum import VersionFromChecksum, read_version_from_checksum
 
-        stated = read_stated_version(snapshot.table, version=snapshot.version)
-        if isinstance(stated, StatedVersion):
+        stated = read_version_from_checksum(snapshot.table, version=snapshot.version)
+        if isinstance(stated, VersionFromChecksum):
             found = stated.checksum
             is_whole = found.vectors is not None or feature_changes.VECTORS not in found.protocol.supported_features
             if is_whole and (found.protocol, found.metadata) == (snapshot.protocol, snapshot.metadata):

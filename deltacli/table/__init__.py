@@ -10,13 +10,14 @@ Start with `rebuild.py`, which every command uses. It rebuilds a version in four
 Terms of this package that the Delta protocol does not define:
 
     hint                   the file `_last_checkpoint`
+    decided file           a file that a newer commit adds or removes: older actions for it are dropped
     file action            an add or a remove; after reconciliation a live file or a tombstone
     logical file           a data file together with its deletion vector
     key                    identifies a logical file: path and deletion vector id, or a hash of them
     narrow batch           path, deletion vector id, size and row count of file actions, without statistics
     piece                  a row group of a checkpoint, the unit of parallel reading
     spelling               one of several paths of the same file, such as `a.parquet` and `./a.parquet`
-    stated version         the state of a version according to its checksum file, without a replay
+    version from checksum  the state of a version according to its `.crc` file, without a replay
     enablement             the version from which on in-commit timestamps are valid
 
 A snapshot is the input of the other modules: `scan.py` reads rows, `file_actions.py` reads live

@@ -1,7 +1,7 @@
 """Parse the checksum file of a version, and reject values that no version can have.
 
 A checksum file contains the protocol, the metadata, the number and size of live files and more.
-`stated_version.py` uses it to answer questions about a version without a replay, so its content
+`version_from_checksum.py` uses it to answer questions about a version without a replay, so its content
 must be plausible: for example, `numFiles` must be the sum of the histogram of file sizes.
 
 Spec: Version Checksum File.

@@ -55,13 +55,13 @@ class VersionWithFiles(Protocol):
     @property
     def _replayed(self) -> ReplayedCommits: ...
     @property
-    def _inline(self) -> Survivors: ...
+    def _json_checkpoint_actions(self) -> Survivors: ...
     @property
-    def _narrow_inline(self) -> FileBatch: ...
+    def _narrow_json_checkpoint_actions(self) -> FileBatch: ...
     @property
     def _pieces(self) -> tuple[CheckpointPiece, ...]: ...
     @property
-    def _touched(self) -> TouchedFiles: ...
+    def _decided_files(self) -> TouchedFiles: ...
 
 
 class PieceCounts(NamedTuple):
@@ -96,7 +96,7 @@ class FileActions(NamedTuple):
     @property
     def changed_after_checkpoint(self) -> TouchedFiles:
         """The logical files that commits after the checkpoint add or remove. Their rows in the checkpoint are stale."""
-        return self.snapshot._touched
+        return self.snapshot._decided_files
 
     @property
     def pieces(self) -> tuple[CheckpointPiece, ...]:
@@ -180,7 +180,7 @@ class FileActions(NamedTuple):
             progress=table.progress,
         )
         if self._has_inline_actions:
-            yield build_file_batch([("checkpoint", self.snapshot._inline)])
+            yield build_file_batch([("checkpoint", self.snapshot._json_checkpoint_actions)])
 
     def read_narrow_batches(self) -> Iterator[FileBatch]:
         """Yield all live files and tombstones as narrow batches.
@@ -195,11 +195,11 @@ class FileActions(NamedTuple):
         yield from (FileBatch(adds=batch) for batch in self.snapshot._replayed.adds)
         yield from (FileBatch(removes=batch) for batch in self.snapshot._replayed.removes)
         if self._has_inline_actions:
-            yield self.snapshot._narrow_inline
+            yield self.snapshot._narrow_json_checkpoint_actions
 
     @property
     def _has_inline_actions(self) -> bool:
-        return bool(self.snapshot._inline.adds or self.snapshot._inline.removes)
+        return bool(self.snapshot._json_checkpoint_actions.adds or self.snapshot._json_checkpoint_actions.removes)
 
     def read_narrow_pieces(
         self, pieces: Sequence[CheckpointPiece], *, with_records: bool = True

@@ -63,8 +63,8 @@ if TYPE_CHECKING:
     from deltacli.storage.tally import HostTally
     from deltacli.table.output import WrittenDirectory
     from deltacli.table.scan import ArrowRows
-    from deltacli.table.stated_version import StatedVersion
     from deltacli.table.version import Snapshot
+    from deltacli.table.version_from_checksum import VersionFromChecksum
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -806,7 +806,7 @@ def note_staged(run: CommandContext, table: TableHandle, name: str = "") -> None
             note_catalog(run, read_snapshot(table), name=name)
 
 
-def note_findings(run: CommandContext, found: Snapshot | StatedVersion, at_ms: int | None) -> None:
+def note_findings(run: CommandContext, found: Snapshot | VersionFromChecksum, at_ms: int | None) -> None:
     """Note which problems were worked around, and that a time is later than the newest version."""
     for problem in found.problems:
         files = ", ".join(name for name, rule in found.set_aside.items() if rule == problem)

@@ -63,7 +63,7 @@ from deltacli.table.checksum_guard import require_matching_checksum
 from deltacli.table.find_log import ListedLog, list_log, read_hint_file
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot, rebuild_version, rebuild_without_checkpoint
-from deltacli.table.repeated_files import settle_repeated_files
+from deltacli.table.repeated_files import deduplicate_live_files
 from deltacli.table.version import Snapshot
 from deltacli.work.checkpoints.reading import CheckpointPiece, open_checkpoint
 from deltacli.work.checkpoints.writing import sidecar_pieces
@@ -296,7 +296,7 @@ def plan_for_version(
         notes += forms.notes(version, layout, force=request.force)
         # One pass over the paths of the checkpoint answers both questions.
         checkpoint_paths = examine_checkpoint_paths(snapshot)
-        settled = settle_repeated_files(snapshot, checkpoint_paths)
+        settled = deduplicate_live_files(snapshot, checkpoint_paths)
         if settled is not snapshot:
             notes += (f"the checkpoint that the version is read from has a live file twice [{REPEATED_IN_CHECKPOINT}]",)
         snapshot = settled

@@ -671,7 +671,7 @@ class _Paths:
         """Take the files that are live in a version."""
         self._live += map_live_columns(
             snapshot,
-            lambda paths, sizes, _, vectors: self._files(FileKind.DATA, paths, sizes, vectors),
+            lambda columns: self._files(FileKind.DATA, columns.paths, columns.sizes, columns.descriptors),
             with_rows=False,
         )
 

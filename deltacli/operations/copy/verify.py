@@ -104,7 +104,7 @@ def _differing_live(plan: CopyPlan, table: TableHandle, target: ReadStorage) -> 
     planned = KeyIndex(combine_chunks(plan.needed.files["path"]))
     live = read_live_files(
         read_snapshot(table, version=plan.last),
-        choose=lambda part: part.where(pc.invert(planned.contains(combine_chunks(part.files["path"])))),
+        select=lambda part: part.where(pc.invert(planned.contains(combine_chunks(part.files["path"])))),
     )
     rest, sizes = locate_files(target, live, table.engine, table.progress)
     found = verify(rest, sizes, table.replace_storage(target).stores, table.engine, table.progress, contents=False)

@@ -382,7 +382,7 @@ def _select(end: Snapshot, rows: ScanRequest) -> Selection:
             hint=errors.command("read"),
         )
     ids = require_row_ids(end) if rows.row_ids else ()
-    return Selection.make(schema, rows.columns, rows.where, more=CHANGE_COLUMNS, row_ids=ids)
+    return Selection.resolve(schema, rows.columns, rows.where, extra_columns=CHANGE_COLUMNS, row_ids=ids)
 
 
 def _require_commits(listing: LogListing, first: int, last: int) -> None:

@@ -727,7 +727,7 @@ class _Attempts:
                 self._execution.has_begun = has_begun or journal.files > 0
                 raise
         condition = plan.where
-        reads = FilesOfPartitions(condition.chooses) if isinstance(condition, PartitionCondition) else EveryFile()
+        reads = FilesOfPartitions(condition.may_match) if isinstance(condition, PartitionCondition) else EveryFile()
         return replace(request_of(plan), body=_body(plan), reads=reads, names_files=True)
 
     def plan_again(self, plan: RestorePlan, now: Snapshot) -> RestorePlan:

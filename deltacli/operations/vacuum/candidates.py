@@ -395,7 +395,9 @@ class ReferenceCollector:
 
 def find_window(table: TableHandle, listing: LogListing, cutoff_ms: int, snapshot: Snapshot) -> Window:
     """Return which commits are retained. `listing` is the whole log, `snapshot` the newest version."""
-    last_before = find_last_commit_before(table, listing, cutoff_ms, known=snapshot) if listing.commits else None
+    last_before = (
+        find_last_commit_before(table, listing, cutoff_ms, loaded_snapshot=snapshot) if listing.commits else None
+    )
     first = listing.commit_runs[-1][0] if listing.commits else listing.newest_version + 1
     reaches_back = first == 0 or (last_before is not None and first <= last_before + 1)
     return Window(cutoff_ms, last_before, reaches_back)

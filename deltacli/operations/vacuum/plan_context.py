@@ -163,7 +163,9 @@ def prepare(
     with with_codes_of_vacuum():
         basis = build_storable_basis(snapshot, listing, now_ms)
     window = find_window(table, listing, cutoff_ms, snapshot)
-    listed_until = None if listed_ms is None else find_last_commit_before(table, listing, listed_ms, known=snapshot)
+    listed_until = (
+        None if listed_ms is None else find_last_commit_before(table, listing, listed_ms, loaded_snapshot=snapshot)
+    )
     protect = [open_protected(table, uri) for uri in request.protect_from]
     clones = find_clones(table, [one.table for one in protect])
     protect += () if clones is None else clones.found
@@ -721,7 +723,7 @@ def reach_of(setting: PlanContext, lost_before: int | None, lost_now: int | None
     first_commit = min(references.listing.commits, default=None)
     return TimeTravelRange(
         first_version=first,
-        first_ms=read_commit_time(setting.table, references.listing, first, known=setting.snapshot),
+        first_ms=read_commit_time(setting.table, references.listing, first, loaded_snapshot=setting.snapshot),
         oldest_before=before,
         lost_feed=(first_commit, feed_end)
         if has_feed and first_commit is not None and feed_end >= first_commit
