@@ -70,11 +70,11 @@ class ManifestsPlan:
     @property
     def notes(self) -> Iterator[str]:
         """Yield what a reader of the lists has to know about the files that they name."""
-        if self.live is not None and self.live.files_outside:
-            count = count_with_verb(self.live.files_outside, "file", "are")
+        if self.live is not None and self.live.external_file_count:
+            count = count_with_verb(self.live.external_file_count, "file", "are")
             yield (
-                f"{count} outside of the table, such as {self.live.first_outside}: readers of the lists need access to "
-                "that place, and what deletes files there does not look for these lists"
+                f"{count} outside of the table, such as {self.live.first_external_uri}: readers of the lists need "
+                "access to that place, and what deletes files there does not look for these lists"
             )
 
     def build_refusal(self) -> Refused | None:
@@ -97,8 +97,8 @@ class ManifestsPlan:
 
     def as_json(self, *, dry_run: bool) -> dict[str, Json]:
         """Return the content of the document `deltacli.manifest`."""
-        files = None if self.live is None else self.live.files
-        files_outside = None if self.live is None else self.live.files_outside
+        files = None if self.live is None else self.live.file_count
+        files_outside = None if self.live is None else self.live.external_file_count
         return {
             "version": self.basis.version,
             "files": files,
