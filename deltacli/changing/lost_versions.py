@@ -24,8 +24,8 @@ def find_lost_versions_refusal(storage: ReadStorage, listing: LogListing, hint_v
     A vacuum would delete the data files that the lost versions added, because no commit references them, and those that
     the lost versions restored, because an older commit removed them. A commit would reuse the number of a lost version.
 
-    The same applies to a commit whose name has fewer than 20 digits (`7.json`). Delta for Spark reads it, other engines
-    ignore it.
+    The same applies to a commit whose name has fewer than 20 digits (`7.json`). Delta for Spark and Delta Kernel for
+    Java read it, other engines ignore it.
 
     Args:
         storage: The store of the table.
