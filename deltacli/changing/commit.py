@@ -211,6 +211,7 @@ def commit(
 
 
 def _may_try(attempt: int, max_attempts: int, started_at: float, machine: Machine) -> bool:
+    """Return True if another attempt is allowed, by the number of attempts and by the time since the first one."""
     if attempt >= max_attempts:
         return False
     return attempt < MIN_ATTEMPTS or machine.monotonic() - started_at <= MAX_RETRY_SECONDS

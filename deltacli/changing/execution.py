@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Generic, NamedTuple
 
 from deltacli.changing.consent import build_not_agreed_error, compute_plan_id
@@ -218,29 +219,38 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
                 functions raises it.
         """
 
-        def build_request_for_version(snapshot: Snapshot) -> CommitRequest | None:
-            # `commit` reads another snapshot only after another writer has changed the table.
-            is_planned_version = snapshot is self.plan.basis.snapshot
-            if not is_planned_version:
-                if plan_again is not None:
-                    new_plan = plan_again(self.plan, snapshot)
-                else:
-                    new_plan = self._plan_again(self.table, snapshot)
-                self.accept_new_plan(new_plan)
-            return None if self.plan.is_noop else build_request(self.plan)
-
-        def build_first_request() -> CommitRequest | None:
-            return build_request(self.plan)
-
         creates_table = self.plan.basis.version < 0
         return self.commit_step(
-            build_request_for_version,
-            build_first_request=build_first_request if creates_table else None,
+            partial(self._build_planned_request, build_request, plan_again),
+            build_first_request=(lambda: build_request(self.plan)) if creates_table else None,
             recheck=recheck,
             commit_metadata=commit_metadata,
             needs_clock=needs_clock,
             pause=pause,
         )
+
+    def _build_planned_request(
+        self,
+        build_request: Callable[[PlanT], CommitRequest | None],
+        plan_again: Callable[[PlanT, Snapshot], PlanT] | None,
+        snapshot: Snapshot,
+    ) -> CommitRequest | None:
+        """Build the commit of the plan, after planning again if another writer has changed the table.
+
+        Args:
+            build_request: Builds the commit from a plan.
+            plan_again: Makes the plan for a newer version from the previous plan; None to plan from scratch.
+            snapshot: The version that the commit will follow.
+        """
+        # `commit` reads another snapshot only after a commit of another writer.
+        is_planned_version = snapshot is self.plan.basis.snapshot
+        if not is_planned_version:
+            if plan_again is not None:
+                new_plan = plan_again(self.plan, snapshot)
+            else:
+                new_plan = self._plan_again(self.table, snapshot)
+            self.accept_new_plan(new_plan)
+        return None if self.plan.is_noop else build_request(self.plan)
 
     def commit_step(
         self,
@@ -305,7 +315,7 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
             needs_clock: See `recheck_table`.
         """
         planned_snapshot = self.plan.basis.snapshot
-        # The basis of a plan for a new table has no snapshot. Other plans without one did not keep it.
+        # A plan that creates a table has no snapshot, because there is no version yet. Other plans may have dropped it.
         has_planned_version = planned_snapshot is not None or build_first_request is not None
         if self._has_used_planned_version or not has_planned_version:
             return read_snapshot(table)
@@ -356,4 +366,5 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
             self.has_stale_manifests = True
         if newest_snapshot.version != self.plan.basis.version:
             warnings = self.plan.basis.warnings
-            warnings.extend(warning for warning in find_stale_views(newest_snapshot) if warning not in warnings)
+            new_warnings = [warning for warning in find_stale_views(newest_snapshot) if warning not in warnings]
+            warnings.extend(new_warnings)
