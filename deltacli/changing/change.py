@@ -20,7 +20,7 @@ from deltacli.changing.rechecks import require_valid_clock
 from deltacli.changing.views import find_stale_views
 from deltacli.core import errors
 from deltacli.delta.data_files import MANIFESTS
-from deltacli.storage.base import require_place
+from deltacli.storage.directory_identity import require_same_directory
 
 if TYPE_CHECKING:
     from deltacli.changing.consent import Consent
@@ -205,7 +205,7 @@ def _find_cause(storage: ReadStorage, error: errors.DeltacliError) -> errors.Del
     about the directory.
     """
     try:
-        require_place(storage)
+        require_same_directory(storage)
     except errors.Refused as replaced_directory_error:
         return replaced_directory_error
     return error
