@@ -288,11 +288,12 @@ class CommitSender:
             if isinstance(answer, Unknown):
                 unknown_reason = answer.cause
 
-            # Read the commit file, to see who has created the version.
+            # Read the commit file, to see who has created the version. Pause before only if it is certain that another
+            # writer has, because then the next attempt competes with that writer.
             may_send = is_ratified
-            has_paused = retry > 0 or unknown_reason is not None
+            is_certainly_lost = retry == 0 and unknown_reason is None
             try:
-                lost = self._read_winners(prepared.request, version, retry=0 if has_paused else attempt)
+                lost = self._read_winners(prepared.request, version, retry=attempt if is_certainly_lost else 0)
             except errors.DeltacliError as error:
                 last_error = error
                 if isinstance(error, errors.NotATable) and not is_ratified:
