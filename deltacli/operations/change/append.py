@@ -141,7 +141,7 @@ class Append:
             raise
         except DeltacliError as fault:
             new.delete(sizes)
-            fault.facts |= new.facts
+            fault.facts |= new.left_behind_facts
             raise
         if isinstance(done, Committed):
             execution.outcome = replace(execution.plan, committed_version=done.version)

@@ -397,7 +397,7 @@ class DropFeature:
         committed: running it again continues.
         """
         execution.recheck_table(needs_clock=True)
-        if not execution.may_plan_again and (plan := self.plan(execution.table)).version != execution.plan.version:
+        if not execution.accepts_any_plan and (plan := self.plan(execution.table)).version != execution.plan.version:
             execution.outcome = execution.accept_new_plan(plan)
         drop = command_of_drop(
             execution.outcome.name, truncates=execution.outcome.truncates, streams=execution.outcome.streams

@@ -571,7 +571,7 @@ class Undelete:
         assert journal is not None  # it begins with an empty one
         execution.has_begun = True  # nobody knows it of an interruption
         try:
-            done = bring_back(execution, plan, journal, execution.continue_with)
+            done = bring_back(execution, plan, journal, execution.ask_to_continue)
         except errors.DeltacliError:
             execution.has_begun = journal.files > 0
             raise

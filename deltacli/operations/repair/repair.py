@@ -613,7 +613,7 @@ class Repair:
         backup.note_end()
 
     def _may_follow(self, execution: ChangeExecution[RepairPlan, RepairOutcome], plan: RepairPlan) -> bool:
-        return execution.continue_with(plan) if self.saved is None else self.saved.is_partial
+        return execution.ask_to_continue(plan) if self.saved is None else self.saved.is_partial
 
 
 def _execute(plan: RepairPlan, run: Run, outcome: RepairOutcome, names: set[str]) -> bool:

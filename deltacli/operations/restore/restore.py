@@ -700,7 +700,7 @@ class _Attempts:
 
     def __init__(self, execution: ChangeExecution[RestorePlan, RestoreOutcome]) -> None:
         self._execution = execution
-        self._checked_at = execution.plan.checked_at if execution.may_plan_again else -math.inf
+        self._checked_at = execution.plan.checked_at if execution.accepts_any_plan else -math.inf
         self._lacks_files = False
 
     def make(self, plan: RestorePlan) -> CommitRequest:
