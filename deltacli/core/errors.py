@@ -41,11 +41,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
+from deltacli.core.command_calls import TABLE_PLACEHOLDER, CommandCall, DoubleQuoted, DurationArgument
+from deltacli.core.hint_syntax import HintSyntax, get_hint_syntax, use_hint_syntax
 from deltacli.core.hints import (
     PLACEHOLDERS,
+    CommandHint,
+    CommandLine,
     LazyText,
     ParameterHint,
     command,
+    fill_table,
+    format_command,
     get_command_option,
     install_command,
     is_command,
@@ -55,22 +61,9 @@ from deltacli.core.hints import (
     suggest_parameters,
 )
 from deltacli.core.nearest_names import nearest_directory, nearest_name, nearest_path, nearest_type
+from deltacli.core.python_syntax import OMITTED_OPTIONS, SHELL_ONLY, PythonSyntax, get_method_name
 from deltacli.core.quoting import format_sql_name, is_shared, quote_identifier, quote_table, quote_word
-from deltacli.core.spelling import (
-    OMITTED_OPTIONS,
-    SHELL_ONLY,
-    TABLE_PLACEHOLDER,
-    Command,
-    CommandLine,
-    DoubleQuoted,
-    DurationArgument,
-    ShellSpelling,
-    Spelling,
-    fill_hint,
-    get_spelling,
-    method_name,
-    use_spelling,
-)
+from deltacli.core.shell_syntax import ShellSyntax
 from deltacli.core.typing import Json
 
 EXIT_OK = 0
@@ -590,7 +583,8 @@ __all__ = [
     "CatalogUnavailable",
     "CheckpointUnreadable",
     "ClusterFailed",
-    "Command",
+    "CommandCall",
+    "CommandHint",
     "CommandLine",
     "CommitCorrupt",
     "ConflictLost",
@@ -601,6 +595,7 @@ __all__ = [
     "DurationArgument",
     "ExitCode",
     "FileMissing",
+    "HintSyntax",
     "LazyText",
     "LogIncomplete",
     "MemoryExhausted",
@@ -614,24 +609,25 @@ __all__ = [
     "PathExternal",
     "PermissionRefused",
     "ProtocolUnsupported",
+    "PythonSyntax",
     "Refusal",
     "Refused",
-    "ShellSpelling",
-    "Spelling",
+    "ShellSyntax",
     "StorageFailed",
     "Unreadable",
     "UsageError",
     "VersionAbsent",
     "command",
-    "fill_hint",
+    "fill_table",
+    "format_command",
     "format_sql_name",
     "get_command_option",
-    "get_spelling",
+    "get_hint_syntax",
+    "get_method_name",
     "install_command",
     "is_command",
     "is_complete_command",
     "is_shared",
-    "method_name",
     "nearest_directory",
     "nearest_name",
     "nearest_path",
@@ -642,5 +638,5 @@ __all__ = [
     "quote_table",
     "quote_word",
     "suggest_parameters",
-    "use_spelling",
+    "use_hint_syntax",
 ]

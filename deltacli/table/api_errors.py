@@ -57,7 +57,7 @@ def api_method(
             name_table(error, self.name)
             if getattr(self, "is_paimon", False):
                 _open_as_paimon(error)
-            if options.get("dry_run") is True and isinstance(error.hint, errors.Command):
+            if options.get("dry_run") is True and isinstance(error.hint, errors.CommandHint):
                 error.hint = _add_dry_run(error.hint, type(self))
             raise
 
@@ -138,25 +138,25 @@ def name_table(error: errors.DeltacliError, name: str | None) -> None:
         return
     error.table = error.table or name
     if error.hint is not None:
-        error.hint = errors.get_spelling().fill(error.hint, error.table)
+        error.hint = errors.fill_table(error.hint, error.table)
     for key, value in error.facts.items():
         if errors.TABLE_PLACEHOLDER in value:
-            error.facts[key] = errors.get_spelling().fill(value, error.table)
+            error.facts[key] = errors.fill_table(value, error.table)
 
 
 def _open_as_paimon(error: errors.DeltacliError) -> None:
     """Make the commands of an error open the table as a Paimon table."""
-    if isinstance(error.hint, errors.Command):
+    if isinstance(error.hint, errors.CommandHint):
         error.hint = error.hint.with_options(paimon=True)
     for key, value in error.facts.items():
-        if isinstance(value, errors.Command) and value:
+        if isinstance(value, errors.CommandHint):
             error.facts[key] = value.with_options(paimon=True)
 
 
-def _add_dry_run(hint: errors.Command, table_class: type) -> errors.Command:
+def _add_dry_run(hint: errors.CommandHint, table_class: type) -> str:
     """Return a hint with `dry_run=True` if its method has that parameter: who only plans is not told to act."""
-    method = getattr(table_class, errors.method_name(hint.operation), None)
-    if method is None or "dry_run" in hint.options or "dry_run" not in signature_of(method).parameters:
+    method = getattr(table_class, errors.get_method_name(hint.call.operation), None)
+    if method is None or "dry_run" in hint.call.options or "dry_run" not in signature_of(method).parameters:
         return hint
     return hint.with_options(dry_run=True)
 
@@ -179,7 +179,7 @@ def _correct_call(
     if error.code == "table.path-missing" and not error.hint and not os.path.exists(table.name):
         nearest = errors.nearest_directory(table.name)
         if nearest:
-            error.hint = errors.get_spelling().command(method, nearest, arguments, options)
+            error.hint = errors.format_command(errors.CommandCall(method, nearest, arguments, options))
         return
 
     by_key: dict[str | int, object] = dict(enumerate(arguments))
@@ -195,7 +195,8 @@ def _correct_call(
         version = getattr(table, "version", None)
         if version != getattr(table, "newest_version", None):
             named["version"] = version
-    error.hint = errors.get_spelling().command(method, table.name, words, named) or error.hint
+    corrected_call = errors.CommandCall(method, table.name, words, named)
+    error.hint = errors.format_command(corrected_call) or error.hint
 
 
 def _correct_arguments(error: errors.DeltacliError, by_key: Mapping[Key, object]) -> dict[Key, object] | None:
