@@ -243,7 +243,7 @@ def test_the_name_of_a_column_in_sql(name: str, literal: str, in_sql: str) -> No
 def test_letters_in_another_order_are_a_near_name() -> None:
     assert ("int", "decimal(5,2)") == (nearest_type("itn", ["int", "date"]), nearest_type("decimla(5,2)", ["decimal"]))
     assert nearest_type("Decimal(39,2)", ["decimal"]) is None
-    assert (".csv", None) == (nearest_name(".cvs", [".csv"], alike=0.8), nearest_name("ba", ["ab"], alike=0.8))
+    assert (".csv", None) == (nearest_name(".cvs", [".csv"], cutoff=0.8), nearest_name("ba", ["ab"], cutoff=0.8))
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_an_extra_is_installed_as_deltacli_was(
 ) -> None:
     (tmp_path / receipt).touch()
     monkeypatch.setattr("sys.prefix", str(tmp_path))
-    monkeypatch.setattr("deltacli.core.installation._installed_from", lambda: ("/src/deltacli", None))
+    monkeypatch.setattr("deltacli.core.installation._find_source", lambda: ("/src/deltacli", None))
     monkeypatch.setattr("importlib.metadata.requires", lambda _: None)
 
     assert command == install_command("s3")
@@ -273,7 +273,7 @@ def test_an_extra_is_installed_as_deltacli_was(
         (None, "pip install 'deltacli[s3]'"),
     ],
 )
-def test_an_extra_of_a_checkout_is_installed_from_it(
+def test_an_extra_of_a_checkout_is_find_source_it(
     origin: str | None, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.prefix", str(tmp_path))
@@ -307,7 +307,7 @@ def test_an_extra_of_a_tool_is_installed_with_those_that_are_there(
 
     (tmp_path / "uv-receipt.toml").touch()
     monkeypatch.setattr("sys.prefix", str(tmp_path))
-    monkeypatch.setattr("deltacli.core.installation._installed_from", lambda: ("/src", None))
+    monkeypatch.setattr("deltacli.core.installation._find_source", lambda: ("/src", None))
     monkeypatch.setattr("importlib.metadata.requires", requires)
 
     assert f"uv tool install '/src[{named}]'" == install_command(extra)

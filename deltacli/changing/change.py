@@ -173,7 +173,7 @@ def _raise_with_progress(
     execution.update_manifests(may_be_newer=recovers_files and execution.has_begun)
     cause = _find_cause(execution.store, error)
     if execution.has_begun:
-        raise errors.PartlyDone.after(cause, execution.outcome.describe_progress()) from error
+        raise errors.PartlyDone.from_cause(cause, execution.outcome.describe_progress()) from error
     raise cause from error.__cause__
 
 

@@ -117,7 +117,7 @@ def report_error(error: errors.DeltacliError, arguments: Sequence[str], table: s
         for name in POSSIBLE:
             error.facts.pop(name, None)
     table = os.getcwd() if _is_left_out(error, arguments, table) else table
-    named, cause = error.table or table, error.cause_exit if isinstance(error, errors.PartlyDone) else None
+    named, cause = error.table or table, error.cause_exit_code if isinstance(error, errors.PartlyDone) else None
     document = document_of(error.code, error.exit_code, error.message, named, error.facts, hint, cause)
     if wants_json(arguments):
         write_json_message(dumps(document))
