@@ -50,7 +50,7 @@ These errors count as out of memory only if they are also a MemoryError.
 _MAX_REASON_LENGTH = 200
 
 
-def address_space_limit() -> int | None:
+def get_address_space_limit() -> int | None:
     """Return the limit on the address space of this process in bytes, or None without a limit."""
     if sys.platform == "win32":
         return None
@@ -63,7 +63,7 @@ def address_space_limit() -> int | None:
 def count_worker_threads() -> int:
     """Return the number of threads for parallel work: one per processor, fewer if the address space is limited."""
     processors = os.cpu_count() or 1
-    limit = address_space_limit()
+    limit = get_address_space_limit()
     if limit is None:
         return processors
     return max(1, min(processors, limit // _ADDRESS_SPACE_PER_THREAD))
@@ -83,7 +83,7 @@ def choose_allocator() -> None:
     if sys.platform != "linux":
         return
 
-    limit = address_space_limit()
+    limit = get_address_space_limit()
     if limit is None or limit >= AMPLE_ADDRESS_SPACE:
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")
         return
@@ -95,7 +95,7 @@ def choose_allocator() -> None:
 
 def require_minimum_memory() -> None:
     """Raise MemoryExhausted if the limit on the address space is too low for all commands that read rows."""
-    limit = address_space_limit()
+    limit = get_address_space_limit()
     if limit is not None and limit < MINIMUM_ADDRESS_SPACE:
         required = f"at least {format_size(MINIMUM_ADDRESS_SPACE)}"
         raise _build_exhaustion_error("the limit is too low to begin with", required)
@@ -115,10 +115,10 @@ def is_out_of_memory(error: BaseException) -> bool:
 
     text = str(error)
     if failed_allocation := _FAILED_ALLOCATION.search(text):
-        return int(failed_allocation[1]) <= _physical_memory()
+        return int(failed_allocation[1]) <= _get_physical_memory()
     # The message `bad_alloc` has no size. Without a limit on the address space, allocations of a reasonable size
     # succeed, so the size must have been absurd.
-    return address_space_limit() is not None or "bad_alloc" not in text
+    return get_address_space_limit() is not None or "bad_alloc" not in text
 
 
 def raise_if_out_of_memory(error: BaseException) -> None:
@@ -164,7 +164,7 @@ def _build_exhaustion_error(reason: str, required: str | None) -> MemoryExhauste
     """
     facts: dict[str, str] = {}
     hint = None
-    limit = address_space_limit()
+    limit = get_address_space_limit()
     if limit is not None:
         facts["limit"] = f"{format_size(limit)} of address space (ulimit -v)"
         hint = "ulimit -v unlimited"
@@ -174,7 +174,7 @@ def _build_exhaustion_error(reason: str, required: str | None) -> MemoryExhauste
     return MemoryExhausted("not enough memory", facts=facts, hint=hint)
 
 
-def _physical_memory() -> int:
+def _get_physical_memory() -> int:
     """Return the size of the machine's memory in bytes; 1 TiB if the operating system does not report it."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from deltacli.core.command_calls import PAIMON_OPTION, CommandCall, is_table_placeholder
 
 SHELL_ONLY = frozenset({"explain", "format", "master", "remote", "save_plan", "spark_conf", "verify", "write_baseline"})
-"""Options without a Python parameter that change what a command does.
+"""Options without a Python parameter that change the effect of a command.
 
 A command with one of these options cannot be shown as a call: no method saves a plan to a file, for example.
 """

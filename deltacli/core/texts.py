@@ -111,7 +111,8 @@ def parse_names(text: str, where: str, name_pattern: re.Pattern[str] | None = No
         UsageError: If the list contains no name, or an empty name, as in `a,,b`.
     """
     name_pattern = name_pattern or _NAME
-    names = [name for match in name_pattern.findall(text) if (name := match.strip())]
+    names = [match.strip() for match in name_pattern.findall(text)]
+    names = [name for name in names if name]
     if not names:
         raise UsageError(f"{where} is empty", **error_details)
 

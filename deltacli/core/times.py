@@ -20,7 +20,7 @@ DURATIONS_MS = {unit[0]: length for unit, length in UNITS_MS.items()} | {"ms": 1
 """Abbreviation of a unit, `w` to `ms` -> milliseconds, the longest unit first."""
 
 LONGEST_DURATION_MS = 365_000 * DAY_MS
-"""A thousand years. `datetime` begins with the year 1, so durations of 2,100 years cannot be subtracted from now."""
+"""A thousand years. Durations are subtracted from the present, and `datetime` has no times before the year 1."""
 
 CLOCK_SKEW_MS = 5 * 60_000
 """Tolerance between the clocks of the store, of a writer and of this machine, if all of them are synchronized."""
