@@ -1,8 +1,8 @@
 """Call a function on a table that may be a Delta table or a Paimon table.
 
-Most tables are Delta tables, so a table is opened as Delta first. For the directory of a Paimon table, reading the Delta
-log raises PaimonTable, and the function is called again with the table opened as Paimon. Determining the format in
-advance would cost an additional request to the store for each table.
+Most tables are Delta tables, so a table is opened as Delta first. For the directory of a Paimon table, reading the
+Delta log raises PaimonTable, and the function is called again with the table opened as Paimon. Determining the format
+in advance would cost an additional request to the store for each table.
 """
 
 from __future__ import annotations

@@ -150,6 +150,6 @@ def nearest_directory(path: str) -> str | None:
         return None
 
     nearest = nearest_name(name, siblings)
-    if not nearest:
-        return nearest
+    if nearest is None:
+        return None
     return f"{path.rstrip('/').removesuffix(name)}{nearest}"

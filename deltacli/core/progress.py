@@ -230,6 +230,7 @@ def _advance_by_count(
                     step.advance(unreported)
                     unreported = 0
         finally:
+            # Also if the caller stops early: closing a generator raises GeneratorExit at its `yield`.
             step.advance(unreported)
 
 

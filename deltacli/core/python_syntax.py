@@ -45,6 +45,7 @@ class PythonSyntax:
         if not _has_method(call):
             return ""
 
+        # `allow_external`, for example, is a parameter of `open_table`, not of the method.
         other_options = (*_OPENING_PARAMETERS, *OMITTED_OPTIONS, PAIMON_OPTION)
         method_options = {name: value for name, value in call.options.items() if name not in other_options}
         opened_table = self._format_opened_table(call)

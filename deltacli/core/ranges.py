@@ -85,7 +85,8 @@ def find_gaps(numbers: Iterable[int], first: int, last: int) -> list[tuple[int, 
     """
     gaps: list[tuple[int, int]] = []
     next_expected = first
-    for number in sorted({number for number in numbers if first <= number <= last}):
+    numbers_in_range = {number for number in numbers if first <= number <= last}
+    for number in sorted(numbers_in_range):
         if number > next_expected:
             gaps.append((next_expected, number - 1))
         next_expected = number + 1
