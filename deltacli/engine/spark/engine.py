@@ -65,8 +65,8 @@ from deltacli.engine.spark.jobs import (
 )
 from deltacli.engine.spark.worker import BUG, FAULT, Fingerprint, Job, Row, SeenFile
 from deltacli.storage import ReadStorage
-from deltacli.storage.base import Openable, StoreWithBounds
 from deltacli.storage.location import StoreLocation, require_sendable
+from deltacli.storage.optional_interfaces import Openable, StoreWithBounds
 from deltacli.storage.secrets import holds_secret, is_secret_name, remember_secrets
 from deltacli.work.task import Piece, Result, TableStores, Task
 

@@ -30,8 +30,8 @@ from deltacli.core.machine import system_clock
 from deltacli.core.release import VERSION
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.engine.spark import orjson_stand_in
-from deltacli.storage.base import Openable
 from deltacli.storage.location import StoreLocation
+from deltacli.storage.optional_interfaces import Openable
 from deltacli.storage.secrets import without_secrets
 from deltacli.work.task import TableStores, Task, TaskContext
 
