@@ -194,7 +194,7 @@ def _raise_with_progress(
 
     cause = _find_cause(execution.store, error)
     if execution.has_begun:
-        raise errors.PartlyDone.after(cause, execution.outcome.describe_progress()) from error
+        raise errors.PartlyDone.from_cause(cause, execution.outcome.describe_progress()) from error
     raise cause from error.__cause__
 
 

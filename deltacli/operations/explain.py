@@ -156,7 +156,7 @@ def _no_facts(name: str, known: Sequence[str]) -> UsageError:
     if _is_other_product(name):
         facts["instead"] = f"compare the features of the table with the documentation of {name}"
         return UsageError(f"no facts about {name}", code="usage.client", facts=facts, hint=command("explain"))
-    near = nearest_name(name.lower(), [*known, *_OTHER_NAMES], alike=_MISSPELLED)
+    near = nearest_name(name.lower(), [*known, *_OTHER_NAMES], cutoff=_MISSPELLED)
     meant = None if near is None else _OTHER_NAMES.get(near, near)
     return UsageError(f"no facts about {name!r}", code="usage.client", facts=facts).suggest(name, meant)
 

@@ -69,7 +69,7 @@ def api_method(
             if getattr(self, "is_paimon", False):
                 _open_as_paimon(error)
             # After a dry run, do not suggest a command that changes the table.
-            if options.get("dry_run") is True and isinstance(error.hint, errors.Command):
+            if options.get("dry_run") is True and isinstance(error.hint, errors.CommandHint):
                 error.hint = _add_dry_run(error.hint, type(self))
             raise
 
@@ -161,25 +161,25 @@ def name_table(error: errors.DeltacliError, name: str | None) -> None:
         return
     error.table = error.table or name
     if error.hint is not None:
-        error.hint = errors.get_spelling().fill(error.hint, error.table)
+        error.hint = errors.fill_table(error.hint, error.table)
     for key, value in error.facts.items():
         if errors.TABLE_PLACEHOLDER in value:
-            error.facts[key] = errors.get_spelling().fill(value, error.table)
+            error.facts[key] = errors.fill_table(value, error.table)
 
 
 def _open_as_paimon(error: errors.DeltacliError) -> None:
     """Add the option that opens a Paimon table to all commands in an error."""
-    if isinstance(error.hint, errors.Command):
+    if isinstance(error.hint, errors.CommandHint):
         error.hint = error.hint.with_options(paimon=True)
     for key, value in error.facts.items():
-        if isinstance(value, errors.Command) and value:
+        if isinstance(value, errors.CommandHint):
             error.facts[key] = value.with_options(paimon=True)
 
 
-def _add_dry_run(hint: errors.Command, table_class: type) -> errors.Command:
+def _add_dry_run(hint: errors.CommandHint, table_class: type) -> str:
     """Add `dry_run=True` to a suggested call if its method has this parameter."""
-    method = getattr(table_class, errors.method_name(hint.operation), None)
-    if method is None or "dry_run" in hint.options or "dry_run" not in signature_of(method).parameters:
+    method = getattr(table_class, errors.get_method_name(hint.call.operation), None)
+    if method is None or "dry_run" in hint.call.options or "dry_run" not in signature_of(method).parameters:
         return hint
     return hint.with_options(dry_run=True)
 
@@ -211,7 +211,7 @@ def _suggest_corrected_call(
     if error.code == "table.path-missing" and not error.hint and not os.path.exists(table.name):
         nearest_directory = errors.nearest_directory(table.name)
         if nearest_directory:
-            error.hint = errors.get_spelling().command(method, nearest_directory, arguments, options)
+            error.hint = errors.format_command(errors.CommandCall(method, nearest_directory, arguments, options))
         return
 
     # Positional arguments are identified by their index, keyword arguments by their name.
@@ -229,7 +229,8 @@ def _suggest_corrected_call(
         version = getattr(table, "version", None)
         if version != getattr(table, "newest_version", None):
             keywords["version"] = version
-    error.hint = errors.get_spelling().command(method, table.name, positional, keywords) or error.hint
+    corrected_call = errors.CommandCall(method, table.name, positional, keywords)
+    error.hint = errors.format_command(corrected_call) or error.hint
 
 
 def _correct_arguments(error: errors.DeltacliError, arguments_by_key: Mapping[Key, object]) -> dict[Key, object] | None:

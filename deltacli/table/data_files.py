@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
+from deltacli.core.command_calls import DoubleQuoted
 from deltacli.core.errors import DataUnreadable
 from deltacli.core.hints import command
 from deltacli.core.progress import SILENT, Progress
-from deltacli.core.spelling import DoubleQuoted
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.types import StructField
 from deltacli.engine.base import Engine

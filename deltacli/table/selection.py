@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from deltacli.core.command_calls import DoubleQuoted
 from deltacli.core.errors import Refused, Unreadable, UsageError
 from deltacli.core.hints import command
-from deltacli.core.spelling import DoubleQuoted
 from deltacli.core.texts import summarize_names
 from deltacli.delta.log.row_ids import ENABLED, FEATURE, MATERIALIZED_NAMES
 from deltacli.delta.log.state import TableConfiguration

@@ -299,7 +299,7 @@ class CommandContext:
         """Return the progress of an operation on a store; it names the cluster engine where this process takes long."""
         if self.quiet or not self.can_use_cluster or self.engine.may_repeat:
             return self.progress
-        return LongStepAdvisor(self.progress, self._suggest_cluster, is_far=storage.capabilities.parallel_reads > 1)
+        return LongStepAdvisor(self.progress, self._suggest_cluster, is_remote=storage.capabilities.parallel_reads > 1)
 
     def _suggest_cluster(self, why: str) -> None:
         self.note(f"note: {why}; on a Spark cluster: {repeat_command_with(invocation.arguments, '--engine', 'spark')}")

@@ -33,7 +33,7 @@ from deltacli.core.errors import (
     Unreadable,
     command,
 )
-from deltacli.core.progress import weighed_step
+from deltacli.core.progress import start_weighed_step
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural
@@ -314,7 +314,7 @@ class _Run:
             RewriteFiles(), self._pieces(), table.stores, shared=shared, weigh=attrgetter("weight")
         )
         try:
-            with weighed_step(table.progress, "rewriting files", unit="files", **sizes) as step:
+            with start_weighed_step(table.progress, "rewriting files", unit="files", **sizes) as step:
                 for result in results:
                     done = self._opened[0][len(self._finished)].bin
                     self._since = self._since if self._finished else table.machine.monotonic()

@@ -28,7 +28,7 @@ from deltacli.core.errors import (
     Refused,
     UsageError,
     command,
-    get_spelling,
+    fill_table,
     parameter,
 )
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
@@ -268,7 +268,7 @@ class RestorePlan(WithTable):
 
     def filled(self, refusal: Refusal) -> str:
         """Return the way out of a refusal with the table in its place."""
-        return get_spelling().fill(refusal.hint or refusal.override or "", self.table.uri)
+        return fill_table(refusal.hint or refusal.override or "", self.table.uri)
 
 
 def plan_restore(table: TableHandle, request: RestoreRequest, now: Snapshot | None = None) -> RestorePlan:

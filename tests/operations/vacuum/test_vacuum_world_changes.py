@@ -135,7 +135,7 @@ def test_a_world_that_changes_between_two_batches_loses_no_more(
 
     left = world.counts()
     assert partly.value.code in codes
-    assert (5, 4) == (partly.value.exit_code, partly.value.cause_exit)
+    assert (5, 4) == (partly.value.exit_code, partly.value.cause_exit_code)
     assert f"{7 - left[0]} of 6 files deleted" == partly.value.facts["so far"]
     assert left in ((3, 7), (5, 7))
 
