@@ -14,7 +14,7 @@ from pathlib import Path
 from deltacli.cli.described_commands import describe_tree
 from deltacli.cli.documentation import read_documentation
 from deltacli.cli.help.topics import make_topics
-from deltacli.core.errors import ShellSpelling, use_spelling
+from deltacli.core.errors import ShellSyntax, use_hint_syntax
 from deltacli.core.release import VERSION
 from deltacli.spark.care.fact_rows import FACTS, TABLE
 from tools.bash_completion import render_bash
@@ -66,7 +66,7 @@ def pinned(text: str) -> str:
     return re.sub(r"(deltacli/deltacli[@:]v?|rev: v)\d+\.\d+\.\d+", rf"\g<1>{VERSION}", text)
 
 
-@use_spelling(ShellSpelling())
+@use_hint_syntax(ShellSyntax())
 def files() -> dict[str, str]:
     """Return every generated text file with its content, by path."""
     root = describe_tree()
@@ -121,5 +121,5 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    with use_spelling(ShellSpelling()):
+    with use_hint_syntax(ShellSyntax()):
         sys.exit(main(sys.argv[1:]))

@@ -120,7 +120,7 @@ def _suggest_similar_command(group: str, word: str, words: Sequence[str]) -> Sug
             return Suggestion(names, f"deltacli {of_groups[0]} --help")
         return Suggestion(names, _repeat_with_command(group, of_groups[0], words))
 
-    nearest = nearest_name(word, commands, alike=_LEAST_SIMILARITY_OF_COMMANDS)
+    nearest = nearest_name(word, commands, cutoff=_LEAST_SIMILARITY_OF_COMMANDS)
     # `delete` is no misspelt `undelete`, but its opposite.
     if nearest and nearest != f"un{word}":
         return Suggestion(repr(nearest), _repeat_with_command(group, nearest, words))
@@ -182,6 +182,6 @@ def _find_missing_action(word: str, path: Sequence[str]) -> str | None:
         # Features are known without a table, but no other command line needs them.
         from deltacli.delta.protocol.features import FEATURES
 
-        feature = nearest_name(word, FEATURES, ignores_case=True, alike=_LEAST_SIMILARITY_OF_FEATURES)
+        feature = nearest_name(word, FEATURES, ignores_case=True, cutoff=_LEAST_SIMILARITY_OF_FEATURES)
         return "add" if feature else None
     return None

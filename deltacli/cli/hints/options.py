@@ -214,7 +214,7 @@ def _suggest_for_version_in_history(unknown: UnknownOption) -> Suggestion | None
         return Suggestion(None, "deltacli --version", "deltacli --version prints the version of the program")
 
     word = unknown.name.lstrip("-")
-    if not nearest_name(word, ["version"], alike=_LEAST_SIMILARITY_OF_VERSION):
+    if not nearest_name(word, ["version"], cutoff=_LEAST_SIMILARITY_OF_VERSION):
         return None
     missing_value = ["N"] if arguments[-1] == unknown.name else []
     hint = repeat_command(["snapshot", *_replace_option(unknown.name, "--version", arguments[1:]), *missing_value])
@@ -298,7 +298,7 @@ def _find_similar_option(unknown: UnknownOption) -> str | None:
     name = unknown.name
     beginning_alike = [option for option in unknown.options if option.startswith(name) and len(name) > 3]
     options = {option.lstrip("-"): option for option in unknown.options}
-    nearest = nearest_name(name.lstrip("-"), options, alike=_LEAST_SIMILARITY)
+    nearest = nearest_name(name.lstrip("-"), options, cutoff=_LEAST_SIMILARITY)
     option = options.get(nearest or "")
     if len(beginning_alike) == 1:
         option = beginning_alike[0]

@@ -51,7 +51,7 @@ def suggest_value(error: InvalidValue, path: Sequence[str], arguments: Sequence[
 def _suggest_choice(error: InvalidValue, option: str, arguments: Sequence[str]) -> Suggestion | None:
     """Return the nearest of several values, or what a format of other programs is called here."""
     value = error.text
-    choice = nearest_name(value, error.choices, ignores_case=True, alike=_LEAST_SIMILARITY)
+    choice = nearest_name(value, error.choices, ignores_case=True, cutoff=_LEAST_SIMILARITY)
     format_here = OF_OTHER_FORMATS.get(value.lower(), "") if option == "--format" else ""
     if format_here in error.choices:
         choice = format_here
