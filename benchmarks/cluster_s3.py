@@ -36,12 +36,14 @@ from benchmarks.slots_plot import draw
 from benchmarks.synthetic import FILES_A_DIRECTORY, data_file, name_of, write_table
 from deltacli import open_table
 from deltacli.core.machine import system_clock
-from deltacli.engine.base import EmbeddedEngine, Engine
-from deltacli.engine.spark.engine import SparkSettings, open_engine
+from deltacli.engine.base import Engine
+from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.engine.spark.engine import open_engine
+from deltacli.engine.spark.session import SparkSettings
 from deltacli.engine.spark.worker import _nothing
 from deltacli.storage.base import PARALLEL_READS
 from deltacli.work.files.deleting import DeleteBatch, DeletePiece, files_of_piece
-from deltacli.work.task import TableStores
+from deltacli.work.table_stores import TableStores
 
 if TYPE_CHECKING:
     from deltacli.work.rewrite.pieces import RewriteSpec
@@ -174,7 +176,7 @@ class _OneAtATime(EmbeddedEngine):
 
 def _list(engine: Engine, stores: TableStores, calls: int) -> int:
     """List directories and classify their files, of which nine in ten are live."""
-    from deltacli.work.files.listing import KNOWN_FILES, DirectoryPiece, classify_directory
+    from deltacli.work.files.classifying import KNOWN_FILES, DirectoryPiece, classify_directory
 
     pieces = [DirectoryPiece(name_of(number * FILES_A_DIRECTORY).partition("/")[0]) for number in range(calls)]
     found = engine.spread(
@@ -193,7 +195,7 @@ def _known(calls: int) -> Any:  # Any: KnownFiles
 
     from deltacli.delta.listing import HiddenNames
     from deltacli.delta.paths.keys import PathKeys, binary_paths
-    from deltacli.work.files.listing import KnownFiles
+    from deltacli.work.files.classifying import KnownFiles
 
     if calls not in _known_files:
         keys = PathKeys(("s3://lake/t",), is_portable=True)
@@ -205,7 +207,7 @@ def _known(calls: int) -> Any:  # Any: KnownFiles
 
 def _footers(engine: Engine, stores: TableStores, calls: int) -> int:
     """Read the footer of one file after the other, as many to a piece as `validate` takes of a remote store."""
-    from deltacli.work.file_facts import ListedFile, ReadFooters
+    from deltacli.work.facts.footer_files import ListedFile, ReadFooters
 
     size = len(data_file())
     files = [ListedFile(name_of(number), size) for number in range(calls)]
@@ -233,8 +235,8 @@ def _delete(engine: Engine, stores: TableStores, calls: int) -> int:
 
 def _optimize(engine: Engine, stores: TableStores, calls: int) -> int:
     """Write new files of eight files each, and read them back, as `optimize` does before it commits."""
-    from deltacli.work.rewrite.new_files import RewriteFiles
     from deltacli.work.rewrite.pieces import SPEC, RewritePiece, SourceFile
+    from deltacli.work.rewrite.rewriting import RewriteFiles
     from deltacli.work.rows.data_files import DataFile
 
     size = len(data_file())

@@ -33,12 +33,13 @@ from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.core.machine import system_clock
 from deltacli.engine.spark import engine as spark_module
-from deltacli.engine.spark.engine import SparkEngine, SparkSettings, open_session
+from deltacli.engine.spark.engine import SparkEngine
+from deltacli.engine.spark.session import SparkSettings, open_session
 from deltacli.engine.spark.worker import _nothing
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.storage.base import PARALLEL_READS
-from deltacli.work.checkpoints.writing import ROWS_PER_GROUP
+from deltacli.work.checkpoints.encoding import ROWS_PER_GROUP
 
 
 @dataclass
@@ -176,7 +177,7 @@ def run_store(runner: Runner, bench: Bench, files: int, footers: int) -> None:
 
 
 def _read_footers(engine: CountingEngine, table: Table, footers: int) -> None:
-    from deltacli.work.file_facts import ListedFile, ReadFooters
+    from deltacli.work.facts.footer_files import ListedFile, ReadFooters
 
     size = len(data_file())
     starts = range(0, footers, FOOTERS_A_PIECE)

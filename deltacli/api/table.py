@@ -23,7 +23,7 @@ from deltacli.storage.base import RETRY_BUDGET, is_of_this_process
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import require_path_text
 from deltacli.table.api_errors import name_table
-from deltacli.work.task import read_prefixes
+from deltacli.work.table_files import read_prefixes
 
 if TYPE_CHECKING:
     from deltacli.engine.base import Engine

@@ -5,7 +5,7 @@ the rules of `validate` are run before a commit. `BLOCKING_RULES` says which rul
 
 The version that the change would leave is judged, not the one that it finds: a change that removes an error must not be
 stopped by it. Only what a plan has read anyway is judged. The rules about the columns of a single data file stop only
-that file, where a task opens it (`work/rewrite/pieces.py`).
+that file, where a task opens it (`work/rewrite/exactness.py`).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ BLOCKING_RULES = (
         ChangeKind.CHANGE_METADATA | ChangeKind.ADD_FILES | ChangeKind.REUSE_FILES,
     ),
     # With these it is not known what a file contains, or which row ids are free. A rewrite leaves the files with a
-    # column of an unknown type alone (`work/rewrite/pieces.py`), and an append is refused for it by itself.
+    # column of an unknown type alone (`work/rewrite/exactness.py`), and an append is refused for it by itself.
     BlockingRules(
         "metadata.* schema.* mapping.* typewidening.* rowtracking.*",
         ChangeKind.ADD_FILES,

@@ -49,7 +49,7 @@ from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_newest_readable, rebuild_version
 from deltacli.table.time_travel import find_snapshot
-from deltacli.work.outputs import RowsPiece, plan_row_pieces
+from deltacli.work.outputs.row_outputs import RowsPiece, plan_row_pieces
 from deltacli.work.rows.kept_rows import FIXED, SPEC, ComparedColumns, CompareRows, KeepRows, RowCounts
 
 if TYPE_CHECKING:

@@ -23,9 +23,10 @@ from deltacli.engine.spark.engine import SparkEngine
 from deltacli.engine.spark.jobs import group, spread_frame
 from deltacli.engine.spark.worker import context_of
 from deltacli.storage.secrets import without_secrets
-from deltacli.work.outputs import plan_row_pieces, rows_of_piece
+from deltacli.work.outputs.row_outputs import plan_row_pieces, rows_of_piece
 from deltacli.work.rows.data_files import DataFile, ReadSpec
-from deltacli.work.task import TableStores, TaskContext
+from deltacli.work.table_stores import TableStores
+from deltacli.work.task import TaskContext
 
 # -- what runs on an executor ------------------------------------------------------------------------------------------
 
@@ -129,7 +130,7 @@ def rows_of_pieces(job: bytes, pieces: Sequence[bytes]) -> Iterator[RecordBatch]
 
 @dataclass(frozen=True)
 class MergedRows:
-    """Merges groups of rows to batches of a frame; `schema` is that of the groups. See `engine/spark/jobs.py`."""
+    """Merges groups of rows to batches of a frame; `schema` is that of the groups. See `engine/spark/regrouping.py`."""
 
     merge: Any
     schema: pa.Schema

@@ -43,9 +43,10 @@ from deltacli.engine.spark.jobs import local_frame
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.data_files import build_live_data_files
 from deltacli.table.selection import Selection
-from deltacli.work.rows.data_files import DataFile, read_vector
+from deltacli.work.rows.data_files import DataFile
+from deltacli.work.rows.deletion_vectors import read_vector
 from deltacli.work.rows.files_once import FilesOnce
-from deltacli.work.task import TableFiles
+from deltacli.work.table_files import TableFiles
 
 if TYPE_CHECKING:
     from deltacli.storage import ReadStorage

@@ -48,10 +48,11 @@ from deltacli.table.handle import TableHandle
 from deltacli.table.scan_requests import ScanRequest
 from deltacli.table.time_travel import find_snapshot
 from deltacli.table.version import Snapshot
-from deltacli.work.outputs import plan_row_pieces
-from deltacli.work.rewrite.new_files import AppendedFile, AppendRows, AppendSpec
+from deltacli.work.outputs.row_outputs import plan_row_pieces
+from deltacli.work.rewrite.appending import AppendedFile, AppendRows, AppendSpec
 from deltacli.work.rows.data_files import DataFile, ReadSpec
-from deltacli.work.task import TaskContext, read_prefixes
+from deltacli.work.table_files import read_prefixes
+from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
     import pyarrow

@@ -38,8 +38,11 @@ from deltacli.delta.sql.translation.translate import translate_condition
 from deltacli.delta.sql.translation.values import NotTranslated
 from deltacli.rules.expressions.row_values import CONDITIONS, NOT_EVALUATED_MEMORY, NULLS, Violations
 from deltacli.table.needed_files import build_needed_files, locate_files
-from deltacli.work.file_facts import FileFacts, FilesInListing, VectorPiece, file_of_vector
-from deltacli.work.rows.row_checks import CHECKS, ChecksOfTable, ReadRows, RowPiece, not_null_places, weight_of_rows
+from deltacli.work.facts.footer_files import FilesInListing
+from deltacli.work.facts.row_facts import FileFacts
+from deltacli.work.facts.vector_facts import VectorPiece, file_of_vector
+from deltacli.work.rows.null_check import not_null_places
+from deltacli.work.rows.row_checks import CHECKS, ChecksOfTable, ReadRows, RowPiece, weight_of_rows
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle

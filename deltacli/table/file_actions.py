@@ -28,7 +28,7 @@ from deltacli.work.task import Task
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.work.checkpoints.reading import CheckpointPiece
+    from deltacli.work.checkpoints.parquet_files import CheckpointPiece
 
 Batch = TypeVar("Batch")
 Result = TypeVar("Result")
@@ -98,7 +98,7 @@ class FileActions(NamedTuple):
                 yield work(rows)
         if not self.pieces:
             return
-        from deltacli.work.checkpoints.reading import read_whole
+        from deltacli.work.checkpoints.full_rows import read_whole
 
         read = partial(read_whole, self.table.stores, touched=self.touched, kind=kind, fields=fields)
         yield from self._map_pieces(read, _count_rows, work, several_at_once=True)
@@ -116,7 +116,7 @@ class FileActions(NamedTuple):
             work: The function. It must be thread-safe, because the reading threads call it.
             work_on_commits: Another function for the batches of commits. None for the same.
         """
-        from deltacli.work.checkpoints.reading import read_both
+        from deltacli.work.checkpoints.full_rows import read_both
 
         yield from map(work_on_commits or work, self.read_commit_batches())
         read = partial(read_both, self.table.stores, touched=self.touched)
@@ -171,7 +171,7 @@ class FileActions(NamedTuple):
         """
         if not pieces:
             return
-        from deltacli.work.checkpoints.reading import read_narrow
+        from deltacli.work.checkpoints.narrow_rows import read_narrow
 
         read = partial(read_narrow, self.table.stores, touched=self.touched, with_paths=True, with_records=with_records)
         yield from self._map_pieces(read, _count_rows_of_both, _return_batch, several_at_once=False, pieces=pieces)
@@ -189,7 +189,7 @@ class FileActions(NamedTuple):
         Yields:
             The results, in the same order each time.
         """
-        from deltacli.work.checkpoints.reading import read_narrow
+        from deltacli.work.checkpoints.narrow_rows import read_narrow
 
         def read(piece: CheckpointPiece) -> Iterator[pyarrow.RecordBatch]:
             batches = read_narrow(
@@ -233,7 +233,7 @@ class FileActions(NamedTuple):
 
         if not self.pieces:
             return
-        from deltacli.work.checkpoints.reading import CountPiece
+        from deltacli.work.checkpoints.narrow_rows import CountPiece
 
         counts = self.spread_pieces(CountPiece(cutoff_ms), self.pieces, "counting files")
         yield from zip(self.pieces, counts, strict=True)

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Self, cast
 
 from deltacli.core.machine import MACHINE, Clock, Machine, system_clock
 from deltacli.core.progress import SILENT, Progress
-from deltacli.engine.base import EmbeddedEngine, Engine
+from deltacli.engine.base import Engine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage
 from deltacli.storage.base import Place, StoreOfVersions, StoreWithBounds, StoreWithPlace, held, require_writable
-from deltacli.work.task import TableFiles, TableStores, read_prefixes
+from deltacli.work.table_files import TableFiles, read_prefixes
+from deltacli.work.table_stores import TableStores
 
 if TYPE_CHECKING:
     from deltacli.catalogs.managed_store import ManagedStore

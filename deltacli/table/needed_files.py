@@ -367,7 +367,7 @@ def _read_size_of_link(storage: ReadStorage, path: str) -> int | None:
 
 def _list_sizes(storage: ReadStorage, paths: ArrowArray) -> ArrowArray:
     """Return the bytes of files by listing the directories that they are in."""
-    from deltacli.work.files.listing import in_batches
+    from deltacli.work.files.walking import in_batches
 
     # Only directories with wanted files are listed: a table may have millions of others.
     parents = [key_text(path) for path in pc.unique(pc.replace_substring_regex(paths, r"/?[^/]*$", "")).to_pylist()]

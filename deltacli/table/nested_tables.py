@@ -15,7 +15,7 @@ from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.paths.keys import binary_paths
 from deltacli.delta.paths.spelling import key_text
 from deltacli.storage import ReadStorage, Storage
-from deltacli.work.files.listing import TELLING
+from deltacli.work.files.walking import TELLING
 
 if TYPE_CHECKING:
     import pyarrow

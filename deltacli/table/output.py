@@ -30,7 +30,7 @@ from deltacli.storage.base import require_writable
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_errors import name_table
 from deltacli.table.handle import TableHandle
-from deltacli.work import outputs
+from deltacli.work.outputs import action_outputs, output_files, row_outputs
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 from deltacli.work.task import Task, TaskContext
 
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.delta.log.file_actions import FileBatch, TouchedFiles
-    from deltacli.work.checkpoints.reading import CheckpointPiece
+    from deltacli.work.checkpoints.parquet_files import CheckpointPiece
 
 SUCCESS = "_SUCCESS"
 _MOST_NAMES = 5
 """Files that an error names."""
-Piece = TypeVar("Piece", outputs.RowsPiece, outputs.ActionsPiece)
+Piece = TypeVar("Piece", row_outputs.RowsPiece, action_outputs.ActionsPiece)
 
 
 class ListedActions(Protocol):
@@ -69,7 +69,7 @@ class WrittenDirectory:
     """
 
     uri: str
-    files: tuple[outputs.OutputFile, ...]
+    files: tuple[output_files.OutputFile, ...]
     was_cut: bool = False
 
     @property
@@ -102,13 +102,13 @@ def write_rows(
         StorageFailed: If the directory cannot be written.
     """
     with _open_output_run(table, directory, spec.schema, limit) as run:
-        task = outputs.WriteRows(run.target)
-        run.spread(task, outputs.plan_row_pieces(files), {"spec": spec}, what="writing rows", unit="files")
+        task = row_outputs.WriteRows(run.target)
+        run.spread(task, row_outputs.plan_row_pieces(files), {"spec": spec}, what="writing rows", unit="files")
         return run.finish()
 
 
 def write_actions(
-    files: ListedActions, directory: str | os.PathLike[str], columns: outputs.ActionColumns, limit: int | None
+    files: ListedActions, directory: str | os.PathLike[str], columns: action_outputs.ActionColumns, limit: int | None
 ) -> WrittenDirectory:
     """Write the live files, the tombstones or both to a new or empty directory.
 
@@ -124,15 +124,17 @@ def write_actions(
     """
     with _open_output_run(files.table, directory, columns.schema(), limit) as run:
         run.write_here(_read_actions_of_commits(files, columns))
-        task = outputs.WriteActions(run.target, columns)
-        pieces = outputs.plan_action_pieces(files.pieces, first=1)
+        task = action_outputs.WriteActions(run.target, columns)
+        pieces = action_outputs.plan_action_pieces(files.pieces, first=1)
         total = sum(piece.group.rows for piece in files.pieces)
         shared = {"touched": files.touched}
         run.spread(task, pieces, shared, what="writing file actions", unit="rows", total=total)
         return run.finish()
 
 
-def _read_actions_of_commits(files: ListedActions, columns: outputs.ActionColumns) -> Iterator[pyarrow.RecordBatch]:
+def _read_actions_of_commits(
+    files: ListedActions, columns: action_outputs.ActionColumns
+) -> Iterator[pyarrow.RecordBatch]:
     """Yield the actions of the commits, and of the lines of a JSON checkpoint."""
     for batch in files.read_commit_batches():
         for kind, actions in (("add", batch.adds), ("remove", batch.removes)):
@@ -170,13 +172,13 @@ class _OutputRun:
     """
 
     def __init__(self, table: TableHandle, storage: Storage, schema: pyarrow.Schema, limit: int | None) -> None:
-        self.target = outputs.OutputTarget(storage.uri, table.machine.new_hex(8))
+        self.target = output_files.OutputTarget(storage.uri, table.machine.new_hex(8))
         self._table = table
         self._storage = storage
         self._schema = schema
         self._limit = limit
         self._made_directory = storage.capabilities.has_directories and storage.kind_of("") is PathKind.MISSING
-        self._files: list[outputs.OutputFile] = []
+        self._files: list[output_files.OutputFile] = []
         self._rows = 0
         self._was_cut = False
         self._claimed = False
@@ -192,12 +194,12 @@ class _OutputRun:
             StorageFailed: If the store cannot be written.
         """
         self._claimed = True
-        outcome = self._storage.put_if_absent(outputs.CLAIM, self.target.run.encode())
+        outcome = self._storage.put_if_absent(output_files.CLAIM, self.target.run.encode())
         if isinstance(outcome, Existed | Unknown) and not self.target.is_claimed(self._storage):
             self._claimed = False
             if isinstance(outcome, Unknown):
                 raise StorageFailed(f"{self.target.uri} cannot be written", facts={"why": outcome.cause})
-            raise _not_empty_error(self.target.uri, [outputs.CLAIM])
+            raise _not_empty_error(self.target.uri, [output_files.CLAIM])
 
     def write_here(self, batches: Iterator[pyarrow.RecordBatch]) -> None:
         """Write rows in this process, before all pieces."""
@@ -205,7 +207,7 @@ class _OutputRun:
 
     def spread(
         self,
-        task: Task[Piece, tuple[outputs.OutputFile, ...]],
+        task: Task[Piece, tuple[output_files.OutputFile, ...]],
         pieces: Iterable[Piece],
         shared: Mapping[str, Any],  # Any: values of the task
         *,
@@ -266,7 +268,7 @@ class _OutputRun:
         if not self._files:
             # A result without rows is a file that has the schema.
             self._add_files(self._write_batches(iter(()), is_needed=True))
-        self._delete([outputs.CLAIM])
+        self._delete([output_files.CLAIM])
         self._claimed = False
 
         sizes = {file.name: file.size_bytes for file in self._storage.list_from("") if self.target.owns(file.name)}
@@ -295,7 +297,7 @@ class _OutputRun:
         with suppress(DeltacliError):
             # First, so that lost attempts that are still running write nothing more.
             if self._claimed and self.target.is_claimed(self._storage):
-                undeleted += self._delete_if_possible([outputs.CLAIM])
+                undeleted += self._delete_if_possible([output_files.CLAIM])
             with suppress(FileMissing):
                 names += [file.name for file in self._storage.list_from("") if self.target.owns(file.name)]
             undeleted += self._delete_if_possible(names)
@@ -303,9 +305,9 @@ class _OutputRun:
                 parent, name = os.path.split(self._storage.root)
                 LocalStorage(parent).remove_directory(name)
             return undeleted
-        return [outputs.CLAIM, *names]
+        return [output_files.CLAIM, *names]
 
-    def _add_files(self, files: Iterable[outputs.OutputFile]) -> None:
+    def _add_files(self, files: Iterable[output_files.OutputFile]) -> None:
         for file in files:
             self._files.append(file)
             self._rows += file.rows
@@ -326,9 +328,9 @@ class _OutputRun:
 
     def _write_batches(
         self, batches: Iterator[pyarrow.RecordBatch], *, is_needed: bool = False
-    ) -> tuple[outputs.OutputFile, ...]:
+    ) -> tuple[output_files.OutputFile, ...]:
         context = TaskContext(self._table.stores)
-        return outputs.write_batches(context, self.target, 0, self._schema, batches, is_needed=is_needed)
+        return output_files.write_batches(context, self.target, 0, self._schema, batches, is_needed=is_needed)
 
     def _delete(self, names: list[str]) -> None:
         """Delete files. Raises StorageFailed if that is not possible."""

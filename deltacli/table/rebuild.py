@@ -62,7 +62,8 @@ from deltacli.table.version import Snapshot
 
 if TYPE_CHECKING:
     from deltacli.delta.log.actions import Action
-    from deltacli.work.checkpoints.reading import CheckpointContents, CheckpointPiece
+    from deltacli.work.checkpoints.parquet_files import CheckpointPiece
+    from deltacli.work.checkpoints.reading import CheckpointContents
 
 _VERSIONS_TRIED = 8
 """Newest versions that are tried when any recent one will do, such as for the properties of the table."""
@@ -342,7 +343,7 @@ def _read_segment(
 
 
 def _open_checkpoint(table: TableHandle, checkpoint: CheckpointInstance) -> CheckpointContents:
-    from deltacli.work.checkpoints.reading import open_checkpoint  # which tables without a checkpoint do not need
+    from deltacli.work.checkpoints.reading import open_checkpoint
 
     return open_checkpoint(table.stores, checkpoint)
 

@@ -38,7 +38,8 @@ from deltacli.storage.base import ReadStorage, StoreOfVersions
 from deltacli.table.checksum_state import ChecksumState, require_checksum
 from deltacli.table.find_log import find_blocked_commit_name, find_lost_versions, list_log
 from deltacli.table.handle import TableHandle
-from deltacli.work.commits.reading import Provenance, read_commit, read_provenance
+from deltacli.work.commits.provenance import Provenance, read_provenance
+from deltacli.work.commits.reading import read_commit
 
 _MOST_CHECKSUM_BYTES = 8 << 20
 """Larger checksums list files, and take as long as a replay."""

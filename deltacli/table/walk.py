@@ -26,16 +26,15 @@ from deltacli.delta.paths.keys import binary_paths
 from deltacli.delta.paths.spelling import key_text
 from deltacli.storage import PathKind, ReadStorage, WalkEntry, is_flat_level, link_targets
 from deltacli.table.nested_tables import find_table_format
-from deltacli.work.files.listing import (
+from deltacli.work.files.classifying import (
     KNOWN_FILES,
     ClassifiedDirectory,
     ClassifiedFiles,
     DirectoryPiece,
     KnownFiles,
-    ListedFiles,
     classify_directory,
-    in_batches,
 )
+from deltacli.work.files.walking import ListedFiles, in_batches
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle

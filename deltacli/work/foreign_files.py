@@ -21,9 +21,10 @@ from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.to_arrow import table_schema
 from deltacli.delta.schema.types import parse_schema
 from deltacli.delta.stats.schema import indexed_columns
-from deltacli.work.file_facts import footer_of
-from deltacli.work.file_statistics import WantedStatistics, statistics_of_footers
+from deltacli.work.facts.footer_files import footer_of
 from deltacli.work.rows.data_files import DataFile, data_faults
+from deltacli.work.statistics.file_statistics import WantedStatistics
+from deltacli.work.statistics.from_footers import statistics_of_footers
 
 if TYPE_CHECKING:
     import pyarrow

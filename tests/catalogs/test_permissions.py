@@ -13,7 +13,7 @@ from deltacli.changing.commit import commit
 from deltacli.core.errors import DeltacliError, Refused
 from deltacli.storage import LocalStorage
 from deltacli.table.rebuild import read_snapshot
-from deltacli.work.rewrite.new_files import withdraw
+from deltacli.work.rewrite.file_writing import withdraw
 from tests.support.actions import add, commit_info, remove, to_bytes
 from tests.support.appending import append
 from tests.support.catalog_state import ALL, FEATURES, MemoryCatalog, Row

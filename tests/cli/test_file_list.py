@@ -18,7 +18,7 @@ from deltacli.cli.output.text_tables import write_text_table
 from deltacli.cli.render.data import file_list
 from deltacli.cli.render.data.file_list import FileListing, FilesResult
 from deltacli.table.version import Snapshot
-from deltacli.work.outputs import fields_of
+from deltacli.work.outputs.action_outputs import fields_of
 from tests.cli.test_rows import PIPE
 from tests.support.actions import add, deletion_vector, metadata, protocol, remove
 from tests.support.builder import TableBuilder

@@ -9,7 +9,8 @@ import pytest
 
 from deltacli import open_table
 from deltacli.core.errors import Refused
-from deltacli.engine.base import EmbeddedEngine, Engine
+from deltacli.engine.base import Engine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.engine.spark.engine import SparkEngine
 from tests.engine.test_spread import OPERATIONS, answer_of
 from tests.support import corpus

@@ -19,7 +19,7 @@ from deltacli.engine.spark.cluster import JobFailedError
 from deltacli.engine.spark.engine import SparkEngine
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
-from deltacli.work.task import TableStores
+from deltacli.work.table_stores import TableStores
 from tests.cluster.tasks import double, fail, touch_slowly
 from tests.support.clusters import Cluster
 

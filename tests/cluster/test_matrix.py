@@ -20,7 +20,8 @@ from deltacli.api.table import Table, open_table
 from deltacli.core.errors import DeltacliError
 from deltacli.core.machine import fixed_clock
 from deltacli.delta.checkpoint.layout import Layout
-from deltacli.engine.base import EmbeddedEngine, Engine
+from deltacli.engine.base import Engine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.engine.spark.engine import SparkEngine
 from deltacli.operations.read.snapshot import summarize
 from deltacli.storage import open_storage

@@ -14,7 +14,7 @@ from deltacli.engine.spark.engine import SparkEngine
 from deltacli.engine.spark.jobs import run_job
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
-from deltacli.work.task import TableStores
+from deltacli.work.table_stores import TableStores
 from tests.cluster import mortal_tables as tables
 from tests.cluster.commands import start
 from tests.cluster.gates import Gates, Step, of_session

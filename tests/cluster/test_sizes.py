@@ -15,7 +15,7 @@ from deltacli.engine.spark.engine import SparkEngine
 from deltacli.engine.spark.jobs import run_job
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
-from deltacli.work.task import TableStores
+from deltacli.work.table_stores import TableStores
 from tests.cluster.commands import run
 from tests.cluster.tasks import use_keys
 from tests.support.actions import add, metadata, protocol, remove

@@ -7,8 +7,8 @@ import socket
 import pytest
 
 from deltacli.core.errors import ClusterFailed, UsageError
-from deltacli.engine.spark.cluster import explain, reason_of
-from deltacli.engine.spark.engine import SparkSettings, _require_master, open_session
+from deltacli.engine.spark.session import SparkSettings, _require_master, open_session
+from deltacli.engine.spark.spark_errors import explain, reason_of
 
 _ABORTED = (
     "An error occurred while calling o59.getResult.\n"

@@ -13,7 +13,7 @@ import pytest
 from deltacli import open_table
 from deltacli.core.errors import DataUnreadable
 from deltacli.engine.base import GROUPS
-from deltacli.engine.spark.jobs import PickledResults, kept_rows, merged_rows
+from deltacli.engine.spark.regrouping import PickledResults, kept_rows, merged_rows
 from deltacli.engine.spark.worker import DONE, FAULT, Job
 from deltacli.operations.diff import RowDiff
 from deltacli.storage.location import StoreLocation

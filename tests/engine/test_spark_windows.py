@@ -19,7 +19,8 @@ from deltacli.engine.spark.jobs import PROBLEM, _task, run_job
 from deltacli.engine.spark.worker import BEAT, BUG, DONE, FAULT, Job, Row, SeenFile, identify, run_pieces
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation, may_be_sent
-from deltacli.work.task import TableStores, TaskContext
+from deltacli.work.table_stores import TableStores
+from deltacli.work.task import TaskContext
 
 
 def length(piece: bytes, context: TaskContext) -> int:

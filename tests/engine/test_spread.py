@@ -16,14 +16,16 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.changing.change import plan_change
 from deltacli.core.errors import DeltacliError
-from deltacli.engine.base import EmbeddedEngine, Engine
+from deltacli.engine.base import Engine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.change.widen_type import Widening, WidenRequest
 from deltacli.operations.read.snapshot import summarize
 from deltacli.rules.framework.base import CATALOGUE, Level
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
 from deltacli.table.output import WrittenDirectory
-from deltacli.work.task import TableStores, TaskContext
+from deltacli.work.table_stores import TableStores
+from deltacli.work.task import TaskContext
 from tests.rules.data_table import DataTable
 from tests.support import corpus
 from tests.support.effort import shared_out

@@ -22,7 +22,8 @@ from deltacli.core.machine import fixed_clock
 from deltacli.core.progress import SILENT
 from deltacli.delta.listing import HiddenNames
 from deltacli.delta.paths.keys import PathKeys, binary_paths
-from deltacli.engine.base import EmbeddedEngine, Engine
+from deltacli.engine.base import Engine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.log.expire import ExpiryRequest, LogExpiry
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum
@@ -30,8 +31,8 @@ from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumRequest
 from deltacli.operations.validate.inspect_storage import list_table
 from deltacli.storage import Storage, open_storage
 from deltacli.storage.hadoop_checksums import checksum_of
+from deltacli.work.files.classifying import KnownFiles
 from deltacli.work.files.deleting import DeleteBatch
-from deltacli.work.files.listing import KnownFiles
 from tests.support import corpus
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder
 from tests.support.effort import sampled

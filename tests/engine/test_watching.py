@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from deltacli.engine.spark.cluster import Stage, TaskWatch, is_at_work, listening, look
+from deltacli.engine.spark.task_progress import Stage, TaskWatch, is_at_work, listening, look
 
 
 class _Counter:

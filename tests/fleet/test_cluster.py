@@ -18,7 +18,8 @@ from deltacli.fleet.running.steps import FleetCluster, StepPiece, carry_out_ther
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
 from deltacli.table.handle import TableHandle
-from deltacli.work.task import TableStores, TaskContext
+from deltacli.work.table_stores import TableStores
+from deltacli.work.task import TaskContext
 from tests.fleet.lake import DAMAGED, HEALTHY, NOW_MS, data_files, live_digest, tree_of
 from tests.fleet.sessions import session_of
 from tests.support.optimizing import Ids

@@ -11,10 +11,10 @@ import pytest
 from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.core.errors import PathExternal, UsageError
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation
 from deltacli.storage import LocalStorage, Storage, open_storage
-from deltacli.work.task import TableFiles, read_prefixes
+from deltacli.work.table_files import TableFiles, read_prefixes
 from tests.support.external import add, listening, put_commit, put_rows, write_table
 from tests.support.gcs import GcsServer
 from tests.support.in_memory import MemoryStorage

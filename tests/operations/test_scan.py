@@ -18,7 +18,7 @@ from deltacli.core.errors import DataUnreadable, UsageError, VersionAbsent
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.types import NameIndex, StructField, parse_schema
 from deltacli.storage import Storage, open_storage
-from deltacli.work.task import read_prefixes
+from deltacli.work.table_files import read_prefixes
 from tests.operations.test_far_tables import upload
 from tests.support.actions import Action
 from tests.support.builder import LOG, TableBuilder

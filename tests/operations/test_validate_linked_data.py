@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.storage import open_storage
-from deltacli.work.task import read_prefixes
+from deltacli.work.table_files import read_prefixes
 from tests.support.external import add, put_commit, put_rows, write_table
 from tests.support.validating import validate_table
 

@@ -8,7 +8,7 @@ from deltacli.engine.spark.jobs import _description
 from deltacli.engine.spark.worker import Job
 from deltacli.spark.care.delta_table import LineProgress
 from deltacli.storage.location import StoreLocation
-from deltacli.work.rewrite.new_files import RewriteFiles
+from deltacli.work.rewrite.rewriting import RewriteFiles
 
 
 def test_a_line_shows_the_innermost_step_and_is_cleared() -> None:

@@ -14,7 +14,8 @@ import pytest
 
 from deltacli import open_table
 from deltacli.core.errors import UsageError
-from deltacli.engine.spark.cluster import explain, write_package
+from deltacli.engine.spark.package_archive import write_package
+from deltacli.engine.spark.spark_errors import explain
 from deltacli.spark import carried_modules
 from deltacli.spark.carried_modules import carried_package
 from deltacli.spark.source_options import BatchOptions, batch_options, column_options

@@ -10,8 +10,10 @@ from itertools import islice
 from typing import Any
 
 from deltacli.core.errors import DeltacliError
-from deltacli.engine.base import NOTHING_SHARED, EmbeddedEngine, never
-from deltacli.work.task import Piece, Result, TableStores, Task, TaskContext
+from deltacli.engine.base import NOTHING_SHARED, never
+from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.work.table_stores import TableStores
+from deltacli.work.task import Piece, Result, Task, TaskContext
 
 _WINDOW = 64
 

@@ -15,7 +15,8 @@ from pyarrow import csv, orc, parquet
 
 from deltacli.core.errors import FileMissing, StorageFailed, Unreadable
 from deltacli.storage import open_storage
-from deltacli.work.inventory import Inventory, milliseconds, open_inventory
+from deltacli.work.inventory.columns import milliseconds
+from deltacli.work.inventory.reading import Inventory, open_inventory
 from tests.support.storage import RecordingStorage
 
 ROOT = "s3://lake/tbl"

@@ -9,7 +9,7 @@ from deltacli.delta.paths.keys import PathKeys
 from deltacli.delta.paths.spelling import locate, name_files
 from deltacli.rules.paths import ABSOLUTE, ABSOLUTE_INSIDE_ROOT, ESCAPES_ROOT, faults_of_path, suspicious
 from deltacli.storage import open_storage
-from deltacli.work.task import TableFiles
+from deltacli.work.table_files import TableFiles
 from tests.support.in_memory import MemoryStorage
 
 LITERAL = "bucket/a%20b"

@@ -17,15 +17,15 @@ import pytest
 from deltacli.core.errors import install_command
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import ArrayType, DataType, PrimitiveType, StructField, StructType
-from deltacli.work.rows import row_conditions as duckdb_session
-from deltacli.work.rows.row_conditions import (
+from deltacli.work.rows import duckdb_evaluation as duckdb_session
+from deltacli.work.rows.compiled_conditions import (
     Condition,
     Expression,
-    NotEvaluated,
     Unchecked,
     compile_condition,
     compile_expression,
 )
+from deltacli.work.rows.duckdb_evaluation import NotEvaluated
 from tests.support.stored_rows import SCHEMA
 from tests.support.waiting import join
 

@@ -10,8 +10,8 @@ from threading import Event, Thread
 import pytest
 
 from deltacli.cli.terminal.signals import Interrupted
-from deltacli.work.files import deleting as module
-from deltacli.work.files.deleting import Stop, uninterrupted
+from deltacli.work.files import uninterrupted as uninterrupted_module
+from deltacli.work.files.uninterrupted import Stop, uninterrupted
 from tests.support.waiting import wait_until
 
 
@@ -25,7 +25,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Event:
             super().start()
             event.set()
 
-    monkeypatch.setattr(module, "Thread", Started)
+    monkeypatch.setattr(uninterrupted_module, "Thread", Started)
     return event
 
 
@@ -70,7 +70,7 @@ def test_pending_work_never_starts_after_the_run_ends(fault: BaseException, monk
         with pytest.raises(type(fault)):
             uninterrupted(lambda: done.append("noted"), Stop())
 
-    monkeypatch.setattr(module, "Thread", Stillborn)
+    monkeypatch.setattr(uninterrupted_module, "Thread", Stillborn)
     ending = Thread(target=end, daemon=True)
     ending.start()
     ending.join(30)

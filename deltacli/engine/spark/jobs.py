@@ -1,30 +1,25 @@
-"""One job: a table of pieces in, a table of results out. Classic and Connect sessions take the same calls.
-
-What Spark moves are serialized batches of Arrow with the number of their group, so that no value passes through a type
-of Spark, and equal values are those that are equal in one process. An error of a reading is moved to where it is told.
-"""
+"""Run one job: a table of pieces in, a table of results out. Classic and Connect sessions take the same calls."""
 
 from __future__ import annotations
 
 import pickle
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from heapq import heapify, heapreplace
 from typing import Any
 
 import pyarrow as pa
 
-from deltacli.core.errors import ClusterFailed, DeltacliError, use_spelling
+from deltacli.core.errors import ClusterFailed
 from deltacli.core.progress import SILENT, Progress
-from deltacli.core.typing import ArrowSchema, ArrowTable, RecordBatch, SparkFrame
+from deltacli.core.typing import ArrowTable, RecordBatch
 from deltacli.core.units import plural
 from deltacli.engine.base import never
-from deltacli.engine.spark.cluster import Cluster, TaskWatch
-from deltacli.engine.spark.worker import BEAT, DONE, FAULT, Job, Row, context_of, pickled_fault
+from deltacli.engine.spark.cluster import Cluster
+from deltacli.engine.spark.task_progress import TaskWatch
+from deltacli.engine.spark.worker import BEAT, Job, Row
 from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import without_secrets
-from deltacli.work.task import TaskContext
 
 TASKS_PER_SLOT = 3
 """More than one, so that a slow executor leaves tasks to the others."""
@@ -73,8 +68,6 @@ def spread_frame(session: Any, parts: Sequence[int], **columns: tuple[Any, str])
     frame = local_frame(session, {"part": (pa.array(parts, pa.int64()), "bigint"), **columns})
     return frame.repartitionByRange(max(parts) + 1, "part")
 
-
-# -- one job -----------------------------------------------------------------------------------------------------------
 
 RESULT = "number long, status string, content binary"
 PROBLEM = "problem"
@@ -174,120 +167,3 @@ def _task(job: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]
                 yield answer([(number, "problem", text) for number in sorted(left)])
 
     return run
-
-
-# -- rows brought together by groups -----------------------------------------------------------------------------------
-
-_KEPT = "group long, side int, content binary"
-RESULTS = "status string, content binary"
-_FAULT_SIDE = -1
-_MOST_TASKS = 4_096
-"""Spark tasks that merge groups; each merges one group after the other."""
-
-Merge = Callable[[Sequence[Sequence[RecordBatch]]], Any]
-
-
-@dataclass(frozen=True)
-class PickledResults:
-    """Merges groups to rows of `RESULTS`: the pickled result of each, or an error."""
-
-    merge: Merge
-    schema: ArrowSchema
-    """That of the batches."""
-
-    def rows(self, sides: Sequence[Sequence[RecordBatch]]) -> Iterator[RecordBatch]:
-        """Yield the result of a group."""
-        try:
-            yield _row(DONE, pickle.dumps(self.merge(sides), pickle.HIGHEST_PROTOCOL))
-        except DeltacliError as fault:
-            yield from self.refuse(fault)
-
-    def refuse(self, fault: DeltacliError) -> Iterator[RecordBatch]:
-        """Yield an error as a row."""
-        yield _row(FAULT, pickled_fault(fault))
-
-
-def _row(status: str, content: bytes) -> RecordBatch:
-    columns = [pa.array([status], pa.string()), pa.array([content], pa.binary())]
-    return pa.RecordBatch.from_arrays(columns, names=["status", "content"])
-
-
-def merge_tasks(groups: int) -> int:
-    """Return the number of Spark tasks that merge so many groups."""
-    return min(groups, _MOST_TASKS)
-
-
-def regrouped(
-    session: Any, slots: int, jobs: Sequence[tuple[Job, Sequence[Any]]], groups: int, finish: Any, schema: Any
-) -> SparkFrame:  # Any: of PySpark; `finish` has the methods of `PickledResults`
-    """Return the frame, of a schema of Spark, of what `finish` makes of each group of the pieces of some jobs."""
-    pieces = [(side, piece) for side, (_, of_job) in enumerate(jobs) for piece in of_job]
-    if not pieces:
-        return session.createDataFrame([], schema)
-    pickled = pa.array([pickle.dumps(one, pickle.HIGHEST_PROTOCOL) for one in pieces], pa.binary())
-    spread = spread_frame(session, group([piece.weight for _, piece in pieces], slots), piece=(pickled, "binary"))
-    kept = spread.mapInArrow(_reader(pickle.dumps([job for job, _ in jobs])), _KEPT)
-    # All rows of a group are in one task, because Spark does not divide what is partitioned by a column, and in a row.
-    gathered = kept.repartition(merge_tasks(groups), "group").sortWithinPartitions("group")
-    return gathered.mapInArrow(_merger(pickle.dumps((finish, len(jobs)))), schema)
-
-
-def _reader(jobs: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
-    """Return the function of a Spark task that reads. It is sent by value."""
-
-    def run(batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in batches:
-            yield from kept_rows(jobs, batch.column("piece").to_pylist())
-
-    return run
-
-
-def _merger(finish: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
-    """Return the function of a Spark task that merges. It is sent by value."""
-
-    def run(batches: Iterator[Any]) -> Iterator[Any]:
-        yield from merged_rows(finish, batches)
-
-    return run
-
-
-def kept_rows(jobs: bytes, pieces: Sequence[bytes]) -> Iterator[RecordBatch]:
-    """Yield what pieces keep, as rows of `_KEPT`; after an error, that."""
-
-    def row(number: int, side: int, content: Any) -> RecordBatch:
-        columns = [pa.array([number], pa.int64()), pa.array([side], pa.int32()), pa.array([content], pa.binary())]
-        return pa.RecordBatch.from_arrays(columns, names=["group", "side", "content"])
-
-    described: list[Job] = pickle.loads(jobs)
-    with use_spelling(described[0].spelling):
-        try:
-            contexts: dict[int, TaskContext] = {}
-            for side, piece in map(pickle.loads, pieces):
-                if side not in contexts:
-                    contexts[side] = context_of(described[side])
-                for number, batch in described[side].task(piece, contexts[side]):
-                    yield row(number, side, batch.serialize().to_pybytes())
-        except DeltacliError as fault:
-            yield row(0, _FAULT_SIDE, pickled_fault(fault))
-
-
-def merged_rows(finish: bytes, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
-    """Yield what `finish` makes of the groups of a partition, whose rows are in their order."""
-    described, sides = pickle.loads(finish)
-    current: int | None = None
-    held: list[list[RecordBatch]] = []
-    for batch in batches:
-        contents = batch.column("content")
-        for place, (number, side) in enumerate(
-            zip(batch.column("group").to_pylist(), batch.column("side").to_pylist(), strict=True)
-        ):
-            if side == _FAULT_SIDE:
-                yield from described.refuse(pickle.loads(contents[place].as_py()))
-                return
-            if number != current:
-                if current is not None:
-                    yield from described.rows(held)
-                current, held = number, [[] for _ in range(sides)]
-            held[side].append(pa.ipc.read_record_batch(contents[place].as_buffer(), described.schema))
-    if current is not None:
-        yield from described.rows(held)

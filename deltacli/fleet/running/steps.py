@@ -23,7 +23,8 @@ from deltacli.core.memory import build_memory_error, is_out_of_memory
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import LOG_DIRECTORY
-from deltacli.engine.base import EmbeddedEngine, Engine
+from deltacli.engine.base import Engine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.fleet.planning import due
 from deltacli.fleet.planning.discovery import FoundTable
 from deltacli.fleet.policy_file import model
@@ -36,7 +37,8 @@ from deltacli.storage.base import require_writable
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.handle import TableHandle
 from deltacli.table.table_directories import require_one_format
-from deltacli.work.task import TableStores, TaskContext, light
+from deltacli.work.table_stores import TableStores
+from deltacli.work.task import TaskContext, light
 
 if TYPE_CHECKING:
     from deltacli.operations.validate.validate import TableContents

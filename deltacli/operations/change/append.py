@@ -35,7 +35,7 @@ from deltacli.operations.optimize.request import target_of
 from deltacli.table.constraints import ConstraintCheck, find_constraints
 from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import read_snapshot
-from deltacli.work.rewrite.new_files import AppendedFile, AppendSpec, Source
+from deltacli.work.rewrite.appending import AppendedFile, AppendSpec, Source
 from deltacli.work.rewrite.pieces import RewriteSpec
 
 if TYPE_CHECKING:

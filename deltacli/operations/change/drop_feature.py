@@ -61,8 +61,8 @@ from deltacli.table.known_clients import find_regaining_clients
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 from deltacli.table.version_traits import find_version_traits
-from deltacli.work.file_facts import file_of_vector
-from deltacli.work.rewrite.pieces import CONFIG, find_older_types
+from deltacli.work.facts.vector_facts import file_of_vector
+from deltacli.work.rewrite.outdated_columns import CONFIG, find_older_types
 from deltacli.work.rows.data_files import DataFile
 
 if TYPE_CHECKING:

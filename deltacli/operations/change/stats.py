@@ -62,16 +62,11 @@ from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.older_metadata import read_column_names_for_tasks
 from deltacli.table.partition_condition import PartitionCondition
 from deltacli.table.rebuild import read_snapshot
-from deltacli.work.file_facts import ListedFile
-from deltacli.work.file_statistics import (
-    WANTED,
-    FileStatistics,
-    StatisticsFromFooters,
-    StatisticsFromRows,
-    StatsPiece,
-    WantedStatistics,
-)
+from deltacli.work.facts.footer_files import ListedFile
 from deltacli.work.rewrite.pieces import RefusedFile
+from deltacli.work.statistics.file_statistics import WANTED, FileStatistics, StatsPiece, WantedStatistics
+from deltacli.work.statistics.from_footers import StatisticsFromFooters
+from deltacli.work.statistics.from_rows import StatisticsFromRows
 
 if TYPE_CHECKING:
     from deltacli.changing.execution import ChangeExecution

@@ -65,9 +65,10 @@ from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot, rebuild_version, rebuild_without_checkpoint
 from deltacli.table.repeated_files import settle_repeated_files
 from deltacli.table.version import Snapshot
-from deltacli.work.checkpoints.reading import CheckpointPiece, open_checkpoint
-from deltacli.work.checkpoints.writing import sidecar_pieces
-from deltacli.work.parquet_writing import DEFAULT_CODEC, Encoding, unwritable_codec
+from deltacli.work.checkpoints.parquet_files import CheckpointPiece
+from deltacli.work.checkpoints.reading import open_checkpoint
+from deltacli.work.checkpoints.sidecars import sidecar_pieces
+from deltacli.work.parquet_encoding import DEFAULT_CODEC, Encoding, unwritable_codec
 
 # -- the plan of a checkpoint ------------------------------------------------------------------------------------------
 

@@ -33,7 +33,8 @@ from deltacli.delta.protocol.feature_changes import ShownFeature
 from deltacli.operations.doctor.advice import LISTED_PER_REQUEST, REQUESTS_PER_FILE, Advice, PriceTable
 from deltacli.operations.doctor.live_state import LiveState, StatisticsState
 from deltacli.table.timestamp_enablement import get_enablement_version
-from deltacli.work.commits.reading import is_large, read_commit, read_provenance, stream_commit
+from deltacli.work.commits.provenance import read_provenance
+from deltacli.work.commits.reading import is_large, read_commit, stream_commit
 
 if TYPE_CHECKING:
     from deltacli.operations.log.expire import ExpiryPlan

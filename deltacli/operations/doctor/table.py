@@ -75,8 +75,8 @@ from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_newest_readable
 from deltacli.table.version import Snapshot
 from deltacli.table.walk import RememberedWalk
-from deltacli.work.rewrite.new_files import measure_rewrite
 from deltacli.work.rewrite.pieces import SPEC, RewritePiece
+from deltacli.work.rewrite.rewriting import measure_rewrite
 
 # -- advice on data files ----------------------------------------------------------------------------------------------
 

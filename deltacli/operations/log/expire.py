@@ -70,18 +70,9 @@ from deltacli.table.rebuild import read_snapshot, rebuild_version
 from deltacli.table.time_travel import find_version_at
 from deltacli.table.version import Snapshot
 from deltacli.work.checkpoints.reading import open_checkpoint
-from deltacli.work.files.deleting import (
-    MOST_AT_ONCE,
-    BatchOutcome,
-    DeleteBatch,
-    DeletePiece,
-    FileOutcome,
-    Permit,
-    Stop,
-    permit,
-    require_progress,
-    uninterrupted,
-)
+from deltacli.work.files.deleting import MOST_AT_ONCE, BatchOutcome, DeleteBatch, DeletePiece, FileOutcome
+from deltacli.work.files.permits import Permit, permit, require_progress
+from deltacli.work.files.uninterrupted import Stop, uninterrupted
 from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:

@@ -299,7 +299,7 @@ class _Run:
 
     def run(self) -> None:
         """Rewrite the groups one after the other, several files at once, and commit each when it is complete."""
-        from deltacli.work.rewrite.new_files import NAMED, RewriteFiles
+        from deltacli.work.rewrite.rewriting import NAMED, RewriteFiles
 
         table, plan = self._table, self._plan
         sizes = {

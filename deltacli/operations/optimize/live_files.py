@@ -38,7 +38,7 @@ from deltacli.table.partition_condition import Mask
 
 if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
-    from deltacli.work.task import TableFiles
+    from deltacli.work.table_files import TableFiles
 
 # -- choosing the files to rewrite -------------------------------------------------------------------------------------
 

@@ -65,16 +65,9 @@ from deltacli.table.needed_files import build_needed_files, join_needed_files, l
 from deltacli.table.older_metadata import read_column_names_for_tasks
 from deltacli.table.partition_condition import Mask, PartitionCondition
 from deltacli.table.rebuild import read_snapshot
-from deltacli.work.rewrite.pieces import (
-    CONFIG,
-    SPEC,
-    UNREAD,
-    NewFile,
-    RefusedFile,
-    RewritePiece,
-    RewriteSpec,
-    find_files_to_purge,
-)
+from deltacli.work.rewrite.exactness import UNREAD
+from deltacli.work.rewrite.outdated_columns import CONFIG, find_files_to_purge
+from deltacli.work.rewrite.pieces import SPEC, NewFile, RefusedFile, RewritePiece, RewriteSpec
 from deltacli.work.rewrite.sources import FindRefused
 from deltacli.work.rows.data_files import DataFile
 from deltacli.work.task import Task

@@ -18,7 +18,7 @@ from deltacli.delta.log import segment
 from deltacli.delta.log.actions import KNOWN_ACTIONS
 from deltacli.storage import ReadStorage
 from deltacli.table.find_log import list_log
-from deltacli.work.commits.inspection import Unjudged, checkpoint_blocks, commit_blocks
+from deltacli.work.commits.raw_lines import Unjudged, checkpoint_blocks, commit_blocks
 
 _MANY = 20
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from deltacli.delta.log.file_actions import FileCounts, TombstoneCounts
     from deltacli.table.stated_version import StatedVersion
     from deltacli.table.version import Snapshot
-    from deltacli.work.rows.data_files import Descriptor
-    from deltacli.work.task import TableFiles
+    from deltacli.work.rows.deletion_vectors import Descriptor
+    from deltacli.work.table_files import TableFiles
 
 
 _RUN_BYTES = 8 << 20
@@ -313,7 +313,8 @@ def _counted(contradicted: frozenset[bytes], adds: RecordBatch) -> tuple[int, li
 
 
 def _rows_left(files: TableFiles, file: _Counted) -> int:
-    from deltacli.work.rows.data_files import DataFile, open_data_file, read_vector
+    from deltacli.work.rows.data_files import DataFile, open_data_file
+    from deltacli.work.rows.deletion_vectors import read_vector
 
     rows = file.records
     if rows is None:

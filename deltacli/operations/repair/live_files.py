@@ -46,17 +46,10 @@ from deltacli.rules.framework.repairs import StepKind
 from deltacli.table.file_keys import build_removes, hash_file_actions
 from deltacli.table.needed_files import NeededFiles, build_needed_files, combine_chunks, locate_files
 from deltacli.work.commits.reading import stream_commit
-from deltacli.work.rewrite.pieces import broken_rule
-from deltacli.work.rows.data_files import (
-    AROUND,
-    DataFile,
-    Descriptor,
-    VectorFaultError,
-    inline_data,
-    open_data_file,
-    parse_rows,
-)
-from deltacli.work.task import TableFiles
+from deltacli.work.rewrite.exactness import broken_rule
+from deltacli.work.rows.data_files import DataFile, open_data_file
+from deltacli.work.rows.deletion_vectors import AROUND, Descriptor, VectorFaultError, inline_data, parse_rows
+from deltacli.work.table_files import TableFiles
 
 if TYPE_CHECKING:
     import pyarrow

@@ -71,7 +71,8 @@ from deltacli.work.commits.reading import stream_commit
 from deltacli.work.parquet_writing import ParquetStream
 from deltacli.work.rewrite.pieces import whole_row_spec
 from deltacli.work.rewrite.sources import WANTED, digest_rows
-from deltacli.work.rows.data_files import DataFile, Descriptor, open_data_file, read_vector
+from deltacli.work.rows.data_files import DataFile, open_data_file
+from deltacli.work.rows.deletion_vectors import Descriptor, read_vector
 
 if TYPE_CHECKING:
     import pyarrow

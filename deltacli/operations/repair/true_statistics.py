@@ -16,7 +16,7 @@ from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT
 from deltacli.work.rewrite.sources import renamed
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 from deltacli.work.rows.row_reader import read_rows
-from deltacli.work.task import TableFiles
+from deltacli.work.table_files import TableFiles
 
 if TYPE_CHECKING:
     from deltacli.delta.log.state import TableConfiguration

@@ -40,7 +40,7 @@ from deltacli.table.needed_files import (
 )
 from deltacli.table.partition_condition import Mask
 from deltacli.work.commits.reading import stream_commit
-from deltacli.work.file_facts import ListedFile
+from deltacli.work.facts.footer_files import ListedFile
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle

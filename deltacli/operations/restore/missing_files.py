@@ -33,8 +33,8 @@ from deltacli.table.needed_files import NeededFiles, combine_chunks, locate_file
 from deltacli.table.partition_condition import Mask
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import stream_commit
-from deltacli.work.file_facts import file_of_vector
-from deltacli.work.task import TableFiles
+from deltacli.work.facts.vector_facts import file_of_vector
+from deltacli.work.table_files import TableFiles
 
 
 @dataclass(frozen=True, eq=False)

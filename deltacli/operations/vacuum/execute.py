@@ -60,15 +60,12 @@ from deltacli.work.files.deleting import (
     DeleteBatch,
     DeletePiece,
     FileOutcome,
-    Permit,
-    Stop,
     are_missing,
     files_of_piece,
     outcome_without_file,
-    permit,
-    require_progress,
-    uninterrupted,
 )
+from deltacli.work.files.permits import Permit, permit, require_progress
+from deltacli.work.files.uninterrupted import Stop, uninterrupted
 
 if TYPE_CHECKING:
     import pyarrow

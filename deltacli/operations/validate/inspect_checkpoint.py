@@ -23,7 +23,7 @@ from deltacli.rules.framework.known_files import KnownFiles
 from deltacli.rules.framework.views import CheckpointView, ExpectedState
 from deltacli.rules.log.commit_lines import LineScanner
 from deltacli.storage import ReadStorage
-from deltacli.work.commits.inspection import CheckpointAdds, CheckpointReader, OpenedCheckpoint
+from deltacli.work.checkpoints.inspection import CheckpointAdds, CheckpointReader, OpenedCheckpoint
 
 
 class CheckpointInspector:

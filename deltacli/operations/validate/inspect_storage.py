@@ -19,11 +19,12 @@ from deltacli.rules.framework.views import LocatedAction, StoredFile, Totals
 from deltacli.storage import FileStat, PathKind, ReadStorage, leads_outside
 from deltacli.table.find_log import find_blocked_commit_name, list_log
 from deltacli.table.missing_log import missing_path_error
-from deltacli.work.task import TableFiles, TableStores
+from deltacli.work.table_files import TableFiles
+from deltacli.work.table_stores import TableStores
 
 if TYPE_CHECKING:
     from deltacli.table.walk import RememberedWalk
-    from deltacli.work.files.listing import InnerDirectory, PlacedDirectory, PlacedListing
+    from deltacli.work.files.directories import InnerDirectory, PlacedDirectory, PlacedListing
 
 # -- the whole log -----------------------------------------------------------------------------------------------------
 
@@ -104,7 +105,7 @@ def list_table(
     """List every file below the root except those of the log; nested tables are reported and listed, too. With a
     `walk`, only what it leaves out is listed.
     """
-    from deltacli.work.files.listing import PlacedDirectory, real_place  # which level log does not need
+    from deltacli.work.files.directories import PlacedDirectory, real_place
 
     nested, unlisted = list[str](), list[str]()
     root = PlacedDirectory("", real_place(stores.storage))
@@ -198,7 +199,7 @@ class _ListingHere:
         return self.storage.list_from(directory.path)
 
     def inner(self, directory: PlacedDirectory) -> Iterable[InnerDirectory]:
-        from deltacli.work.files.listing import inner_directories
+        from deltacli.work.files.directories import inner_directories
 
         return inner_directories(self.storage, directory)
 
@@ -224,7 +225,7 @@ class _ListingAtHand:
 
 def _list_by_tasks(stores: TableStores, engine: Engine, root: PlacedDirectory) -> _ListingAtHand:
     """List every directory once, level by level."""
-    from deltacli.work.files.listing import list_placed
+    from deltacli.work.files.directories import list_placed
 
     listed: dict[str, PlacedListing] = {}
     level = {root.place: root}

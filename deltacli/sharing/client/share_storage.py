@@ -73,7 +73,7 @@ from deltacli.storage.base import (
 )
 from deltacli.storage.objects.http import ObjectReader
 from deltacli.storage.retry import Retry
-from deltacli.work.checkpoints.reading import longest_repeated, require_sound
+from deltacli.work.checkpoints.page_sizes import longest_repeated, require_sound
 from deltacli.work.rows.row_reader import MAX_BATCH_BYTES, ROWS_A_BATCH
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.time_travel import find_snapshot
 from deltacli.table.version import Snapshot
-from deltacli.work.rows.data_files import find_vector
+from deltacli.work.rows.deletion_vectors import find_vector
 
 Share = ShareStorage | DirectoryStorage
 """The store of a shared table, by URLs or in its directory."""

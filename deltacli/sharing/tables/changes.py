@@ -45,7 +45,8 @@ from deltacli.sharing.tables.snapshots import (
 from deltacli.table.api_arguments import VersionTime
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.time_travel import find_version_at, find_version_range, read_commit_time
-from deltacli.work.commits.reading import is_large, read_provenance, stream_commit
+from deltacli.work.commits.provenance import read_provenance
+from deltacli.work.commits.reading import is_large, stream_commit
 
 
 def require_history(table: SharedTable, what: str) -> None:

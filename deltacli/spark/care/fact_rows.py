@@ -22,7 +22,7 @@ from deltacli.core.machine import fixed_clock
 from deltacli.core.typing import ArrowArray, ArrowType, RecordBatch
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.state import deleted_file_retention_ms
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.engine.spark.worker import context_of
 from deltacli.spark.executor_rows import searchable
 from deltacli.storage.secrets import without_secrets

@@ -45,7 +45,7 @@ from deltacli.table.api_arguments import (
 from deltacli.table.api_errors import api_function
 from deltacli.table.discover import find_tables
 from deltacli.work.rows.kept_rows import CompareRows
-from deltacli.work.task import TableStores
+from deltacli.work.table_stores import TableStores
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -74,8 +74,9 @@ from deltacli.table.handle import TableHandle
 from deltacli.table.scan_requests import ChangesRequest
 from deltacli.table.selection import Selection
 from deltacli.table.time_travel import find_snapshot
-from deltacli.work.outputs import plan_row_pieces
-from deltacli.work.rows.data_files import DataFile, Descriptor, ReadSpec
+from deltacli.work.outputs.row_outputs import plan_row_pieces
+from deltacli.work.rows.data_files import DataFile, ReadSpec
+from deltacli.work.rows.deletion_vectors import Descriptor
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -18,7 +18,8 @@ from deltacli.core import tempfiles
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.log.file_actions import FileBatch, FileCounts, TombstoneCounts, count_batch
 from deltacli.delta.paths.spelling import decode_column
-from deltacli.work.checkpoints.reading import CheckpointPiece, read_narrow
+from deltacli.work.checkpoints.narrow_rows import read_narrow
+from deltacli.work.checkpoints.parquet_files import CheckpointPiece
 from deltacli.work.task import TaskContext
 
 MOST_ROWS = 300_000

@@ -1,28 +1,24 @@
-"""Delete a batch of files, as a task: what became of each file is its result, and it may run more than once.
-
-A signal ends deletions only in an orderly way: they run in a thread of their own, which is always waited for.
-"""
+"""Delete a batch of files, as a task that reports the outcome of each file and may run more than once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from deltacli.core.errors import Refused
 from deltacli.core.machine import Clock, system_clock
 from deltacli.storage import Deleted, Failed, Missing, PathKind, ReadStorage, Storage
-from deltacli.storage.base import RETRY_BUDGET, Place, StoreWithPlace
+from deltacli.storage.base import StoreWithPlace
 from deltacli.storage.retry import sending_while
+from deltacli.work.files.permits import Permit
 
 if TYPE_CHECKING:
-    from deltacli.work.task import TableStores, TaskContext
+    from deltacli.work.task import TaskContext
+
 
 MOST_AT_ONCE = 1_000
 """Maximum number of files that are deleted together: what S3 accepts in one request."""
-_PATIENCE = 0.1
 
 
 class FileOutcome(IntEnum):
@@ -36,13 +32,6 @@ class FileOutcome(IntEnum):
     FAILED = 4
     ELSEWHERE = 5
     """It is behind a link by now, or no file. Unlike a missing one, no attempt has deleted it."""
-
-
-class Permit(NamedTuple):
-    """Deletions that a look at the log allows: in the directory looked at, begun up to a time (epoch milliseconds)."""
-
-    place: Place | None
-    not_after_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,104 +175,3 @@ def are_missing(paths: tuple[str, ...], context: TaskContext) -> bytes:
 
 def files_of_piece(piece: DeletePiece) -> int:
     return len(piece.paths)
-
-
-class Stop:
-    """Tells work in another thread to end early. `at_once`: at the first signal. Else the first signal lets what was
-    begun finish, and a second one ends it.
-    """
-
-    def __init__(self, *, at_once: bool = False) -> None:
-        self._asked, self._ending = Event(), Event()
-        self._at_once = at_once
-
-    @property
-    def is_ending(self) -> bool:
-        return self._ending.is_set()
-
-    def __call__(self) -> bool:
-        """Return True once the work is to end as soon as possible."""
-        return self._asked.is_set()
-
-    def after_signals(self, number: int) -> None:
-        """Take note that so many signals have arrived."""
-        self._ending.set()
-        if self._at_once or number > 1:
-            self._asked.set()
-
-
-def uninterrupted(work: Callable[[], None], stop: Stop) -> None:
-    """Run a function in a thread of its own and wait for it, so that a signal to the main thread ends the run only
-    after the work has ended, and what it did is recorded. `stop` tells the work when to end early.
-
-    However many signals arrive, no work is left behind. The first one is raised again.
-    """
-    raised: list[BaseException] = []
-    begun = Lock()  # the first thread to acquire it decides whether the work is done or dropped
-    done = Event()  # `Thread.join` may consider a thread dead after a signal (Python 3.11 and 3.12)
-
-    def run() -> None:
-        if not begun.acquire(blocking=False):
-            return
-        try:
-            work()
-        except BaseException as fault:  # noqa: BLE001  (raised again in the waiting thread)
-            raised.append(fault)
-        finally:
-            done.set()
-
-    try:
-        Thread(target=run, name="deltacli-delete").start()
-        _await(done)
-    except BaseException:  # a signal, or no more threads: work that has not started is dropped
-        if not begun.acquire(blocking=False):
-            _await_despite_signals(done, stop)
-        raise
-    if raised:
-        raise raised[0]
-
-
-def _await_despite_signals(done: Event, stop: Stop) -> None:
-    signals = 1
-    while not done.is_set():
-        try:
-            stop.after_signals(signals)
-            _await(done)
-        except BaseException:  # noqa: BLE001  (another signal; the first one is raised by the caller)
-            signals += 1
-
-
-def _await(done: Event) -> None:
-    while not done.wait(_PATIENCE):  # the system may deliver a signal to another thread, so poll for it
-        pass
-
-
-# -- how long a look at the log is good for deletions that follow it ---------------------------------------------------
-
-_VALID_MS = 60_000
-"""Age of a check of the log up to which deletions begin."""
-_MOST_FRUITLESS = 3
-
-
-def valid_ms(stores: TableStores) -> int:
-    """Return how long a batch may be sent after a check of the log, including the retries of a request."""
-    location = stores.location
-    retry_seconds = None if location is None else location.retry_seconds
-    return _VALID_MS + int(1_000 * (RETRY_BUDGET.total_seconds() if retry_seconds is None else retry_seconds))
-
-
-def permit(stores: TableStores, now_ms: int) -> Permit:
-    """Return the permit of a check of the log that begins now, for deletions in the directory of a table."""
-    storage = stores.storage
-    return Permit(storage.place if isinstance(storage, StoreWithPlace) else None, now_ms + valid_ms(stores))
-
-
-def require_progress(fruitless: int) -> None:
-    """Raise Refused where no file was tried in so many rounds, although each followed a check of the log."""
-    if fruitless >= _MOST_FRUITLESS:
-        raise Refused(
-            f"no file could be deleted within {_VALID_MS // 1_000} s of a check of the log, in {fruitless} attempts",
-            code="vacuum.clock-skew",
-            facts={"why": "the clocks of the processes that delete are ahead, or they are too busy"},
-            hint="date -u",
-        )

@@ -18,10 +18,13 @@ from deltacli.core.typing import ArrowScalar, BinaryFile, RecordBatch
 from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.delta.partitions.values import constants_of
 from deltacli.delta.schema.to_arrow import keeps_partition_columns
-from deltacli.work.rewrite.pieces import SPEC, Exactness, RefusedFile, RewritePiece, RewriteSpec
-from deltacli.work.rows.data_files import DataFile, ReadSpec, open_data_file, read_small_file, read_vector
+from deltacli.work.rewrite.exactness import Exactness
+from deltacli.work.rewrite.pieces import SPEC, RefusedFile, RewritePiece, RewriteSpec
+from deltacli.work.rows.data_files import DataFile, ReadSpec, open_data_file, read_small_file
+from deltacli.work.rows.deletion_vectors import read_vector
 from deltacli.work.rows.row_reader import PlainReader, read_opened, read_rows
-from deltacli.work.task import TableFiles, TaskContext
+from deltacli.work.table_files import TableFiles
+from deltacli.work.task import TaskContext
 
 Asked = TypeVar("Asked")
 

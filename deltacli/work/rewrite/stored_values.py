@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 from deltacli.core.typing import ArrowArray, ArrowField, ArrowType, RecordBatch
 from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.work.rewrite.sources import RowsDigest, digest_rows
-from deltacli.work.rows.data_files import DataFile, open_data_file, read_vector
+from deltacli.work.rows.data_files import DataFile, open_data_file
+from deltacli.work.rows.deletion_vectors import read_vector
 from deltacli.work.task import TaskContext
 
 STORED_COLUMNS = "stored columns"

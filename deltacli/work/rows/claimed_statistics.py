@@ -18,7 +18,7 @@ from deltacli.delta.schema.types import StructField
 from deltacli.delta.stats.collect import Claimed, StatisticsOfRows
 from deltacli.delta.stats.columns import dig, read_json
 from deltacli.delta.stats.schema import BOUNDS, PER_COLUMN, ColumnPath, StatKind, StatSchema
-from deltacli.work import file_facts
+from deltacli.work.facts import row_facts
 
 
 class StatisticsQuestion:
@@ -28,7 +28,7 @@ class StatisticsQuestion:
         self._schema = StatSchema(config)
         self._columns = FileColumns(config.mapping_mode, config.physical_name)
 
-    def ask(self, file: file_facts.OpenFileContext) -> StatisticsOfRows | None:
+    def ask(self, file: row_facts.OpenFileContext) -> StatisticsOfRows | None:
         """Begin with a file. Return None where it has no statistics of columns."""
         claimed = self.find_claims(file.add.get("stats"), file.stored)
         return StatisticsOfRows(claimed) if claimed else None

@@ -1,12 +1,11 @@
-"""Describe and open data files and their deletion vectors to read, and report their faults.
+"""Describe and open data files, and report their faults.
 
-Spec: Deletion Vectors; Data Files.
+Spec: Data Files.
 """
 
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -18,14 +17,15 @@ from deltacli.arrow.parquet import BUFFER_BYTES, ParquetReader
 from deltacli.core.errors import DataUnreadable, FileMissing, Unreadable, command
 from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.typing import ArrowField, ArrowScalar, ArrowType, BinaryFile
-from deltacli.delta.data_files import fault_of, inline_bytes, unique_id, vector_file
-from deltacli.delta.encoding.roaring import PORTABLE, BitmapFaultError, DeletedRows, parse_bitmap
+from deltacli.delta.encoding.roaring import DeletedRows
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.paths.spelling import decode
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.types import PHYSICAL_NAME, PrimitiveType, StructField
 from deltacli.storage import ReadStorage
-from deltacli.work.task import TableFiles, TaskContext
+from deltacli.work.rows.deletion_vectors import Descriptor
+from deltacli.work.table_files import TableFiles
+from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
     import pyarrow
@@ -33,146 +33,6 @@ if TYPE_CHECKING:
 
     from deltacli.delta.predicate import Predicate
 
-# -- deletion vectors --------------------------------------------------------------------------------------------------
-
-_FIRST = 1
-"""Offset of the first vector in a file, after the version byte."""
-AROUND = 8
-"""Bytes of a vector in a file in addition to its data: the size before it, and the checksum after it."""
-
-Descriptor = Mapping[str, Any]
-"""A deletion vector descriptor as found in the log; Any: JSON values."""
-
-
-class VectorFaultError(ValueError):
-    """The reason why a vector cannot be read. `code` is the id of the violated rule."""
-
-    def __init__(self, code: str, reason: str, seen: object = None, expected: object = None) -> None:
-        super().__init__(reason)
-        self.code, self.seen, self.expected = code, seen, expected
-
-
-class VectorPlace(NamedTuple):
-    """The place of a vector in a file, with size and checksum around it. `shown`: the path in messages."""
-
-    storage: ReadStorage
-    path: str
-    shown: str
-    offset: int
-    size: int
-
-    @property
-    def end(self) -> int:
-        """Return the offset of the first byte after the checksum."""
-        return self.offset + self.size + AROUND
-
-
-def read_vector(files: TableFiles, descriptor: Descriptor) -> DeletedRows:
-    """Return the rows that a vector deletes, fully verified. Raises DataUnreadable (`dv.*`), naming vector and file."""
-    shown = "its descriptor"
-    try:
-        place = find_vector(files, descriptor)
-        if place is None:
-            return parse_vector(descriptor, inline_data(descriptor))
-        shown = place.shown
-        stored = place.storage.read_range(place.path, place.offset, place.size + AROUND)
-        return parse_vector(descriptor, stored_data(place, stored))
-    except FileMissing as fault:
-        raise DataUnreadable(
-            f"the file of a deletion vector does not exist: {shown}",
-            code="dv.file-missing",
-            facts={"vector": unique_id(dict(descriptor))[:200], "in": shown},
-            hint=fault.hint or command("validate", level="storage"),
-        ) from fault
-    except VectorFaultError as fault:
-        about = {} if fault_of(dict(descriptor)) else {"vector": unique_id(dict(descriptor))[:200], "in": shown}
-        raise DataUnreadable(
-            f"a deletion vector cannot be read: {fault}",
-            code=fault.code,
-            facts=about,
-            hint=command("validate", level="footers") if about else None,
-        ) from fault
-
-
-def find_vector(files: TableFiles, descriptor: Descriptor) -> VectorPlace | None:
-    """Return the place of a vector, None if it is inline. Raises VectorFaultError, UsageError for an unknown scheme."""
-    if wrong := fault_of(dict(descriptor)):
-        raise VectorFaultError("dv.bad-descriptor", wrong[1])
-    kind, text = descriptor["storageType"], descriptor["pathOrInlineDv"]
-    if kind == "i":
-        return None
-    if kind not in ("u", "p"):
-        raise VectorFaultError("dv.bad-descriptor", f"its storage type is {kind[:20]}")
-    path = vector_file(text) if kind == "u" else text
-    if path is None:
-        raise VectorFaultError("dv.bad-z85", "its text does not identify a file")
-    storage, inner = files.below_root(path) if kind == "u" else files.locate(path)
-    size, offset = descriptor.get("sizeInBytes"), descriptor.get("offset")
-    offset = _FIRST if offset is None else offset
-    if not isinstance(size, int) or size < 0 or not isinstance(offset, int) or offset < 0:
-        raise VectorFaultError("dv.bad-descriptor", "sizeInBytes or offset is not a valid number")
-    return VectorPlace(storage, inner, path, offset, size)
-
-
-def inline_data(descriptor: Descriptor) -> bytes:
-    """Return the data of an inline vector, which writers pad to groups of five characters. Raises VectorFaultError."""
-    data, size = inline_bytes(descriptor["pathOrInlineDv"]), descriptor.get("sizeInBytes")
-    if data is None:
-        raise VectorFaultError("dv.bad-z85", "its text is not Z85")
-    return data[:size] if isinstance(size, int) and 0 < size <= len(data) else data
-
-
-def stored_data(place: VectorPlace, stored: bytes, file_bytes: int | None = None) -> bytes:
-    """Return the data of a vector from the bytes at its place, with its checksum verified. Raises VectorFaultError.
-
-    `file_bytes` is the size of the file, if known.
-    """
-    return stored_data_of(place.size, place.end, stored, file_bytes)
-
-
-def stored_data_of(expected: int, end: int, stored: bytes, file_bytes: int | None = None) -> bytes:
-    """Return the same for a vector of `expected` bytes whose checksum ends at `end`. Raises VectorFaultError."""
-    if len(stored) < expected + AROUND:
-        reason = f"the file ends before byte {end}"
-        raise VectorFaultError("dv.file-too-short", reason, seen=file_bytes, expected=f"at least {end}")
-    size = int.from_bytes(stored[:4], "big")
-    if size != expected:
-        reason = f"it has {size} bytes by its file, but {expected} by the log"
-        raise VectorFaultError("dv.size-mismatch", reason, seen=expected, expected=size)
-    data, checksum = stored[4 : 4 + expected], int.from_bytes(stored[4 + expected :], "big")
-    if (computed := zlib.crc32(data)) != checksum:
-        reason = "its checksum does not match its bytes"
-        raise VectorFaultError("dv.crc-mismatch", reason, seen=f"{checksum:08x}", expected=f"{computed:08x}")
-    return data
-
-
-def parse_vector(descriptor: Descriptor, data: bytes) -> DeletedRows:
-    """Read the data of a vector, which must have as many rows as its descriptor declares. Raises VectorFaultError."""
-    rows = parse_rows(data)
-    if rows.count != descriptor.get("cardinality"):
-        raise cardinality_fault(descriptor, rows)
-    return rows
-
-
-def parse_rows(data: bytes) -> DeletedRows:
-    """Read the data of a vector with any number of rows. Raises VectorFaultError."""
-    try:
-        return parse_bitmap(data)
-    except BitmapFaultError as fault:
-        if fault.code == "dv.magic":
-            seen = int.from_bytes(data[:4], "little")
-            raise VectorFaultError(fault.code, str(fault), seen=seen, expected=PORTABLE) from fault
-        raise VectorFaultError(fault.code, str(fault)) from fault
-
-
-def cardinality_fault(descriptor: Descriptor, rows: DeletedRows) -> VectorFaultError:
-    """Return the fault of a vector whose number of rows differs from its descriptor."""
-    told = descriptor.get("cardinality")
-    reason = f"it deletes {rows.count} rows, but {told} by the log"
-    return VectorFaultError("dv.cardinality-mismatch", reason, seen=told, expected=rows.count)
-
-
-# -- data files --------------------------------------------------------------------------------------------------------
 
 _Answer = TypeVar("_Answer")
 

@@ -19,7 +19,7 @@ from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.file_columns import FileColumns, count_leaves, is_list
 from deltacli.delta.schema.types import StructField, has_timestamps
 from deltacli.delta.stats.nanosecond_range import FIRST_MICROSECOND, LAST_MICROSECOND, TimesBeyondNanoseconds
-from deltacli.work.file_facts import OpenFileContext
+from deltacli.work.facts.row_facts import OpenFileContext
 from deltacli.work.rows.data_files import OpenDataFile
 
 _ARROW_SCHEMA = b"ARROW:schema"

@@ -19,7 +19,7 @@ from deltacli.arrow.batches import aggregate_rows
 from deltacli.core.errors import DeltacliError
 from deltacli.core.typing import ArrowArray, ArrowScalar, ArrowTable, ArrowType, RecordBatch
 from deltacli.delta.encoding.digests import codes, combined, plain_floats, prints_of
-from deltacli.work.outputs import RowsPiece, rows_of_piece
+from deltacli.work.outputs.row_outputs import RowsPiece, rows_of_piece
 from deltacli.work.task import TaskContext
 
 _BUFFERED_BYTES = 16 << 20

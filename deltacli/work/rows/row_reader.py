@@ -28,9 +28,9 @@ from deltacli.work.rows.data_files import (
     is_about_encryption,
     is_demanding,
     open_data_file,
-    read_vector,
 )
-from deltacli.work.task import TableFiles
+from deltacli.work.rows.deletion_vectors import read_vector
+from deltacli.work.table_files import TableFiles
 
 if TYPE_CHECKING:
     from deltacli.delta.predicate.row_groups import PredicateLeaf

@@ -22,7 +22,8 @@ from deltacli.changing.file_totals import FileTotals
 from deltacli.cli.terminal.signals import Interrupted
 from deltacli.core.errors import Refused, StorageFailed
 from deltacli.core.machine import Machine, fixed_clock
-from deltacli.engine.base import EmbeddedEngine, Engine
+from deltacli.engine.base import Engine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.log.expire import ExpiryOutcome, ExpiryRequest, LogExpiry, plan_expiry
 from deltacli.operations.vacuum import execute as deleting
 from deltacli.operations.vacuum.execute import execute_vacuum
@@ -30,8 +31,10 @@ from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome
 from deltacli.storage import Deletion, LocalStorage, Storage
 from deltacli.storage.retry import Retry, sending_while
-from deltacli.work.files.deleting import DeleteBatch, DeletePiece, FileOutcome, Permit
-from deltacli.work.task import TableStores, TaskContext
+from deltacli.work.files.deleting import DeleteBatch, DeletePiece, FileOutcome
+from deltacli.work.files.permits import Permit
+from deltacli.work.table_stores import TableStores
+from deltacli.work.task import TaskContext
 from tests.support.builder import EPOCH_MS, TableBuilder
 from tests.support.committing import infos
 from tests.support.reading import NOW_MS

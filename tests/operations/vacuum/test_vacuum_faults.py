@@ -38,7 +38,7 @@ from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumRequest, VacuumResult
 from deltacli.operations.vacuum.saved import ProgressRecord, read_plan
 from deltacli.storage import Creation, Deletion, Existed, Failed, LocalStorage, Unknown
-from deltacli.work.files.deleting import Stop
+from deltacli.work.files.uninterrupted import Stop
 from tests.cli.support import ROOT
 from tests.support.actions import Line, commit_info, metadata, protocol, to_bytes
 from tests.support.committing import infos

@@ -20,8 +20,10 @@ from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.operations.vacuum.rechecking import adopted, with_past
 from deltacli.operations.vacuum.saved import read_plan, save_plan
 from deltacli.storage import NOTHING, FileStat, LocalStorage, Storage, open_storage
-from deltacli.work.files.deleting import DeleteBatch, DeletePiece, permit
-from deltacli.work.task import TableStores, TaskContext
+from deltacli.work.files.deleting import DeleteBatch, DeletePiece
+from deltacli.work.files.permits import permit
+from deltacli.work.table_stores import TableStores
+from deltacli.work.task import TaskContext
 from tests.support.actions import add, metadata, remove
 from tests.support.builder import LOG, TableBuilder, commit_path
 from tests.support.reading import NOW_MS

@@ -20,7 +20,7 @@ from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.core.errors import DataUnreadable, PartlyDone, Unreadable
 from deltacli.rules.framework.base import Level
-from deltacli.work.rewrite.new_files import rows_at_once
+from deltacli.work.rewrite.file_writing import rows_at_once
 from tests.support.actions import Line, add, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.optimizing import live_paths

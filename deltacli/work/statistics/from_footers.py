@@ -1,150 +1,53 @@
-"""The statistics of data files that are there: from their footers as far as these are exact, or from their rows.
+"""Compute the statistics of data files from their footers, as far as these are exact.
 
 A footer of another writer may leave out NaN and truncate text. Bounds that are not certain to occur in a row are left
 out, but for files with deleted rows, whose statistics claim to be wide in any case. Text is cut as in new files, so
 that a truncated bound is as good as the whole one where the cut does not reach what is not known of it.
-
-Whether the statistics that the log has are wrong is decided by the comparison that `validate` reports, so that both
-give the same answer: NaN, infinities and years beyond four digits are right bounds, although none of them is written
-here.
 
 Spec: Per-file Statistics; parquet.thrift, Statistics.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.core.errors import DataUnreadable, PathExternal, StorageFailed
 from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.encoding.value_text import json_column, moment_texts
 from deltacli.delta.footers.columns import FileSchema, read_schema
 from deltacli.delta.footers.parse import Footer
 from deltacli.delta.log.file_actions import action_schemas
-from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.schema.file_columns import FileColumns
-from deltacli.delta.schema.to_arrow import arrow_schema, file_schema, stored_columns
-from deltacli.delta.schema.types import DataType, decimal_parts
+from deltacli.delta.schema.types import decimal_parts
 from deltacli.delta.stats.collect import (
     BOUNDED,
     KNOWN_TIMES,
-    StatisticsCollector,
-    StatisticsOfRows,
     cut_above,
     cut_below,
 )
-from deltacli.delta.stats.merged import UNJUDGED, Judgement, states_the_same
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, ColumnPath, StatColumn, StatKind, StatSchema
-from deltacli.rules.files.storage import SIZE_MISMATCH
 from deltacli.rules.framework.data_file_views import FootersView, LiveAdds
-from deltacli.rules.framework.views import OF_CHECKPOINT
-from deltacli.rules.statistics.compared import Comparison, compare_with_footers, compare_with_rows
+from deltacli.rules.statistics.compared import compare_with_footers
 from deltacli.rules.statistics.evidence import ColumnEvidence, known_from_footers
-from deltacli.work.file_facts import FooterFiles, ListedFile, ReadFooters
-from deltacli.work.rewrite.pieces import broken_rule, broken_rule_of
-from deltacli.work.rewrite.sources import renamed
+from deltacli.work.facts.footer_files import FooterFiles, ReadFooters
+from deltacli.work.rewrite.exactness import broken_rule_of
 from deltacli.work.rows.claimed_statistics import StatisticsQuestion
-from deltacli.work.rows.data_files import DataFile, Descriptor, ReadSpec, open_data_file
-from deltacli.work.rows.row_checks import without_demands
-from deltacli.work.rows.row_reader import read_opened
+from deltacli.work.rows.deletion_vectors import Descriptor
+from deltacli.work.statistics.file_statistics import (
+    WANTED,
+    FileStatistics,
+    StatsPiece,
+    WantedStatistics,
+    _as_live_adds,
+    _judgements,
+)
 from deltacli.work.task import TaskContext
-
-WANTED = "wanted"
-"""The name of the shared `WantedStatistics`."""
-
-
-@dataclass(frozen=True)
-class WantedStatistics:
-    """The columns that get statistics, by physical path and type, of a table of this configuration."""
-
-    config: TableConfiguration
-    columns: tuple[tuple[ColumnPath, DataType], ...]
-
-
-class StatsPiece(NamedTuple):
-    """Some files.
-
-    Attributes:
-        files: Their paths and sizes.
-        vectors: The deletion vector of each file; None without one.
-        stats: The statistics that the log has of each file; None without any.
-    """
-
-    files: tuple[ListedFile, ...]
-    vectors: tuple[Descriptor | None, ...]
-    stats: tuple[str | None, ...]
-
-
-class FileStatistics(NamedTuple):
-    """The statistics of one file as JSON; empty where it could not be read, or its columns are not known: `code` is the
-    rule that it breaks, and `reason` says how. `judgement` is about those that the log has.
-    """
-
-    text: str = ""
-    code: str = ""
-    reason: str = ""
-    judgement: Judgement = UNJUDGED
-
-
-# -- from rows ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class StatisticsFromRows:
-    """Reads the rows of files. Bounds are those of rows that are not deleted."""
-
-    def __call__(self, piece: StatsPiece, context: TaskContext) -> list[FileStatistics]:
-        return [self._read(*one, context) for one in zip(piece.files, piece.vectors, piece.stats, strict=True)]
-
-    def _read(
-        self, file: ListedFile, vector: Descriptor | None, stats: str | None, context: TaskContext
-    ) -> FileStatistics:
-        wanted: WantedStatistics = context.shared(WANTED)
-        config, tops = wanted.config, {path[0] for path, _ in wanted.columns}
-        stored = [field for field in stored_columns(config) if config.physical_name(field) in tops]
-        fields = tuple(map(without_demands, stored))
-        schema, physical = arrow_schema(fields), file_schema(config, fields)
-        spec = ReadSpec(fields, schema, schema, FileColumns(config.mapping_mode, config.physical_name))
-        data_file = DataFile(file.path, file.size, {}, vector)
-        collector = StatisticsCollector(config, physical, columns=wanted.columns)
-        question = StatisticsQuestion(config)
-        try:
-            with open_data_file(context.files, data_file) as opened:
-                metadata = opened.parquet.metadata
-                if file.size != (size := opened.source.seek(0, os.SEEK_END)):
-                    return FileStatistics(code=SIZE_MISMATCH.id, reason=f"it has {size} bytes, not {file.size}")
-                if (broken := broken_rule(config, opened)) is not None:
-                    return FileStatistics(code=broken.rule.id, reason=broken.message)
-                paths = {path for path, _ in wanted.columns}
-                claims = [claim for claim in question.find_claims(stats, opened.schema) if claim.path in paths]
-                rows_of_claims = StatisticsOfRows(claims)
-                for batch in read_opened(context.files, spec, data_file, opened) if fields else ():
-                    collector.take(renamed(batch, physical))
-                    rows_of_claims.take(batch)
-                absent = frozenset(path for path in paths if question.is_absent(opened.schema, path))
-        except (DataUnreadable, StorageFailed, PathExternal) as fault:
-            return FileStatistics(code=fault.code, reason=fault.facts.get("reason", fault.message))
-        has_every_row = vector is None and bool(fields)
-        file_rows = None if has_every_row else metadata.num_rows
-        text = collector.text(is_tight=vector is None, file_rows=file_rows)
-        if stats is None or states_the_same(stats, text):  # most files: a comparison of one takes as long as reading it
-            return FileStatistics(text, judgement=UNJUDGED._replace(absent=absent))
-        live = _as_live_adds([file], [vector], [stats])
-        compared = compare_with_rows(live, config, [rows_of_claims.answer()], [metadata.num_rows])
-        (judgement,) = _judgements(compared, [absent])
-        return FileStatistics(text, judgement=judgement)
-
-
-# -- from footers ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,30 +107,6 @@ def _judged_by_footers(
     compared = compare_with_footers(FootersView(live, footers, schema, wanted.config))
     judgements = _judgements(compared, [absent] * len(footers))
     return [one._replace(judgement=judgement) for one, judgement in zip(statistics, judgements, strict=True)]
-
-
-def _as_live_adds(
-    files: Sequence[ListedFile], vectors: Sequence[Descriptor | None], stats: Sequence[str | None]
-) -> LiveAdds:
-    """Return files as the rules see them; where in the log they are does not matter."""
-    vector_type = action_schemas().add.field("deletionVector").type
-    columns = {
-        "path": pa.array([file.path for file in files], pa.string()),
-        "stats": pa.array(stats, pa.string()),
-        "deletionVector": pa.array(vectors, vector_type),
-    }
-    adds = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-    return LiveAdds(adds, [OF_CHECKPOINT] * len(files), [None] * len(files), "")
-
-
-def _judgements(compared: Comparison, absent: Sequence[Set[ColumnPath]]) -> list[Judgement]:
-    """Return which statistics of each file its rows or its footer contradict."""
-    bounds: list[set[ColumnPath]] = [set() for _ in absent]
-    null_counts: list[set[ColumnPath]] = [set() for _ in absent]
-    for fault in compared.faults():
-        wrong = null_counts if fault.is_null_count else bounds
-        wrong[fault.row].add(fault.path)
-    return [Judgement(*each) for each in zip(bounds, null_counts, absent, strict=True)]
 
 
 class _Texts:

@@ -1,13 +1,11 @@
-"""Read log files as they are stored: whole ones for checks, and their actions as lines of JSON."""
+"""Read all of a checkpoint for `validate`: whatever is damaged becomes a finding, and the rest is still read."""
 
 from __future__ import annotations
 
-import io
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -18,28 +16,22 @@ from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.checkpoint.content import SMALL_ACTIONS
-from deltacli.delta.encoding.value_text import json_column
-from deltacli.delta.log.actions import FIELDS, MAX_LINE_BYTES, Action, kinds_of, line_too_long, stream_actions
+from deltacli.delta.log.actions import FIELDS, Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
-from deltacli.delta.log.segment import LOG_DIRECTORY, CheckpointInstance, LogFile, Place
+from deltacli.delta.log.segment import LOG_DIRECTORY, CheckpointInstance, Place
 from deltacli.delta.paths.spelling import sidecar_location
 from deltacli.rules.checkpoints import contents as rules
 from deltacli.rules.framework.base import Finding
 from deltacli.rules.log.commit_lines import MISSING_REQUIRED, LineScanner, ScannedLines, faults_of, report_field
 from deltacli.storage import ReadStorage
-from deltacli.work.checkpoints.reading import (
-    MAX_JSON_BYTES,
+from deltacli.work.checkpoints.full_rows import whole_rows
+from deltacli.work.checkpoints.parquet_files import (
     OpenParquet,
     checkpoint_faults,
     open_parquet,
-    small_actions,
     valid_rows,
-    whole_rows,
-    without_views,
 )
-from deltacli.work.commits.reading import read_blocks
-
-# -- read log files for checks -----------------------------------------------------------------------------------------
+from deltacli.work.checkpoints.reading import MAX_JSON_BYTES, small_actions
 
 _ROWS_A_BATCH = 16_384
 _MOST_OPEN = 16
@@ -302,132 +294,3 @@ def _apart(take: Callable[[Rows], None]) -> Callable[[Rows], None]:
             raise JudgingFailedError(f"{type(fault).__name__}: {fault}") from fault
 
     return taken
-
-
-# -- raw actions of a file ---------------------------------------------------------------------------------------------
-
-_SIDECAR = b'"sidecar"'
-_FILE_ACTIONS = frozenset({"add", "remove"})
-"""The only actions that a sidecar may contain. Spec: Sidecar Files."""
-
-_RAW_ROWS_A_BATCH = 8_192
-
-Kinds = frozenset[str] | None
-"""The kinds of action to return; None: everything, unchanged."""
-
-
-@dataclass(slots=True)
-class Unjudged:
-    """Number of lines left out because they cannot be parsed."""
-
-    lines: int = 0
-
-
-def commit_blocks(storage: ReadStorage, file: LogFile, kinds: Kinds, unjudged: Unjudged) -> Iterator[bytes]:
-    """Yield a commit of any size in blocks of whole lines: all lines, or the lines of the given kinds."""
-    for block in _whole_lines(read_blocks(storage, file), None if kinds is None else file.name):
-        chosen = block if kinds is None else _select(block, kinds, unjudged)
-        if chosen:
-            yield chosen
-
-
-def checkpoint_blocks(
-    storage: ReadStorage, instance: CheckpointInstance, kinds: Kinds, unjudged: Unjudged
-) -> Iterator[bytes]:
-    """Yield a checkpoint in blocks of whole lines, its sidecars last. Raises CheckpointUnreadable, naming the file."""
-    sidecars: list[str] = []
-    for file in instance.files:
-        if file.path.is_json:
-            for block in _whole_lines(read_blocks(storage, file), file.name):
-                sidecars += _sidecars_in(block)
-                chosen = block if kinds is None else _select(block, kinds, unjudged)
-                if chosen:
-                    yield chosen if chosen.endswith(b"\n") else chosen + b"\n"
-        else:
-            with open_parquet(storage, f"{LOG_DIRECTORY}/{file.name}") as parquet:
-                sidecars += [sidecar_location(action) for _, action in small_actions(parquet, ("sidecar",))]
-                yield from _parquet_lines(parquet, kinds)
-    if kinds is None or kinds & _FILE_ACTIONS:
-        for path in sidecars:
-            with open_parquet(storage, path) as parquet:
-                yield from _parquet_lines(parquet, kinds)
-
-
-def _whole_lines(blocks: Iterable[bytes], name: str | None) -> Iterator[bytes]:
-    """Split blocks at line ends. A line above the limit is yielded in pieces, or with `name` raises CommitCorrupt."""
-    rest = b""
-    for block in blocks:
-        end = block.rfind(b"\n") + 1
-        if end:
-            yield rest + block[:end]
-            rest = block[end:]
-            continue
-        rest += block
-        if len(rest) > MAX_LINE_BYTES:
-            if name is not None:
-                raise line_too_long(name)
-            yield rest
-            rest = b""
-    if rest:
-        yield rest
-
-
-def _select(block: bytes, kinds: frozenset[str], unjudged: Unjudged) -> bytes:
-    """Return the lines of a block with an action of these kinds, each unchanged, terminated by LF."""
-    chosen = []
-    for line in io.BytesIO(block):
-        result = kinds_of(line)
-        if result is None:
-            unjudged.lines += 1
-        elif not kinds.isdisjoint(result):
-            chosen.append(line if line.endswith(b"\n") else line + b"\n")
-    return b"".join(chosen)
-
-
-def _sidecars_in(block: bytes) -> list[str]:
-    sidecars = []
-    for line in io.BytesIO(block) if _SIDECAR in block else ():
-        if _SIDECAR in line:
-            try:
-                actions = list(stream_actions([line], "line"))
-            except CommitCorrupt:
-                continue  # written unchanged; its kind cannot be determined
-            sidecars += [sidecar_location(action) for kind, action in actions if kind == "sidecar"]
-    return sidecars
-
-
-def _parquet_lines(parquet: Any, kinds: Kinds) -> Iterator[bytes]:  # Any: OpenParquet, whose module imports pyarrow
-    """Yield the rows of a Parquet file as lines, one row group at a time, in order."""
-    names = [name for name in parquet.file.schema_arrow.names if kinds is None or name in kinds]
-    for group in range(parquet.file.metadata.num_row_groups):
-        wanted = [name for name in names if _may_hold(parquet.columns, group, name)]
-        if wanted:
-            for batch in parquet.batches(group, wanted, rows=_RAW_ROWS_A_BATCH):
-                lines = _encode(batch)
-                if lines:
-                    yield lines
-
-
-def _may_hold(columns: Any, group: int, kind: str) -> bool:  # Any: CheckpointColumns
-    """Return False if the footer proves that no row of a row group is an action of this kind."""
-    leaf = "path" if kind in _FILE_ACTIONS else SMALL_ACTIONS.get(kind)
-    # A missing leaf may be a fault of the writer. The rest of the action is still shown.
-    return leaf is None or not columns.has(f"{kind}.{leaf}") or bool(columns.holds(group, f"{kind}.{leaf}"))
-
-
-def _encode(batch: RecordBatch) -> bytes:
-    """Return the rows of a batch as `{"add":{…}}`, without null fields. Rows without any action are skipped."""
-    batch.validate(full=True)  # invalid UTF-8 would reach the output
-    columns = [
-        pc.cast(column, without_views(column.type)) if "_view" in str(column.type) else column
-        for column in batch.columns
-    ]
-    rows = pa.StructArray.from_arrays(columns, names=batch.schema.names)
-    present = reduce(pc.or_, [pc.is_valid(column) for column in columns])
-    if present.true_count < len(rows):
-        rows = pc.filter(rows, present)
-    if len(rows) == 0:
-        return b""
-    lines = pc.binary_join_element_wise(json_column(rows), "\n", "")
-    first, last = memoryview(lines.buffers()[1]).cast("i")[lines.offset : lines.offset + len(lines) + 1 : len(lines)]
-    return bytes(memoryview(lines.buffers()[2])[first:last])

@@ -1,0 +1,82 @@
+"""Ask every executor whether it runs the same versions, has the same time, and sees the same table."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from deltacli.core.errors import (
+    Refused,
+    UsageError,
+    get_spelling,
+)
+from deltacli.core.machine import system_clock
+from deltacli.core.times import format_timestamp
+from deltacli.core.typing import RecordBatch
+from deltacli.engine.spark.cluster import Cluster, JobFailedError
+from deltacli.engine.spark.jobs import PROBLEM, RESULT
+from deltacli.engine.spark.spark_errors import explain, missing_module
+from deltacli.engine.spark.worker import FAULT, Fingerprint, SeenFile
+from deltacli.storage.base import Openable
+
+_CLOCK_MS = 30_000
+"""Milliseconds by which the clocks of hosts may differ."""
+
+
+def _check_executors(cluster: Cluster, location: Openable, seen_file: SeenFile | None) -> int:
+    """Ship the package, compare every executor that answers with the driver, and return the number of task slots.
+
+    Raises UsageError for other versions and missing modules, Refused for another table, and ClusterFailed.
+    """
+    wanted = Fingerprint.of_this_process()
+    payload = pickle.dumps((location, seen_file, get_spelling()))
+    sent_ms = system_clock()
+    try:
+        cluster.run(cluster.ship_package)
+        answers = cluster.run(lambda: _answers(cluster, payload))
+    except JobFailedError as failed:
+        raise explain(failed, "the first job") from failed
+    for status, content in answers:
+        if status == PROBLEM:
+            raise missing_module(content.decode(errors="replace"))
+        if status == FAULT:
+            raise pickle.loads(content)
+        *fingerprint, now_ms = pickle.loads(content)
+        for name, ours, theirs in zip(Fingerprint._fields, wanted, Fingerprint(*fingerprint), strict=True):
+            if ours != theirs:
+                raise UsageError(
+                    f"executors run {name} {theirs}, the driver {ours}",
+                    code="cluster.other-version",
+                    hint=f"install the same version of {name} on all hosts",
+                )
+        received_ms = system_clock()
+        if not sent_ms - _CLOCK_MS <= now_ms <= received_ms + _CLOCK_MS:
+            raise Refused(
+                f"the clock of an executor is {format_timestamp(now_ms)}, the clock of the driver "
+                f"{format_timestamp(received_ms)}",
+                code="cluster.clock-skew",
+                hint="date -u",
+            )
+    return len(answers)
+
+
+def _answers(cluster: Cluster, payload: bytes) -> list[tuple[str, bytes]]:
+    """Ask once per slot: a range of numbers has as many partitions as the cluster has slots by default."""
+
+    def answer(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        for _ in batches:
+            pass
+        try:
+            from deltacli.engine.spark.worker import identify
+
+            status, content = identify(*pickle.loads(payload))
+        except ImportError as missing:
+            status, content = "problem", f"{missing.name or ''}\n{missing}".encode()
+        columns = [pa.array([0], pa.int64()), pa.array([status]), pa.array([content], pa.binary())]
+        yield pa.RecordBatch.from_arrays(columns, names=["number", "status", "content"])
+
+    found: Any = cluster.session.range(1 << 12).mapInArrow(answer, RESULT).toArrow()
+    return list(zip(found.column("status").to_pylist(), found.column("content").to_pylist(), strict=True))

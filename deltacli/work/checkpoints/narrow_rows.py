@@ -1,0 +1,145 @@
+"""Read the file actions of a checkpoint in the few columns that a snapshot needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltacli.core.errors import CheckpointUnreadable
+from deltacli.core.typing import ArrowArray
+from deltacli.delta.data_files import no_vector_ids, unique_id_column, without_empty
+from deltacli.delta.log.file_actions import (
+    FileBatch,
+    FileCounts,
+    TombstoneCounts,
+    TouchedFiles,
+    action_schemas,
+    count_batch,
+    num_records_column,
+    tight_column,
+)
+from deltacli.work.checkpoints.parquet_files import CheckpointPiece, open_piece, valid_rows
+from deltacli.work.table_stores import TableStores
+from deltacli.work.task import TaskContext
+
+if TYPE_CHECKING:
+    pass
+
+
+def read_narrow(
+    stores: TableStores,
+    piece: CheckpointPiece,
+    touched: TouchedFiles,
+    *,
+    with_paths: bool,
+    with_records: bool = True,
+    with_removes: bool = True,
+) -> Iterator[FileBatch]:
+    """Yield the live adds and tombstones of a row group in narrow columns, without keys decided by newer commits.
+
+    Without `with_paths`, path columns are read only if `touched` needs them, and are null in the result. Without
+    `with_records`, record counts are null. Without `with_removes`, tombstones are not read.
+    """
+    need_paths = with_paths or len(touched) > 0
+    with open_piece(stores, piece) as parquet:
+        columns = parquet.columns
+        wanted = []
+        if piece.group.has_adds:
+            wanted += columns.narrow_add(piece.group, with_paths=need_paths, with_records=with_records)
+        if piece.group.has_removes and with_removes:
+            wanted += columns.narrow_remove(piece.group, with_paths=need_paths)
+        for batch in parquet.batches(piece.group.index, wanted):
+            yield FileBatch(
+                adds=_narrow_rows(batch, "add", touched, piece.path, with_ids=with_paths),
+                removes=_narrow_rows(batch, "remove", touched, piece.path, with_ids=with_paths),
+            )
+
+
+def _narrow_rows(
+    batch: Any, kind: str, touched: TouchedFiles, source: str, *, with_ids: bool
+) -> Any:  # Any: pyarrow has no types
+    """Return the rows of `kind` in a batch as `narrow_add` or `narrow_remove`; None if it has no such rows."""
+    actions = valid_rows(batch, kind, source)
+    if actions is None:
+        return None
+    names = {actions.type.field(index).name for index in range(actions.type.num_fields)}
+
+    def column(name: str, data_type: Any) -> Any:
+        return pc.cast(actions.field(name), data_type) if name in names else pa.nulls(len(actions), data_type)
+
+    need_paths = with_ids or len(touched) > 0
+    vectors = without_empty(actions.field("deletionVector")) if "deletionVector" in names else None
+    if vectors is not None and lacks_id(vectors):
+        raise missing_field(f"{source}: a deletion vector has no id", source)
+    dv_ids = unique_id_column(vectors) if vectors is not None and with_ids else no_vector_ids(len(actions))
+    paths = column("path", pa.string())
+    if paths.null_count and (need_paths or "path" in names):
+        raise missing_field(f"{source}: {kind}.path is missing", source)
+    schemas = action_schemas()
+    if kind == "remove":
+        rows = pa.RecordBatch.from_arrays(
+            [paths, dv_ids, column("deletionTimestamp", pa.int64())], schema=schemas.narrow_remove
+        )
+    else:
+        sizes = column("size", pa.int64())
+        if sizes.null_count:
+            raise missing_field(f"{source}: add.size is missing", source)
+        cardinality = (
+            pc.cast(pc.struct_field(vectors, ["cardinality"]), pa.int64())
+            if vectors is not None
+            else pa.nulls(len(actions), pa.int64())
+        )
+        stats = pc.cast(actions.field("stats"), pa.string()) if "stats" in names else None
+        rows = pa.RecordBatch.from_arrays(
+            [paths, dv_ids, sizes, _records(actions, names, stats), cardinality, tight_column(stats, cardinality)],
+            schema=schemas.narrow_add,
+        )
+    kept = touched.untouched(paths, dv_ids if vectors is None else vectors) if need_paths else None
+    return rows if kept is None else pc.filter(rows, kept)
+
+
+def missing_field(message: str, source: str) -> CheckpointUnreadable:
+    """Return the error about an action that lacks a field."""
+    return CheckpointUnreadable(message, code="action.missing-required", facts={"file": source})
+
+
+def lacks_id(vectors: ArrowArray) -> bool:
+    """Return whether a vector lacks its storage type or its location."""
+
+    parts = ("storageType", "pathOrInlineDv")
+    return any(pc.struct_field(vectors, [part]).null_count != vectors.null_count for part in parts)
+
+
+def _records(actions: Any, names: set[str], stats: Any) -> Any:  # Any: pyarrow has no types
+    """Return `numRecords` of every add from the parsed statistics if present, otherwise from the JSON text."""
+    parsed = (
+        pc.cast(pc.struct_field(actions, ["stats_parsed", "numRecords"]), pa.int64())
+        if "stats_parsed" in names
+        else None
+    )
+    if stats is None or (parsed is not None and parsed.null_count == 0):
+        return parsed if parsed is not None else pa.nulls(len(actions), pa.int64())
+    from_text = num_records_column(stats)
+    return from_text if parsed is None else pc.coalesce(parsed, from_text)
+
+
+class CountPiece:
+    """Counts the file actions of a row group that newer commits have not decided (shared `touched`).
+
+    Tombstones with a time before `cutoff_ms` (epoch milliseconds) count as expired.
+    """
+
+    unit_seconds = 4e-7
+
+    def __init__(self, cutoff_ms: int) -> None:
+        self.cutoff_ms = cutoff_ms
+
+    def __call__(self, piece: CheckpointPiece, context: TaskContext) -> tuple[FileCounts, TombstoneCounts]:
+        """Return the counts. Raises CheckpointUnreadable."""
+        files, tombstones = FileCounts(), TombstoneCounts()
+        for batch in read_narrow(context.stores, piece, context.shared("touched"), with_paths=False):
+            files, tombstones = count_batch(batch, self.cutoff_ms, files, tombstones)
+        return files, tombstones

@@ -1,0 +1,72 @@
+"""List one directory of a table as a task, with the place to which a link leads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from deltacli.delta.log.segment import LOG_DIRECTORY
+from deltacli.delta.paths.spelling import decode
+from deltacli.storage import FileStat, ReadStorage, leads_outside
+from deltacli.work.task import TaskContext
+
+if TYPE_CHECKING:
+    pass
+
+
+class PlacedDirectory(NamedTuple):
+    """A directory by its path below the table, and its resolved place, which several paths may have through links."""
+
+    path: str
+    place: str
+
+
+class InnerDirectory(NamedTuple):
+    """A directory in another one; `is_outside` is set by tasks only, where a link leads outside the table."""
+
+    name: str
+    place: str
+    is_outside: bool = False
+
+
+class PlacedListing(NamedTuple):
+    """The files and the directories in a directory."""
+
+    files: tuple[FileStat, ...]
+    directories: tuple[InnerDirectory, ...]
+
+
+def list_placed(piece: PlacedDirectory, context: TaskContext) -> PlacedListing:
+    """Return what is in a directory. Raises FileMissing and PermissionRefused."""
+    storage = context.storage
+    below = f"{piece.path}/" if piece.path else ""
+    files = tuple(storage.list_from(piece.path))
+    directories = (
+        inner
+        if inner.name == LOG_DIRECTORY
+        else inner._replace(is_outside=leads_outside(storage, f"{below}{inner.name}"))
+        for inner in inner_directories(storage, piece)
+    )
+    return PlacedListing(files, tuple(directories))
+
+
+def inner_directories(storage: ReadStorage, directory: PlacedDirectory) -> Iterator[InnerDirectory]:
+    """Yield the directories in a directory, links to directories included."""
+    is_local = _is_local(storage)
+    for name in storage.list_directories(directory.path):
+        place = f"{directory.place}/{name}"
+        yield InnerDirectory(name, _resolved(place) if is_local else place)
+
+
+def real_place(storage: ReadStorage) -> str:
+    """Return the resolved place of the table."""
+    return os.path.realpath(decode(storage.uri[len("file://") :])) if _is_local(storage) else ""
+
+
+def _is_local(storage: ReadStorage) -> bool:
+    return storage.uri.startswith("file:")
+
+
+def _resolved(path: str) -> str:
+    return os.path.realpath(path) if os.path.islink(path) else path

@@ -1,0 +1,151 @@
+"""Check that the ids of rows are different, in one file and across the files of a table.
+
+The id of a row is the value in the row id column of its file or, if that is null, the base row id of the file plus the
+number of the row.
+
+Spec: Row Tracking, Row IDs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltacli.delta.encoding.many_values import IntegerSet, Repeated
+from deltacli.delta.schema.types import StructField
+from deltacli.rules.actions.row_contents import RowIdFacts
+from deltacli.work.facts.row_facts import AskingBeside, OpenFileContext
+from deltacli.work.rows.data_files import ReadSpec
+from deltacli.work.rows.row_reader import find_beside
+
+_MOST_BYTES_OF_FILE, _MOST_BYTES = 64 << 20, 128 << 20
+_ROWS_AT_ONCE = 1 << 20
+_HIGHEST = 1 << 62
+
+
+class FileIds(NamedTuple):
+    """The ids of the live rows of one file: those in its column, and those derived from its base row id.
+
+    `repeated` are the ids that occur twice in its column, `highest` is the highest of these.
+    """
+
+    stored: IntegerSet
+    derived: IntegerSet
+    repeated: Repeated
+    highest: int | None = None
+
+
+@dataclass(frozen=True)
+class RowIdCheck:
+    """Collects row ids. `stored`: the column of ids among those read in addition to the table's, if any."""
+
+    wanted: ReadSpec
+    stored: StructField | None
+
+    def __call__(self, file: OpenFileContext) -> _AskingIds | _AskingNothing | None:
+        """Start the check of a file; None if it has no ids."""
+        column = None if self.stored is None else find_beside(self.wanted, self.stored, file.stored)
+        base = file.add.get("baseRowId")
+        if base is not None and not 0 <= base < _HIGHEST:
+            base = None
+        assert self.wanted.row_numbers is not None
+        if self.stored is not None and column is not None:
+            return _AskingIds(self.stored.name, self.wanted.row_numbers, base)
+        if base is None:
+            return None
+        if file.data_file.vector is None:
+            return _AskingNothing(base, file.footer.rows)
+        return _AskingIds(None, self.wanted.row_numbers, base)
+
+
+@dataclass
+class _AskingNothing:
+    """The ids of a file without deleted rows and without a column of ids."""
+
+    base: int
+    rows: int
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Ignore the rows, which are not needed."""
+
+    def answer(self) -> FileIds:
+        derived = IntegerSet(_MOST_BYTES_OF_FILE)
+        derived.add_range(self.base, self.rows)
+        return FileIds(IntegerSet(0), derived, Repeated())
+
+
+class _Gathered:
+    """A set that adds many integers at once: few may be in the same chunk."""
+
+    def __init__(self) -> None:
+        self.found = IntegerSet(_MOST_BYTES_OF_FILE)
+        self._waiting: list[pa.Int64Array] = []
+        self._count = 0
+        self._repeated = Repeated()
+
+    def take(self, values: pa.Int64Array) -> None:
+        self._waiting.append(values)
+        self._count += len(values)
+        if self._count >= _ROWS_AT_ONCE:
+            self.finish()
+
+    def finish(self) -> Repeated:
+        """Add the pending integers, and return the duplicates found so far."""
+        if self._count:
+            self._repeated = self._repeated.plus(self.found.add(pa.concat_arrays(self._waiting)))
+        self._waiting, self._count = [], 0
+        return self._repeated
+
+
+@dataclass
+class _AskingIds(AskingBeside):
+    """Collects the ids of a file, row by row."""
+
+    stored: str | None
+    numbers: str
+    base: int | None
+    _highest: int | None = None
+    _stored: _Gathered = field(default_factory=_Gathered)
+    _derived: _Gathered = field(default_factory=_Gathered)
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Process a batch of rows."""
+        numbers = batch.column(self.numbers)
+        if self.stored is not None:
+            ids = batch.column(self.stored)
+            self._stored.take(pc.drop_null(ids))
+            highest = pc.max(ids).as_py()
+            self._highest = max((one for one in (highest, self._highest) if one is not None), default=None)
+            numbers = pc.filter(numbers, pc.is_null(ids))
+        if self.base is not None:
+            self._derived.take(pc.add(numbers, self.base))
+
+    def answer(self) -> FileIds:
+        repeated = self._stored.finish()
+        self._derived.finish()
+        return FileIds(self._stored.found, self._derived.found, repeated, self._highest)
+
+
+@dataclass
+class RowIdLedger:
+    """All ids of a run, file by file. Duplicates among derived ids are detected from the log, not here."""
+
+    stored: IntegerSet = field(default_factory=lambda: IntegerSet(_MOST_BYTES))
+    derived: IntegerSet = field(default_factory=lambda: IntegerSet(_MOST_BYTES))
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether some ids were not checked."""
+        return self.stored.is_full or self.derived.is_full
+
+    def reconcile(self, file: FileIds) -> RowIdFacts:
+        """Add the ids of the next file; return those seen before or twice in it, and the highest it stores."""
+        repeated = file.repeated.plus(file.stored.common(file.derived))
+        for mine, theirs in ((file.stored, self.stored), (file.stored, self.derived), (file.derived, self.stored)):
+            repeated = repeated.plus(mine.common(theirs))
+        self.stored.merge(file.stored)
+        self.derived.merge(file.derived)
+        return RowIdFacts(repeated, file.highest)

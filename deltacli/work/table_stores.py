@@ -1,0 +1,95 @@
+"""The open stores of one table in one process, and what the tasks of that table share there."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from deltacli.core.machine import MACHINE, Machine
+from deltacli.storage import NOTHING, Allowed, Storage, open_storage
+from deltacli.storage.base import StoreWithBounds
+from deltacli.work.table_files import TableFiles
+
+if TYPE_CHECKING:
+    import pyarrow.parquet
+
+    from deltacli.storage.location import StoreLocation
+
+
+Kept = TypeVar("Kept")
+
+_MOST_FOOTER_BYTES = 64 << 20
+"""Maximum encoded size of the cached footers of a table's checkpoints."""
+
+
+class FooterCache:
+    """Footers of checkpoint files, so that the row groups of a file do not each read it again. Thread-safe."""
+
+    def __init__(self, most_bytes: int = _MOST_FOOTER_BYTES) -> None:
+        self._footers: OrderedDict[tuple[str, str], pyarrow.parquet.FileMetaData] = OrderedDict()
+        self._left = most_bytes
+        self._lock = Lock()
+
+    def get(self, path: str, tag: str) -> pyarrow.parquet.FileMetaData | None:
+        """Return the footer of the content of a file that `tag` identifies; None if it is not cached."""
+        with self._lock:
+            footer = self._footers.get((path, tag))
+            if footer is not None:
+                self._footers.move_to_end((path, tag))
+            return footer
+
+    def put(self, path: str, tag: str, footer: pyarrow.parquet.FileMetaData) -> None:
+        """Cache a footer; the least recently used ones make room for it."""
+        with self._lock:
+            if (path, tag) in self._footers:
+                return
+            self._footers[(path, tag)] = footer
+            self._left -= footer.serialized_size
+            while self._left < 0 and self._footers:
+                _, dropped = self._footers.popitem(last=False)
+                self._left += dropped.serialized_size
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TableStores:
+    """The open stores of one table in one process: its own, and by `open_other` those of files outside it.
+
+    `location` is where another process finds the same store; None for a store that exists only here.
+    """
+
+    storage: Storage
+    open_other: Callable[[str], Storage] = open_storage
+    allowed: Allowed = NOTHING
+    location: StoreLocation | None = None
+    machine: Machine = MACHINE
+    footers: FooterCache = field(default_factory=FooterCache)
+    _kept: dict[type, Any] = field(default_factory=dict)  # Any: an instance of each class
+    _others: dict[str, Storage] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def kept(self, kind: type[Kept]) -> Kept:
+        """Return the one instance of a class, such as a cache, that all tasks of the table in this process share.
+
+        The class takes no arguments, and its instances are thread-safe.
+        """
+        found: Kept = self._kept.get(kind) or self._kept.setdefault(kind, kind())
+        return found
+
+    def other(self, uri: str) -> Storage:
+        """Return the store of an output, opened once in this process. Raises what `open_storage` raises."""
+        with self._lock:
+            if uri not in self._others:
+                self._others[uri] = self.open_other(uri)
+            return self._others[uri]
+
+    def files(self) -> TableFiles:
+        """Return a resolver of the files that the log names. It records which of them were refused."""
+        if isinstance(self.storage, StoreWithBounds):
+            return TableFiles(self.storage, self.storage.open_within, self.storage.allowed_within(), is_bound=True)
+        return TableFiles(self.storage, self.open_other, self.allowed)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("open stores cannot be sent to another process; send their StoreLocation")
