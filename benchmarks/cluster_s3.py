@@ -40,9 +40,9 @@ from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.engine.spark.engine import open_engine
 from deltacli.engine.spark.session import SparkSettings
-from deltacli.engine.spark.worker import _nothing
+from deltacli.engine.spark.worker import _do_nothing
 from deltacli.storage.base import PARALLEL_READS
-from deltacli.work.files.deleting import DeleteBatch, DeletePiece, files_of_piece
+from deltacli.work.files.deleting import DeleteBatch, DeletePiece, count_files
 from deltacli.work.table_stores import TableStores
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class Bench:
         found = []
         for _ in range(5):  # the first one starts the workers
             started = time.perf_counter()
-            list(engine.spread(_nothing, range(24 * slots), stores))
+            list(engine.run_tasks(_do_nothing, range(24 * slots), stores))
             found.append(time.perf_counter() - started)
         return min(found)
 
@@ -170,8 +170,8 @@ class _OneAtATime(EmbeddedEngine):
     def __init__(self, engine: EmbeddedEngine) -> None:
         super().__init__(engine.threads)
 
-    def spread(self, *given: Any, **more: Any) -> Iterator[Any]:  # Any: as in the port
-        return super().spread(*given, **more | {"at_once": 1})
+    def run_tasks(self, *given: Any, **more: Any) -> Iterator[Any]:  # Any: as in the port
+        return super().run_tasks(*given, **more | {"at_once": 1})
 
 
 def _list(engine: Engine, stores: TableStores, calls: int) -> int:
@@ -179,7 +179,7 @@ def _list(engine: Engine, stores: TableStores, calls: int) -> int:
     from deltacli.work.files.classifying import KNOWN_FILES, DirectoryPiece, classify_directory
 
     pieces = [DirectoryPiece(name_of(number * FILES_A_DIRECTORY).partition("/")[0]) for number in range(calls)]
-    found = engine.spread(
+    found = engine.run_tasks(
         classify_directory, pieces, stores, shared={KNOWN_FILES: _known(calls)}, at_once=PARALLEL_READS
     )
     total = sum(one.files.listed for one in found)
@@ -213,7 +213,7 @@ def _footers(engine: Engine, stores: TableStores, calls: int) -> int:
     files = [ListedFile(name_of(number), size) for number in range(calls)]
     pieces = [tuple(files[first : first + FOOTERS_A_PIECE]) for first in range(0, calls, FOOTERS_A_PIECE)]
     at_once = PARALLEL_READS if engine.may_repeat else None
-    found = engine.spread(ReadFooters(), pieces, stores, weigh=len, at_once=at_once or PARALLEL_READS)
+    found = engine.run_tasks(ReadFooters(), pieces, stores, weigh=len, at_once=at_once or PARALLEL_READS)
     assert all(footer is not None for part in found for footer, _ in part)
     return 1
 
@@ -227,7 +227,7 @@ def _delete(engine: Engine, stores: TableStores, calls: int) -> int:
     jobs = 0
     for first in range(0, calls, wave):
         sent = pieces[first : first + wave]
-        found = engine.spread(DeleteBatch(), sent, stores, weigh=files_of_piece, at_once=PARALLEL_READS)
+        found = engine.run_tasks(DeleteBatch(), sent, stores, weigh=count_files, at_once=PARALLEL_READS)
         assert sum(one.codes.count(1) for one in found) == 1_000 * len(sent)
         jobs += 1
     return jobs
@@ -245,7 +245,7 @@ def _optimize(engine: Engine, stores: TableStores, calls: int) -> int:
         RewritePiece(number, tuple(files[first : first + FILES_A_BIN]), {"d": "0"})
         for number, first in enumerate(range(0, calls, FILES_A_BIN))
     ]
-    found = list(engine.spread(RewriteFiles(), pieces, stores, shared={SPEC: _spec()}, weigh=lambda one: one.weight))
+    found = list(engine.run_tasks(RewriteFiles(), pieces, stores, shared={SPEC: _spec()}, weigh=lambda one: one.weight))
     assert sum(len(one.used) for one in found) == calls, found[0]
     return 1
 

@@ -11,11 +11,11 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from itertools import islice
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 from deltacli.core.garbage_collection import POLL_SECONDS
 from deltacli.core.memory import count_worker_threads
-from deltacli.engine.base import GROUP_BYTES, GROUPS, NOTHING_SHARED, Reading, never
+from deltacli.engine.base import GROUP_BYTES, GROUPS, NOTHING_SHARED, GroupReading, is_never_cancelled
 from deltacli.engine.read_ahead import ReadAhead
 
 if TYPE_CHECKING:
@@ -27,14 +27,19 @@ if TYPE_CHECKING:
 
 
 _MOST_GROUPS = 1_024
+"""Maximum number of groups of `merge_groups`."""
 
 
 class EmbeddedEngine:
-    """Runs pieces in `threads` threads, with at most two pieces per thread in flight.
+    """Runs pieces in threads of this process.
 
-    Default: one thread per processor, fewer if the address space is limited. Pieces that wait for a store get as many
-    threads as they can use instead: `at_once`, of a remote store `PARALLEL_READS` in `storage/base.py`. One piece per
-    thread is in flight then, or two of a task with `small_results`, so that a slow piece does not stop the others.
+    Pieces that compute get one thread per processor, fewer if the address space is limited, and two pieces per thread
+    are in flight. Pieces that wait for a store get as many threads as they can use instead, which the caller states as
+    `at_once` (for a remote store `PARALLEL_READS` in `storage/base.py`). Then one piece per thread is in flight, or two
+    of a task with `small_results`, so that a slow piece does not stop the others.
+
+    Attributes:
+        threads: The number of threads for pieces that compute.
     """
 
     may_repeat = False
@@ -45,36 +50,57 @@ class EmbeddedEngine:
     def run(
         self, work: Callable[[Piece], Result], pieces: Iterable[Piece], *, at_once: int | None = None
     ) -> Iterator[Result]:
-        return self._run(work, pieces, at_once, 1, lambda: None)
+        return self._run(work, pieces, self._choose_limits(at_once), lambda: None)
+
+    def _choose_limits(self, at_once: int | None, *, has_small_results: bool = False) -> _Limits:
+        """Return how many threads pieces get, and how many pieces may be in flight."""
+        if at_once is None:
+            return _Limits(self.threads, in_flight=2 * self.threads)
+        pieces_per_thread = 2 if has_small_results else 1
+        return _Limits(at_once, in_flight=pieces_per_thread * at_once)
 
     def _run(
         self,
         work: Callable[[Piece], Result],
         pieces: Iterable[Piece],
-        at_once: int | None,
-        each: int,
+        limits: _Limits,
         cancel: Callable[[], None],
     ) -> Iterator[Result]:
-        """Run pieces, `each` per thread in flight with `at_once`; `cancel` comes before the wait for running ones."""
-        threads, in_flight = (self.threads, 2 * self.threads) if at_once is None else (at_once, each * at_once)
+        """Yield the results of pieces, in their order.
+
+        The results of pieces in flight are awaited from the left, and each result that is yielded makes room for one
+        more piece:
+
+            in flight  [3 done] [4 running] [5 done] [6 running]     piece 3 is yielded, and piece 7 is submitted
+
+        Args:
+            work: The function to call.
+            pieces: Its arguments.
+            limits: How many threads there are, and how many pieces are in flight.
+            cancel: Called at the end, before running pieces are waited for: they may end early.
+        """
         remaining = iter(pieces)
-        first = list(islice(remaining, 2 if threads > 1 else 0))
-        if threads == 1 or len(first) < 2:
+        first = list(islice(remaining, 2 if limits.threads > 1 else 0))
+
+        # A single piece runs in the thread of the caller, without the cost of a pool.
+        if limits.threads == 1 or len(first) < 2:
             for piece in first:
                 yield work(piece)
             for piece in remaining:
                 yield work(piece)
             return
+
         from deltacli.core.pools import TaskTracker, ThreadPool
 
         tracker = TaskTracker(work)
-        with ThreadPool(threads) as pool:
+        with ThreadPool(limits.threads) as pool:
             try:
-                flying: deque[Future[Result]] = deque(pool.submit(tracker.run, piece) for piece in first)
-                flying.extend(pool.submit(tracker.run, piece) for piece in islice(remaining, in_flight - 2))
-                while flying:
-                    result = _result(flying.popleft())
-                    flying.extend(pool.submit(tracker.run, piece) for piece in islice(remaining, 1))
+                in_flight: deque[Future[Result]] = deque(pool.submit(tracker.run, piece) for piece in first)
+                room = limits.in_flight - len(first)
+                in_flight.extend(pool.submit(tracker.run, piece) for piece in islice(remaining, room))
+                while in_flight:
+                    result = _await_result(in_flight.popleft())
+                    in_flight.extend(pool.submit(tracker.run, piece) for piece in islice(remaining, 1))
                     yield result
             finally:
                 cancel()
@@ -82,28 +108,30 @@ class EmbeddedEngine:
                 tracker.wait_idle()
 
     def stream(self, work: Callable[[Piece], Iterator[Result]], pieces: Iterable[Piece]) -> Iterator[Result]:
-        """Yield what `threads` concurrent pieces yield, in turns."""
+        """Yield what as many concurrent pieces as there are threads yield, one result of each in turn."""
         sources = map(work, pieces)
         if self.threads == 1:
             for source in sources:
                 yield from source
             return
-        open_ones: deque[ReadAhead[Result]] = deque()
+
+        open_sources: deque[ReadAhead[Result]] = deque()
         try:
-            open_ones.extend(ReadAhead(source) for source in islice(sources, self.threads))
-            while open_ones:
-                for result in islice(open_ones[0], 1):
-                    open_ones.rotate(-1)
+            open_sources.extend(ReadAhead(source) for source in islice(sources, self.threads))
+            while open_sources:
+                for result in islice(open_sources[0], 1):
+                    open_sources.rotate(-1)
                     yield result
                     break
                 else:
-                    open_ones.popleft()
-                    open_ones.extend(ReadAhead(source) for source in islice(sources, 1))
+                    # The first source is at its end: another one takes its place.
+                    open_sources.popleft()
+                    open_sources.extend(ReadAhead(source) for source in islice(sources, 1))
         finally:
-            for source in open_ones:
+            for source in open_sources:
                 source.close()
 
-    def spread(
+    def run_tasks(
         self,
         task: Task[Piece, Result],
         pieces: Iterable[Piece],
@@ -112,7 +140,7 @@ class EmbeddedEngine:
         shared: Mapping[str, Any] = NOTHING_SHARED,  # Any: values of each operation
         weigh: Callable[[Piece], int] | None = None,
         at_once: int | None = None,
-        is_cancelled: Callable[[], bool] = never,
+        is_cancelled: Callable[[], bool] = is_never_cancelled,
     ) -> Iterator[Result]:
         """Run tasks as `run` runs functions, with the open stores and without a copy of the shared values.
 
@@ -120,41 +148,46 @@ class EmbeddedEngine:
         """
         from deltacli.work.task import TaskContext
 
-        cancelled: list[bool] = []  # an Event, without its import
-        context = TaskContext(stores, shared, is_cancelled=lambda: bool(cancelled) or is_cancelled())
-        quick = getattr(task, "quick_seconds", None)
+        is_over: list[bool] = []  # not an Event, which would have to be imported
+        context = TaskContext(stores, shared, is_cancelled=lambda: bool(is_over) or is_cancelled())
 
         def work(piece: Piece) -> Result:
             return task(piece, context)
 
         def cancel() -> None:
-            cancelled.append(True)
+            is_over.append(True)
 
-        if quick is None or weigh is None or at_once is not None:
-            return self._run(work, pieces, at_once, 2 if getattr(task, "small_results", False) else 1, cancel)
-        return self._first_alone(work, pieces, lambda piece: quick * weigh(piece), cancel)
+        quick_seconds = getattr(task, "quick_seconds", None)
+        if quick_seconds is None or weigh is None or at_once is not None:
+            limits = self._choose_limits(at_once, has_small_results=getattr(task, "small_results", False))
+            return self._run(work, pieces, limits, cancel)
+        return self._run_while_quick(work, pieces, lambda piece: quick_seconds * weigh(piece), cancel)
 
-    def _first_alone(
+    def _run_while_quick(
         self,
         work: Callable[[Piece], Result],
         pieces: Iterable[Piece],
-        seconds: Callable[[Piece], float],
+        expected_seconds: Callable[[Piece], float],
         cancel: Callable[[], None],
     ) -> Iterator[Result]:
-        """Run one piece after the other as long as each is quick, then several at once."""
+        """Run one piece after the other as long as each is quick, then several at once.
+
+        Quick pieces are mostly Python, so that several threads would only wait for the interpreter. A piece that takes
+        longer waits for a store or a disk, and then threads help.
+        """
         remaining = iter(pieces)
         for piece in remaining:
-            begun = monotonic()
+            started = monotonic()
             result = work(piece)
-            is_quick = monotonic() - begun <= seconds(piece)
+            is_quick = monotonic() - started <= expected_seconds(piece)
             yield result
             if not is_quick:
                 break
-        yield from self._run(work, remaining, None, 1, cancel)
+        yield from self._run(work, remaining, self._choose_limits(None), cancel)
 
-    def regroup(
+    def merge_groups(
         self,
-        readings: Sequence[Reading],
+        readings: Sequence[GroupReading],
         merge: Callable[[Sequence[Sequence[RecordBatch]]], Result],
         schema: ArrowSchema,
         size_bytes: int,
@@ -164,18 +197,24 @@ class EmbeddedEngine:
         from deltacli.work.spill import SpillFile
         from deltacli.work.task import TaskContext
 
-        groups = min(_MOST_GROUPS, size_bytes // GROUP_BYTES + 1)
-        store: AbstractContextManager[_Store] = nullcontext(_Memory()) if groups == 1 else SpillFile(temp_dir, schema)
-        places: list[list[list[int]]] = [[[] for _ in readings] for _ in range(groups)]
-        with store as kept:
+        group_count = min(_MOST_GROUPS, size_bytes // GROUP_BYTES + 1)
+        is_in_memory = group_count == 1
+        open_store: AbstractContextManager[_BatchStore] = (
+            nullcontext(_MemoryStore()) if is_in_memory else SpillFile(temp_dir, schema)
+        )
+
+        # The numbers of the batches of each group, and in it of each reading.
+        numbers: list[list[list[int]]] = [[[] for _ in readings] for _ in range(group_count)]
+        with open_store as store:
             for side, reading in enumerate(readings):
-                context = TaskContext(reading.stores, {**reading.shared, GROUPS: groups})
-                work = partial(_work, reading.task, context)
+                context = TaskContext(reading.stores, {**reading.shared, GROUPS: group_count})
+                work = partial(_call_task, reading.task, context)
                 for group, batch in self.stream(work, reading.pieces):
-                    places[group][side].append(kept.add(batch))
-            kept.finish()
-            for sides in places:
-                yield merge([[kept.read(place) for place in side] for side in sides])
+                    numbers[group][side].append(store.add(batch))
+            store.finish()
+
+            for sides in numbers:
+                yield merge([[store.read(number) for number in side] for side in sides])
 
     def abandon(self) -> None:
         """Do nothing: threads end with their process."""
@@ -187,7 +226,14 @@ class EmbeddedEngine:
         raise TypeError("an engine cannot be sent to another process: a task must not hold one")
 
 
-class _Store(Protocol):
+class _Limits(NamedTuple):
+    """The number of threads, and of pieces that were submitted and whose results were not yielded yet."""
+
+    threads: int
+    in_flight: int
+
+
+class _BatchStore(Protocol):
     """Keeps batches: `SpillFile`, or memory."""
 
     def add(self, batch: RecordBatch) -> int: ...
@@ -195,7 +241,9 @@ class _Store(Protocol):
     def read(self, number: int) -> RecordBatch: ...
 
 
-class _Memory:
+class _MemoryStore:
+    """Keeps batches in memory, with the methods of `SpillFile`."""
+
     def __init__(self) -> None:
         self._batches: list[RecordBatch] = []
 
@@ -210,11 +258,12 @@ class _Memory:
         return self._batches[number]
 
 
-def _work(task: Task[Piece, Result], context: TaskContext, piece: Piece) -> Result:
+def _call_task(task: Task[Piece, Result], context: TaskContext, piece: Piece) -> Result:
     return task(piece, context)
 
 
-def _result(future: Future[Result]) -> Result:
+def _await_result(future: Future[Result]) -> Result:
+    """Return the result of a future, waiting in short steps: a single long wait could miss a signal."""
     while not future.done():
         with suppress(TimeoutError):
             future.exception(timeout=POLL_SECONDS)

@@ -40,9 +40,9 @@ from deltacli.rules.expressions.row_values import CONDITIONS, NOT_EVALUATED_MEMO
 from deltacli.table.needed_files import build_needed_files, locate_files
 from deltacli.work.facts.footer_files import FilesInListing
 from deltacli.work.facts.row_facts import FileFacts
-from deltacli.work.facts.vector_facts import VectorPiece, file_of_vector
-from deltacli.work.rows.null_check import not_null_places
-from deltacli.work.rows.row_checks import CHECKS, ChecksOfTable, ReadRows, RowPiece, weight_of_rows
+from deltacli.work.facts.vector_facts import VectorPiece, find_vector_file
+from deltacli.work.rows.null_check import find_not_null_places
+from deltacli.work.rows.row_checks import CHECKS, ChecksOfTable, ReadRows, RowPiece, weigh_row_piece
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
@@ -99,7 +99,7 @@ def find_new_constraints(current: TableConfiguration, target: TableConfiguration
 
 def find_constraints(config: TableConfiguration) -> Iterator[RowConstraint]:
     """Yield all constraints of a table on its rows."""
-    for required in not_null_places(_list_fields(config)):
+    for required in find_not_null_places(_list_fields(config)):
         steps = tuple(step.name for step in required.fields) if required.is_of_structs else ()
         yield RowConstraint(required.name, (required.column,), steps)
 
@@ -266,12 +266,12 @@ class ConstraintCheck:
             return
 
         table = self._table
-        facts_of_files = table.engine.spread(
+        facts_of_files = table.engine.run_tasks(
             ReadRows(),
             self._plan_row_pieces(adds),
             table.stores,
             shared={CHECKS: self._checks},
-            weigh=weight_of_rows,
+            weigh=weigh_row_piece,
         )
         for facts in facts_of_files:
             for files in answerable:
@@ -309,7 +309,7 @@ class ConstraintCheck:
             vector_piece = None
             if vector is not None:
                 descriptor = {name: value for name, value in vector.items() if value is not None}
-                vector_path = file_of_vector(files, descriptor)
+                vector_path = find_vector_file(files, descriptor)
                 vector_sizes = ((vector_path, sizes[vector_path]),) if vector_path in sizes else ()
                 vector_piece = VectorPiece(((row, descriptor),), vector_sizes)
             yield RowPiece(row, listing.find(path), size, tuple(partition or ()), stats, base_row_id, vector_piece)

@@ -98,9 +98,9 @@ class FileActions(NamedTuple):
                 yield work(rows)
         if not self.pieces:
             return
-        from deltacli.work.checkpoints.full_rows import read_whole
+        from deltacli.work.checkpoints.full_rows import read_full_actions
 
-        read = partial(read_whole, self.table.stores, touched=self.touched, kind=kind, fields=fields)
+        read = partial(read_full_actions, self.table.stores, touched=self.touched, kind=kind, fields=fields)
         yield from self._map_pieces(read, _count_rows, work, several_at_once=True)
 
     def map_file_actions(
@@ -116,10 +116,10 @@ class FileActions(NamedTuple):
             work: The function. It must be thread-safe, because the reading threads call it.
             work_on_commits: Another function for the batches of commits. None for the same.
         """
-        from deltacli.work.checkpoints.full_rows import read_both
+        from deltacli.work.checkpoints.full_rows import read_all_full_actions
 
         yield from map(work_on_commits or work, self.read_commit_batches())
-        read = partial(read_both, self.table.stores, touched=self.touched)
+        read = partial(read_all_full_actions, self.table.stores, touched=self.touched)
         yield from self._map_pieces(read, _count_rows_of_both, work, several_at_once=True)
 
     def read_commit_batches(self) -> Iterator[FileBatch]:
@@ -171,9 +171,11 @@ class FileActions(NamedTuple):
         """
         if not pieces:
             return
-        from deltacli.work.checkpoints.narrow_rows import read_narrow
+        from deltacli.work.checkpoints.narrow_rows import read_narrow_actions
 
-        read = partial(read_narrow, self.table.stores, touched=self.touched, with_paths=True, with_records=with_records)
+        read = partial(
+            read_narrow_actions, self.table.stores, touched=self.touched, with_paths=True, with_records=with_records
+        )
         yield from self._map_pieces(read, _count_rows_of_both, _return_batch, several_at_once=False, pieces=pieces)
 
     def map_narrow_adds(
@@ -189,10 +191,10 @@ class FileActions(NamedTuple):
         Yields:
             The results, in the same order each time.
         """
-        from deltacli.work.checkpoints.narrow_rows import read_narrow
+        from deltacli.work.checkpoints.narrow_rows import read_narrow_actions
 
         def read(piece: CheckpointPiece) -> Iterator[pyarrow.RecordBatch]:
-            batches = read_narrow(
+            batches = read_narrow_actions(
                 self.table.stores,
                 piece,
                 touched=self.touched,
@@ -233,9 +235,9 @@ class FileActions(NamedTuple):
 
         if not self.pieces:
             return
-        from deltacli.work.checkpoints.narrow_rows import CountPiece
+        from deltacli.work.checkpoints.narrow_rows import CountFileActions
 
-        counts = self.spread_pieces(CountPiece(cutoff_ms), self.pieces, "counting files")
+        counts = self.spread_pieces(CountFileActions(cutoff_ms), self.pieces, "counting files")
         yield from zip(self.pieces, counts, strict=True)
 
     def spread_pieces(
@@ -253,7 +255,7 @@ class FileActions(NamedTuple):
         """
         table = self.table
         shared = {"touched": self.touched}
-        results = table.engine.spread(task, pieces, table.stores, shared=shared, weigh=_count_rows_of_piece)
+        results = table.engine.run_tasks(task, pieces, table.stores, shared=shared, weigh=_count_rows_of_piece)
         with table.progress.step(what, unit="rows", total=sum(map(_count_rows_of_piece, pieces))) as step:
             for piece, result in zip(pieces, results, strict=True):
                 yield result

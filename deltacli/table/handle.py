@@ -17,7 +17,7 @@ from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage
 from deltacli.storage.base import Place, StoreOfVersions, StoreWithBounds, StoreWithPlace, held, require_writable
-from deltacli.work.table_files import TableFiles, read_prefixes
+from deltacli.work.table_files import TableFiles, parse_allowed_prefixes
 from deltacli.work.table_stores import TableStores
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class TableHandle:
         location = self.stores.location
         allowed = self.allowed
         if has_own_files:
-            prefixes = read_prefixes((self.uri,))
+            prefixes = parse_allowed_prefixes((self.uri,))
             allowed = Allowed(allowed.directories + prefixes.directories, allowed.uris + prefixes.uris)
         return TableHandle(
             storage,

@@ -207,9 +207,9 @@ def _reconcile_repeated_keys(
 
 def _list_files_with_hashes(rows: RecordBatch, hashes: frozenset[int]) -> list[tuple[str, str | None]]:
     """Return path, as the log has it, and vector of each row whose key has one of these hashes."""
-    from deltacli.work.commits.blocks import key_hashes
+    from deltacli.work.commits.blocks import hash_keys
 
-    chosen = rows.filter(pc.is_in(key_hashes(rows), value_set=pa.array(hashes, pa.int64())))
+    chosen = rows.filter(pc.is_in(hash_keys(rows), value_set=pa.array(hashes, pa.int64())))
     return list(zip(chosen.column("path").to_pylist(), chosen.column("dv_id").to_pylist(), strict=True))
 
 
@@ -221,11 +221,11 @@ def _keep_last_of_repeated(rows: RecordBatch, repeated_hashes: frozenset[int], s
         repeated_hashes: The hashes of the keys to look at. All other rows stay.
         settled: The keys that later rows have. Those of the rows that stay are added.
     """
-    from deltacli.work.commits.blocks import key_hashes
+    from deltacli.work.commits.blocks import hash_keys
 
     keep = [True] * rows.num_rows
     keys = key_column(rows.column("path"), rows.column("dv_id"))
-    hashes = key_hashes(rows).to_pylist()
+    hashes = hash_keys(rows).to_pylist()
     for index in range(rows.num_rows - 1, -1, -1):
         if hashes[index] in repeated_hashes:
             key = keys[index].as_py()

@@ -367,7 +367,7 @@ def _read_size_of_link(storage: ReadStorage, path: str) -> int | None:
 
 def _list_sizes(storage: ReadStorage, paths: ArrowArray) -> ArrowArray:
     """Return the bytes of files by listing the directories that they are in."""
-    from deltacli.work.files.walking import in_batches
+    from deltacli.work.files.walking import batch_listed_files
 
     # Only directories with wanted files are listed: a table may have millions of others.
     parents = [key_text(path) for path in pc.unique(pc.replace_substring_regex(paths, r"/?[^/]*$", "")).to_pylist()]
@@ -379,7 +379,7 @@ def _list_sizes(storage: ReadStorage, paths: ArrowArray) -> ArrowArray:
 
     sizes = pa.nulls(len(paths), pa.int64())
     try:
-        for files in in_batches(storage.walk("", enter)):
+        for files in batch_listed_files(storage.walk("", enter)):
             names = pa.array([key_bytes(name) for name in files.paths], pa.binary())
             rows = pc.index_in(paths, value_set=names)
             listed_sizes = files.sizes

@@ -15,7 +15,7 @@ from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.paths.keys import binary_paths
 from deltacli.delta.paths.spelling import key_text
 from deltacli.storage import ReadStorage, Storage
-from deltacli.work.files.walking import TELLING
+from deltacli.work.files.walking import METADATA_DIRECTORIES
 
 if TYPE_CHECKING:
     import pyarrow
@@ -46,7 +46,7 @@ def find_table_format(storage: ReadStorage, directory: str) -> str | None:
         return table_format
 
     prefix = f"{directory}/" if directory else ""
-    telling_names = [name for name in TELLING if name in names]
+    telling_names = [name for name in METADATA_DIRECTORIES if name in names]
     paths = [f"{name}/{file.name}" for name in telling_names for file in storage.list_from(f"{prefix}{name}")]
     return find_table_roots(binary_paths(paths)).get("")
 

@@ -103,7 +103,7 @@ def write_rows(
     """
     with _open_output_run(table, directory, spec.schema, limit) as run:
         task = row_outputs.WriteRows(run.target)
-        run.spread(task, row_outputs.plan_row_pieces(files), {"spec": spec}, what="writing rows", unit="files")
+        run.run_tasks(task, row_outputs.plan_row_pieces(files), {"spec": spec}, what="writing rows", unit="files")
         return run.finish()
 
 
@@ -128,7 +128,7 @@ def write_actions(
         pieces = action_outputs.plan_action_pieces(files.pieces, first=1)
         total = sum(piece.group.rows for piece in files.pieces)
         shared = {"touched": files.touched}
-        run.spread(task, pieces, shared, what="writing file actions", unit="rows", total=total)
+        run.run_tasks(task, pieces, shared, what="writing file actions", unit="rows", total=total)
         return run.finish()
 
 
@@ -205,7 +205,7 @@ class _OutputRun:
         """Write rows in this process, before all pieces."""
         self._add_files(self._write_batches(self._cut_at_limit(batches)))
 
-    def spread(
+    def run_tasks(
         self,
         task: Task[Piece, tuple[output_files.OutputFile, ...]],
         pieces: Iterable[Piece],
@@ -241,7 +241,7 @@ class _OutputRun:
                 started.append(piece)
                 yield replace(piece, limit=most_rows)
 
-        results = engine.spread(task, start_pieces(), stores, shared=shared, weigh=attrgetter("weight"))
+        results = engine.run_tasks(task, start_pieces(), stores, shared=shared, weigh=attrgetter("weight"))
         with self._table.progress.step(what, unit=unit, total=total) as step, _close_at_end(results):
             for files in results:
                 piece = started.popleft()
@@ -254,7 +254,7 @@ class _OutputRun:
 
         rows_left = (self._limit or 0) - self._rows
         if self._was_cut and rows_left:
-            (files,) = engine.spread(task, [replace(piece, limit=rows_left)], stores, shared=shared)
+            (files,) = engine.run_tasks(task, [replace(piece, limit=rows_left)], stores, shared=shared)
             self._add_files(files)
 
     def finish(self) -> WrittenDirectory:
@@ -365,7 +365,7 @@ def _open_empty_directory(table: TableHandle, directory: str | os.PathLike[str])
     name = os.fspath(directory)
     if not name:
         raise UsageError("the output directory is an empty string", code="usage.output")
-    storage = table.stores.other(table.open_other(name).uri)
+    storage = table.stores.open_output(table.open_other(name).uri)
     require_writable(storage)
 
     enclosing_table = _find_table_above(table, storage)

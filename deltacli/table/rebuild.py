@@ -402,7 +402,7 @@ def _plan_sidecar_pieces(table: TableHandle, sidecars: Sequence[str]) -> Iterato
     parallel_reads = table.storage.capabilities.parallel_reads
     # A footer is small, so on a remote store the time is latency. A local disk gets as many as the engine has threads.
     at_once = parallel_reads if parallel_reads > 1 else None
-    planned = table.engine.spread(plan_checkpoint_pieces, sidecars, table.stores, at_once=at_once)
+    planned = table.engine.run_tasks(plan_checkpoint_pieces, sidecars, table.stores, at_once=at_once)
     for pieces in report_items(planned, table.progress, "opening sidecars", unit="files", total=len(sidecars)):
         yield from pieces
 

@@ -113,9 +113,9 @@ def _read_blocks_of_large_commit(
 
     Without repeated keys, rows do not depend on each other, so that blocks are parsed in parallel.
     """
-    from deltacli.work.commits.blocks import plan_blocks, read_whole_block
+    from deltacli.work.commits.blocks import plan_blocks, read_full_block
 
-    read = partial(read_whole_block, storage, touched=touched, partitions=partitions)
+    read = partial(read_full_block, storage, touched=touched, partitions=partitions)
     plan = plan_blocks(file)
     with progress.step(f"reading commit {file.version} again", unit="bytes", total=file.size_bytes) as step:
         for piece, batch in zip(plan, engine.run(read, plan), strict=True):

@@ -34,7 +34,7 @@ from deltacli.work.files.classifying import (
     KnownFiles,
     classify_directory,
 )
-from deltacli.work.files.walking import ListedFiles, in_batches
+from deltacli.work.files.walking import ListedFiles, batch_listed_files
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
@@ -73,7 +73,7 @@ class TableWalk:
         """Yield the files. Raises UsageError if the start directory is not part of the table."""
         if self.directory:
             self.require_part()
-        yield from in_batches(self._walk())
+        yield from batch_listed_files(self._walk())
 
     @cached_property
     def hidden_links(self) -> list[str]:
@@ -107,7 +107,7 @@ class TableWalk:
             self.require_part()
         levels = _Levels(self)
         while levels.next:
-            results = table.engine.spread(
+            results = table.engine.run_tasks(
                 classify_directory,
                 levels.next,
                 table.stores,

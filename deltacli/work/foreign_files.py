@@ -21,10 +21,10 @@ from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.to_arrow import table_schema
 from deltacli.delta.schema.types import parse_schema
 from deltacli.delta.stats.schema import indexed_columns
-from deltacli.work.facts.footer_files import footer_of
+from deltacli.work.facts.footer_files import read_footer
 from deltacli.work.rows.data_files import DataFile, data_faults
 from deltacli.work.statistics.file_statistics import WantedStatistics
-from deltacli.work.statistics.from_footers import statistics_of_footers
+from deltacli.work.statistics.from_footers import compute_footer_statistics
 
 if TYPE_CHECKING:
     import pyarrow
@@ -77,7 +77,7 @@ class ForeignFile(NamedTuple):
     stored_partitions: tuple[StoredPartition, ...] = ()
 
 
-def read_foreign(
+def read_foreign_file(
     storage: ReadStorage,
     path: str,
     size_bytes: int,
@@ -94,12 +94,16 @@ def read_foreign(
             reader = ParquetReader(source, int96_unit="s")
             stored, metadata = reader.schema_arrow, reader.metadata
             leaves = [metadata.schema.column(leaf).physical_type for leaf in range(metadata.num_columns)]
-            described = _schema(stored, leaves)
-            places = [place for one in described["fields"] for place, _ in leaves_within(one["name"], one["type"])]
+            described = _describe_schema(stored, leaves)
+            places = [place for one in described["fields"] for place, _ in list_leaf_types(one["name"], one["type"])]
             described["fields"] = [one for one in described["fields"] if one["name"] not in apart]
             text = dumps(described).decode()
-            footer, _ = footer_of(source, FooterReader())
-            found = () if footer is None else statistics_of_footers(_wanted(text), footer.schema, [footer], [None])
+            footer, _ = read_footer(source, FooterReader())
+            found = (
+                ()
+                if footer is None
+                else compute_footer_statistics(_make_wanted_statistics(text), footer.schema, [footer], [None])
+            )
             statistics = next(
                 (one.text for one in found if one.text), dumps({"numRecords": metadata.num_rows}).decode()
             )
@@ -107,10 +111,10 @@ def read_foreign(
                 text,
                 metadata.num_rows,
                 statistics,
-                mark=_mark(metadata),
-                variant=_variant(metadata),
-                ids=tuple(_ids(stored)),
-                beyond=tuple(_beyond(reader, places, frozenset(apart), wanted)),
+                mark=_find_delta_writer(metadata),
+                variant=_find_variant(metadata),
+                ids=tuple(_list_field_ids(stored)),
+                beyond=tuple(_find_times_beyond(reader, places, frozenset(apart), wanted)),
                 stored_partitions=tuple(_stored_partitions(stored, metadata, apart)),
             )
     except DataUnreadable as fault:
@@ -134,12 +138,12 @@ def _stored_partitions(
             bounds = [one for one in found if one is not None and one.has_min_max]
             if bounds and len(bounds) == len(found):
                 with suppress(ValueError, OverflowError, NotImplementedError):  # a date that Python does not have
-                    low = _partition_text(min(one.min for one in bounds))
-                    high = _partition_text(max(one.max for one in bounds))
+                    low = _format_partition_value(min(one.min for one in bounds))
+                    high = _format_partition_value(max(one.max for one in bounds))
         yield StoredPartition(field.name, str(field.type), low, high, nulls)
 
 
-def _partition_text(value: object) -> str | None:
+def _format_partition_value(value: object) -> str | None:
     """Return a bound in a footer as a partition value is written; None for types whose texts may differ."""
     if isinstance(value, bool):
         return str(value).lower()
@@ -148,7 +152,7 @@ def _partition_text(value: object) -> str | None:
     return None
 
 
-def _mark(metadata: pyarrow.parquet.FileMetaData) -> str:
+def _find_delta_writer(metadata: pyarrow.parquet.FileMetaData) -> str:
     """Return the writer of a file, if it writes Delta tables and says so; '' if it may be any."""
     writer = metadata.created_by or ""
     if writer.startswith("delta-rs"):
@@ -159,7 +163,7 @@ def _mark(metadata: pyarrow.parquet.FileMetaData) -> str:
     return ""
 
 
-def _variant(metadata: pyarrow.parquet.FileMetaData) -> str:
+def _find_variant(metadata: pyarrow.parquet.FileMetaData) -> str:
     """Return a column that is a variant, '' without one: Arrow says only that it is a struct."""
     leaves = (metadata.schema.column(leaf).path for leaf in range(metadata.num_columns))
     groups = [path.removesuffix(".metadata") for path in leaves if path.endswith(".metadata")]
@@ -171,31 +175,33 @@ def _variant(metadata: pyarrow.parquet.FileMetaData) -> str:
     return groups[0] if b'"variant"' in spark else ""
 
 
-def _ids(fields: Any, place: str = "") -> Iterator[tuple[str, int | None]]:  # Any: a schema, or a type of structs
+def _list_field_ids(
+    fields: Any, place: str = ""
+) -> Iterator[tuple[str, int | None]]:  # Any: a schema, or a type of structs
     for field in fields:
         found = (field.metadata or {}).get(_FIELD_ID)
         yield f"{place}{field.name}", None if found is None else int(found)
-        yield from _ids_below(field.type, f"{place}{field.name}")
+        yield from _list_field_ids_of_type(field.type, f"{place}{field.name}")
 
 
-def _ids_below(kind: Any, place: str) -> Iterator[tuple[str, int | None]]:
+def _list_field_ids_of_type(kind: Any, place: str) -> Iterator[tuple[str, int | None]]:
     if pa.types.is_struct(kind):
-        yield from _ids(kind, f"{place}.")
+        yield from _list_field_ids(kind, f"{place}.")
     elif pa.types.is_map(kind):
-        yield from _ids_below(kind.key_type, f"{place}.key")
-        yield from _ids_below(kind.item_type, f"{place}.value")
+        yield from _list_field_ids_of_type(kind.key_type, f"{place}.key")
+        yield from _list_field_ids_of_type(kind.item_type, f"{place}.value")
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        yield from _ids_below(kind.value_type, f"{place}.element")
+        yield from _list_field_ids_of_type(kind.value_type, f"{place}.element")
 
 
 @lru_cache(maxsize=64)
-def _wanted(schema: str) -> WantedStatistics:
+def _make_wanted_statistics(schema: str) -> WantedStatistics:
     metadata = Metadata("", None, None, "parquet", {}, schema, (), {}, None)
     config = TableConfiguration(_LEAST, metadata, parse_schema(schema))
     return WantedStatistics(config, tuple(indexed_columns(config)))
 
 
-def _beyond(
+def _find_times_beyond(
     reader: ParquetReader, places: Sequence[str], apart: frozenset[str], wanted: Mapping[str, str] | None
 ) -> Iterator[tuple[str, str]]:
     """Yield `ForeignFile.beyond`. Values are read only where the bounds of a row group do not show that they fit, of
@@ -233,38 +239,38 @@ def _beyond(
                 break
 
 
-def leaves_within(place: str, kind: Any) -> Iterator[tuple[str, str]]:  # Any: a type as in a schemaString
+def list_leaf_types(place: str, kind: Any) -> Iterator[tuple[str, str]]:  # Any: a type as in a schemaString
     """Yield the types without parts within a type, by place."""
     if isinstance(kind, str):
         yield place, kind
     elif kind["type"] == "struct":
         for part in kind["fields"]:
-            yield from leaves_within(f"{place}.{part['name']}", part["type"])
+            yield from list_leaf_types(f"{place}.{part['name']}", part["type"])
     else:
         for key, name in PARTS:
             if key in kind:
-                yield from leaves_within(f"{place}.{name}", kind[key])
+                yield from list_leaf_types(f"{place}.{name}", kind[key])
 
 
-def _schema(stored: pyarrow.Schema, leaves: list[str]) -> Any:
+def _describe_schema(stored: pyarrow.Schema, leaves: list[str]) -> Any:
     """Return the columns as a schemaString. INT96 are instants; nanoseconds keep their name in Arrow."""
     described: Any = table_schema(stored)
     physical = iter(leaves)
     for place, field in zip(described["fields"], stored, strict=True):
-        place["type"] = _exact(field.type, place["type"], physical)
+        place["type"] = _correct_type(field.type, place["type"], physical)
     return described
 
 
-def _exact(kind: Any, described: Any, physical: Iterator[str]) -> Json:
+def _correct_type(kind: Any, described: Any, physical: Iterator[str]) -> Json:
     """Return the type with what only the file knows: which leaves are INT96."""
     if pa.types.is_struct(kind):
         for part, field in zip(described["fields"], kind, strict=True):
-            part["type"] = _exact(field.type, part["type"], physical)
+            part["type"] = _correct_type(field.type, part["type"], physical)
     elif pa.types.is_map(kind):
-        described["keyType"] = _exact(kind.key_type, described["keyType"], physical)
-        described["valueType"] = _exact(kind.item_type, described["valueType"], physical)
+        described["keyType"] = _correct_type(kind.key_type, described["keyType"], physical)
+        described["valueType"] = _correct_type(kind.item_type, described["valueType"], physical)
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        described["elementType"] = _exact(kind.value_type, described["elementType"], physical)
+        described["elementType"] = _correct_type(kind.value_type, described["elementType"], physical)
     else:
         stored = next(physical)
         if pa.types.is_timestamp(kind):

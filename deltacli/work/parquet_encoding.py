@@ -61,7 +61,7 @@ class Encoding(NamedTuple):
                 facts={"found": version, "expected": "1.0.0 or 2.x.y"},
                 hint=command("properties set", {FORMAT_VERSION: "1.0.0"}),
             )
-        return cls(_codec_of(properties) or DEFAULT_CODEC, "2.0" if version.startswith("2.") else "1.0")
+        return cls(_find_codec(properties) or DEFAULT_CODEC, "2.0" if version.startswith("2.") else "1.0")
 
     @property
     def extension(self) -> str:
@@ -69,12 +69,12 @@ class Encoding(NamedTuple):
         return f"{_ENDINGS[self.codec]}.parquet"
 
 
-def unwritable_codec(properties: Mapping[str, str]) -> str | None:
+def find_unwritable_codec(properties: Mapping[str, str]) -> str | None:
     """Return the codec that the table properties name, if it cannot be written here."""
-    return properties.get(CODEC) if _codec_of(properties) is None else None
+    return properties.get(CODEC) if _find_codec(properties) is None else None
 
 
-def _codec_of(properties: Mapping[str, str]) -> str | None:
+def _find_codec(properties: Mapping[str, str]) -> str | None:
     known = _CODECS.get(str(properties.get(CODEC) or "").strip().lower())
     is_there = known is not None and (known.arrow == "none" or pa.Codec.is_available(known.arrow))
     return known.arrow if known is not None and is_there else None

@@ -32,7 +32,7 @@ _LENGTH_BYTES = 4
 """What ends a Parquet file: the length of the footer before it, and the magic number."""
 
 
-class _Tap(io.RawIOBase):
+class _CountingSink(io.RawIOBase):
     """A stream that counts its bytes. What is written after it was closed is discarded."""
 
     def __init__(self, sink: BinaryIO) -> None:
@@ -76,7 +76,7 @@ class ParquetStream:
     ) -> None:
         self.rows = 0
         self._group_rows, self._group_bytes = group_rows, group_bytes
-        self._sink = sink if isinstance(sink, pa.NativeFile) else _Tap(sink)
+        self._sink = sink if isinstance(sink, pa.NativeFile) else _CountingSink(sink)
         self._held: list[pyarrow.Table] = []
         self._held_rows = self._held_bytes = 0
         self._has_floats = any(has_floats(column.type) for column in schema)
@@ -85,7 +85,7 @@ class ParquetStream:
         try:
             self._writer = open_writer(self._sink, schema, **{"compression": "zstd", **settings})
         except pa.ArrowNotImplementedError as fault:
-            raise _unwritable(fault) from fault
+            raise _make_type_error(fault) from fault
         # An empty list would be written into the footer, too.
         if calendar := describe_calendar(schema):
             self._writer.add_key_value_metadata(calendar)
@@ -159,7 +159,7 @@ class ParquetStream:
         try:
             self._writer.write_table(table, rows_per_group)
         except pa.ArrowNotImplementedError as fault:
-            raise _unwritable(fault) from fault
+            raise _make_type_error(fault) from fault
         self._note_nan_chunks(table, rows_per_group)
 
     def _note_nan_chunks(self, table: pyarrow.Table, rows_per_group: int) -> None:
@@ -181,7 +181,7 @@ def write_parquet(sink: BinaryIO, schema: pyarrow.Schema, batches: Iterable[pyar
             stream.add(batch)
 
 
-def _unwritable(fault: Exception) -> UsageError:
+def _make_type_error(fault: Exception) -> UsageError:
     return UsageError(
         "these columns cannot be written as Parquet",
         code="usage.format",

@@ -16,7 +16,7 @@ from deltacli.storage.local_write import LockedDraft, sweep
 _PREFIX = "deltacli-rows-"
 
 
-def free_bytes(directory: str | None) -> int:
+def get_free_bytes(directory: str | None) -> int:
     """Return the free space of a directory for temporary files (None: the one of the system). Raises StorageFailed."""
     place = directory or tempfile.gettempdir()
     try:
@@ -28,7 +28,7 @@ def free_bytes(directory: str | None) -> int:
 
 def require_space(directory: str | None, needed: int) -> None:
     """Raise NoSpace where temporary files of a size do not fit."""
-    free = free_bytes(directory)
+    free = get_free_bytes(directory)
     if needed > free:
         place = directory or tempfile.gettempdir()
         raise NoSpace(

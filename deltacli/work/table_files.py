@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^/]*)(.*)", re.DOTALL)
 
 
-def read_prefixes(prefixes: Iterable[str]) -> Allowed:
+def parse_allowed_prefixes(prefixes: Iterable[str]) -> Allowed:
     """Return the locations of `--allow-external`: paths, `file:` URIs, or URIs of other stores. Raises UsageError."""
     found: list[str] = []
     for prefix in prefixes:
@@ -86,10 +86,10 @@ class TableFiles:
         outside the table and the allowed prefixes, and UsageError if the allowed store has an unsupported scheme.
         """
         if not IS_ABSOLUTE.match(path):
-            return self.below_root(decode(path))
-        place = _place_of(path)
+            return self.locate_below_root(decode(path))
+        place = _find_canonical_location(path)
         if place.startswith(self._root):
-            return self.below_root(place[len(self._root) :])
+            return self.locate_below_root(place[len(self._root) :])
         return self._elsewhere(path, place)
 
     @property
@@ -97,42 +97,42 @@ class TableFiles:
         """The number of files of the table that are worth reading at the same time."""
         return self._storage.capabilities.parallel_reads
 
-    def announce(self, path: str) -> None:
+    def prefetch(self, path: str) -> None:
         """Say that a file given as in the log will be read soon, so that a disk can fetch it while others are read."""
         if not IS_ABSOLUTE.match(path):
-            will_read(*self.below_root(decode(path)))
+            will_read(*self.locate_below_root(decode(path)))
 
-    def inside(self, path: str) -> str | None:
+    def find_path_in_table(self, path: str) -> str | None:
         """Return the path below the root of a file given as in the log; None if it is elsewhere. Opens no store."""
         if not IS_ABSOLUTE.match(path):
-            return inner_path(decode(path))
-        place = _place_of(path)
-        return inner_path(place[len(self._root) :]) if place.startswith(self._root) else None
+            return resolve_inner_path(decode(path))
+        place = _find_canonical_location(path)
+        return resolve_inner_path(place[len(self._root) :]) if place.startswith(self._root) else None
 
-    def inside_as_written(self, path: str) -> str | None:
-        """Return the same for the path that `as_written` returns."""
+    def find_undecoded_path_in_table(self, path: str) -> str | None:
+        """Return the same for the path that `locate_undecoded` returns."""
         is_relative = not IS_ABSOLUTE.match(path)
-        return inner_path(path) if is_relative and decode(path) != path else None
+        return resolve_inner_path(path) if is_relative and decode(path) != path else None
 
     def is_refused(self, path: str) -> bool:
         """Return whether `locate` certainly raises PathExternal, at a fraction of its cost. A refusal is recorded."""
         if not IS_ABSOLUTE.match(path):
             return False
-        place = _place_of(path)
+        place = _find_canonical_location(path)
         if place.startswith(self._root) or self._is_allowed(place):
             return False
-        self.refuse(path)
+        self.record_refusal(path)
         return True
 
-    def as_written(self, path: str) -> tuple[ReadStorage, str] | None:
+    def locate_undecoded(self, path: str) -> tuple[ReadStorage, str] | None:
         """Return the location of an unencoded relative path; None if decoding does not change the path.
 
         Used if the file that `locate` returns does not exist, because some writers do not encode paths.
         """
         is_relative = not IS_ABSOLUTE.match(path)
-        return self.below_root(path) if is_relative and decode(path) != path else None
+        return self.locate_below_root(path) if is_relative and decode(path) != path else None
 
-    def below_root(self, path: str) -> tuple[ReadStorage, str]:
+    def locate_below_root(self, path: str) -> tuple[ReadStorage, str]:
         """Return the store and the path of a file given relative to the table, not encoded."""
         inner = name_below(path)
         if not climbs(inner):
@@ -141,15 +141,15 @@ class TableFiles:
         start, directory = (uri[1], uri[2]) if uri is not None else ("", self._root)
         return self._elsewhere(path, start + without_dots(f"{directory}{inner}"))
 
-    def may_look(self, path: str) -> bool:
+    def is_local_path_allowed(self, path: str) -> bool:
         """Return whether a local path may be accessed: inside the table or an allowed prefix. Records a refusal."""
         place = without_dots(canonical(path))
         if not place.startswith("/") or self._is_allowed(place):
             return place.startswith("/")
-        self.refuse(path)
+        self.record_refusal(path)
         return False
 
-    def refuse(self, path: str) -> None:
+    def record_refusal(self, path: str) -> None:
         """Record that a file of the log is outside the table and was not read."""
         with self._lock:
             self._refused.add(hash(path))
@@ -166,7 +166,7 @@ class TableFiles:
     def _elsewhere(self, path: str, place: str) -> tuple[ReadStorage, str]:
         """Return the store of a location outside the table's root. Raises PathExternal."""
         if not self._is_allowed(place):
-            self.refuse(path)
+            self.record_refusal(path)
             shown = without_secrets(place)
             refusal = path_external(without_secrets(path), without_secrets(self._root.rstrip("/") or "/"), shown)
             if self._is_bound:
@@ -205,13 +205,13 @@ class TableFiles:
         return real
 
 
-def _place_of(path: str) -> str:
+def _find_canonical_location(path: str) -> str:
     """Return the canonical location of an absolute path."""
     place = canonical(path)
     return without_dots(place) if place.startswith("/") else place
 
 
-def inner_path(path: str) -> str | None:
+def resolve_inner_path(path: str) -> str | None:
     """Return a path relative to a directory, without inner dot segments; None if it leaves the directory."""
     inner = name_below(path)
     return None if climbs(inner) else inner

@@ -70,7 +70,7 @@ class TableStores:
     _others: dict[str, Storage] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
-    def kept(self, kind: type[Kept]) -> Kept:
+    def get_shared_instance(self, kind: type[Kept]) -> Kept:
         """Return the one instance of a class, such as a cache, that all tasks of the table in this process share.
 
         The class takes no arguments, and its instances are thread-safe.
@@ -78,7 +78,7 @@ class TableStores:
         found: Kept = self._kept.get(kind) or self._kept.setdefault(kind, kind())
         return found
 
-    def other(self, uri: str) -> Storage:
+    def open_output(self, uri: str) -> Storage:
         """Return the store of an output, opened once in this process. Raises what `open_storage` raises."""
         with self._lock:
             if uri not in self._others:

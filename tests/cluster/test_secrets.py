@@ -65,7 +65,7 @@ def test_an_error_of_an_executor_holds_no_secret(spark_engine: SparkEngine, tmp_
     stores = TableStores(open_storage(uri), location=StoreLocation.of(uri))
 
     with pytest.raises(RuntimeError, match="ValueError: piece 0") as raised:
-        list(spark_engine.spread(leak, range(2), stores))
+        list(spark_engine.run_tasks(leak, range(2), stores))
 
     assert SECRET not in str(raised.value)
 

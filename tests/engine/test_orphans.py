@@ -18,7 +18,7 @@ def main(infile, outfile):
 
 def _look_below_main(infile: Any) -> int | None:
     """Look from below a function like the one of PySpark that runs a task."""
-    module: dict[str, Any] = {"__name__": "pyspark.worker", "look": worker_lifetime._connection_to_spark}
+    module: dict[str, Any] = {"__name__": "pyspark.worker", "look": worker_lifetime._find_spark_connection}
     exec(_AS_IN_PYSPARK, module)  # a frame of a module of that name
     found: int | None = module["main"](infile, None)
     return found
@@ -38,4 +38,4 @@ def test_elsewhere_it_watches_only_what_is_certain(
 ) -> None:
     monkeypatch.setattr(worker_lifetime, "_OPEN_AT_FIRST", descriptors)
 
-    assert expected == worker_lifetime._connection_to_spark()
+    assert expected == worker_lifetime._find_spark_connection()

@@ -83,10 +83,12 @@ def test_a_cluster_leaves_what_this_process_leaves(tmp_path: Path, others: Any, 
 
 def test_a_job_that_fails_costs_its_steps_and_not_the_run(tmp_path: Path) -> None:
     class Broken(ShippingEngine):
-        def spread(self, task: Any, pieces: Any, *others: Any, **options: Any) -> Iterator[Any]:  # Any: as in the port
+        def run_tasks(
+            self, task: Any, pieces: Any, *others: Any, **options: Any
+        ) -> Iterator[Any]:  # Any: as in the port
             if task is carry_out_there:
                 raise ClusterFailed("the cluster is gone")
-            return super().spread(task, pieces, *others, **options)
+            return super().run_tasks(task, pieces, *others, **options)
 
     report = run_on(tmp_path, Broken())
 
@@ -122,11 +124,13 @@ def test_executors_take_the_time_that_was_given_or_their_own(tmp_path: Path, is_
     sent: list[StepPiece] = []
 
     class Noting(ShippingEngine):
-        def spread(self, task: Any, pieces: Any, *others: Any, **options: Any) -> Iterator[Any]:  # Any: as in the port
+        def run_tasks(
+            self, task: Any, pieces: Any, *others: Any, **options: Any
+        ) -> Iterator[Any]:  # Any: as in the port
             if task is carry_out_there:
                 sent.extend(pieces)
                 raise ClusterFailed("the cluster is gone")
-            return super().spread(task, pieces, *others, **options)
+            return super().run_tasks(task, pieces, *others, **options)
 
     run_on(tmp_path, Noting(), **({} if is_given else {"clock": system_clock}))
 

@@ -66,7 +66,7 @@ class RememberingEngine(EmbeddedEngine):
     def __post_init__(self) -> None:
         super().__init__(1)
 
-    def spread(self, task: Any, pieces: Iterable[Any], stores: Any, **options: Any) -> Iterator[Any]:
+    def run_tasks(self, task: Any, pieces: Iterable[Any], stores: Any, **options: Any) -> Iterator[Any]:
         given: list[Any] = []
         self.spreads.append((task, given, options.get("shared", {})))
 
@@ -76,7 +76,7 @@ class RememberingEngine(EmbeddedEngine):
                 self.before(number)
                 yield piece
 
-        return super().spread(task, noted(), stores, **options)
+        return super().run_tasks(task, noted(), stores, **options)
 
 
 @pytest.mark.usefixtures("_small_pieces")

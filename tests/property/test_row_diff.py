@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from deltacli.engine import base, embedded
 from deltacli.operations.diff import TableDiff
-from deltacli.work.rows import kept_rows
+from deltacli.work.rows import row_comparison
 from tests.support.effort import examples
 from tests.support.reading import open_at
 from tests.support.rows import parquet_bytes, schema_of, table_of
@@ -106,7 +106,7 @@ def test_keys_that_differ_are_those_of_the_model(
     with pytest.MonkeyPatch.context() as patch:
         if in_parts:
             patch.setattr(base, "GROUP_BYTES", 64)
-            patch.setattr(kept_rows, "_BUFFERED_BYTES", 100)
+            patch.setattr(row_comparison, "_BUFFERED_BYTES", 100)
             patch.setattr(embedded, "_MOST_GROUPS", 4)
         check(before, after + before[::2], key)
 

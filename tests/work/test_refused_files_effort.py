@@ -13,7 +13,7 @@ from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.storage import local, open_storage, path_external
 from deltacli.storage.secrets import without_secrets
 from deltacli.work import table_files
-from deltacli.work.table_files import TableFiles, read_prefixes
+from deltacli.work.table_files import TableFiles, parse_allowed_prefixes
 from tests.support.external import add, put_rows, write_table
 from tests.support.validating import validate_table
 
@@ -49,7 +49,7 @@ def test_a_link_in_a_directory_that_was_allowed_is_resolved_by_itself(tmp_path: 
     put_rows(tmp_path / "secret.parquet", 2)
     (source / "b.parquet").symlink_to(tmp_path / "secret.parquet")
     root = write_table(tmp_path / "t")
-    files = TableFiles(open_storage(str(root)), open_storage, read_prefixes([str(source)]))
+    files = TableFiles(open_storage(str(root)), open_storage, parse_allowed_prefixes([str(source)]))
 
     refused = [files.is_refused(f"{source}/{name}.parquet") for name in "aba"]
 

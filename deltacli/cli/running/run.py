@@ -178,9 +178,9 @@ class CommandContext:
         """Return the prefixes below which files outside a table may be opened. Raises UsageError."""
         if not self.allow_external:
             return NOTHING
-        from deltacli.work.table_files import read_prefixes
+        from deltacli.work.table_files import parse_allowed_prefixes
 
-        return read_prefixes(self.allow_external)
+        return parse_allowed_prefixes(self.allow_external)
 
     @property
     def is_on_screen(self) -> bool:

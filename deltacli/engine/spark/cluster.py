@@ -17,9 +17,9 @@ from typing import Generic, TypeVar
 
 from deltacli.core.garbage_collection import POLL_SECONDS
 from deltacli.core.typing import SparkSession
-from deltacli.engine.base import never
+from deltacli.engine.base import is_never_cancelled
 from deltacli.engine.spark.package_archive import write_package
-from deltacli.engine.spark.task_progress import TaskWatch, is_at_work, listening, look
+from deltacli.engine.spark.task_progress import TaskWatch, has_active_tasks, listen_to_connect, report_classic_progress
 
 Result = TypeVar("Result")
 _CANCEL_SECONDS = 10.0
@@ -41,15 +41,15 @@ class JobFailedError(Exception):
 
 
 @cache
-def _files() -> TemporaryDirectory[str]:
+def _make_directory() -> TemporaryDirectory[str]:
     return TemporaryDirectory(prefix="deltacli-spark-")
 
 
-def _directory() -> str:
+def _get_directory() -> str:
     """Return the directory of what is shipped, until this process ends: a session refuses a file that it knows from
     another path, and executors that start later fetch all files of the session from there.
     """
-    return _files().name
+    return _make_directory().name
 
 
 class Cluster:
@@ -68,14 +68,14 @@ class Cluster:
 
     def ship_package(self) -> str:
         """Make the modules of deltacli importable on executors, once; return the name of the archive."""
-        path = write_package(_directory())
+        path = write_package(_get_directory())
         self._ship(path, pyfile=True)
         return path.name
 
     def ship_file(self, name: str, content: bytes) -> None:
         """Send a file to every executor that needs it, once per name. A classic driver serves it from the disk."""
         if name not in self._shipped:
-            path = Path(_directory(), name)
+            path = Path(_get_directory(), name)
             path.write_bytes(content)
             self._ship(path, file=True)
 
@@ -87,7 +87,7 @@ class Cluster:
     def run(
         self,
         action: Callable[[], Result],
-        is_cancelled: Callable[[], bool] = never,
+        is_cancelled: Callable[[], bool] = is_never_cancelled,
         watch: TaskWatch | None = None,
         description: str | None = None,
     ) -> Result:
@@ -121,8 +121,8 @@ class Cluster:
         """Stop the session, which is nobody else's, and remove the local copies of what was shipped."""
         with suppress(Exception):  # it may be gone
             self.session.stop()
-        _files().cleanup()
-        _files.cache_clear()
+        _make_directory().cleanup()
+        _make_directory.cache_clear()
 
     @contextmanager
     def _tagged(self, tag: str, description: str | None) -> Iterator[None]:
@@ -183,7 +183,7 @@ class _Job(Generic[Result]):
                 waited += POLL_SECONDS
                 if self._watch is not None and not self._cluster.is_connect and waited >= _LOOK_SECONDS:
                     waited = 0.0
-                    look(self._cluster.session, self._tag, self._watch)
+                    report_classic_progress(self._cluster.session, self._tag, self._watch)
         except BaseException:
             if not self._begun.acquire(blocking=False):
                 self._cancel()
@@ -209,7 +209,7 @@ class _Job(Generic[Result]):
         server does not say what runs.
         """
         for _ in range(int(_CANCEL_SECONDS / POLL_SECONDS)):
-            if self._cluster.is_connect or not is_at_work(self._cluster.session, self._tag):
+            if self._cluster.is_connect or not has_active_tasks(self._cluster.session, self._tag):
                 break
             Event().wait(POLL_SECONDS)
         Event().wait(_WORKER_SECONDS)
@@ -217,7 +217,7 @@ class _Job(Generic[Result]):
     def _listening(self) -> AbstractContextManager[None]:
         if self._watch is None or not self._cluster.is_connect:
             return nullcontext()
-        return listening(self._cluster.session, self._watch)
+        return listen_to_connect(self._cluster.session, self._watch)
 
     def _run(self) -> None:
         if not self._begun.acquire(blocking=False):

@@ -17,14 +17,14 @@ from deltacli.core.errors import (
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.typing import ArrowSchema, RecordBatch, SparkFrame
 from deltacli.delta.log.segment import LOG_DIRECTORY
-from deltacli.engine.base import GROUP_BYTES, GROUPS, NOTHING_SHARED, Reading, never
+from deltacli.engine.base import GROUP_BYTES, GROUPS, NOTHING_SHARED, GroupReading, is_never_cancelled
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.engine.spark.cluster import Cluster, JobFailedError
-from deltacli.engine.spark.executor_check import _check_executors
+from deltacli.engine.spark.executor_check import check_executors
 from deltacli.engine.spark.jobs import PROBLEM, TASKS_PER_SLOT, run_job
-from deltacli.engine.spark.regrouping import RESULTS, PickledResults, merge_tasks, regrouped
+from deltacli.engine.spark.regrouping import RESULTS, PickledResults, count_merge_tasks, make_grouped_frame
 from deltacli.engine.spark.session import SparkSettings, open_session
-from deltacli.engine.spark.spark_errors import explain, is_too_large, missing_module
+from deltacli.engine.spark.spark_errors import is_too_large, make_cluster_error, make_missing_module_error
 from deltacli.engine.spark.task_progress import TaskWatch
 from deltacli.engine.spark.worker import BUG, FAULT, Job, Row, SeenFile
 from deltacli.storage import ReadStorage
@@ -65,7 +65,7 @@ class SparkEngine(EmbeddedEngine):
         self._slots = 0
         self._seen_files: dict[object, SeenFile | None] = {}
 
-    def spread(
+    def run_tasks(
         self,
         task: Task[Piece, Result],
         pieces: Iterable[Piece],
@@ -74,14 +74,14 @@ class SparkEngine(EmbeddedEngine):
         shared: Mapping[str, Any] = NOTHING_SHARED,  # Any: values of each operation
         weigh: Callable[[Piece], int] | None = None,
         at_once: int | None = None,
-        is_cancelled: Callable[[], bool] = never,
+        is_cancelled: Callable[[], bool] = is_never_cancelled,
     ) -> Iterator[Result]:
         """Run tasks on executors, a window of pieces per job."""
         remaining = iter(pieces)
         few = _FEW_PIECES if getattr(task, "is_light", False) else 0
         first = list(islice(remaining, few + 1))
         if len(first) <= few:
-            yield from super().spread(
+            yield from super().run_tasks(
                 task, first, stores, shared=shared, weigh=weigh, at_once=at_once, is_cancelled=is_cancelled
             )
             return
@@ -90,11 +90,11 @@ class SparkEngine(EmbeddedEngine):
         sendable = (
             (pickle.dumps(one, pickle.HIGHEST_PROTOCOL), weigh(one) if weigh else 1) for one in chain(first, remaining)
         )
-        while window := _window(sendable, size):
+        while window := _take_window(sendable, size):
             returned = 0
             for row in self._rows(job, window, is_cancelled):
                 returned += len(row.content)
-                yield _value(row)
+                yield _unpack_value(row)
             # More pieces while results are small.
             fitting = _WINDOW_BYTES * len(window) // max(1, returned)
             size = max(1, min(size * 8, fitting))
@@ -106,7 +106,7 @@ class SparkEngine(EmbeddedEngine):
             rows = run_job(self._cluster, job, sent, weights, self._slots, is_cancelled, self._progress)
         except JobFailedError as failed:
             if not is_too_large(failed) or len(window) == 1:
-                raise explain(failed) from failed
+                raise make_cluster_error(failed) from failed
             rows = []
         if rows:
             yield from rows
@@ -115,9 +115,9 @@ class SparkEngine(EmbeddedEngine):
         yield from self._rows(job, window[:middle], is_cancelled)
         yield from self._rows(job, window[middle:], is_cancelled)
 
-    def regroup(
+    def merge_groups(
         self,
-        readings: Sequence[Reading],
+        readings: Sequence[GroupReading],
         merge: Callable[[Sequence[Sequence[RecordBatch]]], Result],
         schema: ArrowSchema,
         size_bytes: int,
@@ -125,28 +125,30 @@ class SparkEngine(EmbeddedEngine):
     ) -> Iterator[Result]:
         """Read, distribute and merge on executors. Raises ClusterFailed (`cluster.result-size`) for large results."""
         jobs, groups = self._reading_jobs(readings, size_bytes)
-        tasks = merge_tasks(groups)
+        tasks = count_merge_tasks(groups)
         finish, session = PickledResults(merge, schema), self._cluster.session
         with self._progress.step("on the cluster", unit="tasks", total=tasks) as step:
             watch = None if self._progress is SILENT else TaskWatch(tasks, step.advance)
 
             def act() -> Any:  # Any: a table of Arrow
-                return regrouped(session, self.slots, jobs, groups, finish, RESULTS).toArrow()
+                return make_grouped_frame(session, self.slots, jobs, groups, finish, RESULTS).toArrow()
 
             try:
                 found = self._cluster.run(act, watch=watch, description="deltacli: rows brought together by groups")
             except JobFailedError as failed:
-                raise explain(failed) from failed
+                raise make_cluster_error(failed) from failed
         for status, content in zip(*(found.column(name).to_pylist() for name in ("status", "content")), strict=True):
-            yield _value(Row(0, status, content))
+            yield _unpack_value(Row(0, status, content))
 
-    def regrouped(self, readings: Sequence[Reading], finish: Any, size_bytes: int, schema: Any) -> SparkFrame:
+    def make_grouped_frame(
+        self, readings: Sequence[GroupReading], finish: Any, size_bytes: int, schema: Any
+    ) -> SparkFrame:
         """Return the frame, of a schema of Spark, of what `finish` makes of each group: see `jobs.py`."""
         jobs, groups = self._reading_jobs(readings, size_bytes)
-        return regrouped(self._cluster.session, self.slots, jobs, groups, finish, schema)
+        return make_grouped_frame(self._cluster.session, self.slots, jobs, groups, finish, schema)
 
     def _reading_jobs(
-        self, readings: Sequence[Reading], size_bytes: int
+        self, readings: Sequence[GroupReading], size_bytes: int
     ) -> tuple[Sequence[tuple[Job, Sequence[Any]]], int]:  # Any: pieces
         """Return the job and the pieces of each reading, and the number of groups."""
         self._require_cluster(readings[0].stores)
@@ -168,16 +170,16 @@ class SparkEngine(EmbeddedEngine):
         try:
             self._cluster.run(lambda: self._cluster.ship_file(name, content))
         except JobFailedError as failed:
-            raise explain(failed, "sending the values that all tasks share") from failed
+            raise make_cluster_error(failed, "sending the values that all tasks share") from failed
         return Job(task, location, seen_file, shared_name=name)
 
     def _require_cluster(self, stores: TableStores) -> tuple[Openable, SeenFile | None]:
         """Return the table as executors see it; the first job of a table compares versions and the table."""
-        location, table = sendable(stores), stores.location or stores.storage
+        location, table = require_sendable_table(stores), stores.location or stores.storage
         seen_file = self._seen_file(stores.storage, table)
         if not self._slots or table not in self._seen_files:
             with self._progress.step("preparing the cluster", unit="jobs", total=1):
-                self._slots = _check_executors(self._cluster, location, seen_file)
+                self._slots = check_executors(self._cluster, location, seen_file)
         self._seen_files[table] = seen_file
         return location, seen_file
 
@@ -213,7 +215,7 @@ class SparkEngine(EmbeddedEngine):
         raise TypeError("an engine cannot be sent to another process: a task must not hold one")
 
 
-def _window(pieces: Iterator[tuple[bytes, int]], most: int) -> list[tuple[bytes, int]]:
+def _take_window(pieces: Iterator[tuple[bytes, int]], most: int) -> list[tuple[bytes, int]]:
     """Return the next pieces, up to a number and to the bytes of a window, at least one if there are any."""
     window: list[tuple[bytes, int]] = []
     sent = 0
@@ -225,25 +227,25 @@ def _window(pieces: Iterator[tuple[bytes, int]], most: int) -> list[tuple[bytes,
     return window
 
 
-def _value(row: Row) -> Any:  # Any: the result of a piece
+def _unpack_value(row: Row) -> Any:  # Any: the result of a piece
     """Return the result of a piece. Raises its error."""
     if row.status == FAULT:
         fault: DeltacliError = pickle.loads(row.content)
         raise fault
     if row.status == PROBLEM:
-        raise missing_module(row.content.decode(errors="replace"))
+        raise make_missing_module_error(row.content.decode(errors="replace"))
     if row.status == BUG:
         raise RuntimeError(f"a task failed on an executor:\n{row.content.decode(errors='replace')}")
     return pickle.loads(row.content)
 
 
-def sendable(stores: TableStores) -> Openable:
+def require_sendable_table(stores: TableStores) -> Openable:
     """Return what executors need to open a table. Raises UsageError where they cannot, and what a server raises."""
     storage = stores.storage
-    return storage.to_send() if isinstance(storage, StoreWithBounds) else sendable_location(stores.location)
+    return storage.to_send() if isinstance(storage, StoreWithBounds) else require_sendable_location(stores.location)
 
 
-def sendable_location(location: StoreLocation | None) -> StoreLocation:
+def require_sendable_location(location: StoreLocation | None) -> StoreLocation:
     """Return the location of a table for executors. Raises UsageError where they cannot open it."""
     if location is None:
         raise UsageError(

@@ -18,7 +18,7 @@ from deltacli.core.times import format_timestamp
 from deltacli.core.typing import RecordBatch
 from deltacli.engine.spark.cluster import Cluster, JobFailedError
 from deltacli.engine.spark.jobs import PROBLEM, RESULT
-from deltacli.engine.spark.spark_errors import explain, missing_module
+from deltacli.engine.spark.spark_errors import make_cluster_error, make_missing_module_error
 from deltacli.engine.spark.worker import FAULT, Fingerprint, SeenFile
 from deltacli.storage.base import Openable
 
@@ -26,7 +26,7 @@ _CLOCK_MS = 30_000
 """Milliseconds by which the clocks of hosts may differ."""
 
 
-def _check_executors(cluster: Cluster, location: Openable, seen_file: SeenFile | None) -> int:
+def check_executors(cluster: Cluster, location: Openable, seen_file: SeenFile | None) -> int:
     """Ship the package, compare every executor that answers with the driver, and return the number of task slots.
 
     Raises UsageError for other versions and missing modules, Refused for another table, and ClusterFailed.
@@ -36,12 +36,12 @@ def _check_executors(cluster: Cluster, location: Openable, seen_file: SeenFile |
     sent_ms = system_clock()
     try:
         cluster.run(cluster.ship_package)
-        answers = cluster.run(lambda: _answers(cluster, payload))
+        answers = cluster.run(lambda: _ask_executors(cluster, payload))
     except JobFailedError as failed:
-        raise explain(failed, "the first job") from failed
+        raise make_cluster_error(failed, "the first job") from failed
     for status, content in answers:
         if status == PROBLEM:
-            raise missing_module(content.decode(errors="replace"))
+            raise make_missing_module_error(content.decode(errors="replace"))
         if status == FAULT:
             raise pickle.loads(content)
         *fingerprint, now_ms = pickle.loads(content)
@@ -63,16 +63,16 @@ def _check_executors(cluster: Cluster, location: Openable, seen_file: SeenFile |
     return len(answers)
 
 
-def _answers(cluster: Cluster, payload: bytes) -> list[tuple[str, bytes]]:
+def _ask_executors(cluster: Cluster, payload: bytes) -> list[tuple[str, bytes]]:
     """Ask once per slot: a range of numbers has as many partitions as the cluster has slots by default."""
 
     def answer(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         for _ in batches:
             pass
         try:
-            from deltacli.engine.spark.worker import identify
+            from deltacli.engine.spark.worker import identify_process
 
-            status, content = identify(*pickle.loads(payload))
+            status, content = identify_process(*pickle.loads(payload))
         except ImportError as missing:
             status, content = "problem", f"{missing.name or ''}\n{missing}".encode()
         columns = [pa.array([0], pa.int64()), pa.array([status]), pa.array([content], pa.binary())]

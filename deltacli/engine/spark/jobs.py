@@ -14,7 +14,7 @@ from deltacli.core.errors import ClusterFailed
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.typing import ArrowTable, RecordBatch
 from deltacli.core.units import plural
-from deltacli.engine.base import never
+from deltacli.engine.base import is_never_cancelled
 from deltacli.engine.spark.cluster import Cluster
 from deltacli.engine.spark.task_progress import TaskWatch
 from deltacli.engine.spark.worker import BEAT, Job, Row
@@ -27,7 +27,7 @@ _SHORT_SECONDS = 1.0
 """Seconds of work per slot up to which a second task costs more than it can save: starting one takes 0.1 to 0.4 s."""
 
 
-def group(weights: Sequence[int], slots: int, *, unit_seconds: float | None = None) -> list[int]:
+def assign_tasks(weights: Sequence[int], slots: int, *, unit_seconds: float | None = None) -> list[int]:
     """Return the task of each piece, numbered from 0, so that the tasks are about equally heavy and none is empty.
 
     The heaviest pieces are placed first, each in the task that is lightest so far. Each of the `slots` gets
@@ -46,7 +46,7 @@ def group(weights: Sequence[int], slots: int, *, unit_seconds: float | None = No
     return chosen
 
 
-def local_frame(session: Any, columns: Mapping[str, tuple[Any, Any]]) -> Any:  # Any: of PySpark
+def make_local_frame(session: Any, columns: Mapping[str, tuple[Any, Any]]) -> Any:  # Any: of PySpark
     """Return a frame of columns that the driver has: name -> (Arrow array, type of Spark or its name).
 
     Without a schema, Spark would take timestamps without a zone for times in the zone of the session, where some do
@@ -63,9 +63,9 @@ def local_frame(session: Any, columns: Mapping[str, tuple[Any, Any]]) -> Any:  #
     return session.createDataFrame(table, types.StructType(fields))
 
 
-def spread_frame(session: Any, parts: Sequence[int], **columns: tuple[Any, str]) -> Any:
+def make_partitioned_frame(session: Any, parts: Sequence[int], **columns: tuple[Any, str]) -> Any:
     """Return a frame of columns whose rows are in the task that `parts` gives for each, from 0."""
-    frame = local_frame(session, {"part": (pa.array(parts, pa.int64()), "bigint"), **columns})
+    frame = make_local_frame(session, {"part": (pa.array(parts, pa.int64()), "bigint"), **columns})
     return frame.repartitionByRange(max(parts) + 1, "part")
 
 
@@ -82,16 +82,16 @@ def run_job(
     pieces: Sequence[bytes],
     weights: Sequence[int],
     slots: int,
-    is_cancelled: Callable[[], bool] = never,
+    is_cancelled: Callable[[], bool] = is_never_cancelled,
     progress: Progress = SILENT,
 ) -> list[Row]:
     """Return the rows of pickled pieces by number. Raises JobFailedError, CancelledError and ClusterFailed."""
-    parts = group(weights, slots, unit_seconds=getattr(job.task, "unit_seconds", None))
+    parts = assign_tasks(weights, slots, unit_seconds=getattr(job.task, "unit_seconds", None))
     tasks = max(parts) + 1
     with progress.step("on the cluster", unit="tasks", total=tasks) as step:
         watch = None if progress is SILENT else TaskWatch(tasks, step.advance)
-        action = _action(cluster, pickle.dumps(job), pieces, parts)
-        answers = cluster.run(action, is_cancelled, watch, _description(job, len(pieces)))
+        action = _make_action(cluster, pickle.dumps(job), pieces, parts)
+        answers = cluster.run(action, is_cancelled, watch, _describe_job(job, len(pieces)))
     columns = (answers.column(name).to_pylist() for name in ("number", "status", "content"))
     rows = sorted((Row(*row) for row in zip(*columns, strict=True)), key=lambda row: row.number)
     if [row.number for row in rows] != list(range(len(pieces))):
@@ -101,7 +101,7 @@ def run_job(
     return rows
 
 
-def _description(job: Job, pieces: int) -> str:
+def _describe_job(job: Job, pieces: int) -> str:
     """Return what Spark's pages say about a job: the table, the task in words, and the number of its pieces."""
     name = getattr(job.task, "__name__", type(job.task).__name__).strip("_")
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ").lower()
@@ -109,22 +109,24 @@ def _description(job: Job, pieces: int) -> str:
     return f"deltacli {place}: {words}, {plural(pieces, 'piece')}"
 
 
-def _action(cluster: Cluster, job: bytes, pieces: Sequence[bytes], parts: Sequence[int]) -> Callable[[], ArrowTable]:
+def _make_action(
+    cluster: Cluster, job: bytes, pieces: Sequence[bytes], parts: Sequence[int]
+) -> Callable[[], ArrowTable]:
     def act() -> ArrowTable:
         if sum(map(len, pieces)) <= _INLINE_BYTES:
-            mapped = _with_the_function(cluster.session, job, pieces, parts)
+            mapped = _map_inlined_pieces(cluster.session, job, pieces, parts)
         else:
             numbers = pa.array(range(len(pieces)), pa.int64())
-            spread = spread_frame(
+            spread = make_partitioned_frame(
                 cluster.session, parts, number=(numbers, "bigint"), piece=(pa.array(pieces, pa.binary()), "binary")
             )
-            mapped = spread.mapInArrow(_task(job), RESULT)
+            mapped = spread.mapInArrow(_make_task_function(job), RESULT)
         return mapped.where(f"status <> '{BEAT}'").toArrow()
 
     return act
 
 
-def _with_the_function(session: Any, job: bytes, pieces: Sequence[bytes], parts: Sequence[int]) -> Any:  # Any: pyspark
+def _map_inlined_pieces(session: Any, job: bytes, pieces: Sequence[bytes], parts: Sequence[int]) -> Any:  # Any: pyspark
     """Return the frame of results where every task gets all pieces with its function, and runs its own ones.
 
     Without a shuffle, and without the job that samples a table for it: half of the time of a short job.
@@ -132,7 +134,7 @@ def _with_the_function(session: Any, job: bytes, pieces: Sequence[bytes], parts:
     tasks: list[list[tuple[int, bytes]]] = [[] for _ in range(max(parts) + 1)]
     for number, (part, piece) in enumerate(zip(parts, pieces, strict=True)):
         tasks[part].append((number, piece))
-    run = _task(job)
+    run = _make_task_function(job)
 
     def choose(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         for batch in batches:
@@ -144,7 +146,7 @@ def _with_the_function(session: Any, job: bytes, pieces: Sequence[bytes], parts:
     return session.range(0, len(tasks), 1, len(tasks)).mapInArrow(choose, RESULT)
 
 
-def _task(job: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
+def _make_task_function(job: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
     """Return the function of a Spark task. It is sent by value, so it also runs where deltacli is missing."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:  # Any: as above

@@ -21,10 +21,10 @@ def write_package(directory: str | os.PathLike[str]) -> Path:
     The content is the same for the same sources. If deltacli itself runs from an archive, that one is returned. Raises
     OSError.
     """
-    root = _root()
+    root = _find_package_root()
     if root.parent.is_file():
         return root.parent
-    entries = list(_entries(root))
+    entries = list(_list_entries(root))
     digest = hashlib.sha256()
     for name, content in entries:
         digest.update(f"{name}\0{len(content)}\0".encode() + content)
@@ -42,11 +42,11 @@ def write_package(directory: str | os.PathLike[str]) -> Path:
     return path
 
 
-def _root() -> Path:
+def _find_package_root() -> Path:
     return Path(__file__).parents[2]  # not while a module is imported: those that are carried to executors have no file
 
 
-def _entries(root: Path) -> Iterator[tuple[str, bytes]]:
+def _list_entries(root: Path) -> Iterator[tuple[str, bytes]]:
     """Yield the modules and data files of the package by their names in the archive, sorted."""
     for path in sorted(root.rglob("*")):
         inner = path.relative_to(root)

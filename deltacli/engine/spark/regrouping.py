@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from deltacli.core.errors import DeltacliError, use_spelling
 from deltacli.core.typing import ArrowSchema, RecordBatch, SparkFrame
-from deltacli.engine.spark.jobs import group, spread_frame
-from deltacli.engine.spark.worker import DONE, FAULT, Job, context_of, pickled_fault
+from deltacli.engine.spark.jobs import assign_tasks, make_partitioned_frame
+from deltacli.engine.spark.worker import DONE, FAULT, Job, open_context, pickle_error
 from deltacli.work.task import TaskContext
 
 _KEPT = "group long, side int, content binary"
@@ -40,26 +40,26 @@ class PickledResults:
     def rows(self, sides: Sequence[Sequence[RecordBatch]]) -> Iterator[RecordBatch]:
         """Yield the result of a group."""
         try:
-            yield _row(DONE, pickle.dumps(self.merge(sides), pickle.HIGHEST_PROTOCOL))
+            yield _make_row(DONE, pickle.dumps(self.merge(sides), pickle.HIGHEST_PROTOCOL))
         except DeltacliError as fault:
             yield from self.refuse(fault)
 
     def refuse(self, fault: DeltacliError) -> Iterator[RecordBatch]:
         """Yield an error as a row."""
-        yield _row(FAULT, pickled_fault(fault))
+        yield _make_row(FAULT, pickle_error(fault))
 
 
-def _row(status: str, content: bytes) -> RecordBatch:
+def _make_row(status: str, content: bytes) -> RecordBatch:
     columns = [pa.array([status], pa.string()), pa.array([content], pa.binary())]
     return pa.RecordBatch.from_arrays(columns, names=["status", "content"])
 
 
-def merge_tasks(groups: int) -> int:
+def count_merge_tasks(groups: int) -> int:
     """Return the number of Spark tasks that merge so many groups."""
     return min(groups, _MOST_TASKS)
 
 
-def regrouped(
+def make_grouped_frame(
     session: Any, slots: int, jobs: Sequence[tuple[Job, Sequence[Any]]], groups: int, finish: Any, schema: Any
 ) -> SparkFrame:  # Any: of PySpark; `finish` has the methods of `PickledResults`
     """Return the frame, of a schema of Spark, of what `finish` makes of each group of the pieces of some jobs."""
@@ -67,33 +67,35 @@ def regrouped(
     if not pieces:
         return session.createDataFrame([], schema)
     pickled = pa.array([pickle.dumps(one, pickle.HIGHEST_PROTOCOL) for one in pieces], pa.binary())
-    spread = spread_frame(session, group([piece.weight for _, piece in pieces], slots), piece=(pickled, "binary"))
-    kept = spread.mapInArrow(_reader(pickle.dumps([job for job, _ in jobs])), _KEPT)
+    spread = make_partitioned_frame(
+        session, assign_tasks([piece.weight for _, piece in pieces], slots), piece=(pickled, "binary")
+    )
+    kept = spread.mapInArrow(_make_reader(pickle.dumps([job for job, _ in jobs])), _KEPT)
     # All rows of a group are in one task, because Spark does not divide what is partitioned by a column, and in a row.
-    gathered = kept.repartition(merge_tasks(groups), "group").sortWithinPartitions("group")
-    return gathered.mapInArrow(_merger(pickle.dumps((finish, len(jobs)))), schema)
+    gathered = kept.repartition(count_merge_tasks(groups), "group").sortWithinPartitions("group")
+    return gathered.mapInArrow(_make_merger(pickle.dumps((finish, len(jobs)))), schema)
 
 
-def _reader(jobs: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
+def _make_reader(jobs: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
     """Return the function of a Spark task that reads. It is sent by value."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
-            yield from kept_rows(jobs, batch.column("piece").to_pylist())
+            yield from read_grouped_batches(jobs, batch.column("piece").to_pylist())
 
     return run
 
 
-def _merger(finish: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
+def _make_merger(finish: bytes) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
     """Return the function of a Spark task that merges. It is sent by value."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
-        yield from merged_rows(finish, batches)
+        yield from merge_grouped_batches(finish, batches)
 
     return run
 
 
-def kept_rows(jobs: bytes, pieces: Sequence[bytes]) -> Iterator[RecordBatch]:
+def read_grouped_batches(jobs: bytes, pieces: Sequence[bytes]) -> Iterator[RecordBatch]:
     """Yield what pieces keep, as rows of `_KEPT`; after an error, that."""
 
     def row(number: int, side: int, content: Any) -> RecordBatch:
@@ -106,14 +108,14 @@ def kept_rows(jobs: bytes, pieces: Sequence[bytes]) -> Iterator[RecordBatch]:
             contexts: dict[int, TaskContext] = {}
             for side, piece in map(pickle.loads, pieces):
                 if side not in contexts:
-                    contexts[side] = context_of(described[side])
+                    contexts[side] = open_context(described[side])
                 for number, batch in described[side].task(piece, contexts[side]):
                     yield row(number, side, batch.serialize().to_pybytes())
         except DeltacliError as fault:
-            yield row(0, _FAULT_SIDE, pickled_fault(fault))
+            yield row(0, _FAULT_SIDE, pickle_error(fault))
 
 
-def merged_rows(finish: bytes, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+def merge_grouped_batches(finish: bytes, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
     """Yield what `finish` makes of the groups of a partition, whose rows are in their order."""
     described, sides = pickle.loads(finish)
     current: int | None = None

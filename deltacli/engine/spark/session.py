@@ -25,7 +25,7 @@ from deltacli.core.errors import (
 )
 from deltacli.core.optional_packages import allow_optional_packages
 from deltacli.core.typing import SparkSession
-from deltacli.engine.spark.spark_errors import explain, reason_of
+from deltacli.engine.spark.spark_errors import find_reason, make_cluster_error
 from deltacli.storage.secrets import holds_secret, is_secret_name, remember_secrets
 
 _OLDEST_JAVA = 17
@@ -58,7 +58,7 @@ def _require_pyspark(*, is_driver: bool) -> None:
             "this PySpark is the client for Spark Connect, which cannot start a driver for "
             f"{parameter('open_table.master')}",
             code="usage.missing-extra",
-            hint=f"use {_remote()}, or {install_command('spark-local')} in an environment of its own",
+            hint=f"use {_format_remote_option()}, or {install_command('spark-local')} in an environment of its own",
         )
 
 
@@ -112,14 +112,17 @@ def open_session(settings: SparkSettings) -> SparkSession:
         raise UsageError("a Spark master and a Spark Connect server exclude each other")
     if settings.remote and not settings.remote.startswith("sc://"):
         raise UsageError(
-            "the URL of the Spark Connect server does not begin with sc://", code="cluster.url", hint=_remote()
+            "the URL of the Spark Connect server does not begin with sc://",
+            code="cluster.url",
+            hint=_format_remote_option(),
         )
     if settings.master and not _MASTER.match(settings.master):
+        local_master = parameter("open_table.master", "local[4]")
         raise UsageError(
             f"{settings.master!r} is not a Spark master",
             code="cluster.url",
             facts={"expected": "local[N], spark://HOST:PORT, yarn, or k8s://URL"},
-            hint=f"{parameter('open_table.master', 'local[4]')}, or {_remote()} for a Spark Connect server",
+            hint=f"{local_master}, or {_format_remote_option()} for a Spark Connect server",
         )
     token = re.search(r";token=([^;]+)", settings.remote or "", re.IGNORECASE)
     remember_secrets({**settings.conf, **({"token": token[1]} if token else {})})
@@ -137,23 +140,24 @@ def _connect(settings: SparkSettings) -> Any:  # Any: as above
         _require_reachable(settings.remote)
         builder = builder.remote(settings.remote)
     elif not any(os.environ.get(name) for name in ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT", "MASTER")):
+        master_option = parameter("open_table.master", "URL")
         raise UsageError(
             "no cluster is named",
             code="cluster.no-cluster",
-            hint=f"add {parameter('open_table.master', 'URL')}, such as local[4] or spark://HOST:7077, or {_remote()}",
+            hint=f"add {master_option}, such as local[4] or spark://HOST:7077, or {_format_remote_option()}",
         )
     for name, value in settings.conf.items():
         builder = builder.config(name, value)
     try:
-        with _handlers_kept():
+        with _keep_interrupt_handler():
             session = builder.getOrCreate()
             _ = session.version  # the first request
     except Exception as fault:
-        raise explain(fault, "the connection") from fault
+        raise make_cluster_error(fault, "the connection") from fault
     return session
 
 
-def _remote() -> str:
+def _format_remote_option() -> str:
     return parameter("open_table.remote", "sc://HOST:15002")
 
 
@@ -219,7 +223,7 @@ def _start_driver(settings: SparkSettings) -> Any:  # Any: as above
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     with TemporaryFile() as log:
         try:
-            with _handlers_kept():
+            with _keep_interrupt_handler():
                 gateway = launch_gateway(shown, popen_kwargs={"stderr": log, "stdout": log})
                 SparkContext(conf=conf, gateway=gateway)
                 return SparkSession.builder.getOrCreate()
@@ -227,7 +231,7 @@ def _start_driver(settings: SparkSettings) -> Any:  # Any: as above
             raise ClusterFailed(
                 "Spark could not be started",
                 code="cluster.start",
-                facts={"master": str(settings.master), "reason": _reason(log) or str(fault).splitlines()[0][:300]},
+                facts={"master": str(settings.master), "reason": _read_reason(log) or str(fault).splitlines()[0][:300]},
                 hint=f"check {parameter('open_table.master')} and {parameter('open_table.spark_conf')}",
             ) from fault
 
@@ -238,7 +242,7 @@ def _is_secret(name: str, value: str) -> bool:
 
 
 @contextmanager
-def _handlers_kept() -> Iterator[None]:
+def _keep_interrupt_handler() -> Iterator[None]:
     """Put the handler of SIGINT back: the one of PySpark cancels all jobs of the context."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -250,7 +254,7 @@ def _handlers_kept() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
 
 
-def _reason(log: IO[bytes]) -> str | None:
+def _read_reason(log: IO[bytes]) -> str | None:
     """Return the line of a JVM's output that names the fault, None where none does."""
     log.seek(0)
-    return reason_of(log.read().decode(errors="replace"))
+    return find_reason(log.read().decode(errors="replace"))

@@ -25,7 +25,7 @@ def is_too_large(fault: Exception) -> bool:
     return bool(_TOO_LARGE.search(str(fault)))
 
 
-def missing_module(text: str) -> UsageError:
+def make_missing_module_error(text: str) -> UsageError:
     """Return the error for executors that cannot import a module; `text` is its name and the message."""
     name, _, message = text.partition("\n")
     top = name.partition(".")[0]
@@ -45,12 +45,12 @@ def missing_module(text: str) -> UsageError:
     )
 
 
-def explain(fault: Exception, what: str = "a job") -> DeltacliError:
+def make_cluster_error(fault: Exception, what: str = "a job") -> DeltacliError:
     """Return a fault of Spark as an error of deltacli."""
-    text = essence_of(str(fault))
+    text = summarize_error_text(str(fault))
     missing = _MODULE.search(str(fault))
     if missing is not None:
-        return missing_module(f"{(missing[1] or missing[2]).lower()}\n{text}")
+        return make_missing_module_error(f"{(missing[1] or missing[2]).lower()}\n{text}")
     if (program := _PROGRAM.search(str(fault))) is not None:
         return UsageError(
             f"executors cannot start {program[1]}",
@@ -84,7 +84,7 @@ def explain(fault: Exception, what: str = "a job") -> DeltacliError:
     return ClusterFailed(f"{what} failed on the cluster", facts={"reason": text}, hint="run the same command again")
 
 
-def reason_of(output: str) -> str | None:
+def find_reason(output: str) -> str | None:
     """Return the line of a JVM's output that names the fault, without the names of classes; None where none does."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     for number, line in enumerate(lines):
@@ -95,7 +95,7 @@ def reason_of(output: str) -> str | None:
     return None
 
 
-def essence_of(text: str) -> str:
+def summarize_error_text(text: str) -> str:
     """Return what a text of Spark is about, in one line: the innermost cause, without stack traces and class names."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     kept = [line for line in lines if not line.startswith(("at ", "File ", "Traceback", "JVM stacktrace", "... "))]

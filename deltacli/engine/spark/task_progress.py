@@ -36,30 +36,30 @@ class TaskWatch:
             self._ended = last.ended
 
 
-def look(session: Any, tag: str, watch: TaskWatch) -> None:
+def report_classic_progress(session: Any, tag: str, watch: TaskWatch) -> None:
     """Look at the jobs with a tag, in a classic session."""
     with suppress(Exception):  # the job may not have begun, or the session may be gone
-        newest = max(_stages(session, tag))
+        newest = max(_find_stages(session, tag))
         info = session.sparkContext.statusTracker().getStageInfo(newest)
         watch.note([Stage(newest, info.numTasks, info.numCompletedTasks)])
 
 
-def is_at_work(session: Any, tag: str) -> bool:
+def has_active_tasks(session: Any, tag: str) -> bool:
     """Return whether a task of the jobs with a tag runs; False where a classic session cannot say."""
     with suppress(Exception):  # the session may be gone
         tracker = session.sparkContext.statusTracker()
-        return any(info.numActiveTasks > 0 for info in map(tracker.getStageInfo, _stages(session, tag)) if info)
+        return any(info.numActiveTasks > 0 for info in map(tracker.getStageInfo, _find_stages(session, tag)) if info)
     return False
 
 
-def _stages(session: Any, tag: str) -> list[int]:
+def _find_stages(session: Any, tag: str) -> list[int]:
     context = session.sparkContext
     jobs = context._jsc.sc().statusTracker().getJobIdsForTag(tag)  # the tracker of PySpark knows groups only
     return [number for job in jobs for number in context.statusTracker().getJobInfo(job).stageIds]
 
 
 @contextmanager
-def listening(session: Any, watch: TaskWatch) -> Iterator[None]:
+def listen_to_connect(session: Any, watch: TaskWatch) -> Iterator[None]:
     """Note what a Connect server reports about the job that this thread runs."""
     thread = threading.get_ident()
 

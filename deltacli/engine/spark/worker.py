@@ -18,7 +18,7 @@ from deltacli.core.machine import system_clock
 from deltacli.core.release import VERSION
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.engine.spark import orjson_stand_in
-from deltacli.engine.spark.worker_lifetime import ending_with_the_task, with_beats
+from deltacli.engine.spark.worker_lifetime import exit_when_disconnected, interleave_beats
 from deltacli.storage.base import Openable
 from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import without_secrets
@@ -83,17 +83,17 @@ _proven: dict[Openable, SeenFile] = {}
 _shared: dict[str, Mapping[str, Any]] = {}  # Any: values of operations
 
 
-def identify(location: Openable, seen_file: SeenFile | None, chosen: Spelling) -> tuple[str, bytes]:
+def identify_process(location: Openable, seen_file: SeenFile | None, chosen: Spelling) -> tuple[str, bytes]:
     """Return the fingerprint of this process and its time, pickled, or the error where it sees another table."""
     try:
         with use_spelling(chosen):
-            _open(Job(_nothing, location, seen_file))
+            _open_stores(Job(_do_nothing, location, seen_file))
     except DeltacliError as fault:
-        return FAULT, pickled_fault(_named(fault))
+        return FAULT, pickle_error(_name_executor(fault))
     return DONE, pickle.dumps((*Fingerprint.of_this_process(), system_clock()))
 
 
-def _nothing(piece: object, context: TaskContext) -> None:
+def _do_nothing(piece: object, context: TaskContext) -> None:
     """Do nothing: the task of a greeting."""
 
 
@@ -102,26 +102,26 @@ def run_pieces(job: Job, pieces: Iterable[tuple[int, bytes]]) -> Iterator[Row]:
 
     An error of deltacli is a value. A piece that runs out of memory raises, so that the cluster tries it again.
     """
-    with use_spelling(job.spelling), ending_with_the_task():
+    with use_spelling(job.spelling), exit_when_disconnected():
         try:
-            context = context_of(job)
+            context = open_context(job)
         except DeltacliError as fault:
-            content = pickled_fault(_named(fault))
+            content = pickle_error(_name_executor(fault))
             yield from (Row(number, FAULT, content) for number, _ in pieces)
             return
-        yield from with_beats((_run(job, number, piece, context) for number, piece in pieces), _BEAT)
+        yield from interleave_beats((_run_piece(job, number, piece, context) for number, piece in pieces), _BEAT)
 
 
-def context_of(job: Job) -> TaskContext:
+def open_context(job: Job) -> TaskContext:
     """Return what the task of a job finds in this process. Raises Refused where it sees another table."""
-    return TaskContext(_open(job), _values(job))
+    return TaskContext(_open_stores(job), _load_shared_values(job))
 
 
-def _run(job: Job, number: int, piece: bytes, context: TaskContext) -> Row:
+def _run_piece(job: Job, number: int, piece: bytes, context: TaskContext) -> Row:
     try:
         return Row(number, DONE, pickle.dumps(job.task(pickle.loads(piece), context), pickle.HIGHEST_PROTOCOL))
     except DeltacliError as fault:
-        return Row(number, FAULT, pickled_fault(fault))
+        return Row(number, FAULT, pickle_error(fault))
     except (MemoryError, ImportError):
         raise
     except Exception:  # noqa: BLE001  (raised again on the driver)
@@ -130,28 +130,28 @@ def _run(job: Job, number: int, piece: bytes, context: TaskContext) -> Row:
         return Row(number, BUG, without_secrets(traceback.format_exc()).encode())  # the driver does not know ours
 
 
-def _named(fault: DeltacliError) -> DeltacliError:
+def _name_executor(fault: DeltacliError) -> DeltacliError:
     """Say which executor cannot open the table: its environment and its files are not those of the driver."""
     fault.facts = {"executor": socket.gethostname(), **fault.facts}
     return fault
 
 
-def pickled_fault(fault: DeltacliError) -> bytes:
+def pickle_error(fault: DeltacliError) -> bytes:
     fault.__cause__ = fault.__context__ = None
     return pickle.dumps(fault.with_traceback(None), pickle.HIGHEST_PROTOCOL)
 
 
-def _open(job: Job) -> TableStores:
+def _open_stores(job: Job) -> TableStores:
     """Return the stores of the table, which this process opens once. Raises Refused where it is not the same table."""
     stores = _stores.get(job.location)
     if stores is None:
         location = job.location
         known = location if isinstance(location, StoreLocation) else None
         stores = TableStores(location.open(), location.open_other, location.allowed, known)
-        _keep(_stores, location, stores)
+        _cache_value(_stores, location, stores)
     if job.seen_file is not None and _proven.get(job.location) != job.seen_file:
         require_same_table(stores, job.seen_file)
-        _keep(_proven, job.location, job.seen_file)
+        _cache_value(_proven, job.location, job.seen_file)
     return stores
 
 
@@ -172,7 +172,7 @@ def require_same_table(stores: TableStores, seen_file: SeenFile) -> None:
         )
 
 
-def _values(job: Job) -> Mapping[str, Any]:  # Any: values of operations
+def _load_shared_values(job: Job) -> Mapping[str, Any]:  # Any: values of operations
     if job.shared_name is None:
         return pickle.loads(job.shared) if job.shared else {}
     values = _shared.get(job.shared_name)
@@ -180,11 +180,11 @@ def _values(job: Job) -> Mapping[str, Any]:  # Any: values of operations
         from pyspark import SparkFiles
 
         values = pickle.loads(Path(SparkFiles.get(job.shared_name)).read_bytes())
-        _keep(_shared, job.shared_name, values)
+        _cache_value(_shared, job.shared_name, values)
     return values
 
 
-def _keep(kept: dict[Any, Any], key: Any, value: Any) -> None:  # Any: of each dictionary
+def _cache_value(kept: dict[Any, Any], key: Any, value: Any) -> None:  # Any: of each dictionary
     while len(kept) >= _MOST_KEPT:
         kept.pop(next(iter(kept)))
     kept[key] = value

@@ -27,14 +27,14 @@ _TICK_MS = 100
 _DESCRIPTORS = "/proc/self/fd"
 
 
-def _connections() -> list[int]:
+def _find_connections() -> list[int]:
     """Return the descriptors of sockets that are connected to a process of this host."""
     if not hasattr(select, "POLLRDHUP") or not os.path.isdir(_DESCRIPTORS):
         return []
     descriptors = []
     for name in os.listdir(_DESCRIPTORS):
         with suppress(OSError, ValueError):
-            if _is_socket(int(name)) and _is_of_this_host(int(name)):
+            if _is_socket(int(name)) and _is_local_connection(int(name)):
                 descriptors.append(int(name))
     return descriptors
 
@@ -43,17 +43,17 @@ def _is_socket(descriptor: int) -> bool:
     return stat.S_ISSOCK(os.fstat(descriptor).st_mode)
 
 
-def _is_of_this_host(descriptor: int) -> bool:
+def _is_local_connection(descriptor: int) -> bool:
     with socket.socket(fileno=os.dup(descriptor)) as connection:
         peer = connection.getpeername()
         return connection.family == socket.AF_UNIX or str(peer[0]).startswith(("127.", "::1", "::ffff:127."))
 
 
-_OPEN_AT_FIRST = _connections()
+_OPEN_AT_FIRST = _find_connections()
 """Found when a process imports this module for its first task, before a store opens connections of its own."""
 
 
-def _connection_to_spark() -> int | None:
+def _find_spark_connection() -> int | None:
     """Return the descriptor from which the worker reads its task; None where it is not certain.
 
     PySpark hands its stream to nobody, so it is taken from the frame of `pyspark.worker.main`. Under another worker
@@ -74,19 +74,19 @@ def _connection_to_spark() -> int | None:
 
 
 @contextmanager
-def ending_with_the_task() -> Iterator[None]:
+def exit_when_disconnected() -> Iterator[None]:
     """End this process at once if Spark closes its connection while the block runs."""
     done = Event()
-    descriptor = _connection_to_spark()
+    descriptor = _find_spark_connection()
     if descriptor is not None:
-        Thread(target=_watch, args=(descriptor, done), name="deltacli-orphan", daemon=True).start()
+        Thread(target=_watch_connection, args=(descriptor, done), name="deltacli-orphan", daemon=True).start()
     try:
         yield
     finally:
         done.set()
 
 
-def _watch(descriptor: int, done: Event) -> None:
+def _watch_connection(descriptor: int, done: Event) -> None:
     watcher = select.poll()
     watcher.register(descriptor, select.POLLRDHUP)
     while not done.is_set():
@@ -94,10 +94,10 @@ def _watch(descriptor: int, done: Event) -> None:
             os._exit(1)
 
 
-def with_beats(rows: Iterator[One], beat: One) -> Iterator[One]:
+def interleave_beats(rows: Iterator[One], beat: One) -> Iterator[One]:
     """Yield what a thread gets from `rows`, and `beat` whenever there is nothing else for a while."""
     ready: SimpleQueue[One | _End] = SimpleQueue()
-    Thread(target=_fill, args=(rows, ready), name="deltacli-task", daemon=True).start()
+    Thread(target=_collect_rows, args=(rows, ready), name="deltacli-task", daemon=True).start()
     while True:
         try:
             row = ready.get(timeout=_BEAT_SECONDS)
@@ -119,7 +119,7 @@ class _End:
         self.cause = cause
 
 
-def _fill(rows: Iterator[One], ready: SimpleQueue[One | _End]) -> None:
+def _collect_rows(rows: Iterator[One], ready: SimpleQueue[One | _End]) -> None:
     cause: BaseException | None = None
     try:
         for row in rows:

@@ -413,7 +413,7 @@ class FleetCluster:
         if stores is None or not all(self.is_sent(table.name) for table, _ in tables):
             return due.read_here(tables)
         pieces = (due.FactsPiece(table.base, table.at, cutoff_ms) for table, cutoff_ms in tables)
-        return self.engine.spread(look_there, pieces, stores)
+        return self.engine.run_tasks(look_there, pieces, stores)
 
     def _anchor_of(self, names: Sequence[str]) -> TableStores | None:
         """Return the stores of the first of some tables whose log can be listed."""
@@ -475,7 +475,7 @@ class FleetCluster:
             return
         try:
             for one, outcome in zip(
-                batch, self.engine.spread(carry_out_there, pieces, stores, weigh=_weight), strict=True
+                batch, self.engine.run_tasks(carry_out_there, pieces, stores, weigh=_weight), strict=True
             ):
                 one.outcome, one.is_left = outcome, outcome is None
         except Exception as fault:  # noqa: BLE001  (recorded as the outcome of each step)
@@ -490,7 +490,7 @@ def _weight(piece: StepPiece) -> int:
 @light
 def look_there(piece: due.FactsPiece, context: TaskContext) -> due.TableFacts | due.PlanProblem:
     """Return the facts of a table, or why there are none."""
-    return due.look(context.stores.other(piece.base), piece.at, piece.cutoff_ms)
+    return due.look(context.stores.open_output(piece.base), piece.at, piece.cutoff_ms)
 
 
 def carry_out_there(piece: StepPiece, context: TaskContext) -> StepOutcome | None:

@@ -196,7 +196,7 @@ class _Removal:
         shared = {SPEC: spec, NAMED: self._named}
         refused: list[RefusedFile] = []
         with table.progress.step("rewriting files", unit="files", total=len(fresh)) as step:
-            results = table.engine.spread(
+            results = table.engine.run_tasks(
                 RewriteFiles(), pieces, table.stores, shared=shared, weigh=attrgetter("weight")
             )
             for (key, _), result in zip(fresh, results, strict=True):

@@ -348,7 +348,7 @@ def _computed(plan: StatsPlan, adds: RecordBatch, outcome: StatsOutcome) -> Read
     stated = [one and {name: value for name, value in one.items() if value is not None} for one in vectors]
     files = [ListedFile(path, size) for path, size in zip(paths, sizes, strict=True)]
     spans = [slice(at, at + each) for at in range(0, len(files), each)]
-    found = table.engine.spread(
+    found = table.engine.run_tasks(
         StatisticsFromRows() if from_rows else StatisticsFromFooters(),
         (StatsPiece(tuple(files[span]), tuple(stated[span]), tuple(olds[span])) for span in spans),
         table.stores,

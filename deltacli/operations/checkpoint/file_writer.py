@@ -242,7 +242,7 @@ class CheckpointWriter:
             self._write_sidecars(sidecars, schema, rows_a_sidecar)
             self._require_checksum(sidecars.actions)
             small = [*self._rows.small(), ("checkpointMetadata", {"version": version, "tags": sidecars.tags(schema)})]
-            small += [("sidecar", sidecar.as_action()) for sidecar in sidecars.written]
+            small += [("sidecar", sidecar.make_action()) for sidecar in sidecars.written]
             with self._storage.draft(path) as draft:
                 size, top_schema = self._write_top(draft, path, form, small)
                 with guard_derived_write(self._basis, path):
@@ -271,10 +271,10 @@ class CheckpointWriter:
             rows_a_sidecar,
             self._require_proven,
         )
-        pieces = sidecar_files.sidecar_pieces(self._snapshot.file_actions.pieces, rows_a_sidecar)
+        pieces = sidecar_files.plan_sidecar_pieces(self._snapshot.file_actions.pieces, rows_a_sidecar)
         if pieces:
             sidecars.take(writer.write(self._rows.read_commit_batches(), 1))
-            sidecars.spread(self._snapshot, self._rows, writer, pieces)
+            sidecars.run_tasks(self._snapshot, self._rows, writer, pieces)
         else:
             sidecars.take(writer.write(self._rows.batches(), 1))
 
@@ -283,7 +283,7 @@ class CheckpointWriter:
     ) -> tuple[int, pa.Schema | None]:
         if form is layout.TopFile.JSON:
             data = verifying.write_lines(draft.place, small, name=path)
-            with verifying.not_proven(path):
+            with verifying.name_unproven_draft(path):
                 verifying.require_lines(draft.place, data)
             return len(data), None
         schema = checkpoint_schema(self._columns, kinds=_TOP_KINDS)
@@ -297,9 +297,9 @@ class CheckpointWriter:
 
     def _require_proven(self, place: str, path: str, encoded: encoding.EncodedFile) -> None:
         """Raise StorageFailed unless the draft on the disk has the expected content."""
-        with verifying.not_proven(path):
+        with verifying.name_unproven_draft(path):
             table, groups = self._snapshot.table, verifying.count_groups(place)
-            digests = table.engine.run(partial(verifying.digest_group, place), range(groups))
+            digests = table.engine.run(partial(verifying.read_group_digest, place), range(groups))
             told = report_items(digests, table.progress, "verifying the checkpoint", unit="row groups", total=groups)
             verifying.require_content(place, encoded, told)
 
@@ -327,7 +327,7 @@ class CheckpointWriter:
 
     def _keep_or_replace(self, draft: Draft, path: str, encoded: encoding.EncodedFile) -> None:
         with self._storage.open(path) as source:
-            if verifying.holds_rows_of(source, encoded):
+            if verifying.has_same_rows(source, encoded):
                 return
         self._published(draft, path, encoded.size_bytes, replace=True)
 
@@ -343,7 +343,7 @@ class CheckpointWriter:
                     if self._size_of(path) != size:
                         return False  # files appear whole: this one is another writer's
                 except FileMissing as fault:
-                    raise verifying.not_written(path, cause) from fault
+                    raise verifying.make_not_written_error(path, cause) from fault
         self._tell(path)
         if made == Created() and not replace:  # otherwise another writer may have replaced it in turn
             verifying.require_size(self._storage, path, size, verifying.OTHER_SIZE)
@@ -406,7 +406,7 @@ class NewSidecars:
             for kind, count in sidecar.actions.items():
                 self.actions[kind] = self.actions.get(kind, 0) + count
 
-    def spread(
+    def run_tasks(
         self,
         snapshot: Snapshot,
         rows: StateRows,
@@ -419,8 +419,10 @@ class NewSidecars:
         task = sidecar_files.WriteSidecars(writer.version, writer.unique, writer.encoding, writer.most_rows)
         shared = {"touched": snapshot.file_actions.touched, "converter": rows.converter}
         self._were_spread = True
-        results = table.engine.spread(task, planned, table.stores, shared=shared, weigh=sidecar_files.rows_of_sidecars)
-        total = sum(map(sidecar_files.rows_of_sidecars, planned))
+        results = table.engine.run_tasks(
+            task, planned, table.stores, shared=shared, weigh=sidecar_files.weigh_sidecar_piece
+        )
+        total = sum(map(sidecar_files.weigh_sidecar_piece, planned))
         with table.progress.step("writing the checkpoint", unit="rows", total=total) as step, _closed(results):
             for piece, result in zip(planned, results, strict=True):
                 self.take(result.sidecars)
@@ -435,7 +437,7 @@ class NewSidecars:
         if self._were_spread or kind is not None:
             paths = [layout.sidecar_path(name) for name in self._names() if name not in kept]
             if paths:
-                sidecar_files.withdraw(self._storage, paths)
+                sidecar_files.delete_sidecars(self._storage, paths)
 
     def _names(self) -> list[str]:
         """Return the names of the sidecars of this run, also of attempts that this process does not know of."""

@@ -326,7 +326,7 @@ def bytes_after(plan: OptimizePlan) -> int | None:
         samples = list(_samples(plan))
         table = plan.table
         pieces = [one.piece for one in samples]
-        found = list(table.engine.spread(measure_rewrite, pieces, table.stores, shared={SPEC: plan.spec}))
+        found = list(table.engine.run_tasks(measure_rewrite, pieces, table.stores, shared={SPEC: plan.spec}))
     except DeltacliError:
         return None
     known = [(size, one.live_bytes) for size, one in zip(found, samples, strict=True) if size is not None]

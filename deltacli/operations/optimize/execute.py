@@ -309,7 +309,7 @@ class _Run:
         if plan.spec.order is not None and not table.engine.may_repeat:  # on a cluster, tasks look for themselves
             plan.spec.order.require_space(max(one.size_bytes for one in plan.selection.bins))
         shared = {SPEC: plan.spec, NAMED: self._named}
-        results = table.engine.spread(
+        results = table.engine.run_tasks(
             RewriteFiles(), self._pieces(), table.stores, shared=shared, weigh=attrgetter("weight")
         )
         try:

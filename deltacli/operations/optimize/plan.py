@@ -508,7 +508,7 @@ def _look(plan: OptimizePlan, places: Sequence[int]) -> Iterator[RefusedFile | N
         for adds in read_chosen_adds(plan.snapshot, keys, is_wanted, plan.condition, _FIELDS)
         for add in adds.to_pylist()
     )
-    for refused in table.engine.spread(
+    for refused in table.engine.run_tasks(
         FindRefused(), pieces, table.stores, shared={SPEC: plan.spec}, weigh=attrgetter("weight")
     ):
         yield refused[0] if refused else None
@@ -528,7 +528,7 @@ def with_named_files(snapshot: Snapshot, live: LiveFiles, condition: Mask | None
     pieces = chain.from_iterable(map(_pieces, adds))
     found: list[bool] = []
     with table.progress.step("reading footers", unit="files", total=len(places)) as step:
-        for answers in table.engine.spread(find, pieces, table.stores, shared={CONFIG: snapshot.config}, weigh=len):
+        for answers in table.engine.run_tasks(find, pieces, table.stores, shared={CONFIG: snapshot.config}, weigh=len):
             found += answers
             step.advance(len(answers))
     named = pc.take(places, pc.indices_nonzero(pa.array(found, pa.bool_())))

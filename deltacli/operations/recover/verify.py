@@ -154,22 +154,22 @@ def faults_within(
     pieces: list[footer_files.FooterPiece | vector_facts.VectorPiece] = [
         tuple(file for file, _ in footers[start : start + each]) for start in range(0, len(footers), each)
     ]
-    for part in vector_facts.in_pieces(enumerate(vectors), each):
-        of_part = dict.fromkeys(vector_facts.file_of_vector(files, descriptor) or "" for _, descriptor in part)
+    for part in vector_facts.group_vectors_by_file(enumerate(vectors), each):
+        of_part = dict.fromkeys(vector_facts.find_vector_file(files, descriptor) or "" for _, descriptor in part)
         pieces.append(
             vector_facts.VectorPiece(tuple(part), tuple((path, sizes[path]) for path in of_part if path in sizes))
         )
-    found: Iterator[Any] = engine.spread(  # Any: the facts of a piece, by its kind
+    found: Iterator[Any] = engine.run_tasks(  # Any: the facts of a piece, by its kind
         footer_and_vector_facts.ReadFootersAndVectors(),
         pieces,
         stores,
-        weigh=footer_and_vector_facts.weight_of_facts,
+        weigh=footer_and_vector_facts.count_facts,
         at_once=stores.storage.capabilities.parallel_reads,
     )
     of_footers: list[Fault | None] = []
     of_vectors: list[Fault | None] = [None] * len(vectors)
     with progress.step(
-        "verifying files", unit="files", total=sum(map(footer_and_vector_facts.weight_of_facts, pieces))
+        "verifying files", unit="files", total=sum(map(footer_and_vector_facts.count_facts, pieces))
     ) as step:
         for piece, facts in zip(pieces, found, strict=True):
             for one in facts:
@@ -181,7 +181,7 @@ def faults_within(
                     )
                 else:
                     of_footers.append(_fault_of_footer(one, footers[len(of_footers)][1]))
-            step.advance(footer_and_vector_facts.weight_of_facts(piece))
+            step.advance(footer_and_vector_facts.count_facts(piece))
     return of_footers + of_vectors
 
 

@@ -197,7 +197,7 @@ class _Elsewhere:
 
     def problems(self, *, footers: bool) -> Iterator[ProblemFile]:
         """Yield faults of bytes, returning vectors and, by `footers`, rows. Raises PathExternal, StorageFailed."""
-        outside = [add for add in self._outside if self._files.inside(add["path"]) is None]
+        outside = [add for add in self._outside if self._files.find_path_in_table(add["path"]) is None]
         if not outside and not self._vectors:
             return
         table = self._table

@@ -385,11 +385,11 @@ class _InventoryListing:
     """
 
     def __init__(self, table: TableHandle, place: str) -> None:
-        from deltacli.work.inventory.files import split_place
+        from deltacli.work.inventory.files import split_location
         from deltacli.work.inventory.reading import open_inventory
 
         self._inventory = open_inventory(place, table.open_other, (table.uri, *table.storage.aliases))
-        directory, name = split_place(place)
+        directory, name = split_location(place)
         created = self._inventory.created_ms
         self.made_ms = table.open_other(directory).stat(name).modified_ms if created is None else created
         self._outside = self._without_time = 0

@@ -107,7 +107,7 @@ class LogicalNameFinder:
         remaining = iter(files)
         pieces: Iterator[FooterPiece] = iter(lambda: tuple(islice(remaining, each)), ())
         with self._table.progress.step("reading footers", unit="files") as step:
-            for footers in self._table.engine.spread(
+            for footers in self._table.engine.run_tasks(
                 ReadFooters(),
                 pieces,
                 self._table.stores,

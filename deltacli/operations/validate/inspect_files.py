@@ -49,7 +49,7 @@ from deltacli.rules.framework.views import LocatedAction
 from deltacli.storage import Storage
 from deltacli.work.facts import change_files, footer_and_vector_facts, footer_files, row_facts, vector_facts
 from deltacli.work.rows.deletion_vectors import Descriptor
-from deltacli.work.rows.row_checks import CHECKS, ChecksOfTable, ReadRows, RowChecks, RowPiece, weight_of_rows
+from deltacli.work.rows.row_checks import CHECKS, ChecksOfTable, ReadRows, RowChecks, RowPiece, weigh_row_piece
 from deltacli.work.table_files import TableFiles
 from deltacli.work.table_stores import TableStores
 
@@ -175,24 +175,24 @@ class VectorInspector:
             (row, _stated(descriptor)) for row, descriptor in enumerate(column.to_pylist()) if descriptor is not None
         ]
         most = _NEAR_VECTORS_A_PIECE if self.table.is_near else _FAR_VECTORS_A_PIECE
-        return [self.piece(part) for part in vector_facts.in_pieces(numbered, most)]
+        return [self.piece(part) for part in vector_facts.group_vectors_by_file(numbered, most)]
 
     def piece(self, vectors: Sequence[vector_facts.Numbered]) -> vector_facts.VectorPiece:
         """Return a piece of some vectors, with the sizes of their files."""
-        files = dict.fromkeys(vector_facts.file_of_vector(self.table.files, descriptor) for _, descriptor in vectors)
+        files = dict.fromkeys(vector_facts.find_vector_file(self.table.files, descriptor) for _, descriptor in vectors)
         sizes = ((file, self._listed.size_of(file)) for file in files if file is not None)
         return vector_facts.VectorPiece(tuple(vectors), tuple((file, size) for file, size in sizes if size is not None))
 
-    def spread(self, pieces: Iterable[vector_facts.VectorPiece]) -> Iterator[list[vector_facts.VectorRead]]:
+    def run_tasks(self, pieces: Iterable[vector_facts.VectorPiece]) -> Iterator[list[vector_facts.VectorRead]]:
         task = vector_facts.ReadVectors(self.with_rows)
         at_once = self.table.reads_at_once
-        return self.engine.spread(
+        return self.engine.run_tasks(
             task, pieces, self.table.stores, weigh=lambda piece: len(piece.vectors), at_once=at_once
         )
 
     def read(self, live: LiveAdds) -> dict[int, vector_facts.VectorRead]:
         """Return the vectors of live files by row, as far as they are needed."""
-        return self.settle(live, self.spread(self.pieces(live)))
+        return self.settle(live, self.run_tasks(self.pieces(live)))
 
     def settle(
         self, live: LiveAdds, parts: Iterable[Sequence[vector_facts.VectorRead]]
@@ -213,7 +213,7 @@ class VectorInspector:
     def _settled(self, read: vector_facts.VectorRead) -> vector_facts.VectorRead:
         """Record a file that was not opened. A missing file on a local disk is reported by other rules."""
         if read.refused is not None:
-            self.table.files.refuse(read.refused)
+            self.table.files.record_refusal(read.refused)
         if read.missing is None or self._exists(read.missing) is None:
             return read
         return read._replace(facts=read.facts._replace(code=None))
@@ -381,7 +381,7 @@ class FileInspector:
         self.checked = FilesChecked(checked + live.adds.num_rows - refused, live_files, rows)
         for fact in facts:
             if fact.is_refused:
-                self.table.files.refuse(live.adds.column("path")[fact.row].as_py())
+                self.table.files.record_refusal(live.adds.column("path")[fact.row].as_py())
             elif fact.fault is not None:
                 place = live.place(fact.row)
                 self._unreached += self.collector.look_at_fault(place, self._listed.judged(fact.fault, place.key))
@@ -417,11 +417,11 @@ class FileInspector:
             for view in sent
             for piece in chain[vector_facts.VectorPiece | footer_files.FooterPiece](view.vectors, view.footers)
         )
-        facts: Iterator[Any] = self.engine.spread(  # Any: the facts of a piece, by its kind
+        facts: Iterator[Any] = self.engine.run_tasks(  # Any: the facts of a piece, by its kind
             footer_and_vector_facts.ReadFootersAndVectors(),
             pieces,
             self.table.stores,
-            weigh=footer_and_vector_facts.weight_of_facts,
+            weigh=footer_and_vector_facts.count_facts,
             at_once=self.table.reads_at_once,
         )
         for view in shown:
@@ -447,8 +447,10 @@ class FileInspector:
             vectors, weights = self._vectors.read(live), self._weights(live)
             pieces = self._row_pieces(live, vectors)
             found: list[row_facts.FileFacts] = []
-            for fact in self.engine.spread(ReadRows(), pieces, self.table.stores, shared=shared, weigh=weight_of_rows):
-                found.append(self._questions.settled(fact))
+            for fact in self.engine.run_tasks(
+                ReadRows(), pieces, self.table.stores, shared=shared, weigh=weigh_row_piece
+            ):
+                found.append(self._questions.reconcile_with_earlier_files(fact))
                 step.advance(weight=weights[fact.row])
             yield live, vectors, found
 
@@ -583,7 +585,9 @@ class ChangeInspector:
         each = _NEAR_CHANGE_FILES_A_PIECE if self.table.is_near else _FAR_CHANGE_FILES_A_PIECE
         paths = (placed.action["path"] for placed, _ in changes)
         pieces = (tuple(map(self._listed.find, part)) for part in iter(lambda: tuple(islice(paths, each)), ()))
-        for part in self.engine.spread(change_files.ReadChanges(self.with_rows), pieces, self.table.stores, weigh=len):
+        for part in self.engine.run_tasks(
+            change_files.ReadChanges(self.with_rows), pieces, self.table.stores, weigh=len
+        ):
             yield from part
 
     def _show(self, placed: LocatedAction, version: int, facts: change_files.ChangeFacts) -> ChangeTypes | None:
@@ -592,7 +596,7 @@ class ChangeInspector:
         schema = self._schema(facts.footer.schema) if facts.footer is not None and facts.fault is None else None
         fault = facts.fault if facts.footer is None or facts.fault is not None or schema is not None else _NO_SCHEMA
         if fault is not None and fault.code == PathExternal.code:
-            self.table.files.refuse(placed.action["path"])
+            self.table.files.record_refusal(placed.action["path"])
         elif fault is not None and fault.code == MISSING:  # one that the listing lacks is reported by its rule
             self._unreached += self._listed.judged(fault, place.key).code == VANISHED
         elif fault is not None:

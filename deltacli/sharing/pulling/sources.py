@@ -98,7 +98,7 @@ class DirectoryVersion:
             yield place.storage, place.path
             return
         yield self._files.locate(self._paths[name])
-        if (written := self._files.as_written(self._paths[name])) is not None:
+        if (written := self._files.locate_undecoded(self._paths[name])) is not None:
             yield written
 
 

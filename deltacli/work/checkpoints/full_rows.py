@@ -20,8 +20,8 @@ from deltacli.delta.log.file_actions import (
     TouchedFiles,
     action_schemas,
 )
-from deltacli.work.checkpoints.narrow_rows import lacks_id, missing_field
-from deltacli.work.checkpoints.parquet_files import CheckpointPiece, open_piece, valid_rows
+from deltacli.work.checkpoints.narrow_rows import lacks_vector_id, make_missing_field_error
+from deltacli.work.checkpoints.parquet_files import CheckpointPiece, open_piece, select_rows_of_kind
 from deltacli.work.table_stores import TableStores
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _FEW_DROPPED = 4
 _NEEDED = ("path", "size", "deletionVector")
 
 
-def read_whole(
+def read_full_actions(
     stores: TableStores, piece: CheckpointPiece, touched: TouchedFiles, kind: str, fields: Sequence[str] | None = None
 ) -> Iterator[RecordBatch]:
     """Yield the live adds (`kind` "add") or tombstones ("remove") of a row group with all their fields.
@@ -55,35 +55,35 @@ def read_whole(
             wanted.append("add.stats_parsed")
         at_once = _WHOLE_ROWS_A_BATCH if "stats" in names else _FEW_FIELDS_ROWS_A_BATCH
         for batch in parquet.batches(piece.group.index, wanted, rows=at_once):
-            rows = whole_rows(batch, kind, schema, piece.path)
+            rows = select_full_rows(batch, kind, schema, piece.path)
             if rows is not None:
                 rows.validate(full=True)  # invalid UTF-8 would reach the output
                 rows = without_empty_vectors(rows)
-                _require_whole(rows, kind, piece.path)
+                _require_key_fields(rows, kind, piece.path)
                 if len(touched):
                     kept = touched.untouched(rows.column("path"), rows.column("deletionVector"))
-                    yield from _kept_runs(rows, kept)
+                    yield from _select_runs(rows, kept)
                 else:
                     yield rows
 
 
-def read_both(stores: TableStores, piece: CheckpointPiece, touched: TouchedFiles) -> Iterator[FileBatch]:
+def read_all_full_actions(stores: TableStores, piece: CheckpointPiece, touched: TouchedFiles) -> Iterator[FileBatch]:
     """Yield the tombstones of a row group, then its live files, with all fields. Raises CheckpointUnreadable."""
-    yield from (FileBatch(removes=removes) for removes in read_whole(stores, piece, touched, "remove"))
-    yield from (FileBatch(adds=adds) for adds in read_whole(stores, piece, touched, "add"))
+    yield from (FileBatch(removes=removes) for removes in read_full_actions(stores, piece, touched, "remove"))
+    yield from (FileBatch(adds=adds) for adds in read_full_actions(stores, piece, touched, "add"))
 
 
-def _require_whole(rows: RecordBatch, kind: str, source: str) -> None:
+def _require_key_fields(rows: RecordBatch, kind: str, source: str) -> None:
     """Raise CheckpointUnreadable if an action lacks a field that its key or its file needs."""
     for name in ("path", "size") if kind == "add" else ("path",):
         if rows.column(name).null_count:
-            raise missing_field(f"{source}: {kind}.{name} is missing", source)
+            raise make_missing_field_error(f"{source}: {kind}.{name} is missing", source)
     vectors = rows.column("deletionVector")
-    if vectors.null_count < len(vectors) and lacks_id(vectors):
-        raise missing_field(f"{source}: a deletion vector has no id", source)
+    if vectors.null_count < len(vectors) and lacks_vector_id(vectors):
+        raise make_missing_field_error(f"{source}: a deletion vector has no id", source)
 
 
-def _kept_runs(rows: Any, kept: Any) -> Iterator[Any]:  # Any: pyarrow has no types
+def _select_runs(rows: Any, kept: Any) -> Iterator[Any]:  # Any: pyarrow has no types
     """Yield the rows selected by `kept` (None: all): slices if few rows are dropped, a copy if many are."""
     if kept is not None and rows.num_rows - kept.true_count > _FEW_DROPPED:
         yield pc.filter(rows, kept)
@@ -94,24 +94,24 @@ def _kept_runs(rows: Any, kept: Any) -> Iterator[Any]:  # Any: pyarrow has no ty
             yield rows.slice(before + 1, after - before - 1)
 
 
-def whole_rows(batch: Any, kind: str, schema: Any, source: str) -> Any:  # Any: pyarrow has no types
+def select_full_rows(batch: Any, kind: str, schema: Any, source: str) -> Any:  # Any: pyarrow has no types
     """Return the actions of one kind in a batch, as of `schema`, with null for missing fields; None without any."""
-    actions = valid_rows(batch, kind, source)
+    actions = select_rows_of_kind(batch, kind, source)
     if actions is None:
         return None
     names = {actions.type.field(index).name for index in range(actions.type.num_fields)}
     columns = []
     for wanted in schema:
         if wanted.name == "stats" and "stats_parsed" in names:
-            columns.append(_statistics(actions, names, wanted.type))
+            columns.append(_build_statistics(actions, names, wanted.type))
         elif wanted.name in names:
-            columns.append(_fit(actions.field(wanted.name), wanted.type))
+            columns.append(_cast_by_name(actions.field(wanted.name), wanted.type))
         else:
             columns.append(pa.nulls(len(actions), wanted.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _fit(column: Any, wanted: Any) -> Any:  # Any: pyarrow has no types
+def _cast_by_name(column: Any, wanted: Any) -> Any:  # Any: pyarrow has no types
     """Cast a column of a checkpoint to the type of the checkpoint schema. Struct fields are matched by name."""
     if column.type.equals(wanted):
         return column
@@ -129,7 +129,7 @@ def _fit(column: Any, wanted: Any) -> Any:  # Any: pyarrow has no types
     if pa.types.is_struct(wanted) and pa.types.is_struct(column.type):
         present = {column.type.field(index).name for index in range(column.type.num_fields)}
         fields = [
-            _fit(pc.struct_field(column, [part.name]), part.type)
+            _cast_by_name(pc.struct_field(column, [part.name]), part.type)
             if part.name in present
             else pa.nulls(len(column), part.type)
             for part in wanted
@@ -139,9 +139,9 @@ def _fit(column: Any, wanted: Any) -> Any:  # Any: pyarrow has no types
     return pc.cast(column, wanted)
 
 
-def _statistics(actions: Any, names: set[str], wanted: Any) -> Any:  # Any: pyarrow has no types
+def _build_statistics(actions: Any, names: set[str], wanted: Any) -> Any:  # Any: pyarrow has no types
     """Return statistics as JSON, derived from the struct where they are missing. Spec: Checkpoint Schema."""
-    texts = _fit(actions.field("stats"), wanted) if "stats" in names else None
+    texts = _cast_by_name(actions.field("stats"), wanted) if "stats" in names else None
     if texts is not None and not texts.null_count:
         return texts
     from_parsed = json_column(actions.field("stats_parsed"))

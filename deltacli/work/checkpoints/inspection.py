@@ -24,14 +24,14 @@ from deltacli.rules.checkpoints import contents as rules
 from deltacli.rules.framework.base import Finding
 from deltacli.rules.log.commit_lines import MISSING_REQUIRED, LineScanner, ScannedLines, faults_of, report_field
 from deltacli.storage import ReadStorage
-from deltacli.work.checkpoints.full_rows import whole_rows
+from deltacli.work.checkpoints.full_rows import select_full_rows
 from deltacli.work.checkpoints.parquet_files import (
     OpenParquet,
     checkpoint_faults,
     open_parquet,
-    valid_rows,
+    select_rows_of_kind,
 )
-from deltacli.work.checkpoints.reading import MAX_JSON_BYTES, small_actions
+from deltacli.work.checkpoints.reading import MAX_JSON_BYTES, read_small_actions
 
 _ROWS_A_BATCH = 16_384
 _MOST_OPEN = 16
@@ -49,7 +49,7 @@ class CheckpointAdds(NamedTuple):
 
 
 @dataclass
-class OpenedCheckpoint:
+class InspectedCheckpoint:
     """All of a checkpoint except its file actions, which are passed to callbacks."""
 
     instance: CheckpointInstance
@@ -66,7 +66,7 @@ class OpenedCheckpoint:
     """False if a top-level file of the checkpoint, not a sidecar, could not be read."""
 
 
-class JudgingFailedError(Exception):
+class CallbackFailedError(Exception):
     """An error in a callback for the rows of a checkpoint, as opposed to a fault of the file."""
 
 
@@ -89,13 +89,13 @@ class CheckpointReader:
         self._storage = storage
         self._advance = advance
         self._sidecar_sizes = sidecar_sizes
-        self._take_adds = _apart(take_adds)
-        self._take_removes = _apart(take_removes)
+        self._take_adds = _mark_callback_errors(take_adds)
+        self._take_removes = _mark_callback_errors(take_removes)
         self._scanner = scanner
         self._multiple: Counter[str] = Counter()
-        self.found = OpenedCheckpoint(instance)
+        self.found = InspectedCheckpoint(instance)
 
-    def read(self, after_small: Callable[[OpenedCheckpoint], None]) -> OpenedCheckpoint:
+    def read(self, after_small: Callable[[InspectedCheckpoint], None]) -> InspectedCheckpoint:
         """Read all files. Anything unreadable is reported as a finding, and the rest is still read.
 
         `after_small` is called after the small actions of the top-level files are read, before any file action is
@@ -113,7 +113,7 @@ class CheckpointReader:
             found.findings.append(rules.MULTI_ACTION_ROW.at(self._place(path), message, seen=count, expected=0))
         return found
 
-    def _read_top_level(self, after_small: Callable[[OpenedCheckpoint], None], open_files: ExitStack) -> None:
+    def _read_top_level(self, after_small: Callable[[InspectedCheckpoint], None], open_files: ExitStack) -> None:
         """Read the top-level files. A few are kept open between their small actions and their file actions."""
         found = self.found
         paths = [f"{LOG_DIRECTORY}/{file.name}" for file in found.instance.files]
@@ -178,7 +178,7 @@ class CheckpointReader:
         found, path = self.found, parquet.path
         found.schemas[path] = parquet.file.schema_arrow
         found.rows[path] = parquet.file.metadata.num_rows
-        small = [(kind, action) for kind, action in small_actions(parquet) if self._is_sound(kind, action, path)]
+        small = [(kind, action) for kind, action in read_small_actions(parquet) if self._is_sound(kind, action, path)]
         found.small.extend((kind, action, path) for kind, action in small)
         found.counts.update(kind for kind, _ in small)
 
@@ -222,10 +222,10 @@ class CheckpointReader:
     def _take_batch(self, batch: RecordBatch, path: str) -> None:
         schemas = action_schemas()
         if batch.schema.get_field_index("add") >= 0:
-            rows = whole_rows(batch, "add", schemas.add, path)
+            rows = select_full_rows(batch, "add", schemas.add, path)
             if rows is not None:
                 rows.validate(full=True)
-                whole = valid_rows(batch, "add", path)
+                whole = select_rows_of_kind(batch, "add", path)
                 parsed = {whole.type.field(i).name: i for i in range(whole.type.num_fields)}
                 self.found.counts["add"] += rows.num_rows
                 rows, whole = self._without_pathless(rows, whole, path)
@@ -238,7 +238,7 @@ class CheckpointReader:
                     )
                 )
         if batch.schema.get_field_index("remove") >= 0:
-            rows = whole_rows(batch, "remove", schemas.remove, path)
+            rows = select_full_rows(batch, "remove", schemas.remove, path)
             if rows is not None:
                 rows.validate(full=True)
                 self.found.counts["remove"] += rows.num_rows
@@ -283,7 +283,7 @@ class CheckpointReader:
         return Place(path, None, self.found.instance.version)
 
 
-def _apart(take: Callable[[Rows], None]) -> Callable[[Rows], None]:
+def _mark_callback_errors(take: Callable[[Rows], None]) -> Callable[[Rows], None]:
     """Return a callback that raises its errors as JudgingFailedError, separate from faults of the file being read."""
 
     def taken(rows: Rows) -> None:
@@ -291,6 +291,6 @@ def _apart(take: Callable[[Rows], None]) -> Callable[[Rows], None]:
             take(rows)
         except Exception as fault:
             raise_if_out_of_memory(fault)
-            raise JudgingFailedError(f"{type(fault).__name__}: {fault}") from fault
+            raise CallbackFailedError(f"{type(fault).__name__}: {fault}") from fault
 
     return taken

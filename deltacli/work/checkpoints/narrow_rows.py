@@ -21,7 +21,7 @@ from deltacli.delta.log.file_actions import (
     num_records_column,
     tight_column,
 )
-from deltacli.work.checkpoints.parquet_files import CheckpointPiece, open_piece, valid_rows
+from deltacli.work.checkpoints.parquet_files import CheckpointPiece, open_piece, select_rows_of_kind
 from deltacli.work.table_stores import TableStores
 from deltacli.work.task import TaskContext
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     pass
 
 
-def read_narrow(
+def read_narrow_actions(
     stores: TableStores,
     piece: CheckpointPiece,
     touched: TouchedFiles,
@@ -53,16 +53,16 @@ def read_narrow(
             wanted += columns.narrow_remove(piece.group, with_paths=need_paths)
         for batch in parquet.batches(piece.group.index, wanted):
             yield FileBatch(
-                adds=_narrow_rows(batch, "add", touched, piece.path, with_ids=with_paths),
-                removes=_narrow_rows(batch, "remove", touched, piece.path, with_ids=with_paths),
+                adds=_build_narrow_rows(batch, "add", touched, piece.path, with_ids=with_paths),
+                removes=_build_narrow_rows(batch, "remove", touched, piece.path, with_ids=with_paths),
             )
 
 
-def _narrow_rows(
+def _build_narrow_rows(
     batch: Any, kind: str, touched: TouchedFiles, source: str, *, with_ids: bool
 ) -> Any:  # Any: pyarrow has no types
     """Return the rows of `kind` in a batch as `narrow_add` or `narrow_remove`; None if it has no such rows."""
-    actions = valid_rows(batch, kind, source)
+    actions = select_rows_of_kind(batch, kind, source)
     if actions is None:
         return None
     names = {actions.type.field(index).name for index in range(actions.type.num_fields)}
@@ -72,12 +72,12 @@ def _narrow_rows(
 
     need_paths = with_ids or len(touched) > 0
     vectors = without_empty(actions.field("deletionVector")) if "deletionVector" in names else None
-    if vectors is not None and lacks_id(vectors):
-        raise missing_field(f"{source}: a deletion vector has no id", source)
+    if vectors is not None and lacks_vector_id(vectors):
+        raise make_missing_field_error(f"{source}: a deletion vector has no id", source)
     dv_ids = unique_id_column(vectors) if vectors is not None and with_ids else no_vector_ids(len(actions))
     paths = column("path", pa.string())
     if paths.null_count and (need_paths or "path" in names):
-        raise missing_field(f"{source}: {kind}.path is missing", source)
+        raise make_missing_field_error(f"{source}: {kind}.path is missing", source)
     schemas = action_schemas()
     if kind == "remove":
         rows = pa.RecordBatch.from_arrays(
@@ -86,7 +86,7 @@ def _narrow_rows(
     else:
         sizes = column("size", pa.int64())
         if sizes.null_count:
-            raise missing_field(f"{source}: add.size is missing", source)
+            raise make_missing_field_error(f"{source}: add.size is missing", source)
         cardinality = (
             pc.cast(pc.struct_field(vectors, ["cardinality"]), pa.int64())
             if vectors is not None
@@ -94,26 +94,33 @@ def _narrow_rows(
         )
         stats = pc.cast(actions.field("stats"), pa.string()) if "stats" in names else None
         rows = pa.RecordBatch.from_arrays(
-            [paths, dv_ids, sizes, _records(actions, names, stats), cardinality, tight_column(stats, cardinality)],
+            [
+                paths,
+                dv_ids,
+                sizes,
+                _count_records(actions, names, stats),
+                cardinality,
+                tight_column(stats, cardinality),
+            ],
             schema=schemas.narrow_add,
         )
     kept = touched.untouched(paths, dv_ids if vectors is None else vectors) if need_paths else None
     return rows if kept is None else pc.filter(rows, kept)
 
 
-def missing_field(message: str, source: str) -> CheckpointUnreadable:
+def make_missing_field_error(message: str, source: str) -> CheckpointUnreadable:
     """Return the error about an action that lacks a field."""
     return CheckpointUnreadable(message, code="action.missing-required", facts={"file": source})
 
 
-def lacks_id(vectors: ArrowArray) -> bool:
+def lacks_vector_id(vectors: ArrowArray) -> bool:
     """Return whether a vector lacks its storage type or its location."""
 
     parts = ("storageType", "pathOrInlineDv")
     return any(pc.struct_field(vectors, [part]).null_count != vectors.null_count for part in parts)
 
 
-def _records(actions: Any, names: set[str], stats: Any) -> Any:  # Any: pyarrow has no types
+def _count_records(actions: Any, names: set[str], stats: Any) -> Any:  # Any: pyarrow has no types
     """Return `numRecords` of every add from the parsed statistics if present, otherwise from the JSON text."""
     parsed = (
         pc.cast(pc.struct_field(actions, ["stats_parsed", "numRecords"]), pa.int64())
@@ -126,7 +133,7 @@ def _records(actions: Any, names: set[str], stats: Any) -> Any:  # Any: pyarrow 
     return from_text if parsed is None else pc.coalesce(parsed, from_text)
 
 
-class CountPiece:
+class CountFileActions:
     """Counts the file actions of a row group that newer commits have not decided (shared `touched`).
 
     Tombstones with a time before `cutoff_ms` (epoch milliseconds) count as expired.
@@ -140,6 +147,6 @@ class CountPiece:
     def __call__(self, piece: CheckpointPiece, context: TaskContext) -> tuple[FileCounts, TombstoneCounts]:
         """Return the counts. Raises CheckpointUnreadable."""
         files, tombstones = FileCounts(), TombstoneCounts()
-        for batch in read_narrow(context.stores, piece, context.shared("touched"), with_paths=False):
+        for batch in read_narrow_actions(context.stores, piece, context.shared("touched"), with_paths=False):
             files, tombstones = count_batch(batch, self.cutoff_ms, files, tombstones)
         return files, tombstones

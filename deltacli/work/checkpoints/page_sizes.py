@@ -59,7 +59,7 @@ class _NoPages(io.RawIOBase):
         return 0
 
 
-def require_sound(metadata: Any, group: int, leaves: Sequence[int]) -> None:  # Any: pyarrow has no types
+def require_consistent_footer(metadata: Any, group: int, leaves: Sequence[int]) -> None:  # Any: pyarrow has no types
     """Raise an ArrowException or OSError if the footer is inconsistent for these leaves.
 
     In pyarrow 26.0.1, calling `RowGroupMetaData.column` directly crashes the process on an inconsistent footer. Reading
@@ -78,7 +78,7 @@ def require_sound(metadata: Any, group: int, leaves: Sequence[int]) -> None:  # 
             raise
 
 
-def rows_a_batch(
+def choose_rows_per_batch(
     source: Any, metadata: Any, group: int, leaves: Sequence[int], path: str, most: int = ROWS_A_BATCH
 ) -> int:  # Any: pyarrow
     """Return how many rows of these leaves can be read at a time, at `most`. Raises CheckpointUnreadable for a page
@@ -90,23 +90,29 @@ def rows_a_batch(
     for leaf in leaves:
         chunk = row_group.column(leaf)
         try:
-            for start, header in _headers(source, chunk):
+            for start, header in _read_page_headers(source, chunk):
                 if header.unpacked_bytes > MAX_PAGE_BYTES:
-                    raise _too_large(path, f"a page of {chunk.path_in_schema} unpacks to {header.unpacked_bytes} bytes")
+                    raise _make_error(
+                        path, f"a page of {chunk.path_in_schema} unpacks to {header.unpacked_bytes} bytes"
+                    )
                 if chunk.physical_type == "BYTE_ARRAY":
-                    rows = min(rows, MAX_COLUMN_BYTES // max(_longest(source, chunk, start, header, most), 1))
+                    rows = min(
+                        rows, MAX_COLUMN_BYTES // max(_estimate_value_length(source, chunk, start, header, most), 1)
+                    )
         except (ThriftFaultError, struct.error) as fault:
-            raise _too_large(path, f"{chunk.path_in_schema}: {fault}") from fault
+            raise _make_error(path, f"{chunk.path_in_schema}: {fault}") from fault
     return max(rows, 1)
 
 
-def longest_repeated(source: Any, chunk: Any, rows: int, most_bytes: int) -> int:  # Any: pyarrow has no types
+def find_longest_repeated_value(
+    source: Any, chunk: Any, rows: int, most_bytes: int
+) -> int:  # Any: pyarrow has no types
     """Return the bytes of the longest value that the dictionary of a column chunk can repeat, 0 where `rows` of its
     largest value fit into `most_bytes`. Raises ThriftFaultError and struct.error for invalid page headers, and
     OverflowError for a page above the limit.
     """
     longest = 0
-    for start, header in _headers(source, chunk):
+    for start, header in _read_page_headers(source, chunk):
         if header.unpacked_bytes > MAX_PAGE_BYTES:
             raise OverflowError(f"a page unpacks to {header.unpacked_bytes} bytes")
         if header.kind == DICTIONARY_PAGE and header.unpacked_bytes * rows > most_bytes:
@@ -115,11 +121,11 @@ def longest_repeated(source: Any, chunk: Any, rows: int, most_bytes: int) -> int
                 continue
             source.seek(start)
             page = source.read(header.packed_bytes)
-            longest = max(longest, _longest_of_dictionary(page, chunk.compression, header))
+            longest = max(longest, _find_longest_dictionary_value(page, chunk.compression, header))
     return longest
 
 
-def _headers(source: Any, chunk: Any) -> Iterator[tuple[int, PageHeader]]:  # Any: pyarrow has no types
+def _read_page_headers(source: Any, chunk: Any) -> Iterator[tuple[int, PageHeader]]:  # Any: pyarrow has no types
     """Yield the start of the data and the header of each page of a column chunk."""
     position = chunk.data_page_offset
     if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < position:
@@ -139,17 +145,19 @@ def _headers(source: Any, chunk: Any) -> Iterator[tuple[int, PageHeader]]:  # An
         position += header.packed_bytes
 
 
-def _longest(source: Any, chunk: Any, start: int, header: PageHeader, rows: int) -> int:  # Any: pyarrow has no types
+def _estimate_value_length(
+    source: Any, chunk: Any, start: int, header: PageHeader, rows: int
+) -> int:  # Any: pyarrow has no types
     """Return an estimate of the value length in a page: the longest of a dictionary, otherwise the mean."""
     if header.kind != DICTIONARY_PAGE:
         return header.unpacked_bytes // max(header.values, 1)
     if header.unpacked_bytes * rows <= MAX_COLUMN_BYTES:
         return header.unpacked_bytes
     source.seek(start)
-    return _longest_of_dictionary(source.read(header.packed_bytes), chunk.compression, header)
+    return _find_longest_dictionary_value(source.read(header.packed_bytes), chunk.compression, header)
 
 
-def _longest_of_dictionary(page: bytes, compression: str, header: PageHeader) -> int:
+def _find_longest_dictionary_value(page: bytes, compression: str, header: PageHeader) -> int:
     """Return the length of the longest value in a dictionary page (plain encoding: a length before each value)."""
     import pyarrow
 
@@ -170,7 +178,7 @@ def _longest_of_dictionary(page: bytes, compression: str, header: PageHeader) ->
     return longest
 
 
-def _too_large(path: str, reason: str) -> CheckpointUnreadable:
+def _make_error(path: str, reason: str) -> CheckpointUnreadable:
     return CheckpointUnreadable(
         f"{path} cannot be read as a checkpoint", facts={"file": path, "reason": reason}, hint=command("history")
     )

@@ -17,7 +17,7 @@ from deltacli.delta.checkpoint.content import CheckpointColumns, RowGroup
 from deltacli.delta.log.segment import SIDECAR_DIRECTORY
 from deltacli.delta.schema.file_columns import hybrid_column
 from deltacli.storage import ReadStorage
-from deltacli.work.checkpoints.page_sizes import ROWS_A_BATCH, require_sound, rows_a_batch
+from deltacli.work.checkpoints.page_sizes import ROWS_A_BATCH, choose_rows_per_batch, require_consistent_footer
 from deltacli.work.checkpoints.stored_times import mark_instants_as_utc, rebase_batch
 from deltacli.work.table_stores import TableStores
 
@@ -71,19 +71,19 @@ class OpenParquet(NamedTuple):
 
     def batches(self, group: int, columns: list[str], *, rows: int = ROWS_A_BATCH) -> Iterator[RecordBatch]:
         """Yield the named columns of a row group, `rows` rows at a time, or fewer if they would not fit into memory."""
-        return self.measured_batches(group, columns, self.measured(group, columns, rows))
+        return self.read_measured_batches(group, columns, self.choose_rows_per_batch(group, columns, rows))
 
-    def measured(self, group: int, columns: list[str], most: int = ROWS_A_BATCH) -> int:
+    def choose_rows_per_batch(self, group: int, columns: list[str], most: int = ROWS_A_BATCH) -> int:
         """Return how many rows of these columns fit into memory at a time, at `most`; nothing is measured where a read
-        is a request. Raises what `require_sound` raises.
+        is a request. Raises what `require_consistent_footer` raises.
         """
         if not self.is_near:
             return min(most, ROWS_A_BATCH)
         leaves = self.file.find_leaves(columns)
-        require_sound(self.file.metadata, group, leaves)
-        return rows_a_batch(self.source, self.file.metadata, group, leaves, self.path, most)
+        require_consistent_footer(self.file.metadata, group, leaves)
+        return choose_rows_per_batch(self.source, self.file.metadata, group, leaves, self.path, most)
 
-    def measured_batches(self, group: int, columns: list[str], rows: int) -> Iterator[RecordBatch]:
+    def read_measured_batches(self, group: int, columns: list[str], rows: int) -> Iterator[RecordBatch]:
         """Yield the named columns of a row group, which have been measured, `rows` rows at a time."""
         found, expected = 0, self.file.metadata.row_group(group).num_rows
         leaves = self.file.find_leaves(columns)
@@ -108,7 +108,7 @@ class OpenParquet(NamedTuple):
 def open_parquet(storage: ReadStorage, path: str) -> Iterator[OpenParquet]:
     """Open a Parquet file of a checkpoint; every fault while it is open is raised as CheckpointUnreadable."""
     with checkpoint_faults(path), storage.open(path) as source:
-        file = ParquetReader(source, buffer_size=_buffer_bytes(storage))
+        file = ParquetReader(source, buffer_size=_choose_buffer_bytes(storage))
         columns = CheckpointColumns(file.metadata, file.paths, read_footer_bytes(source))
         tag = storage.tag(path, source)
         yield OpenParquet(path, file, source, storage.capabilities.cheap_listing, tag, columns)
@@ -129,13 +129,15 @@ def open_piece(stores: TableStores, piece: CheckpointPiece) -> Iterator[OpenParq
                 facts={"file": path, "next": "run the same command again"},
                 hint=command("snapshot"),
             )
-        file = ParquetReader(source, metadata=stores.footers.get(path, piece.tag), buffer_size=_buffer_bytes(storage))
+        file = ParquetReader(
+            source, metadata=stores.footers.get(path, piece.tag), buffer_size=_choose_buffer_bytes(storage)
+        )
         stores.footers.put(path, piece.tag, file.metadata)
         columns = CheckpointColumns(file.metadata, file.paths)
         yield OpenParquet(path, file, source, storage.capabilities.cheap_listing, piece.tag, columns)
 
 
-def _buffer_bytes(storage: ReadStorage) -> int:
+def _choose_buffer_bytes(storage: ReadStorage) -> int:
     return BUFFER_BYTES if storage.capabilities.cheap_listing else FAR_BUFFER_BYTES
 
 
@@ -148,10 +150,10 @@ def require_struct(column: Any, path: str) -> Any:  # Any: pyarrow has no types
             f"{path} cannot be read as a checkpoint",
             facts={"file": path, "reason": f"an action is {str(column.type)[:80]}, expected a struct"},
         )
-    return pc.cast(column, without_views(column.type)) if "_view" in str(column.type) else column
+    return pc.cast(column, replace_view_types(column.type)) if "_view" in str(column.type) else column
 
 
-def without_views(kind: Any) -> Any:  # Any: pyarrow has no types
+def replace_view_types(kind: Any) -> Any:  # Any: pyarrow has no types
     """Return a type with plain strings and binaries instead of views, which few Arrow functions accept."""
     if pa.types.is_string_view(kind):
         return pa.string()
@@ -159,13 +161,13 @@ def without_views(kind: Any) -> Any:  # Any: pyarrow has no types
         return pa.binary()
     if pa.types.is_struct(kind):
         fields = [kind.field(index) for index in range(kind.num_fields)]
-        return pa.struct([field.with_type(without_views(field.type)) for field in fields])
+        return pa.struct([field.with_type(replace_view_types(field.type)) for field in fields])
     if pa.types.is_map(kind):
-        return pa.map_(without_views(kind.key_type), without_views(kind.item_type))
-    return pa.list_(without_views(kind.value_type)) if pa.types.is_list(kind) else kind
+        return pa.map_(replace_view_types(kind.key_type), replace_view_types(kind.item_type))
+    return pa.list_(replace_view_types(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
-def valid_rows(batch: Any, kind: str, source: str) -> Any:  # Any: pyarrow has no types
+def select_rows_of_kind(batch: Any, kind: str, source: str) -> Any:  # Any: pyarrow has no types
     """Return the struct array of one action kind without the rows of other kinds; None if there are no rows."""
     index = batch.schema.get_field_index(kind)
     if index < 0:

@@ -63,8 +63,8 @@ def open_checkpoint(stores: TableStores, instance: CheckpointInstance) -> Checkp
             contents.json_actions.extend((kind, action) for kind, action in actions if kind in ("add", "remove"))
         else:
             with open_parquet(stores.storage, path) as parquet:
-                contents.small.extend(small_actions(parquet))
-                contents.pieces.extend(_pieces(parquet, stores))
+                contents.small.extend(read_small_actions(parquet))
+                contents.pieces.extend(_plan_pieces(parquet, stores))
     kinds = {kind for kind, _ in contents.small}
     for needed, rule in (("protocol", "checkpoint.no-protocol"), ("metaData", "checkpoint.no-metadata")):
         if needed not in kinds:
@@ -88,7 +88,7 @@ def _read_json_checkpoint(storage: ReadStorage, path: str, file: LogFile) -> lis
             raise CheckpointUnreadable(corrupt.message, facts=corrupt.facts) from corrupt
 
 
-def small_actions(parquet: OpenParquet, kinds: Iterable[str] = SMALL_ACTIONS) -> Iterator[tuple[str, Action]]:
+def read_small_actions(parquet: OpenParquet, kinds: Iterable[str] = SMALL_ACTIONS) -> Iterator[tuple[str, Action]]:
     """Yield the protocol, metaData, txn, domainMetadata, sidecar and checkpointMetadata rows.
 
     Row groups whose footer proves that they have none are not read.
@@ -97,11 +97,13 @@ def small_actions(parquet: OpenParquet, kinds: Iterable[str] = SMALL_ACTIONS) ->
     for group in range(parquet.file.metadata.num_row_groups):
         held = {kind: leaf for kind in kinds if columns.holds(group, leaf := f"{kind}.{SMALL_ACTIONS[kind]}")}
         if held:
-            rows = parquet.measured(group, [*held, *held.values()])
-            yield from _rows_of(parquet, group, held, rows)
+            rows = parquet.choose_rows_per_batch(group, [*held, *held.values()])
+            yield from _read_row_group(parquet, group, held, rows)
 
 
-def _rows_of(parquet: OpenParquet, group: int, held: Mapping[str, str], rows: int) -> Iterator[tuple[str, Action]]:
+def _read_row_group(
+    parquet: OpenParquet, group: int, held: Mapping[str, str], rows: int
+) -> Iterator[tuple[str, Action]]:
     """Yield the rows of small actions in one row group whose columns have been measured, one kind after the other.
 
     Where the footer does not say whether there are rows, the leaves that show it are read first. Whole structs are read
@@ -109,7 +111,7 @@ def _rows_of(parquet: OpenParquet, group: int, held: Mapping[str, str], rows: in
     """
     absent = {kind for kind, leaf in held.items() if not parquet.columns.knows(group, leaf)}
     if absent:
-        for batch in parquet.measured_batches(group, [held[kind] for kind in held if kind in absent], rows):
+        for batch in parquet.read_measured_batches(group, [held[kind] for kind in held if kind in absent], rows):
             absent -= {
                 kind
                 for kind in absent
@@ -117,7 +119,7 @@ def _rows_of(parquet: OpenParquet, group: int, held: Mapping[str, str], rows: in
             }
     found: dict[str, list[Action]] = {kind: [] for kind in held if kind not in absent}
     if found:
-        for batch in parquet.measured_batches(group, [*found], rows):
+        for batch in parquet.read_measured_batches(group, [*found], rows):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # for a duplicate key in a map, the last one counts
                 for kind, actions in found.items():
@@ -133,10 +135,10 @@ def _rows_of(parquet: OpenParquet, group: int, held: Mapping[str, str], rows: in
 def plan_checkpoint_pieces(path: str, context: TaskContext) -> list[CheckpointPiece]:
     """Return the row groups of a file that may contain file actions. A task. Raises CheckpointUnreadable."""
     with open_parquet(context.storage, path) as parquet:
-        return _pieces(parquet, context.stores)
+        return _plan_pieces(parquet, context.stores)
 
 
-def _pieces(parquet: OpenParquet, stores: TableStores) -> list[CheckpointPiece]:
+def _plan_pieces(parquet: OpenParquet, stores: TableStores) -> list[CheckpointPiece]:
     stores.footers.put(parquet.path, parquet.tag, parquet.file.metadata)
     groups = (group for group in parquet.columns.row_groups() if group.has_adds or group.has_removes)
     is_parsed = parquet.columns.has("add.stats_parsed")

@@ -27,9 +27,9 @@ from deltacli.delta.log.file_actions import FileBatch, unexpired
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.storage import Storage
 from deltacli.work.checkpoints.encoding import EncodedFile, FileEncoder
-from deltacli.work.checkpoints.full_rows import read_both
+from deltacli.work.checkpoints.full_rows import read_all_full_actions
 from deltacli.work.checkpoints.parquet_files import CheckpointPiece
-from deltacli.work.checkpoints.verifying import publish_named, require_proven
+from deltacli.work.checkpoints.verifying import publish_unique_file, require_proven_draft
 from deltacli.work.parquet_encoding import Encoding
 from deltacli.work.task import TaskContext
 
@@ -109,7 +109,7 @@ class WrittenSidecar:
     def rows(self) -> int:
         return sum(self.actions.values())
 
-    def as_action(self) -> Action:
+    def make_action(self) -> Action:
         """Return the action that references it."""
         return {"path": self.name, "sizeInBytes": self.size_bytes, "modificationTime": self.modified_ms}
 
@@ -136,7 +136,7 @@ class WrittenPiece:
     expired: int
 
 
-def sidecar_pieces(groups: Sequence[CheckpointPiece], most_rows: int) -> list[tuple[CheckpointPiece, ...]]:
+def plan_sidecar_pieces(groups: Sequence[CheckpointPiece], most_rows: int) -> list[tuple[CheckpointPiece, ...]]:
     """Divide row groups, in their order, into pieces of similar size for sidecars of at most this many rows.
 
     Returns none where they fit into one piece: they are written together with the rows of newer commits, which would
@@ -163,16 +163,16 @@ class SidecarWriter:
     schema: pyarrow.Schema
     encoding: Encoding
     most_rows: int
-    prove: Prove = require_proven
+    prove: Prove = require_proven_draft
 
     def write(self, batches: Iterator[RowBatch], number: int) -> Iterator[WrittenSidecar]:
         """Publish and yield the sidecars of some rows, numbered from `number`. If one fails, its file is deleted."""
-        rest = _Rest(_cut(batches, self.most_rows))
+        rest = _ActionQueue(_cut_actions(batches, self.most_rows))
         while rest:
             yield self._write_one(rest, sidecar_name(self.version, number, self.unique))
             number += 1
 
-    def _write_one(self, rest: _Rest, name: str) -> WrittenSidecar:
+    def _write_one(self, rest: _ActionQueue, name: str) -> WrittenSidecar:
         path = sidecar_path(name)
         with self.storage.draft(path) as draft:
             with FileEncoder(draft.place, self.schema, self.encoding, name=path) as encoder:
@@ -181,9 +181,9 @@ class SidecarWriter:
                 encoded = encoder.finish()
             self.prove(draft.place, path, encoded)
             try:
-                published = publish_named(self.storage, draft, path, encoded.size_bytes)
+                published = publish_unique_file(self.storage, draft, path, encoded.size_bytes)
             except BaseException:
-                withdraw(self.storage, [path])
+                delete_sidecars(self.storage, [path])
                 raise
         return WrittenSidecar(name, encoded.size_bytes, published.modified_ms, encoded.actions)
 
@@ -215,31 +215,31 @@ class WriteSidecars:
         totals = RowBatch()
         written: list[WrittenSidecar] = []
         try:
-            for sidecar in writer.write(_rows_of(piece, context, converter, totals), piece.first_number):
+            for sidecar in writer.write(_read_rows(piece, context, converter, totals), piece.first_number):
                 written.append(sidecar)
         except BaseException:
-            withdraw(context.storage, (sidecar.path for sidecar in written))
+            delete_sidecars(context.storage, (sidecar.path for sidecar in written))
             raise
         return WrittenPiece(tuple(written), totals.add_bytes, totals.expired)
 
 
-def rows_of_sidecars(piece: SidecarPiece) -> int:
+def weigh_sidecar_piece(piece: SidecarPiece) -> int:
     """Return the relative cost of a piece."""
     return piece.rows
 
 
-def withdraw(storage: Storage, paths: Iterable[str]) -> None:
+def delete_sidecars(storage: Storage, paths: Iterable[str]) -> None:
     """Delete sidecars that no file references, as far as the store allows it."""
     with suppress(DeltacliError):
         for _ in storage.delete_many(paths):
             pass
 
 
-def _rows_of(
+def _read_rows(
     piece: SidecarPiece, context: TaskContext, converter: RowConverter, totals: RowBatch
 ) -> Iterator[RowBatch]:
     for group in piece.groups:
-        for batch in read_both(context.stores, group, context.shared("touched")):
+        for batch in read_all_full_actions(context.stores, group, context.shared("touched")):
             if context.is_cancelled():
                 raise CancelledError
             rows = converter(batch)
@@ -248,18 +248,18 @@ def _rows_of(
             yield rows
 
 
-def _cut(batches: Iterator[RowBatch], most: int) -> Iterator[tuple[str, ArrowArray]]:
+def _cut_actions(batches: Iterator[RowBatch], most: int) -> Iterator[tuple[str, ArrowArray]]:
     """Yield actions of one kind, at most this many at a time."""
     for batch in batches:
         for kind, actions in batch.actions.items():
             yield from ((kind, actions.slice(start, most)) for start in range(0, len(actions), most))
 
 
-class _Rest:
+class _ActionQueue:
     """Actions of one kind, taken in pieces of any size. False when there are no more."""
 
     def __init__(self, pieces: Iterator[tuple[str, ArrowArray]]) -> None:
-        self._rest = pieces
+        self._remaining = pieces
         self._next = next(pieces, None)
 
     def __bool__(self) -> bool:
@@ -270,5 +270,5 @@ class _Rest:
         assert self._next is not None
         kind, actions = self._next
         left = actions.slice(most)
-        self._next = (kind, left) if len(left) else next(self._rest, None)
+        self._next = (kind, left) if len(left) else next(self._remaining, None)
         return kind, actions.slice(0, most)

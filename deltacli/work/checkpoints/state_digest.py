@@ -18,7 +18,7 @@ from deltacli.core import tempfiles
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.log.file_actions import FileBatch, FileCounts, TombstoneCounts, count_batch
 from deltacli.delta.paths.spelling import decode_column
-from deltacli.work.checkpoints.narrow_rows import read_narrow
+from deltacli.work.checkpoints.narrow_rows import read_narrow_actions
 from deltacli.work.checkpoints.parquet_files import CheckpointPiece
 from deltacli.work.task import TaskContext
 
@@ -61,10 +61,10 @@ class SortLines:
     def __call__(self, piece: CheckpointPiece, context: TaskContext) -> SortedPiece:
         """Return the counts and the sorted lines. Raises CheckpointUnreadable."""
         files, tombstones = FileCounts(), TombstoneCounts()
-        found: list[StateLines] = [state_lines(FileBatch())]
-        for batch in read_narrow(context.stores, piece, context.shared("touched"), with_paths=True):
+        found: list[StateLines] = [make_state_lines(FileBatch())]
+        for batch in read_narrow_actions(context.stores, piece, context.shared("touched"), with_paths=True):
             files, tombstones = count_batch(batch, self.cutoff_ms, files, tombstones)
-            found.append(state_lines(batch))
+            found.append(make_state_lines(batch))
         paths, raw, keys, tombstone_keys = (
             pa.concat_arrays([pc.cast(part, pa.large_binary()) for part in column])
             for column in zip(*found, strict=True)
@@ -72,29 +72,29 @@ class SortLines:
         is_plain = paths.equals(raw)
         order = pc.sort_indices(raw)
         raw = pc.take(raw, order)
-        paths = raw if is_plain else _sorted(paths, order)  # usually the same, and then it is sent once
+        paths = raw if is_plain else _sort_lines(paths, order)  # usually the same, and then it is sent once
         return SortedPiece(
-            files, tombstones, StateLines(paths, raw, _sorted(keys, order), _sorted(tombstone_keys, None))
+            files, tombstones, StateLines(paths, raw, _sort_lines(keys, order), _sort_lines(tombstone_keys, None))
         )
 
 
-def state_lines(batch: FileBatch) -> StateLines:
+def make_state_lines(batch: FileBatch) -> StateLines:
     """Return the lines of a narrow batch."""
     none = pa.array([], pa.binary())
     paths = raw = keys = none
     if batch.adds is not None:
         raw = pc.cast(batch.adds.column("path"), pa.binary())
-        paths, keys = decode_column(batch.adds.column("path")), key_lines(batch.adds)
-    return StateLines(paths, raw, keys, none if batch.removes is None else key_lines(batch.removes))
+        paths, keys = decode_column(batch.adds.column("path")), make_key_lines(batch.adds)
+    return StateLines(paths, raw, keys, none if batch.removes is None else make_key_lines(batch.removes))
 
 
-def key_lines(rows: pa.RecordBatch) -> pa.Array:
+def make_key_lines(rows: pa.RecordBatch) -> pa.Array:
     """Return the raw path and the id of the vector of each file of a narrow batch, as a line."""
     lines = pc.binary_join_element_wise(rows.column("path"), rows.column("dv_id"), "\t")
     return pc.cast(lines, pa.binary())
 
 
-def _sorted(lines: Any, order: Any) -> Any:  # Any: pyarrow has no types
+def _sort_lines(lines: Any, order: Any) -> Any:  # Any: pyarrow has no types
     """Return lines sorted: in an order of other lines if that is theirs as well, which it nearly always is."""
     if order is not None:
         taken = pc.take(lines, order)
@@ -139,7 +139,7 @@ class SortedSha256:
         joint = b""
         try:
             for block in self._sorted_blocks():
-                digest.update(joint + _joined(block))
+                digest.update(joint + _join_lines(block))
                 joint = b"\n"
         finally:
             self.close()
@@ -159,9 +159,9 @@ class SortedSha256:
             lines = pa.concat_arrays([pc.cast(chunk, pa.large_binary()) for chunk in self._held])
             runs.append(pc.take(lines, pc.sort_indices(lines)))
         if len(runs) == 1:
-            return _blocks(runs[0])
+            return _cut_into_blocks(runs[0])
         rows = max(1, _ROWS_MERGED // max(len(runs), 1))
-        return _merge([_blocks(run, most_rows=rows) for run in runs])
+        return _merge([_cut_into_blocks(run, most_rows=rows) for run in runs])
 
     def _spill(self) -> None:
         if self._directory is None:
@@ -185,7 +185,7 @@ class SortedSha256:
         yield from _merge([_read_run(path) for path in self._runs])
 
 
-def _blocks(lines: Any, *, most_rows: int = _ROWS_A_BLOCK) -> Iterator[Any]:  # Any: pyarrow has no types
+def _cut_into_blocks(lines: Any, *, most_rows: int = _ROWS_A_BLOCK) -> Iterator[Any]:  # Any: pyarrow has no types
     """Yield the lines in blocks of limited bytes and rows."""
     rows = max(1, min(most_rows, _BLOCK_BYTES * len(lines) // max(lines.nbytes, 1)))
     yield from (lines.slice(start, rows) for start in range(0, len(lines), rows))
@@ -217,7 +217,7 @@ def _merge(runs: list[Iterator[Any]]) -> Iterator[Any]:
             yield pc.take(merged, pc.sort_indices(merged))
 
 
-def _joined(lines: ArrowArray) -> bytes:
+def _join_lines(lines: ArrowArray) -> bytes:
     one = pa.LargeListArray.from_arrays(pa.array([0, len(lines)], pa.int64()), lines)
     joined: bytes = pc.binary_join(one, pa.scalar(b"\n", pa.large_binary()))[0].as_py()
     return joined

@@ -23,7 +23,7 @@ def mark_instants_as_utc(batch: pyarrow.RecordBatch, int96_paths: Collection[_Pa
     if not int96_paths:
         return batch
     columns = [
-        _instants(column, _below(int96_paths, field.name))
+        _mark_instants(column, _strip_first_name(int96_paths, field.name))
         for field, column in zip(batch.schema, batch.columns, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
@@ -38,11 +38,11 @@ def rebase_batch(batch: pyarrow.RecordBatch, hybrid: Hybrid) -> pyarrow.RecordBa
     columns = batch.columns
     if hybrid.times and not is_known_zone(hybrid.zone):
         hybrid = hybrid._replace(times=False)
-        columns = [_without_old_bounds(column, name) for column, name in zip(columns, batch.schema.names, strict=True)]
+        columns = [_remove_old_bounds(column, name) for column, name in zip(columns, batch.schema.names, strict=True)]
     return pa.RecordBatch.from_arrays([rebased(column, hybrid) for column in columns], names=batch.schema.names)
 
 
-def _without_old_bounds(column: ArrowArray, name: str) -> ArrowArray:
+def _remove_old_bounds(column: ArrowArray, name: str) -> ArrowArray:
     """Return the actions of a kind with null instead of each time before 1900 in their statistics."""
     place = column.type.get_field_index("stats_parsed") if name == "add" and pa.types.is_struct(column.type) else -1
     if place < 0:
@@ -53,11 +53,11 @@ def _without_old_bounds(column: ArrowArray, name: str) -> ArrowArray:
     return pa.StructArray.from_arrays(parts, fields=list(column.type), mask=mask)
 
 
-def _below(paths: Collection[_Path], name: str) -> list[_Path]:
+def _strip_first_name(paths: Collection[_Path], name: str) -> list[_Path]:
     return [path[1:] for path in paths if path[0] == name]
 
 
-def _instants(column: ArrowArray, paths: Collection[_Path]) -> ArrowArray:
+def _mark_instants(column: ArrowArray, paths: Collection[_Path]) -> ArrowArray:
     kind = column.type
     if () in paths and pa.types.is_timestamp(kind) and kind.tz is None:
         return column.view(pa.timestamp(kind.unit, "UTC"))
@@ -65,6 +65,6 @@ def _instants(column: ArrowArray, paths: Collection[_Path]) -> ArrowArray:
     if not below or not pa.types.is_struct(kind):
         return column
     names = [kind.field(index).name for index in range(kind.num_fields)]
-    fields = [_instants(column.field(index), _below(below, name)) for index, name in enumerate(names)]
+    fields = [_mark_instants(column.field(index), _strip_first_name(below, name)) for index, name in enumerate(names)]
     mask = pc.is_null(column) if column.null_count else None
     return pa.StructArray.from_arrays(fields, names=names, mask=mask)

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 OTHER_SIZE = "the stored size differs from the sent size"
 
 
-def why_not_proven(place: str, encoded: EncodedFile, digests: Iterable[object]) -> str | None:
+def find_difference(place: str, encoded: EncodedFile, digests: Iterable[object]) -> str | None:
     """Return how a local file differs from what was encoded; None if all bytes and values are equal.
 
     Comparing bytes detects disk and memory faults. Comparing values detects encoder faults.
     """
     checksum = 0
-    with _read_back(place), open(place, "rb", buffering=0) as file:
+    with _name_read_faults(place), open(place, "rb", buffering=0) as file:
         while block := file.read(FILE_BLOCK_BYTES):
             checksum = zlib.crc32(block, checksum)
     if checksum != encoded.checksum:
@@ -48,21 +48,21 @@ def why_not_proven(place: str, encoded: EncodedFile, digests: Iterable[object]) 
 
 def count_groups(source: BinaryFile) -> int:
     """Return the number of row groups of a file. Raises StorageFailed if it cannot be read back."""
-    with _read_back(source), _opened(source) as file:
+    with _name_read_faults(source), _open_source(source) as file:
         groups: int = ParquetReader(file).metadata.num_row_groups
         return groups
 
 
-def digest_group(source: BinaryFile, group: int) -> tuple[int, tuple[int, ...]]:
+def read_group_digest(source: BinaryFile, group: int) -> tuple[int, tuple[int, ...]]:
     """Return the rows and the digest of one row group of a file. Raises StorageFailed if it cannot be read back."""
-    with _read_back(source), _opened(source) as file:
+    with _name_read_faults(source), _open_source(source) as file:
         return digest_row_group(ParquetReader(file).read_group(group))
 
 
-def holds_rows_of(source: BinaryFile, encoded: EncodedFile) -> bool:
+def has_same_rows(source: BinaryFile, encoded: EncodedFile) -> bool:
     """Return whether another writer's file has the same columns, and the same rows in the same row groups."""
     try:
-        with _read_back(source):
+        with _name_read_faults(source):
             file = ParquetReader(source)
             if not file.metadata.schema.equals(encoded.footer.schema):
                 return False
@@ -74,12 +74,12 @@ def holds_rows_of(source: BinaryFile, encoded: EncodedFile) -> bool:
         return False
 
 
-def _opened(source: Any) -> AbstractContextManager[Any]:  # Any: a local path, or an open file, which is not closed
+def _open_source(source: Any) -> AbstractContextManager[Any]:  # Any: a local path, or an open file, which is not closed
     return pa.OSFile(os.fsencode(source)) if isinstance(source, str) else nullcontext(source)
 
 
 @contextmanager
-def _read_back(source: Any) -> Iterator[None]:
+def _name_read_faults(source: Any) -> Iterator[None]:
     import pyarrow
 
     try:
@@ -103,13 +103,13 @@ def write_lines(place: str, actions: Sequence[tuple[str, JsonObject]], *, name: 
 
 def require_lines(place: str, data: bytes) -> None:
     """Raise StorageFailed unless a local file contains exactly these bytes."""
-    with _read_back(place), open(place, "rb") as file:
+    with _name_read_faults(place), open(place, "rb") as file:
         if file.read() != data:
             raise StorageFailed("its bytes differ from what was written")
 
 
 @contextmanager
-def not_proven(path: str) -> Iterator[None]:
+def name_unproven_draft(path: str) -> Iterator[None]:
     """Turn a fault found while reading a draft back into the error that it is not published."""
     try:
         yield
@@ -121,20 +121,20 @@ def not_proven(path: str) -> Iterator[None]:
         ) from fault
 
 
-def require_proven(place: str, path: str, encoded: EncodedFile) -> None:
+def require_proven_draft(place: str, path: str, encoded: EncodedFile) -> None:
     """Read a draft back on the machine that wrote it. Raises StorageFailed unless it has the expected content."""
-    with not_proven(path):
-        require_content(place, encoded, (digest_group(place, group) for group in range(count_groups(place))))
+    with name_unproven_draft(path):
+        require_content(place, encoded, (read_group_digest(place, group) for group in range(count_groups(place))))
 
 
 def require_content(place: str, encoded: EncodedFile, digests: Iterable[object]) -> None:
     """Raise StorageFailed unless a local file has the expected bytes, and its row groups these digests."""
-    why = why_not_proven(place, encoded, digests)
+    why = find_difference(place, encoded, digests)
     if why is not None:
         raise StorageFailed(why)
 
 
-def publish_named(storage: ReadStorage, draft: Draft, path: str, size: int) -> FileStat:
+def publish_unique_file(storage: ReadStorage, draft: Draft, path: str, size: int) -> FileStat:
     """Publish a file with a unique name. Raises StorageFailed unless it has the expected size afterwards."""
     return require_published(storage, path, size, draft.publish())
 
@@ -145,7 +145,7 @@ def require_published(storage: ReadStorage, path: str, size: int, outcome: Creat
     try:
         return require_size(storage, path, size, cause)
     except FileMissing as fault:
-        raise not_written(path, cause) from fault
+        raise make_not_written_error(path, cause) from fault
 
 
 def require_size(storage: ReadStorage, path: str, size: int, cause: str) -> FileStat:
@@ -158,5 +158,5 @@ def require_size(storage: ReadStorage, path: str, size: int, cause: str) -> File
     return found
 
 
-def not_written(path: str, cause: str) -> StorageFailed:
+def make_not_written_error(path: str, cause: str) -> StorageFailed:
     return StorageFailed(f"{path} cannot be written", facts={"why": cause, "next": "run the same command again"})

@@ -57,13 +57,13 @@ def read_provenance(storage: ReadStorage, file: LogFile, *, to_the_end: bool = F
         return Provenance(problem="commit.empty")
     provenance = _read_beginning(storage, file, path, data)
     if to_the_end and provenance.problem is None:
-        return provenance._replace(problem=_torn_end(storage, file, data))
+        return provenance._replace(problem=_find_torn_end(storage, file, data))
     return provenance
 
 
 def _read_beginning(storage: ReadStorage, file: LogFile, path: str, data: bytes) -> Provenance:
     try:
-        data, line, position = _first_line(storage, path, data, file)
+        data, line, position = _read_first_line(storage, path, data, file)
     except CommitCorrupt as corrupt:
         return Provenance(problem=corrupt.code)
     while not line.strip() and position < len(data):
@@ -72,14 +72,14 @@ def _read_beginning(storage: ReadStorage, file: LogFile, path: str, data: bytes)
     try:
         first = read_actions(line, file.name)
     except CommitCorrupt as corrupt:
-        return _read_spread(storage, file, corrupt)
+        return _read_multiline_actions(storage, file, corrupt)
     for kind, action in first:
         if kind == "commitInfo":
-            return _stated(line, action, is_first=True)
-    return _search(storage, file, path, data, position)
+            return _make_provenance(line, action, is_first=True)
+    return _search_commit_info(storage, file, path, data, position)
 
 
-def _torn_end(storage: ReadStorage, file: LogFile, read: bytes) -> str | None:
+def _find_torn_end(storage: ReadStorage, file: LogFile, read: bytes) -> str | None:
     """Return the rule id of the fault of a commit with a truncated last line; None if that line is complete.
 
     Reads at most the last 8 KiB, or the whole commit if they do not end with a line of JSON.
@@ -99,7 +99,7 @@ def _torn_end(storage: ReadStorage, file: LogFile, read: bytes) -> str | None:
     return None
 
 
-def _search(storage: ReadStorage, file: LogFile, path: str, data: bytes, position: int) -> Provenance:
+def _search_commit_info(storage: ReadStorage, file: LogFile, path: str, data: bytes, position: int) -> Provenance:
     """Search for a commitInfo line after the first line. Lines of other actions are skipped without parsing."""
     rest = range(len(data), file.size_bytes, READ_BLOCK_BYTES)
     blocks = chain([data[position:]], (storage.read_range(path, offset, READ_BLOCK_BYTES) for offset in rest))
@@ -113,17 +113,17 @@ def _search(storage: ReadStorage, file: LogFile, path: str, data: bytes, positio
         commit_info = next((action for kind, action in read_actions(line, file.name) if kind == "commitInfo"), None)
     except CommitCorrupt:
         return Provenance()
-    return _stated(line, commit_info, is_first=False)
+    return _make_provenance(line, commit_info, is_first=False)
 
 
-def _stated(text: bytes, commit_info: Action | None, *, is_first: bool) -> Provenance:
+def _make_provenance(text: bytes, commit_info: Action | None, *, is_first: bool) -> Provenance:
     """Return the provenance in a commitInfo, or a problem if it is nested too deeply to be encoded as JSON."""
     if commit_info is not None and is_nested_too_deeply(text, commit_info):
         return Provenance(problem="commit.bad-json")
     return Provenance(commit_info, is_first=is_first)
 
 
-def _first_line(storage: ReadStorage, path: str, data: bytes, file: LogFile) -> tuple[bytes, bytes, int]:
+def _read_first_line(storage: ReadStorage, path: str, data: bytes, file: LogFile) -> tuple[bytes, bytes, int]:
     """Return the bytes read so far, the first line, and the start of the next; read more if the line is truncated.
 
     Raises CommitCorrupt if the line is too long, or does not begin like an action.
@@ -142,7 +142,7 @@ def _first_line(storage: ReadStorage, path: str, data: bytes, file: LogFile) -> 
     return (data, data, len(data)) if end < 0 else (data, data[:end], end + 1)
 
 
-def _read_spread(storage: ReadStorage, file: LogFile, corrupt: CommitCorrupt) -> Provenance:
+def _read_multiline_actions(storage: ReadStorage, file: LogFile, corrupt: CommitCorrupt) -> Provenance:
     """Read a commit whose first line is not an action: its actions span several lines, or it is invalid."""
     data = storage.read(f"{LOG_DIRECTORY}/{file.name}") if file.size_bytes < READ_BLOCK_BYTES else b""
     try:
@@ -151,5 +151,5 @@ def _read_spread(storage: ReadStorage, file: LogFile, corrupt: CommitCorrupt) ->
         actions = []
     for position, (kind, action) in enumerate(actions):
         if kind == "commitInfo":
-            return _stated(data, action, is_first=position == 0)
+            return _make_provenance(data, action, is_first=position == 0)
     return Provenance() if actions else Provenance(problem=corrupt.code)

@@ -21,9 +21,9 @@ from deltacli.delta.paths.spelling import sidecar_location
 from deltacli.storage import ReadStorage
 from deltacli.work.checkpoints.parquet_files import (
     open_parquet,
-    without_views,
+    replace_view_types,
 )
-from deltacli.work.checkpoints.reading import small_actions
+from deltacli.work.checkpoints.reading import read_small_actions
 from deltacli.work.commits.reading import read_blocks
 
 _SIDECAR = b'"sidecar"'
@@ -37,43 +37,43 @@ Kinds = frozenset[str] | None
 
 
 @dataclass(slots=True)
-class Unjudged:
+class SkippedLines:
     """Number of lines left out because they cannot be parsed."""
 
     lines: int = 0
 
 
-def commit_blocks(storage: ReadStorage, file: LogFile, kinds: Kinds, unjudged: Unjudged) -> Iterator[bytes]:
+def read_commit_lines(storage: ReadStorage, file: LogFile, kinds: Kinds, unjudged: SkippedLines) -> Iterator[bytes]:
     """Yield a commit of any size in blocks of whole lines: all lines, or the lines of the given kinds."""
-    for block in _whole_lines(read_blocks(storage, file), None if kinds is None else file.name):
-        chosen = block if kinds is None else _select(block, kinds, unjudged)
+    for block in _split_at_line_ends(read_blocks(storage, file), None if kinds is None else file.name):
+        chosen = block if kinds is None else _select_lines(block, kinds, unjudged)
         if chosen:
             yield chosen
 
 
-def checkpoint_blocks(
-    storage: ReadStorage, instance: CheckpointInstance, kinds: Kinds, unjudged: Unjudged
+def read_checkpoint_lines(
+    storage: ReadStorage, instance: CheckpointInstance, kinds: Kinds, unjudged: SkippedLines
 ) -> Iterator[bytes]:
     """Yield a checkpoint in blocks of whole lines, its sidecars last. Raises CheckpointUnreadable, naming the file."""
     sidecars: list[str] = []
     for file in instance.files:
         if file.path.is_json:
-            for block in _whole_lines(read_blocks(storage, file), file.name):
-                sidecars += _sidecars_in(block)
-                chosen = block if kinds is None else _select(block, kinds, unjudged)
+            for block in _split_at_line_ends(read_blocks(storage, file), file.name):
+                sidecars += _find_sidecars(block)
+                chosen = block if kinds is None else _select_lines(block, kinds, unjudged)
                 if chosen:
                     yield chosen if chosen.endswith(b"\n") else chosen + b"\n"
         else:
             with open_parquet(storage, f"{LOG_DIRECTORY}/{file.name}") as parquet:
-                sidecars += [sidecar_location(action) for _, action in small_actions(parquet, ("sidecar",))]
-                yield from _parquet_lines(parquet, kinds)
+                sidecars += [sidecar_location(action) for _, action in read_small_actions(parquet, ("sidecar",))]
+                yield from _read_parquet_lines(parquet, kinds)
     if kinds is None or kinds & _FILE_ACTIONS:
         for path in sidecars:
             with open_parquet(storage, path) as parquet:
-                yield from _parquet_lines(parquet, kinds)
+                yield from _read_parquet_lines(parquet, kinds)
 
 
-def _whole_lines(blocks: Iterable[bytes], name: str | None) -> Iterator[bytes]:
+def _split_at_line_ends(blocks: Iterable[bytes], name: str | None) -> Iterator[bytes]:
     """Split blocks at line ends. A line above the limit is yielded in pieces, or with `name` raises CommitCorrupt."""
     rest = b""
     for block in blocks:
@@ -92,7 +92,7 @@ def _whole_lines(blocks: Iterable[bytes], name: str | None) -> Iterator[bytes]:
         yield rest
 
 
-def _select(block: bytes, kinds: frozenset[str], unjudged: Unjudged) -> bytes:
+def _select_lines(block: bytes, kinds: frozenset[str], unjudged: SkippedLines) -> bytes:
     """Return the lines of a block with an action of these kinds, each unchanged, terminated by LF."""
     chosen = []
     for line in io.BytesIO(block):
@@ -104,7 +104,7 @@ def _select(block: bytes, kinds: frozenset[str], unjudged: Unjudged) -> bytes:
     return b"".join(chosen)
 
 
-def _sidecars_in(block: bytes) -> list[str]:
+def _find_sidecars(block: bytes) -> list[str]:
     sidecars = []
     for line in io.BytesIO(block) if _SIDECAR in block else ():
         if _SIDECAR in line:
@@ -116,14 +116,16 @@ def _sidecars_in(block: bytes) -> list[str]:
     return sidecars
 
 
-def _parquet_lines(parquet: Any, kinds: Kinds) -> Iterator[bytes]:  # Any: OpenParquet, whose module imports pyarrow
+def _read_parquet_lines(
+    parquet: Any, kinds: Kinds
+) -> Iterator[bytes]:  # Any: OpenParquet, whose module imports pyarrow
     """Yield the rows of a Parquet file as lines, one row group at a time, in order."""
     names = [name for name in parquet.file.schema_arrow.names if kinds is None or name in kinds]
     for group in range(parquet.file.metadata.num_row_groups):
         wanted = [name for name in names if _may_hold(parquet.columns, group, name)]
         if wanted:
             for batch in parquet.batches(group, wanted, rows=_RAW_ROWS_A_BATCH):
-                lines = _encode(batch)
+                lines = _encode_rows(batch)
                 if lines:
                     yield lines
 
@@ -135,11 +137,11 @@ def _may_hold(columns: Any, group: int, kind: str) -> bool:  # Any: CheckpointCo
     return leaf is None or not columns.has(f"{kind}.{leaf}") or bool(columns.holds(group, f"{kind}.{leaf}"))
 
 
-def _encode(batch: RecordBatch) -> bytes:
+def _encode_rows(batch: RecordBatch) -> bytes:
     """Return the rows of a batch as `{"add":{…}}`, without null fields. Rows without any action are skipped."""
     batch.validate(full=True)  # invalid UTF-8 would reach the output
     columns = [
-        pc.cast(column, without_views(column.type)) if "_view" in str(column.type) else column
+        pc.cast(column, replace_view_types(column.type)) if "_view" in str(column.type) else column
         for column in batch.columns
     ]
     rows = pa.StructArray.from_arrays(columns, names=batch.schema.names)

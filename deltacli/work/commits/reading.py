@@ -25,12 +25,12 @@ def commit_location(file: LogFile) -> str:
     return f"{LOG_DIRECTORY}/{file.name}"
 
 
-def is_large(file: LogFile) -> bool:
+def is_large_commit(file: LogFile) -> bool:
     """Return whether the commit is read in blocks."""
     return file.size_bytes >= LARGE_COMMIT_BYTES
 
 
-def require_bytes(file: LogFile) -> None:
+def require_not_empty(file: LogFile) -> None:
     """Raise CommitCorrupt for an empty commit: skipping it would lose rows or restore deleted ones."""
     if file.size_bytes == 0:
         raise CommitCorrupt(
@@ -42,7 +42,7 @@ def require_bytes(file: LogFile) -> None:
         )
 
 
-def require_whole(file: LogFile, actual: int, expected: int) -> None:
+def require_listed_size(file: LogFile, actual: int, expected: int) -> None:
     """Raise CommitCorrupt if a commit has fewer bytes than listed, because the rest may look complete."""
     if actual < expected:
         raise CommitCorrupt(
@@ -56,9 +56,9 @@ def require_whole(file: LogFile, actual: int, expected: int) -> None:
 
 def read_commit(storage: ReadStorage, file: LogFile) -> bytes:
     """Return the bytes of a small commit. Raises CommitCorrupt if it is empty or shorter than listed."""
-    require_bytes(file)
+    require_not_empty(file)
     data = storage.read(commit_location(file))
-    require_whole(file, len(data), file.size_bytes)
+    require_listed_size(file, len(data), file.size_bytes)
     return data
 
 
@@ -75,7 +75,7 @@ def stream_commit(
     Raises:
         CommitCorrupt: If the commit is damaged.
     """
-    if is_large(file):
+    if is_large_commit(file):
         yield from stream_actions(stream_lines(storage, file), file.name, disputed=disputed)
     else:
         yield from read_actions(read_commit(storage, file), file.name, disputed=disputed)
@@ -90,5 +90,5 @@ def read_blocks(storage: ReadStorage, file: LogFile) -> Iterator[bytes]:
     """Yield the bytes of a log file in blocks. Raises CommitCorrupt if it is shorter than listed."""
     for offset in range(0, file.size_bytes, READ_BLOCK_BYTES):
         block = storage.read_range(commit_location(file), offset, READ_BLOCK_BYTES)
-        require_whole(file, len(block), min(READ_BLOCK_BYTES, file.size_bytes - offset))
+        require_listed_size(file, len(block), min(READ_BLOCK_BYTES, file.size_bytes - offset))
         yield block

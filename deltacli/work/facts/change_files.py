@@ -19,7 +19,7 @@ from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.rules.framework.data_file_views import ChangeTypes, FileFault
-from deltacli.work.facts.footer_files import FooterFiles, FooterPiece, reading_fault, unread
+from deltacli.work.facts.footer_files import FooterFiles, FooterPiece, make_reading_fault, make_unreadable_fault
 from deltacli.work.rows import data_files
 from deltacli.work.rows.row_reader import read_opened
 from deltacli.work.table_files import TableFiles
@@ -52,16 +52,16 @@ class ReadChanges:
         if footer is None or fault is not None or not self.with_rows:
             return ChangeFacts(footer, fault)
         try:
-            return ChangeFacts(footer, None, count_types(files, path))
+            return ChangeFacts(footer, None, count_change_types(files, path))
         except DataUnreadable as unreadable:
             if unreadable.code == "data.type-mismatch":  # not a string column: reported from the footer
                 return ChangeFacts(footer, None)
-            return ChangeFacts(footer, reading_fault(path, unreadable))
+            return ChangeFacts(footer, make_reading_fault(path, unreadable))
         except StorageFailed as failed:
-            return ChangeFacts(footer, unread(path, failed))
+            return ChangeFacts(footer, make_unreadable_fault(path, failed))
 
 
-def count_types(files: TableFiles, path: str) -> ChangeTypes | None:
+def count_change_types(files: TableFiles, path: str) -> ChangeTypes | None:
     """Count the change types in a file; None if it has no such column. Raises DataUnreadable."""
     column = StructField(CHANGE_TYPE, PrimitiveType("string"), True, {})
     schema = arrow_schema((column,))
@@ -74,20 +74,20 @@ def count_types(files: TableFiles, path: str) -> ChangeTypes | None:
             return None
         for batch in read_opened(files, wanted, file, opened):
             values = batch.column(0)
-            known = sum(_count(values, kind, counts) for kind in KINDS)
+            known = sum(_count_kind(values, kind, counts) for kind in KINDS)
             if known < len(values):
                 bad += len(values) - known
-                example = example or _example(values)
+                example = example or _format_unknown_value(values)
     return ChangeTypes(counts, bad, example)
 
 
-def _count(values: ArrowArray, kind: str, counts: Counter[str]) -> int:
+def _count_kind(values: ArrowArray, kind: str, counts: Counter[str]) -> int:
     found: int = pc.sum(pc.equal(values, kind)).as_py() or 0
     counts[kind] += found
     return found
 
 
-def _example(values: ArrowArray) -> str:
+def _format_unknown_value(values: ArrowArray) -> str:
     strange = pc.filter(values, pc.invert(pc.is_in(values, value_set=pa.array(KINDS, pa.string()))))
     value = strange[0].as_py()
     return "null" if value is None else repr(value)[:100]

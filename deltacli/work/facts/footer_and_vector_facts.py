@@ -22,6 +22,6 @@ class ReadFootersAndVectors:
         return ReadFooters()(piece, context)
 
 
-def weight_of_facts(piece: FooterPiece | VectorPiece) -> int:
+def count_facts(piece: FooterPiece | VectorPiece) -> int:
     """Return the number of footers or vectors."""
     return len(piece.vectors) if isinstance(piece, VectorPiece) else len(piece)

@@ -68,9 +68,9 @@ class FilesInListing:
             size = self._sizes.get(path)
             if size is not None:
                 return ListedFile(path, size)
-        size = self.size_of(self._files.inside(path))
+        size = self.size_of(self._files.find_path_in_table(path))
         if size is None:
-            other = self.size_of(self._files.inside_as_written(path))
+            other = self.size_of(self._files.find_undecoded_path_in_table(path))
             return ListedFile(path, other, is_literal=other is not None)
         return ListedFile(path, size)
 
@@ -94,7 +94,7 @@ class FooterFiles:
 
     def __init__(self, context: TaskContext) -> None:
         self._files, self._own = context.files, context.storage
-        self._pool = context.stores.kept(FooterPool)
+        self._pool = context.stores.get_shared_instance(FooterPool)
 
     def read(self, listed: Sequence[ListedFile]) -> list[FooterRead]:
         """Read the footers of some files."""
@@ -110,13 +110,15 @@ class FooterFiles:
                 return None, None
             storage, inner, size = found
             length = NEAR_TAIL_BYTES if storage.capabilities.cheap_listing else FAR_TAIL_BYTES
-            return _read_footer(lambda offset, length: storage.read_range(inner, offset, length), size, length, reader)
+            return _read_footer_by_ranges(
+                lambda offset, length: storage.read_range(inner, offset, length), size, length, reader
+            )
         except FileMissing:
             return None, FileFault(MISSING, f"{file.path} not found", "no such file")
         except PathExternal as refusal:
-            return None, refused(self._files, file.path, refusal)
+            return None, make_refused_fault(self._files, file.path, refusal)
         except (StorageFailed, UsageError) as fault:
-            return None, unread(file.path, fault)
+            return None, make_unreadable_fault(file.path, fault)
 
     def place(self, file: ListedFile) -> tuple[ReadStorage, str, int] | None:
         """Return store, path and size (bytes) of a file; None for a missing one of this table. Raises PathExternal."""
@@ -125,7 +127,7 @@ class FooterFiles:
             return storage, inner, storage.stat(inner).size_bytes
         if file.size is not None and not file.is_literal:
             return storage, inner, file.size
-        other = self._files.as_written(file.path)
+        other = self._files.locate_undecoded(file.path)
         if file.size is not None and other is not None:
             return storage, other[1], file.size
         require_inside(storage, inner)
@@ -149,23 +151,23 @@ REFUSED = FileFault(PathExternal.code, "it is outside the table")
 """The result for a file that may not be opened, without its path."""
 
 
-def refused(files: TableFiles, path: str, refusal: PathExternal) -> FileFault:
+def make_refused_fault(files: TableFiles, path: str, refusal: PathExternal) -> FileFault:
     """Return the result for a file that may not be opened. No rule applies to it, and `files` records it."""
-    files.refuse(path)
+    files.record_refusal(path)
     return FileFault(refusal.code, refusal.message)
 
 
 IN_ARCHIVE = "it is in an archive of the store, which has to restore it first"
 
 
-def unread(path: str, fault: StorageFailed | UsageError | DataUnreadable) -> FileFault:
+def make_unreadable_fault(path: str, fault: StorageFailed | UsageError | DataUnreadable) -> FileFault:
     """Return the result for an existing file that cannot be read here, or whose store cannot be opened."""
     code = "data.unreachable" if isinstance(fault, UsageError) else UNREAD
     reason = IN_ARCHIVE if fault.code == "storage.archived" else fault.reason
     return FileFault(code, f"{path} cannot be read: {reason}", reason)
 
 
-def _read_footer(
+def _read_footer_by_ranges(
     read: Callable[[int, int], bytes], size: int, length: int, reader: FooterReader
 ) -> tuple[Footer | None, FileFault | None]:
     """Read a footer, expected within the last `length` bytes. `read` gets an offset and a length."""
@@ -197,18 +199,18 @@ def measure_footer(tail: bytes, size: int) -> tuple[FileFault | None, int]:
     if magic == _ENCRYPTED:
         return FileFault("data.encrypted", "its footer is encrypted", "PARE"), 0
     if magic != _MAGIC or size < _AROUND:
-        return FileFault("data.not-parquet", "it does not end like a Parquet file", _shown(magic)), 0
+        return FileFault("data.not-parquet", "it does not end like a Parquet file", _format_magic(magic)), 0
     length = int.from_bytes(tail[-8:-4], "little")
     if not 0 < length <= min(size - _AROUND, _MOST_FOOTER):
         return FileFault("data.not-parquet", f"its footer cannot have {length:,} bytes", f"{length:,} bytes"), 0
     return None, length
 
 
-def _shown(magic: bytes) -> str:
+def _format_magic(magic: bytes) -> str:
     return magic.hex(" ") if magic else "an empty file"
 
 
-def footer_of(source: BinaryFile, reader: FooterReader) -> tuple[Footer | None, FileFault | None]:
+def read_footer(source: BinaryFile, reader: FooterReader) -> tuple[Footer | None, FileFault | None]:
     """Return the footer of an open file, or why it cannot be read."""
 
     def read(offset: int, length: int) -> bytes:
@@ -216,10 +218,10 @@ def footer_of(source: BinaryFile, reader: FooterReader) -> tuple[Footer | None, 
         return bytes(source.read(length))
 
     source.seek(0, 2)
-    return _read_footer(read, source.tell(), NEAR_TAIL_BYTES, reader)
+    return _read_footer_by_ranges(read, source.tell(), NEAR_TAIL_BYTES, reader)
 
 
-def reading_fault(path: str, unreadable: DataUnreadable, part: str = "pages") -> FileFault:
+def make_reading_fault(path: str, unreadable: DataUnreadable, part: str = "pages") -> FileFault:
     """Return the fault of a file that has a footer but whose rows cannot be read. The rules add the file name."""
     message = unreadable.message.removeprefix(f"{path}: ")  # layout: rules begin with the name of the file
     if message.startswith(f"{path} cannot be read"):

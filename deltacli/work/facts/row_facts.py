@@ -11,7 +11,14 @@ from deltacli.core.errors import DataUnreadable, FileMissing, PathExternal, Stor
 from deltacli.delta.footers.parse import Footer
 from deltacli.delta.schema.file_columns import ZONE_UNKNOWN
 from deltacli.rules.framework.data_file_views import FileFault
-from deltacli.work.facts.footer_files import FooterPool, footer_of, measure_footer, reading_fault, refused, unread
+from deltacli.work.facts.footer_files import (
+    FooterPool,
+    make_reading_fault,
+    make_refused_fault,
+    make_unreadable_fault,
+    measure_footer,
+    read_footer,
+)
 from deltacli.work.rows import data_files
 from deltacli.work.rows.row_reader import read_opened
 from deltacli.work.table_files import TableFiles
@@ -52,7 +59,7 @@ class RowCheck(Protocol):
         """Return the result. Called after the last batch."""
 
 
-class AskingBeside:
+class ReadsExtraColumns:
     """A question whose batches also contain the columns of `ReadSpec.beside`, after the columns of the table."""
 
 
@@ -75,7 +82,7 @@ RowCheckFactory = Callable[[OpenFileContext], RowCheck | None]
 """Start a question for a file; None if the file cannot answer it."""
 
 
-def read_file(
+def read_file_facts(
     files: TableFiles,
     wanted: data_files.ReadSpec,
     row: int,
@@ -89,28 +96,29 @@ def read_file(
     answers: dict[str, Any] = {}  # Any: what the questions answer
     try:
         with data_files.open_data_file(files, data_file) as opened, pool.reader() as reader:
-            footer, fault = footer_of(opened.source, reader)
+            footer, fault = read_footer(opened.source, reader)
             if footer is not None and fault is None:
                 context = OpenFileContext(add, data_file, footer, opened.schema, opened)
                 begun = {name: question(context) for name, question in questions.items()}
                 asked = {name: asking for name, asking in begun.items() if asking is not None}
                 for batch in read_opened(files, wanted, data_file, opened):
                     rows += batch.num_rows
-                    own = batch if batch.num_columns == wanted.of_table else batch.select(range(wanted.of_table))
+                    has_extra_columns = batch.num_columns != wanted.table_column_count
+                    own = batch.select(range(wanted.table_column_count)) if has_extra_columns else batch
                     for asking in asked.values():
-                        asking.take(batch if isinstance(asking, AskingBeside) else own)
+                        asking.take(batch if isinstance(asking, ReadsExtraColumns) else own)
                 answers = {name: asking.answer() for name, asking in asked.items()}
     except PathExternal as refusal:
-        return FileFacts(row, None, refused(files, data_file.path, refusal))
+        return FileFacts(row, None, make_refused_fault(files, data_file.path, refusal))
     except StorageFailed as failed:
-        return FileFacts(row, footer, fault or unread(data_file.path, failed), rows=rows, is_unread=True)
+        return FileFacts(row, footer, fault or make_unreadable_fault(data_file.path, failed), rows=rows, is_unread=True)
     except DataUnreadable as unreadable:
         if unreadable.code == ZONE_UNKNOWN:  # the file is sound: another machine may know the time zone
-            return FileFacts(row, footer, unread(data_file.path, unreadable), rows=rows, is_unread=True)
+            return FileFacts(row, footer, make_unreadable_fault(data_file.path, unreadable), rows=rows, is_unread=True)
         fault = (
             fault
             or (find_fault_at_end(files, data_file.path) if footer is None else None)
-            or reading_fault(data_file.path, unreadable, "pages" if footer is not None else "footer")
+            or make_reading_fault(data_file.path, unreadable, "pages" if footer is not None else "footer")
         )
         return FileFacts(row, footer, fault, rows=rows)
     return FileFacts(row, footer, fault, answers, rows)

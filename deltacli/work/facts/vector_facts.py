@@ -22,7 +22,7 @@ from deltacli.rules.framework.data_file_views import VectorFacts
 from deltacli.storage import ReadStorage
 from deltacli.work.facts.footer_files import IN_ARCHIVE
 from deltacli.work.rows import deletion_vectors
-from deltacli.work.table_files import TableFiles, inner_path
+from deltacli.work.table_files import TableFiles, resolve_inner_path
 from deltacli.work.task import TaskContext
 
 UNREACHABLE = "data.unreachable"
@@ -74,7 +74,7 @@ class VectorCache:
 
     def put(self, descriptor: deletion_vectors.Descriptor, rows: DeletedRows) -> None:
         """Keep the rows of a vector, which count as its bytes by the log."""
-        key, weight = _key(descriptor), max(descriptor.get("sizeInBytes") or 0, 0)
+        key, weight = _make_cache_key(descriptor), max(descriptor.get("sizeInBytes") or 0, 0)
         with self._lock:
             if key in self._rows:
                 return
@@ -87,19 +87,19 @@ class VectorCache:
     def take(self, descriptor: deletion_vectors.Descriptor) -> DeletedRows | None:
         """Return the rows of a vector and forget them; None if they are not kept."""
         with self._lock:
-            rows, weight = self._rows.pop(_key(descriptor), (None, 0))
+            rows, weight = self._rows.pop(_make_cache_key(descriptor), (None, 0))
             self._left += weight
         return rows
 
 
-def _key(descriptor: deletion_vectors.Descriptor) -> tuple[object, ...]:
+def _make_cache_key(descriptor: deletion_vectors.Descriptor) -> tuple[object, ...]:
     names = ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality")
     return tuple(descriptor.get(name) for name in names)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadVectors:
-    """Reads vectors for their facts. `keeps_rows`: their rows are needed next (`rows_of_vector`)."""
+    """Reads vectors for their facts. `keeps_rows`: their rows are needed next (`load_deleted_rows`)."""
 
     keeps_rows: bool
 
@@ -107,7 +107,7 @@ class ReadVectors:
         reader = VectorReader(context.files, context.storage, dict(piece.sizes), keeps_rows=self.keeps_rows)
         found = reader.read(piece.vectors)
         if self.keeps_rows:
-            cache, descriptors = context.stores.kept(VectorCache), dict(piece.vectors)
+            cache, descriptors = context.stores.get_shared_instance(VectorCache), dict(piece.vectors)
             for read in found:
                 row = read.facts.row
                 if row in reader.rows:
@@ -115,10 +115,10 @@ class ReadVectors:
         return found
 
 
-def rows_of_vector(piece: VectorPiece, context: TaskContext) -> DeletedRows | None:
+def load_deleted_rows(piece: VectorPiece, context: TaskContext) -> DeletedRows | None:
     """Return the rows of the only vector of a piece, from the cache if it has them; None if it cannot be read."""
     [(row, descriptor)] = piece.vectors
-    kept = context.stores.kept(VectorCache).take(descriptor)
+    kept = context.stores.get_shared_instance(VectorCache).take(descriptor)
     if kept is not None:
         return kept
     reader = VectorReader(context.files, context.storage, dict(piece.sizes), keeps_rows=True)
@@ -126,7 +126,7 @@ def rows_of_vector(piece: VectorPiece, context: TaskContext) -> DeletedRows | No
     return reader.rows.get(row)
 
 
-def file_of_vector(files: TableFiles, descriptor: deletion_vectors.Descriptor) -> str | None:
+def find_vector_file(files: TableFiles, descriptor: deletion_vectors.Descriptor) -> str | None:
     """Return the path of the file of a vector below the root of the table; None if it has none there."""
     text = descriptor.get("pathOrInlineDv")
     if not isinstance(text, str):
@@ -134,13 +134,13 @@ def file_of_vector(files: TableFiles, descriptor: deletion_vectors.Descriptor) -
     match descriptor.get("storageType"):
         case "u":
             path = vector_file(text)
-            return None if path is None else inner_path(path)
+            return None if path is None else resolve_inner_path(path)
         case "p":
-            return files.inside(text)
+            return files.find_path_in_table(text)
     return None
 
 
-def in_pieces(vectors: Iterable[Numbered], most: int) -> Iterator[list[Numbered]]:
+def group_vectors_by_file(vectors: Iterable[Numbered], most: int) -> Iterator[list[Numbered]]:
     """Group vectors for `VectorReader.read`: up to `most` per group, with all vectors of one file together."""
     by_file: dict[object, list[Numbered]] = {}
     for row, descriptor in vectors:
@@ -186,10 +186,10 @@ class VectorReader:
                 else:
                     by_file.setdefault((id(place.storage), place.path), []).append(((row, descriptor), place))
             except deletion_vectors.VectorFaultError as fault:
-                found.append(_faulty(row, fault))
+                found.append(_make_faulty_read(row, fault))
             except PathExternal as refusal:
                 facts = VectorFacts(row, None, refusal.message, None, None)
-                found.append(VectorRead(facts, refused=_as_recorded(descriptor)))
+                found.append(VectorRead(facts, refused=_get_recorded_path(descriptor)))
             except (StorageFailed, UsageError) as fault:
                 code = UNREAD if isinstance(fault, StorageFailed) else UNREACHABLE
                 reason = IN_ARCHIVE if fault.code == "storage.archived" else fault.message
@@ -199,9 +199,9 @@ class VectorReader:
         return found
 
     def _inline(self, row: int, descriptor: deletion_vectors.Descriptor) -> VectorRead:
-        data, size = deletion_vectors.inline_data(descriptor), descriptor.get("sizeInBytes")
+        data, size = deletion_vectors.decode_inline_vector(descriptor), descriptor.get("sizeInBytes")
         read = self._parsed(row, descriptor, data)
-        whole = len(deletion_vectors.inline_data({**descriptor, "sizeInBytes": None}))
+        whole = len(deletion_vectors.decode_inline_vector({**descriptor, "sizeInBytes": None}))
         is_short = descriptor["pathOrInlineDv"][-_GROUP:].startswith("#")
         least = -_PADDING if is_short else 0  # some writers count the bytes that such a group lacks
         if read.facts.code is not None or (isinstance(size, int) and least <= whole - size <= _PADDING):
@@ -217,19 +217,19 @@ class VectorReader:
         try:
             size = self._sizes.get(path) if is_own else storage.stat(path).size_bytes
             if size is None:
-                return _unread(vectors, None, "its file is missing")
+                return _make_unread_vectors(vectors, None, "its file is missing")
             version, found = self._read_file(vectors, size)
         except FileMissing:
-            lost = _unread(vectors, "dv.file-missing", "its file is missing")
+            lost = _make_unread_vectors(vectors, "dv.file-missing", "its file is missing")
             return lost if is_own else [read._replace(missing=vectors[0][1].shown) for read in lost]
         except PathExternal as refusal:
             refused = vectors[0][1].shown
-            self._files.refuse(refused)
-            return [read._replace(refused=refused) for read in _unread(vectors, None, refusal.message)]
+            self._files.record_refusal(refused)
+            return [read._replace(refused=refused) for read in _make_unread_vectors(vectors, None, refusal.message)]
         except StorageFailed as fault:
             reason = IN_ARCHIVE if fault.code == "storage.archived" else fault.message
-            return _unread(vectors, UNREAD, reason)
-        return found if not version or version[0] == _VERSION else _of_version(found, version[0])
+            return _make_unread_vectors(vectors, UNREAD, reason)
+        return found if not version or version[0] == _VERSION else _report_version(found, version[0])
 
     def _read_file(
         self, vectors: Sequence[tuple[Numbered, deletion_vectors.VectorPlace]], size: int
@@ -238,34 +238,34 @@ class VectorReader:
         storage, path = vectors[0][1].storage, vectors[0][1].path
         version = None
         found: list[VectorRead] = []
-        for start, end, members in _ranges(sorted(vectors, key=lambda one: one[1].offset), size):
+        for start, end, members in _plan_ranges(sorted(vectors, key=lambda one: one[1].offset), size):
             data = storage.read_range(path, start, min(end, size) - start) if start < size else b""
             if start == 0:
                 version = data[:1]
             for (row, descriptor), place in members:
                 stored = data[place.offset - start : place.end - start]
                 try:
-                    read = self._parsed(row, descriptor, deletion_vectors.stored_data(place, stored, size))
+                    read = self._parsed(row, descriptor, deletion_vectors.verify_stored_vector(place, stored, size))
                 except deletion_vectors.VectorFaultError as fault:
-                    read = _faulty(row, fault)
+                    read = _make_faulty_read(row, fault)
                 found.append(read)
         return (storage.read_range(path, 0, 1) if version is None else version), found
 
     def _parsed(self, row: int, descriptor: deletion_vectors.Descriptor, data: bytes) -> VectorRead:
         try:
-            rows = deletion_vectors.parse_rows(data)
+            rows = deletion_vectors.parse_deleted_rows(data)
         except deletion_vectors.VectorFaultError as fault:
-            return _faulty(row, fault)
+            return _make_faulty_read(row, fault)
         is_native = int.from_bytes(data[:4], "little") == NATIVE
         facts = VectorFacts(row, None, "", rows.count, rows.last, is_native=is_native)
         if rows.count != descriptor.get("cardinality"):
-            return VectorRead(_with_fault(facts, deletion_vectors.cardinality_fault(descriptor, rows)))
+            return VectorRead(_add_fault(facts, deletion_vectors.make_cardinality_error(descriptor, rows)))
         if self._keeps_rows:
             self.rows[row] = rows
         return VectorRead(facts, is_usable=True)
 
 
-def _ranges(
+def _plan_ranges(
     vectors: Sequence[tuple[Numbered, deletion_vectors.VectorPlace]], size: int
 ) -> Iterator[tuple[int, int, list[tuple[Numbered, deletion_vectors.VectorPlace]]]]:
     """Yield each range that is read at once: start, end, and its vectors, which are in offset order."""
@@ -285,28 +285,28 @@ def _ranges(
         yield start, end, members
 
 
-def _faulty(row: int, fault: deletion_vectors.VectorFaultError) -> VectorRead:
-    return VectorRead(_with_fault(VectorFacts(row, None, "", None, None), fault))
+def _make_faulty_read(row: int, fault: deletion_vectors.VectorFaultError) -> VectorRead:
+    return VectorRead(_add_fault(VectorFacts(row, None, "", None, None), fault))
 
 
-def _with_fault(facts: VectorFacts, fault: deletion_vectors.VectorFaultError) -> VectorFacts:
+def _add_fault(facts: VectorFacts, fault: deletion_vectors.VectorFaultError) -> VectorFacts:
     seen, expected = (None if value is None else str(value) for value in (fault.seen, fault.expected))
     return facts._replace(code=fault.code, reason=str(fault), seen=seen, expected=expected)
 
 
-def _unread(
+def _make_unread_vectors(
     vectors: Sequence[tuple[Numbered, deletion_vectors.VectorPlace]], code: str | None, reason: str
 ) -> list[VectorRead]:
     return [VectorRead(VectorFacts(row, code, reason, None, None)) for (row, _), _ in vectors]
 
 
-def _as_recorded(descriptor: deletion_vectors.Descriptor) -> str:
+def _get_recorded_path(descriptor: deletion_vectors.Descriptor) -> str:
     """Return the path by which a file outside the table is recorded."""
     text = str(descriptor.get("pathOrInlineDv"))
     return (vector_file(text) or text) if descriptor.get("storageType") == "u" else text
 
 
-def _of_version(found: list[VectorRead], version: int) -> list[VectorRead]:
+def _report_version(found: list[VectorRead], version: int) -> list[VectorRead]:
     """Return the vectors of a file with an invalid version byte. The fault is reported for the first of them."""
     first = min(read.facts.row for read in found)
     more = f", and so for {plural(len(found) - 1, 'more vector')} of it" if len(found) > 1 else ""

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from deltacli.core.errors import FileMissing
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.storage import ReadStorage
-from deltacli.work.files.walking import DirectoryWalk, ListedFiles, in_batches
+from deltacli.work.files.walking import DirectoryWalk, ListedFiles, batch_listed_files
 from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class ClassifiedFiles(NamedTuple):
     roots: TableRoots
 
 
-def classify(files: ListedFiles, known: KnownFiles, storage: ReadStorage) -> ClassifiedFiles:
+def classify_files(files: ListedFiles, known: KnownFiles, storage: ReadStorage) -> ClassifiedFiles:
     """Classify listed files, in one pass."""
     from deltacli.delta.listing import TableRoots
 
@@ -96,23 +96,23 @@ def classify(files: ListedFiles, known: KnownFiles, storage: ReadStorage) -> Cla
     is_needed = pc.or_(is_live, known.find_others(hashes))
     hits = pc.filter(hashes, is_needed)
     is_free = pc.invert(is_needed)
-    files, hashes = _filtered(files, is_free), pc.filter(hashes, is_free)
+    files, hashes = _filter_files(files, is_free), pc.filter(hashes, is_free)
     roots = TableRoots()
     if not files.is_plain:
         roots.take(files.paths)
     is_hidden = known.names.mask(files.paths)
     hidden = pc.sum(is_hidden).as_py() or 0
     if hidden:
-        files, hashes = _filtered(files, pc.invert(is_hidden)), pc.filter(hashes, pc.invert(is_hidden))
-    young, old = _by_age(files, hashes, known.cutoff_ms, storage) if len(hashes) else ((), ())
+        files, hashes = _filter_files(files, pc.invert(is_hidden)), pc.filter(hashes, pc.invert(is_hidden))
+    young, old = _divide_by_age(files, hashes, known.cutoff_ms, storage) if len(hashes) else ((), ())
     return ClassifiedFiles(listed, live, hidden, (hits,), young, old, roots)
 
 
-def _by_age(
+def _divide_by_age(
     files: ListedFiles, hashes: pa.Array, cutoff_ms: int, storage: ReadStorage
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:  # Any: an array, and a batch
     """Return the hashes of recent files, and the old files."""
-    sizes, times = _stats_of(files, storage)
+    sizes, times = _read_sizes_and_times(files, storage)
     is_there = pc.or_(pc.greater_equal(sizes, 0), pc.greater_equal(times, 0))  # some are older than 1970
     is_old = pc.and_(is_there, pc.less(times, pa.scalar(cutoff_ms, pa.int64())))
     rows = pa.RecordBatch.from_arrays(
@@ -121,7 +121,7 @@ def _by_age(
     return (pc.filter(hashes, pc.and_not(is_there, is_old)),), (pc.filter(rows, is_old),)
 
 
-def _stats_of(files: ListedFiles, storage: ReadStorage) -> tuple[Any, Any]:  # Any: pyarrow has no types
+def _read_sizes_and_times(files: ListedFiles, storage: ReadStorage) -> tuple[Any, Any]:  # Any: pyarrow has no types
     if files.sizes is not None and files.modified_ms is not None:
         return files.sizes, files.modified_ms
     found: Any = files.paths
@@ -130,7 +130,7 @@ def _stats_of(files: ListedFiles, storage: ReadStorage) -> tuple[Any, Any]:  # A
     return pa.array(sizes, pa.int64()), pa.array(times, pa.int64())
 
 
-def _filtered(files: ListedFiles, mask: ArrowArray) -> ListedFiles:
+def _filter_files(files: ListedFiles, mask: ArrowArray) -> ListedFiles:
     """Return the files of a mask. Archive classes are of no interest to their callers, and left out."""
     paths = files.paths
     if isinstance(paths, list):
@@ -168,15 +168,17 @@ def classify_directory(piece: DirectoryPiece, context: TaskContext) -> Classifie
     known: KnownFiles = context.shared(KNOWN_FILES)
     walk = DirectoryWalk(context.storage, piece.path)
     try:
-        parts = [classify(files, known, context.storage) for files in in_batches(walk)]
+        parts = [classify_files(files, known, context.storage) for files in batch_listed_files(walk)]
     except FileMissing:
         if piece.is_start:
             raise
-        return ClassifiedDirectory(_joined(()))
-    return ClassifiedDirectory(_joined(parts), tuple(walk.directories), tuple(walk.special), walk.empty_modified_ms)
+        return ClassifiedDirectory(_merge_parts(()))
+    return ClassifiedDirectory(
+        _merge_parts(parts), tuple(walk.directories), tuple(walk.special), walk.empty_modified_ms
+    )
 
 
-def _joined(parts: Sequence[ClassifiedFiles]) -> ClassifiedFiles:
+def _merge_parts(parts: Sequence[ClassifiedFiles]) -> ClassifiedFiles:
     from deltacli.delta.listing import TableRoots
 
     def every(columns: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:

@@ -140,7 +140,7 @@ class _Attempt:
         due = []
         for position, (size, modified_ms) in enumerate(zip(sizes, times, strict=True)):
             if size < 0:
-                self.codes[position] = outcome_without_file(self.storage, self.piece.paths[position])
+                self.codes[position] = classify_absent_file(self.storage, self.piece.paths[position])
             elif modified_ms >= cutoff_ms:
                 self.codes[position] = FileOutcome.SPARED
             else:
@@ -160,18 +160,18 @@ class _Attempt:
             self.task.advance(files)
 
 
-def outcome_without_file(storage: ReadStorage, path: str) -> FileOutcome:
+def classify_absent_file(storage: ReadStorage, path: str) -> FileOutcome:
     """Return what became of a path that is no file inside the table."""
     if storage.capabilities.has_directories and storage.kind_of(path) is not PathKind.MISSING:
         return FileOutcome.ELSEWHERE
     return FileOutcome.MISSING
 
 
-def are_missing(paths: tuple[str, ...], context: TaskContext) -> bytes:
+def flag_missing_files(paths: tuple[str, ...], context: TaskContext) -> bytes:
     """Return a byte per path, as a task: 1 for one that is no file inside the table. Raises what `stat_many` raises."""
     sizes, _ = context.storage.stat_many(paths)
     return bytes(size < 0 for size in sizes)
 
 
-def files_of_piece(piece: DeletePiece) -> int:
+def count_files(piece: DeletePiece) -> int:
     return len(piece.paths)

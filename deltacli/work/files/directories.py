@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     pass
 
 
-class PlacedDirectory(NamedTuple):
+class ResolvedDirectory(NamedTuple):
     """A directory by its path below the table, and its resolved place, which several paths may have through links."""
 
     path: str
     place: str
 
 
-class InnerDirectory(NamedTuple):
+class Subdirectory(NamedTuple):
     """A directory in another one; `is_outside` is set by tasks only, where a link leads outside the table."""
 
     name: str
@@ -30,14 +30,14 @@ class InnerDirectory(NamedTuple):
     is_outside: bool = False
 
 
-class PlacedListing(NamedTuple):
+class DirectoryListing(NamedTuple):
     """The files and the directories in a directory."""
 
     files: tuple[FileStat, ...]
-    directories: tuple[InnerDirectory, ...]
+    directories: tuple[Subdirectory, ...]
 
 
-def list_placed(piece: PlacedDirectory, context: TaskContext) -> PlacedListing:
+def list_directory(piece: ResolvedDirectory, context: TaskContext) -> DirectoryListing:
     """Return what is in a directory. Raises FileMissing and PermissionRefused."""
     storage = context.storage
     below = f"{piece.path}/" if piece.path else ""
@@ -46,20 +46,20 @@ def list_placed(piece: PlacedDirectory, context: TaskContext) -> PlacedListing:
         inner
         if inner.name == LOG_DIRECTORY
         else inner._replace(is_outside=leads_outside(storage, f"{below}{inner.name}"))
-        for inner in inner_directories(storage, piece)
+        for inner in list_subdirectories(storage, piece)
     )
-    return PlacedListing(files, tuple(directories))
+    return DirectoryListing(files, tuple(directories))
 
 
-def inner_directories(storage: ReadStorage, directory: PlacedDirectory) -> Iterator[InnerDirectory]:
+def list_subdirectories(storage: ReadStorage, directory: ResolvedDirectory) -> Iterator[Subdirectory]:
     """Yield the directories in a directory, links to directories included."""
     is_local = _is_local(storage)
     for name in storage.list_directories(directory.path):
         place = f"{directory.place}/{name}"
-        yield InnerDirectory(name, _resolved(place) if is_local else place)
+        yield Subdirectory(name, _resolve_link(place) if is_local else place)
 
 
-def real_place(storage: ReadStorage) -> str:
+def resolve_table_path(storage: ReadStorage) -> str:
     """Return the resolved place of the table."""
     return os.path.realpath(decode(storage.uri[len("file://") :])) if _is_local(storage) else ""
 
@@ -68,5 +68,5 @@ def _is_local(storage: ReadStorage) -> bool:
     return storage.uri.startswith("file:")
 
 
-def _resolved(path: str) -> str:
+def _resolve_link(path: str) -> str:
     return os.path.realpath(path) if os.path.islink(path) else path

@@ -23,17 +23,17 @@ _VALID_MS = 60_000
 _MOST_FRUITLESS = 3
 
 
-def valid_ms(stores: TableStores) -> int:
+def compute_valid_ms(stores: TableStores) -> int:
     """Return how long a batch may be sent after a check of the log, including the retries of a request."""
     location = stores.location
     retry_seconds = None if location is None else location.retry_seconds
     return _VALID_MS + int(1_000 * (RETRY_BUDGET.total_seconds() if retry_seconds is None else retry_seconds))
 
 
-def permit(stores: TableStores, now_ms: int) -> Permit:
+def make_permit(stores: TableStores, now_ms: int) -> Permit:
     """Return the permit of a check of the log that begins now, for deletions in the directory of a table."""
     storage = stores.storage
-    return Permit(storage.place if isinstance(storage, StoreWithPlace) else None, now_ms + valid_ms(stores))
+    return Permit(storage.place if isinstance(storage, StoreWithPlace) else None, now_ms + compute_valid_ms(stores))
 
 
 def require_progress(fruitless: int) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _PATIENCE = 0.1
 
 
-class Stop:
+class StopRequest:
     """Tells work in another thread to end early. `at_once`: at the first signal. Else the first signal lets what was
     begun finish, and a second one ends it.
     """
@@ -37,7 +37,7 @@ class Stop:
             self._asked.set()
 
 
-def uninterrupted(work: Callable[[], None], stop: Stop) -> None:
+def run_uninterrupted(work: Callable[[], None], stop: StopRequest) -> None:
     """Run a function in a thread of its own and wait for it, so that a signal to the main thread ends the run only
     after the work has ended, and what it did is recorded. `stop` tells the work when to end early.
 
@@ -68,7 +68,7 @@ def uninterrupted(work: Callable[[], None], stop: Stop) -> None:
         raise raised[0]
 
 
-def _await_despite_signals(done: Event, stop: Stop) -> None:
+def _await_despite_signals(done: Event, stop: StopRequest) -> None:
     signals = 1
     while not done.is_set():
         try:

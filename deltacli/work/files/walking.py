@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     pass
 
 
-TELLING = ("metadata", "schema", "snapshot", "manifest")
+METADATA_DIRECTORIES = ("metadata", "schema", "snapshot", "manifest")
 """Directories whose files indicate a table; other directories do so by their name."""
 
 _FILES_A_BATCH = 131_072
@@ -58,9 +58,9 @@ class DirectoryWalk:
         return ()
 
 
-def in_batches(entries: Iterable[WalkEntry]) -> Iterator[ListedFiles]:
+def batch_listed_files(entries: Iterable[WalkEntry]) -> Iterator[ListedFiles]:
     """Yield the files of a walk in columns, many at a time."""
-    held = _Held()
+    held = _FileCollector()
     for entry in entries:
         held.take(entry)
         if len(held) >= _FILES_A_BATCH:
@@ -69,7 +69,7 @@ def in_batches(entries: Iterable[WalkEntry]) -> Iterator[ListedFiles]:
         yield held.flush()
 
 
-class _Held:
+class _FileCollector:
     """Collects files of several directories into columns."""
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class _Held:
 
     def take(self, walked: WalkEntry) -> None:
         prefix = f"{walked.directory}/" if walked.directory else ""
-        if walked.sizes is not None or walked.directory.rpartition("/")[2] in TELLING:
+        if walked.sizes is not None or walked.directory.rpartition("/")[2] in METADATA_DIRECTORIES:
             self._is_plain = False
         self._paths += [prefix + name for name in walked.names] if prefix else walked.names
         self._archived += [(prefix + name, archive_class) for name, archive_class in walked.archived]

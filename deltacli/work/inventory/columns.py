@@ -54,7 +54,7 @@ class InventoryColumns(NamedTuple):
         def find(*spellings: str) -> str | None:
             columns = next((known[spelling] for spelling in spellings if spelling in known), [])
             if len(columns) > 1:
-                raise _columns_at_fault(
+                raise _make_columns_error(
                     place, f"columns {' and '.join(columns)} could both be the {spellings[0]}", names
                 )
             return columns[0] if columns else None
@@ -62,7 +62,7 @@ class InventoryColumns(NamedTuple):
         def need(what: str, *spellings: str) -> str:
             column = find(*spellings)
             if column is None:
-                raise _columns_at_fault(place, f"it has no column for the {what} of a file", names)
+                raise _make_columns_error(place, f"it has no column for the {what} of a file", names)
             return column
 
         bucket = find("bucket") if "key" in known else None
@@ -84,25 +84,25 @@ class InventoryColumns(NamedTuple):
 
     def paths(self, rows: RecordBatch) -> ArrowArray:
         """Return the paths of rows. With a bucket and a key, they are S3 URIs."""
-        paths = _binary(self.path, rows.column(self.path))
+        paths = _decode_binary(self.path, rows.column(self.path))
         if self.is_encoded:
             # The encoding is that of HTML forms, so `+` is a space.
             texts = pc.cast(pc.replace_substring(paths, pattern=b"+", replacement=b" "), pa.string())
             paths = decode_column(texts)
         if self.bucket is None:
             return paths
-        buckets = _binary(self.bucket, rows.column(self.bucket))
+        buckets = _decode_binary(self.bucket, rows.column(self.bucket))
         scheme, slash = (pa.scalar(part, pa.binary()) for part in (b"s3://", b"/"))
         return pc.binary_join_element_wise(scheme, buckets, slash, paths, pa.scalar(b"", pa.binary()))
 
 
-class BelowRoots:
+class RootRemover:
     """Removes the root of a table, in any of its URI forms, from paths."""
 
     def __init__(self, roots: Sequence[str]) -> None:
         self._starts = tuple(dict.fromkeys(start for root in roots for start in spellings_of_root(root)))
 
-    def cut(self, paths: ArrowArray) -> tuple[ArrowArray, ArrowArray]:
+    def remove_roots(self, paths: ArrowArray) -> tuple[ArrowArray, ArrowArray]:
         """Return the paths without the root, and a mask of the paths below it.
 
         Absolute paths of the root and all relative paths are below it. Paths with empty or dot segments do not count as
@@ -122,30 +122,30 @@ class BelowRoots:
         return paths, pc.fill_null(pc.and_(inside, pc.invert(odd)), pa.scalar(False))
 
 
-def milliseconds(name: str, values: ArrowArray) -> ArrowArray:
+def parse_times(name: str, values: ArrowArray) -> ArrowArray:
     """Return times as milliseconds since the epoch; null for missing and invalid times, and dates without a time.
 
     Numbers are seconds or milliseconds, depending on their magnitude. Strings without a time zone are UTC.
     """
-    values = _plain(values)
+    values = _decode_dictionary(values)
     kind = values.type
     if pa.types.is_timestamp(kind):
         per_ms = {"s": None, "ms": 1, "us": 1_000, "ns": 1_000_000}[kind.unit]
         ticks = pc.cast(values, pa.int64())
-        times = _from_numbers(ticks) if per_ms is None else pc.divide(ticks, per_ms)
+        times = _parse_numbers_as_times(ticks) if per_ms is None else pc.divide(ticks, per_ms)
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        times = _from_numbers(values)
+        times = _parse_numbers_as_times(values)
     elif _is_text(kind):
-        times = _from_texts(pc.cast(values, pa.binary()))
+        times = _parse_texts_as_times(pc.cast(values, pa.binary()))
     else:
-        raise _type_at_fault(name, kind, "a timestamp, a string or a number")
+        raise _make_type_error(name, kind, "a timestamp, a string or a number")
     is_time = pc.and_(pc.greater(times, 0), pc.less(times, _MILLISECONDS_BELOW))
     return pc.if_else(is_time, times, pa.scalar(None, pa.int64()))
 
 
-def numbers(name: str, values: ArrowArray) -> ArrowArray:
+def parse_sizes(name: str, values: ArrowArray) -> ArrowArray:
     """Return sizes in bytes; null for values that are not a size."""
-    values = _plain(values)
+    values = _decode_dictionary(values)
     if pa.types.is_integer(values.type):
         numbers = pc.cast(values, pa.int64(), safe=False)
     elif pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
@@ -153,15 +153,15 @@ def numbers(name: str, values: ArrowArray) -> ArrowArray:
         is_size = pc.and_(pc.greater_equal(doubles, 0), pc.less(doubles, _SIZES_BELOW))
         numbers = pc.cast(pc.if_else(is_size, doubles, pa.scalar(None, pa.float64())), pa.int64(), safe=False)
     elif _is_text(values.type):
-        numbers = _whole_numbers(pc.cast(values, pa.binary()))
+        numbers = _parse_integers(pc.cast(values, pa.binary()))
     else:
-        raise _type_at_fault(name, values.type, "a number")
+        raise _make_type_error(name, values.type, "a number")
     return pc.if_else(pc.greater_equal(numbers, 0), numbers, pa.scalar(None, pa.int64()))
 
 
-def truths(values: ArrowArray) -> ArrowArray:
+def parse_booleans(values: ArrowArray) -> ArrowArray:
     """Return booleans, converted from strings and numbers if necessary; null for values that are not a boolean."""
-    values = _plain(values)
+    values = _decode_dictionary(values)
     if pa.types.is_boolean(values.type):
         return values
     texts = pc.cast(pc.cast(values, pa.string(), safe=False), pa.binary())
@@ -170,7 +170,7 @@ def truths(values: ArrowArray) -> ArrowArray:
     return pc.if_else(pc.or_(yes, no), yes, pa.scalar(None, pa.bool_()))
 
 
-def _from_numbers(values: Any) -> Any:
+def _parse_numbers_as_times(values: Any) -> Any:
     kind = pa.int64() if pa.types.is_integer(values.type) else pa.float64()
     values = pc.cast(values, kind, safe=False)
     is_time = pc.and_(pc.greater(values, 0), pc.less(values, _MILLISECONDS_BELOW))
@@ -179,9 +179,9 @@ def _from_numbers(values: Any) -> Any:
     return pc.cast(times, pa.int64(), safe=False)
 
 
-def _from_texts(values: Any) -> Any:
+def _parse_texts_as_times(values: Any) -> Any:
     """Parse numbers, then times in common formats, all at once. The remaining values are parsed one by one."""
-    times = _from_numbers(_whole_numbers(values))
+    times = _parse_numbers_as_times(_parse_integers(values))
     plain = pc.fill_null(pc.match_substring_regex(values, _PLAIN_TIME), False)
     if pc.any(plain).as_py():
         texts = pc.if_else(plain, values, pa.scalar(None, pa.binary()))
@@ -196,31 +196,31 @@ def _from_texts(values: Any) -> Any:
     if not pc.any(rest).as_py():
         return times
     distinct = pc.dictionary_encode(pc.filter(values, rest))
-    moments = pa.array([_moment(text) for text in distinct.dictionary.to_pylist()], pa.int64())
+    moments = pa.array([_parse_moment(text) for text in distinct.dictionary.to_pylist()], pa.int64())
     return pc.replace_with_mask(times, rest, pc.take(moments, distinct.indices))
 
 
-def _moment(text: bytes) -> int | None:
+def _parse_moment(text: bytes) -> int | None:
     moment = parse_moment(text.decode("ascii", "replace").strip())
     if moment is None or moment.is_date_only or _NAMED_ZONE in text.decode("ascii", "replace"):
         return None
     return moment.microseconds // 1_000
 
 
-def _whole_numbers(values: Any) -> Any:
+def _parse_integers(values: Any) -> Any:
     is_number = pc.match_substring_regex(values, _NUMBER)
     texts = pc.if_else(is_number, values, pa.scalar(None, pa.binary()))
     return pc.cast(pc.cast(texts, pa.string()), pa.int64())
 
 
-def _binary(name: str, values: Any) -> Any:
-    values = _plain(values)
+def _decode_binary(name: str, values: Any) -> Any:
+    values = _decode_dictionary(values)
     if not _is_text(values.type):
-        raise _type_at_fault(name, values.type, "a string")
+        raise _make_type_error(name, values.type, "a string")
     return pc.cast(values, pa.binary())
 
 
-def _plain(values: Any) -> Any:
+def _decode_dictionary(values: Any) -> Any:
     return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
 
@@ -229,7 +229,7 @@ def _is_text(kind: Any) -> bool:
     return kind in kinds
 
 
-def _columns_at_fault(place: str, reason: str, names: Sequence[str]) -> Unreadable:
+def _make_columns_error(place: str, reason: str, names: Sequence[str]) -> Unreadable:
     return Unreadable(
         f"{place} cannot be used as an inventory: {reason}",
         code=CODE,
@@ -240,7 +240,7 @@ def _columns_at_fault(place: str, reason: str, names: Sequence[str]) -> Unreadab
     )
 
 
-def _type_at_fault(name: str, kind: Any, expected: str) -> Unreadable:
+def _make_type_error(name: str, kind: Any, expected: str) -> Unreadable:
     return Unreadable(
         f"column {name} of the inventory is of type {kind}", code=CODE, facts={"column": name, "expected": expected}
     )

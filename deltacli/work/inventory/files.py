@@ -40,7 +40,7 @@ def inventory_faults(place: str) -> Iterator[None]:
         ) from fault
 
 
-def split_place(place: str) -> tuple[str, str]:
+def split_location(place: str) -> tuple[str, str]:
     """Return the directory and the file name of a path or URI, both in the form that a store accepts."""
     directory, slash, name = place.rpartition("/")
     if place.lower().startswith("file:"):
@@ -93,15 +93,15 @@ def read_csv(
 
     with inventory_faults(place):
         with storage.open(name) as source:
-            head = _unpacked(source, is_gzip=is_gzip).read(_HEADER_BYTES)
+            head = _open_stream(source, is_gzip=is_gzip).read(_HEADER_BYTES)
         if not head and names is not None:
             return
-        header = list(names) if names is not None else _header(head)
+        header = list(names) if names is not None else _parse_header(head)
         columns = InventoryColumns.choose(header, place, is_encoded=is_encoded)
         with (
             storage.open(name) as source,
             arrow_csv.open_csv(
-                _unpacked(source, is_gzip=is_gzip),
+                _open_stream(source, is_gzip=is_gzip),
                 arrow_csv.ReadOptions(block_size=_CSV_BYTES, column_names=header, skip_rows=0 if names else 1),
                 arrow_csv.ParseOptions(newlines_in_values=names is None),
                 arrow_csv.ConvertOptions(
@@ -115,11 +115,11 @@ def read_csv(
             yield from ((rows, columns) for rows in reader)
 
 
-def _unpacked(source: Any, *, is_gzip: bool) -> Any:  # Any: as in the storage port; pyarrow has no types
+def _open_stream(source: Any, *, is_gzip: bool) -> Any:  # Any: as in the storage port; pyarrow has no types
     return pa.CompressedInputStream(source, "gzip") if is_gzip else pa.input_stream(source)
 
 
-def _header(head: bytes) -> list[str]:
+def _parse_header(head: bytes) -> list[str]:
     """Return the column names in the first line."""
     lines = head.decode("utf-8-sig", "replace").splitlines()
     return next(csv.reader(lines[:1]), [])

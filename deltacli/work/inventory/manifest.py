@@ -14,7 +14,7 @@ from deltacli.core.errors import Unreadable
 from deltacli.core.typing import Json
 from deltacli.storage import PathKind, ReadStorage, Storage
 from deltacli.work.inventory.columns import CODE
-from deltacli.work.inventory.files import split_place
+from deltacli.work.inventory.files import split_location
 
 _S3 = re.compile(r"s3[an]?://([^/]+)/", re.IGNORECASE)
 _PIECE_BYTES = 8 << 20
@@ -79,7 +79,7 @@ class S3Manifest:
         if s3 and s3[1] == self.bucket:
             yield own, name
             return
-        directory, _ = split_place(self.place)
+        directory, _ = split_location(self.place)
         yield (f"{directory.rpartition('/')[0]}/data" if s3 else f"{directory}/../data"), name
         yield f"{directory}/data", name
         yield directory, name
@@ -107,7 +107,7 @@ def read_manifest(data: bytes, place: str) -> S3Manifest:
             format=str(manifest["fileFormat"]).lower(),
             columns=tuple(name.strip() for name in schema.split(",")),
             created_ms=None if created is None else int(created),
-            files=tuple(map(_file, manifest["files"])),
+            files=tuple(map(_parse_manifest_file, manifest["files"])),
         )
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as fault:
         raise Unreadable(
@@ -120,6 +120,6 @@ def read_manifest(data: bytes, place: str) -> S3Manifest:
         ) from fault
 
 
-def _file(entry: Json) -> ManifestFile:
+def _parse_manifest_file(entry: Json) -> ManifestFile:
     size, md5 = entry.get("size"), entry.get("MD5checksum")
     return ManifestFile(str(entry["key"]), None if size is None else int(size), str(md5) if md5 else None)

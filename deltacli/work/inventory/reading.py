@@ -12,8 +12,15 @@ import pyarrow.compute as pc
 from deltacli.core.errors import Unreadable
 from deltacli.core.typing import RecordBatch
 from deltacli.storage import PathKind, ReadStorage, Storage
-from deltacli.work.inventory.columns import CODE, BelowRoots, InventoryColumns, milliseconds, numbers, truths
-from deltacli.work.inventory.files import inventory_faults, read_csv, read_orc, read_parquet, split_place
+from deltacli.work.inventory.columns import (
+    CODE,
+    InventoryColumns,
+    RootRemover,
+    parse_booleans,
+    parse_sizes,
+    parse_times,
+)
+from deltacli.work.inventory.files import inventory_faults, read_csv, read_orc, read_parquet, split_location
 from deltacli.work.inventory.manifest import S3Manifest, read_manifest
 
 _HEAD_BYTES = 4
@@ -43,7 +50,7 @@ class Inventory:
     place: str
     created_ms: int | None
     _read: Callable[[], Iterator[tuple[RecordBatch, InventoryColumns]]] = field(repr=False)
-    _below: BelowRoots = field(repr=False)
+    _below: RootRemover = field(repr=False)
     newest_ms: int | None = field(default=None, init=False)
 
     def batches(self) -> Iterator[InventoryBatch]:
@@ -54,13 +61,13 @@ class Inventory:
             yield batch
 
     def _judge(self, rows: RecordBatch, columns: InventoryColumns) -> InventoryBatch:
-        rows = _files_only(rows, columns)
-        modified = milliseconds(columns.time, rows.column(columns.time))
+        rows = _select_current_files(rows, columns)
+        modified = parse_times(columns.time, rows.column(columns.time))
         newest = pc.max(modified).as_py()
         if newest is not None:
             self.newest_ms = max(newest, self.newest_ms or newest)
-        sizes = numbers(columns.size, rows.column(columns.size))
-        paths, inside = self._below.cut(columns.paths(rows))
+        sizes = parse_sizes(columns.size, rows.column(columns.size))
+        paths, inside = self._below.remove_roots(columns.paths(rows))
         whole = pc.and_(pc.is_valid(modified), pc.is_valid(sizes))
         kept = pc.and_(inside, whole)
         taken, here = pc.sum(kept).as_py() or 0, pc.sum(inside).as_py() or 0
@@ -71,7 +78,7 @@ class Inventory:
 
 def open_inventory(place: str, open_other: Callable[[str], Storage], roots: Sequence[str]) -> Inventory:
     """Return the inventory of the table whose root has the URIs `roots`. Raises Unreadable (`vacuum.inventory`)."""
-    directory, name = split_place(place)
+    directory, name = split_location(place)
     storage = open_other(directory)
     if storage.kind_of(name) is PathKind.DIRECTORY:
         raise Unreadable(f"{place} is a directory", code=CODE, facts={"expected": "a manifest.json, or one file"})
@@ -79,7 +86,7 @@ def open_inventory(place: str, open_other: Callable[[str], Storage], roots: Sequ
         head = storage.read_range(name, 0, _HEAD_BYTES)
         is_manifest = name.endswith(".json") or head.lstrip().startswith(b"{")
         manifest = read_manifest(storage.read(name), place) if is_manifest else None
-    below = BelowRoots(roots)
+    below = RootRemover(roots)
     if manifest is None:
         return Inventory(place, None, lambda: _read_file(storage, name, place, head), below)
     inventory = manifest
@@ -117,12 +124,12 @@ def _read_manifest(
                 )
 
 
-def _files_only(rows: RecordBatch, columns: InventoryColumns) -> RecordBatch:
+def _select_current_files(rows: RecordBatch, columns: InventoryColumns) -> RecordBatch:
     """Return the rows that are certainly current files: no directories, delete markers or older versions."""
     for name, wanted in ((columns.is_directory, False), (columns.is_marker, False), (columns.is_latest, True)):
         if name is None or not rows.num_rows:
             continue
-        mask = pc.fill_null(pc.equal(truths(rows.column(name)), wanted), False)
+        mask = pc.fill_null(pc.equal(parse_booleans(rows.column(name)), wanted), False)
         if not pc.all(mask).as_py():
             rows = pc.filter(rows, mask)
     return rows

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from deltacli.delta.log.file_actions import action_schemas
-from deltacli.work.checkpoints.full_rows import read_whole
+from deltacli.work.checkpoints.full_rows import read_full_actions
 from deltacli.work.checkpoints.parquet_files import CheckpointPiece
 from deltacli.work.outputs.output_files import OutputFile, OutputTarget, write_batches
 from deltacli.work.task import TaskContext
@@ -27,10 +27,10 @@ class ActionColumns:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return (_TYPE, *fields_of(self.kinds)) if self.fields is None else self.fields
+        return (_TYPE, *list_action_fields(self.kinds)) if self.fields is None else self.fields
 
     def schema(self) -> pa.Schema:
-        types = {field.name: field.type for kind in self.kinds for field in _schema_of(kind)}
+        types = {field.name: field.type for kind in self.kinds for field in _get_action_schema(kind)}
         return pa.schema([(name, types.get(name, pa.string())) for name in self.names])
 
     def of(self, kind: str, actions: pa.RecordBatch) -> pa.RecordBatch:
@@ -80,7 +80,7 @@ class WriteActions:
         touched = context.shared("touched")
         for kind in self.columns.kinds:
             for group in piece.groups:
-                for batch in read_whole(context.stores, group, touched, kind, self.columns.fields):
+                for batch in read_full_actions(context.stores, group, touched, kind, self.columns.fields):
                     yield self.columns.of(kind, batch)
 
 
@@ -96,11 +96,11 @@ def plan_action_pieces(groups: Iterable[CheckpointPiece], first: int) -> Iterato
         yield ActionsPiece(first, tuple(held))
 
 
-def fields_of(kinds: Sequence[str]) -> dict[str, None]:
+def list_action_fields(kinds: Sequence[str]) -> dict[str, None]:
     """Return the fields of actions of these kinds, in order, each once."""
-    return dict.fromkeys(field.name for kind in kinds for field in _schema_of(kind))
+    return dict.fromkeys(field.name for kind in kinds for field in _get_action_schema(kind))
 
 
-def _schema_of(kind: str) -> pa.Schema:
+def _get_action_schema(kind: str) -> pa.Schema:
     schemas = action_schemas()
     return schemas.add if kind == "add" else schemas.remove

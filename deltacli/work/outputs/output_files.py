@@ -76,7 +76,7 @@ def write_batches(
 
     Raises StorageFailed, Unreadable for values that are not of their type, and what the batches raise.
     """
-    storage = context.stores.other(target.uri)
+    storage = context.stores.open_output(target.uri)
     remaining = (batch for batch in limit_rows(batches, limit) if batch.num_rows)
     written: list[OutputFile] = []
     batch = next(remaining, None)
@@ -93,7 +93,7 @@ def _write_file(
 ) -> OutputFile:
     """Write batches to one file up to its largest size, and publish it."""
     with storage.draft(name) as draft:
-        file = _encode(draft, name, schema, batches)
+        file = _encode_file(draft, name, schema, batches)
         _require_claim(storage, target)
         _publish(storage, draft, file)
     try:
@@ -106,7 +106,7 @@ def _write_file(
     return file
 
 
-def _encode(draft: Draft, name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> OutputFile:
+def _encode_file(draft: Draft, name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> OutputFile:
     with writing_faults(draft.place, name), open(draft.place, "wb") as sink, ParquetStream(sink, schema) as stream:
         for batch in batches:
             require_valid_values(batch)

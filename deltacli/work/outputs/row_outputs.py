@@ -45,7 +45,7 @@ class RowsPiece:
 
     @property
     def weight(self) -> int:
-        return sum(map(_weight_of, self.files)) // self.part[1]
+        return sum(map(_weigh_file, self.files)) // self.part[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class WriteRows:
     def __call__(self, piece: RowsPiece, context: TaskContext) -> tuple[OutputFile, ...]:
         """Return the files, none without rows. Raises DataUnreadable, StorageFailed."""
         spec: ReadSpec = context.shared("spec")
-        rows = rows_of_piece(context.files, spec, piece)
+        rows = read_piece_rows(context.files, spec, piece)
         return write_batches(context, self.target, piece.number, spec.schema, rows, limit=piece.limit)
 
 
@@ -66,22 +66,22 @@ def plan_row_pieces(files: Iterable[DataFile]) -> Iterator[RowsPiece]:
     remaining, first, total = iter(files), list[DataFile](), 0
     for file in remaining:
         first.append(file)
-        total += _weight_of(file)
+        total += _weigh_file(file)
         if total >= _FEW_PIECES * PIECE_WEIGHT:
             break
     most = min(max(total // _FEW_PIECES, _LEAST_WEIGHT), PIECE_WEIGHT)
     numbers = count()
-    for group in _groups(chain(first, remaining), most):
-        parts = min(_weight_of(group[0]) // most, _MOST_PARTS) if len(group) == 1 else 1
+    for group in _group_files(chain(first, remaining), most):
+        parts = min(_weigh_file(group[0]) // most, _MOST_PARTS) if len(group) == 1 else 1
         yield from (RowsPiece(next(numbers), group, (part, max(parts, 1))) for part in range(max(parts, 1)))
 
 
-def _groups(files: Iterable[DataFile], most: int) -> Iterator[tuple[DataFile, ...]]:
+def _group_files(files: Iterable[DataFile], most: int) -> Iterator[tuple[DataFile, ...]]:
     """Yield consecutive files that together weigh at most `most`, or a single file."""
     group: list[DataFile] = []
     held = 0
     for file in files:
-        weight = _weight_of(file)
+        weight = _weigh_file(file)
         if group and held + weight > most:
             yield tuple(group)
             group, held = [], 0
@@ -91,11 +91,11 @@ def _groups(files: Iterable[DataFile], most: int) -> Iterator[tuple[DataFile, ..
         yield tuple(group)
 
 
-def _weight_of(file: DataFile) -> int:
+def _weigh_file(file: DataFile) -> int:
     return max(file.size_bytes or 0, 0) + _FILE_WEIGHT
 
 
-def rows_of_piece(files: TableFiles, spec: ReadSpec, piece: RowsPiece) -> Iterator[pa.RecordBatch]:
+def read_piece_rows(files: TableFiles, spec: ReadSpec, piece: RowsPiece) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a piece, without its limit. Raises DataUnreadable as `read_rows` does."""
     part, parts = piece.part
     if parts == 1:

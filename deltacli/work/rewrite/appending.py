@@ -22,8 +22,8 @@ from deltacli.delta.paths.spelling import decode
 from deltacli.delta.schema.to_arrow import keeps_partition_columns
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.work.rewrite import pieces
-from deltacli.work.rewrite.file_writing import DraftFile, publish_file, read_back, withdraw, write_file
-from deltacli.work.rewrite.sources import renamed
+from deltacli.work.rewrite.file_writing import DraftFile, delete_unnamed_files, publish_file, read_back, write_file
+from deltacli.work.rewrite.sources import rename_columns
 from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class AppendedFile(NamedTuple):
     partition_values: Mapping[str, str | None]
 
 
-class Source(NamedTuple):
+class SourceColumn(NamedTuple):
     """A column of the table with its place in a batch; None where the rows lack it, and all have the `value`."""
 
     column: StructField
@@ -60,7 +60,7 @@ class AppendSpec:
     """
 
     rewrite: pieces.RewriteSpec
-    columns: tuple[Source, ...]
+    columns: tuple[SourceColumn, ...]
     schema: pyarrow.Schema
     partitions: tuple[tuple[str, StructField], ...]
 
@@ -106,7 +106,7 @@ class AppendRows:
 
     def undo(self) -> None:
         """Delete the files of this task."""
-        withdraw(self.context.storage, [decode(one.file.path) for one in self.files])
+        delete_unnamed_files(self.context.storage, [decode(one.file.path) for one in self.files])
         self.files = []
 
     def _conformed(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
@@ -146,13 +146,13 @@ class AppendRows:
         """Yield the rows of each partition in a batch, with the texts of its values."""
         codes: Any = pa.repeat(pa.scalar(0, pa.int64()), batch.num_rows)
         for _, column in self.spec.partitions:
-            encoded = pc.dictionary_encode(_comparable(batch.column(column.name)), null_encoding="encode")
+            encoded = pc.dictionary_encode(_view_as_bits(batch.column(column.name)), null_encoding="encode")
             pairs = pc.add(pc.multiply(codes, batch.num_rows), pc.cast(encoded.indices, pa.int64()))
             codes = pc.cast(pc.dictionary_encode(pairs).indices, pa.int64())  # numbered anew, or many columns overflow
         for code in range(pc.max(codes).as_py() + 1):
             part = pc.filter(batch, pc.equal(codes, code))
             key = tuple(
-                partition_text(part.column(column.name)[0].as_py(), _primitive(column), column.name)
+                partition_text(part.column(column.name)[0].as_py(), _require_primitive(column), column.name)
                 for _, column in self.spec.partitions
             )
             yield key, part
@@ -194,7 +194,7 @@ class AppendRows:
             for column, *_ in self.spec.columns
             if column.name not in left_out and column.data_type != PrimitiveType("void")
         ]
-        return renamed(batch.select(names), self.spec.rewrite.schema)
+        return rename_columns(batch.select(names), self.spec.rewrite.schema)
 
     def _path(self, directory: str) -> str:
         """Return a path below the table that no other task and no other attempt has."""
@@ -203,14 +203,14 @@ class AppendRows:
         return f"{directory}/{name}" if directory else name
 
 
-def _comparable(array: ArrowArray) -> ArrowArray:
+def _view_as_bits(array: ArrowArray) -> ArrowArray:
     """Return floats as their bits, which tell -0.0 from 0.0; decimals and others as they are."""
     if pa.types.is_floating(array.type):
         return array.view(pa.int64() if array.type == pa.float64() else pa.int32())
     return array
 
 
-def _primitive(column: StructField) -> PrimitiveType:
+def _require_primitive(column: StructField) -> PrimitiveType:
     """Return the type of a partition column. Raises Refused for one of another kind."""
     if isinstance(column.data_type, PrimitiveType):
         return column.data_type

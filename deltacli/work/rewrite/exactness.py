@@ -60,12 +60,12 @@ class Exactness:
         is_alike = self._alike is not None and marks == self._marks and schema.equals(self._alike)
         if not is_alike:
             self._alike = None
-            if (broken := broken_rule(self._spec.written_by or self._spec.config, opened)) is not None:
+            if (broken := find_broken_rule(self._spec.written_by or self._spec.config, opened)) is not None:
                 raise DataUnreadable(broken.message, code=broken.rule.id)
-            self._suspects = list(_suspects_of(self._spec, opened, marks))
+            self._suspects = list(_find_suspects(self._spec, opened, marks))
             self._alike, self._marks = schema, marks
         for suspect in self._suspects:
-            _check(suspect, opened)
+            _require_exact_values(suspect, opened)
         if self._spec.row_columns and self._spec.row_id_mark is not None:
             _require_ids(self._spec.row_columns[0], self._spec.row_id_mark, opened)
         return is_alike
@@ -100,17 +100,17 @@ def _require_ids(column: str, mark: int, opened: OpenDataFile) -> None:
             )
 
 
-def broken_rule(config: TableConfiguration, opened: OpenDataFile) -> Finding | None:
+def find_broken_rule(config: TableConfiguration, opened: OpenDataFile) -> Finding | None:
     """Return the first finding about a file's columns by which it is unknown what the file contains; None without."""
     if config.mapping_mode == "none":
         return None
     from deltacli.delta.footers.columns import FileSchema, leaves_of
 
     metadata = opened.parquet.metadata
-    return broken_rule_of(config, FileSchema(opened.schema, leaves_of(metadata.schema)), metadata.num_rows)
+    return find_broken_schema_rule(config, FileSchema(opened.schema, leaves_of(metadata.schema)), metadata.num_rows)
 
 
-def broken_rule_of(config: TableConfiguration, schema: FileSchema, rows: int) -> Finding | None:
+def find_broken_schema_rule(config: TableConfiguration, schema: FileSchema, rows: int) -> Finding | None:
     """Return the same for a file whose footer was read.
 
     A column that may be under its logical name counts like one that certainly is: a rewrite would lose its values.
@@ -128,17 +128,19 @@ def broken_rule_of(config: TableConfiguration, schema: FileSchema, rows: int) ->
     return None
 
 
-def _suspects_of(spec: RewriteSpec, opened: OpenDataFile, metadata: Mapping[bytes, bytes] | None) -> Iterator[_Suspect]:
+def _find_suspects(
+    spec: RewriteSpec, opened: OpenDataFile, metadata: Mapping[bytes, bytes] | None
+) -> Iterator[_Suspect]:
     """Yield the leaves of a file whose values have to be looked at. Raises DataUnreadable."""
     _require_read_types(spec, opened)
-    wanted = spec.reading.columns[: spec.reading.of_table]
+    wanted = spec.reading.columns[: spec.reading.table_column_count]
     found = spec.reading.file_columns.find(opened.schema, wanted)
     schema = opened.parquet.metadata.schema
     for column, place in zip(wanted, found, strict=True):
         # Once per column: a struct may have thousands of leaves.
         names = {one.name for one in types.types_within(column.data_type) if isinstance(one, types.PrimitiveType)}
         for leaf in place.leaves if place is not None else ():
-            yield from _suspects(column, names, leaf, schema.column(leaf), metadata)
+            yield from _find_suspects_in_leaf(column, names, leaf, schema.column(leaf), metadata)
 
 
 def _require_read_types(spec: RewriteSpec, opened: OpenDataFile) -> None:
@@ -165,7 +167,7 @@ class _Suspect:
         return "has a time with nanoseconds, which the table's type does not have"
 
 
-def _suspects(
+def _find_suspects_in_leaf(
     column: types.StructField, names: Set[str], leaf: int, stored: Any, marks: Mapping[bytes, bytes] | None
 ) -> Iterator[_Suspect]:
     """Yield what to look for in a leaf of a column, given the names of the primitive types within the column.
@@ -184,28 +186,28 @@ def _suspects(
         yield _Suspect(column.name, leaf, is_hybrid=True)
 
 
-def _check(suspect: _Suspect, opened: OpenDataFile) -> None:
+def _require_exact_values(suspect: _Suspect, opened: OpenDataFile) -> None:
     """Raise DataUnreadable if a value of a leaf is not exact."""
     for group in range(opened.parquet.metadata.num_row_groups):
         for batch in opened.parquet.read_leaves(_ROWS_AT_ONCE, group, [suspect.leaf]):
-            for values in _innermost(batch.column(0)):
+            for values in _iterate_innermost(batch.column(0)):
                 if is_old(values) if suspect.is_hybrid else _has_nanoseconds(values):
                     raise DataUnreadable(f"column {suspect.column} {suspect.reason}", code=NOT_EXACT)
 
 
-def _innermost(values: Any) -> Iterator[Any]:
+def _iterate_innermost(values: Any) -> Iterator[Any]:
     """Yield the values of the only leaf within arrays, maps and structs; keys are always read with the values."""
     kind = values.type
     if pa.types.is_dictionary(kind):
-        yield from _innermost(pc.cast(values, kind.value_type))
+        yield from _iterate_innermost(pc.cast(values, kind.value_type))
     elif pa.types.is_struct(kind):
         for part in values.flatten():
-            yield from _innermost(part)
+            yield from _iterate_innermost(part)
     elif pa.types.is_map(kind):
-        yield from _innermost(values.keys)
-        yield from _innermost(values.items)
+        yield from _iterate_innermost(values.keys)
+        yield from _iterate_innermost(values.items)
     elif pa.types.is_nested(kind):
-        yield from _innermost(pc.list_flatten(values))
+        yield from _iterate_innermost(pc.list_flatten(values))
     else:
         yield values
 

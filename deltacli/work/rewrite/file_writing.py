@@ -26,7 +26,7 @@ from deltacli.storage import Created, Draft, Existed, ReadStorage, Storage, Unkn
 from deltacli.storage.base import writing_faults
 from deltacli.work.parquet_writing import ParquetStream
 from deltacli.work.rewrite import pieces
-from deltacli.work.rewrite.sources import renamed
+from deltacli.work.rewrite.sources import rename_columns
 from deltacli.work.rows.data_files import DataFile, OpenDataFile, data_faults
 from deltacli.work.rows.row_reader import read_opened
 from deltacli.work.table_files import TableFiles
@@ -49,7 +49,7 @@ _MOST_DISTINCT = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenContent:
     """The content of a draft."""
 
     rows: int
@@ -59,7 +59,7 @@ class Written:
     """The digest of the rows that were written; None if nothing is read back, or rows are sorted."""
 
 
-def write_file(spec: pieces.RewriteSpec, place: str, name: str, parts: Iterator[RecordBatch]) -> Written:
+def write_file(spec: pieces.RewriteSpec, place: str, name: str, parts: Iterator[RecordBatch]) -> WrittenContent:
     """Write one or more tables or batches to a file, called `name` in errors, up to its limit. Raises StorageFailed."""
     statistics = StatisticsCollector(spec.config, spec.schema, from_footer=True, clustering=spec.clustering)
     is_sorted = spec.order is not None
@@ -77,8 +77,8 @@ def write_file(spec: pieces.RewriteSpec, place: str, name: str, parts: Iterator[
             data_page_version=spec.encoding.page_version,
             store_schema=False,
             store_decimal_as_integer=True,
-            use_dictionary=columns_with_dictionary(first),
-            write_batch_size=rows_at_once(first),
+            use_dictionary=choose_dictionary_columns(first),
+            write_batch_size=choose_write_batch_rows(first),
             max_rows_per_page=_ROWS_PER_PAGE,
             memory_pool=pa.system_memory_pool(),  # it keeps memory for the next batch
         )
@@ -98,11 +98,16 @@ def write_file(spec: pieces.RewriteSpec, place: str, name: str, parts: Iterator[
                 for group, leaf in left:
                     for batch in reader.read_leaves(_ROWS_AT_ONCE, group, [leaf]):
                         statistics.take_leaf(leaf, batch)
-        return Written(stream.rows, stream.size_bytes, statistics.text(), digest)
+        return WrittenContent(stream.rows, stream.size_bytes, statistics.text(), digest)
 
 
 def read_back(
-    spec: pieces.RewriteSpec, files: TableFiles, place: str, name: str, written: Written, of_all: Digest | None = None
+    spec: pieces.RewriteSpec,
+    files: TableFiles,
+    place: str,
+    name: str,
+    written: WrittenContent,
+    of_all: Digest | None = None,
 ) -> None:
     """Raise StorageFailed unless the file at a place has the schema, the rows and the values that were written to it.
     Its values are added to the digest `of_all` sorted files instead, if there is one.
@@ -115,35 +120,35 @@ def read_back(
     with data_faults(file), open(place, "rb") as source:
         parquet = ParquetReader(source, keeps_memory=True)
         opened = OpenDataFile(parquet, parquet.schema_arrow, source, is_near=True)
-        _require(_shape(opened.schema) == _shape(spec.schema), name, "another schema")
-        _require(parquet.metadata.num_rows == written.rows, name, "another number of rows")
+        _require_same(_describe_fields(opened.schema) == _describe_fields(spec.schema), name, "another schema")
+        _require_same(parquet.metadata.num_rows == written.rows, name, "another number of rows")
         for batch in read_opened(files, spec.reading, file, opened):
-            found.take(renamed(batch, spec.schema))
+            found.take(rename_columns(batch, spec.schema))
     if of_all is None:
-        _require(written.digest is not None and found.answer() == written.digest.answer(), name, "other values")
+        _require_same(written.digest is not None and found.answer() == written.digest.answer(), name, "other values")
 
 
-def _require(is_same: bool, name: str, what: str) -> None:
+def _require_same(is_same: bool, name: str, what: str) -> None:
     if not is_same:
         raise StorageFailed(f"{name} was written, but has {what} when it is read again", code="data.not-as-written")
 
 
-def _shape(fields: Iterable[ArrowField]) -> list[object]:
+def _describe_fields(fields: Iterable[ArrowField]) -> list[object]:
     """Return names, types, nullability and field ids at every depth."""
     found: list[object] = []
     for column in fields:
-        inside = _shape(_parts(column.type)) or str(column.type)
+        inside = _describe_fields(_list_inner_fields(column.type)) or str(column.type)
         found.append((column.name, column.nullable, (column.metadata or {}).get(_ID), inside))
     return found
 
 
-def _parts(kind: ArrowType) -> list[ArrowField]:
+def _list_inner_fields(kind: ArrowType) -> list[ArrowField]:
     if pa.types.is_map(kind):
         return [kind.key_field, kind.item_field]
     return [kind.field(position) for position in range(kind.num_fields)]
 
 
-def columns_with_dictionary(sample: pyarrow.RecordBatch) -> list[str]:
+def choose_dictionary_columns(sample: pyarrow.RecordBatch) -> list[str]:
     """Return the leaves of a new file that are worth a dictionary, as Arrow's writer takes their paths: a sample of the
     rows decides. Those within lists, maps and structs are all there.
 
@@ -153,12 +158,12 @@ def columns_with_dictionary(sample: pyarrow.RecordBatch) -> list[str]:
     return [
         path
         for column, values in zip(sample.schema, sample.columns, strict=True)
-        for path in _leaves(column.name, column.type)
+        for path in _list_leaf_paths(column.name, column.type)
         if path != column.name or _repeats(values.slice(0, _ROWS))
     ]
 
 
-def rows_at_once(sample: pyarrow.RecordBatch) -> int:
+def choose_write_batch_rows(sample: pyarrow.RecordBatch) -> int:
     """Return how many rows of a column Arrow's writer encodes at once: a page, of the widest column too.
 
     By default it encodes 1,024, for which the memory of a page is taken again and again: a tenth of the time.
@@ -171,16 +176,16 @@ def _repeats(values: ArrowArray) -> bool:
     return bool(len(pc.unique(values)) <= max(len(values) - values.null_count, 1) * _MOST_DISTINCT)
 
 
-def _leaves(path: str, kind: Any) -> Iterator[str]:
+def _list_leaf_paths(path: str, kind: Any) -> Iterator[str]:
     """Yield the paths of the leaves of a column, as Parquet names their groups."""
     if pa.types.is_map(kind):
-        yield from _leaves(f"{path}.key_value.key", kind.key_type)
-        yield from _leaves(f"{path}.key_value.value", kind.item_type)
+        yield from _list_leaf_paths(f"{path}.key_value.key", kind.key_type)
+        yield from _list_leaf_paths(f"{path}.key_value.value", kind.item_type)
     elif pa.types.is_list(kind):
-        yield from _leaves(f"{path}.list.element", kind.value_type)
+        yield from _list_leaf_paths(f"{path}.list.element", kind.value_type)
     elif pa.types.is_struct(kind):
         for column in kind:
-            yield from _leaves(f"{path}.{column.name}", column.type)
+            yield from _list_leaf_paths(f"{path}.{column.name}", column.type)
     else:
         yield path
 
@@ -189,7 +194,7 @@ _MOST_SENT = 3
 """How often a file is sent that is not there afterwards."""
 
 
-def withdraw(storage: Storage, paths: list[str]) -> None:
+def delete_unnamed_files(storage: Storage, paths: list[str]) -> None:
     """Delete files that no version names, as far as store and catalog allow it: what went wrong before is the error."""
     with suppress(DeltacliError):
         deque(storage.delete_many(paths) if paths else (), maxlen=0)
@@ -200,7 +205,7 @@ class DraftFile(NamedTuple):
 
     path: str
     draft: Draft
-    written: Written
+    written: WrittenContent
 
 
 def publish_file(storage: ReadStorage, file: DraftFile) -> pieces.NewFile:

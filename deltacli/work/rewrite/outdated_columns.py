@@ -113,7 +113,7 @@ def _has_any(is_wanted: Callable[[_Leaf], bool], file: DataFile, context: TaskCo
     try:
         with open_data_file(context.files, file) as opened:
             stored = [field for field in opened.schema if field.name.lower() not in own]
-            return any(map(is_wanted, _leaves(stored, config.schema or types.StructType(()), config)))
+            return any(map(is_wanted, _pair_leaves(stored, config.schema or types.StructType(()), config)))
     except DataUnreadable:
         return True
 
@@ -129,23 +129,23 @@ def _is_older(leaf: _Leaf) -> bool:
     return not stored.equals(to_arrow.arrow_type(known))
 
 
-def _leaves(stored: Sequence[ArrowField], known: types.StructType, config: TableConfiguration) -> Iterator[_Leaf]:
+def _pair_leaves(stored: Sequence[ArrowField], known: types.StructType, config: TableConfiguration) -> Iterator[_Leaf]:
     by_name = {config.physical_name(field).lower(): field for field in known.fields}
     for one in stored:
         field = by_name.get(one.name.lower())
-        yield from _leaves_of(one.type, None if field is None else field.data_type, field, config)
+        yield from _pair_leaves_of_type(one.type, None if field is None else field.data_type, field, config)
 
 
-def _leaves_of(
+def _pair_leaves_of_type(
     stored: ArrowType, known: types.DataType | None, field: types.StructField | None, config: TableConfiguration
 ) -> Iterator[_Leaf]:
     match known:
         case types.StructType() if pa.types.is_struct(stored):
-            yield from _leaves(list(stored), known, config)
+            yield from _pair_leaves(list(stored), known, config)
         case types.ArrayType(element, _) if pa.types.is_list(stored):
-            yield from _leaves_of(stored.value_type, element, field, config)
+            yield from _pair_leaves_of_type(stored.value_type, element, field, config)
         case types.MapType(key, value, _) if pa.types.is_map(stored):
-            yield from _leaves_of(stored.key_type, key, field, config)
-            yield from _leaves_of(stored.item_type, value, field, config)
+            yield from _pair_leaves_of_type(stored.key_type, key, field, config)
+            yield from _pair_leaves_of_type(stored.item_type, value, field, config)
         case _:
             yield stored, known, field

@@ -18,7 +18,7 @@ from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.stats.schema import ColumnPath
 from deltacli.rules.actions.row_tracking import COLUMN_PROPERTIES, is_enabled
 from deltacli.work.parquet_encoding import Encoding
-from deltacli.work.rows.data_files import DataFile, ReadSpec, row_id_fields
+from deltacli.work.rows.data_files import DataFile, ReadSpec, make_row_id_fields
 
 if TYPE_CHECKING:
     import pyarrow
@@ -67,7 +67,7 @@ class Ordering(Protocol):
     def arrange(self, rows: Iterator[pyarrow.RecordBatch], schema: pyarrow.Schema) -> Iterator[pyarrow.RecordBatch]:
         """Yield the rows in this order. They have the columns of new files, by physical name (`schema`)."""
 
-    def in_little_memory(self) -> Ordering:
+    def use_less_memory(self) -> Ordering:
         """Return the same order, for which less memory is used."""
 
     def require_space(self, size_bytes: int) -> None:
@@ -173,13 +173,13 @@ class RewriteSpec:
         property of their encoding.
         """
         columns = to_arrow.stored_columns(config)
-        rows = _row_columns(config)
+        rows = _find_row_columns(config)
         schema = to_arrow.file_schema(config, columns)
-        reading = _reading(config, columns, rows)
+        reading = _make_read_spec(config, columns, rows)
         return cls(
             config,
-            reading if written_by is None else _reading(written_by, to_arrow.stored_columns(written_by), rows),
-            schema if rows is None else _with_row_columns(schema, rows, config),
+            reading if written_by is None else _make_read_spec(written_by, to_arrow.stored_columns(written_by), rows),
+            schema if rows is None else _append_row_columns(schema, rows, config),
             target_bytes,
             Encoding.of(config.properties),
             rows,
@@ -196,14 +196,16 @@ class RewriteSpec:
         return self.encoding.extension
 
 
-def whole_row_spec(config: TableConfiguration) -> ReadSpec:
+def make_full_read_spec(config: TableConfiguration) -> ReadSpec:
     """Return how all columns of a table are read, but those of types that are not read; where rows keep their ids, with
     these and the number of each row.
     """
-    return _reading(config, to_arrow.read_columns(config.schema.fields if config.schema else ()), _row_columns(config))
+    return _make_read_spec(
+        config, to_arrow.read_columns(config.schema.fields if config.schema else ()), _find_row_columns(config)
+    )
 
 
-def _row_columns(config: TableConfiguration) -> tuple[str, str] | None:
+def _find_row_columns(config: TableConfiguration) -> tuple[str, str] | None:
     """Return the columns that keep ids and versions of rows. Raises Unreadable if the table does not name them."""
     if not is_enabled(config):
         return None
@@ -213,7 +215,7 @@ def _row_columns(config: TableConfiguration) -> tuple[str, str] | None:
     return ids, versions
 
 
-def _reading(
+def _make_read_spec(
     config: TableConfiguration, columns: tuple[types.StructField, ...], rows: tuple[str, str] | None
 ) -> ReadSpec:
     """Return how the columns are read, with those of `rows` at the end."""
@@ -222,20 +224,20 @@ def _reading(
     if rows is None:
         return wanted
     taken = {column.name for column in columns}
-    names = _unused("row id", taken), _unused("row version", taken)
-    more = row_id_fields(names, rows)
+    names = _choose_unused_name("row id", taken), _choose_unused_name("row version", taken)
+    more = make_row_id_fields(names, rows)
     whole = to_arrow.arrow_schema((*columns, *more))
     beside = {column.name: FileColumns("none", types.recorded_name) for column in more}
     return ReadSpec((*columns, *more), whole, whole, wanted.file_columns, beside=beside, row_ids=names)
 
 
-def _unused(name: str, taken: set[str]) -> str:
+def _choose_unused_name(name: str, taken: set[str]) -> str:
     while name in taken:
         name += "'"
     return name
 
 
-def _with_row_columns(schema: pyarrow.Schema, rows: tuple[str, str], config: TableConfiguration) -> pyarrow.Schema:
+def _append_row_columns(schema: pyarrow.Schema, rows: tuple[str, str], config: TableConfiguration) -> pyarrow.Schema:
     is_iceberg = to_arrow.iceberg_compat(config) >= 3
     for name, field_id in zip(rows, _RESERVED_IDS, strict=True):
         metadata = {"PARQUET:field_id": str(field_id)} if is_iceberg else None

@@ -18,8 +18,8 @@ from deltacli.core.typing import RecordBatch
 from deltacli.delta.partitions.values import constants_of
 from deltacli.delta.schema.to_arrow import keeps_partition_columns
 from deltacli.work.rewrite import pieces
-from deltacli.work.rewrite.file_writing import DraftFile, publish_file, read_back, withdraw, write_file
-from deltacli.work.rewrite.sources import SourceRefusedError, Sources, constants_for
+from deltacli.work.rewrite.file_writing import DraftFile, delete_unnamed_files, publish_file, read_back, write_file
+from deltacli.work.rewrite.sources import SourceRefusedError, Sources, make_constants
 from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
@@ -33,12 +33,12 @@ def measure_rewrite(piece: pieces.RewritePiece, context: TaskContext) -> int | N
     """
     spec: pieces.RewriteSpec = context.shared(pieces.SPEC)
     try:
-        return _measured(spec, piece, context)
+        return _measure_piece(spec, piece, context)
     except (DeltacliError, SourceRefusedError):
         return None
 
 
-def _measured(spec: pieces.RewriteSpec, piece: pieces.RewritePiece, context: TaskContext) -> int | None:
+def _measure_piece(spec: pieces.RewriteSpec, piece: pieces.RewritePiece, context: TaskContext) -> int | None:
     constants = {}
     if keeps_partition_columns(spec.config):
         constants = constants_of(piece.partition_values.items(), spec.config, piece.sources[0].path)
@@ -82,17 +82,17 @@ class RewriteFiles:
             without = {each.path for each in refused}
             left = replace(piece, sources=tuple(each for each in piece.sources if each.path not in without))
             try:
-                done = _Run(spec, left, context).run()
+                done = _GroupRewrite(spec, left, context).run()
             except SourceRefusedError as fault:
                 refused.append(fault.refused)
                 continue
             return replace(done, refused=(*refused, *done.refused))
 
 
-class _Run:
+class _GroupRewrite:
     def __init__(self, spec: pieces.RewriteSpec, piece: pieces.RewritePiece, context: TaskContext) -> None:
         self._spec, self._piece, self._context = spec, piece, context
-        self._sources = Sources(context.files, spec, constants_for(spec, piece))
+        self._sources = Sources(context.files, spec, make_constants(spec, piece))
         self._order = spec.order
         checked = spec.order if spec.reads_back else None
         self._read = None if checked is None else checked.digest()
@@ -106,11 +106,11 @@ class _Run:
         published: list[pieces.NewFile] = []
         has_memory = self._order is not None and _SORTING.acquire(blocking=False)
         if self._order is not None and not has_memory:
-            self._order = self._order.in_little_memory()
+            self._order = self._order.use_less_memory()
         try:
             self._write(published)
         except BaseException:
-            withdraw(self._context.storage, self._named)
+            delete_unnamed_files(self._context.storage, self._named)
             raise
         finally:
             if has_memory:

@@ -62,7 +62,7 @@ class _Rows(NamedTuple):
     plain: PlainReader | None
 
 
-class _Found(NamedTuple):
+class _LocatedFile(NamedTuple):
     """A file to read, with the rows of its vector, and its content if it has been read before."""
 
     file: DataFile
@@ -111,11 +111,11 @@ class Sources:
         whole = pa.Table.from_batches(batches)
         if whole.num_rows < _CHUNK_ROWS * len(batches):
             whole = whole.combine_chunks()
-        return renamed(whole if plain is None else plain.as_of_table(whole), self.spec.schema)
+        return rename_columns(whole if plain is None else plain.convert_to_table_types(whole), self.spec.schema)
 
     def _of_files(self, sources: Sequence[DataFile]) -> Iterator[_Rows]:
         if self.files.parallel_reads == 1:
-            for source, _ in self._ahead(sources, lambda source: self.files.announce(source.path)):
+            for source, _ in self._ahead(sources, lambda source: self.files.prefetch(source.path)):
                 yield from self._of_file(source, partial(self._located, source))
             return
         from deltacli.core.pools import ThreadPool
@@ -144,17 +144,17 @@ class Sources:
             bytes_ahead -= ahead[0][0].size_bytes or 0
             yield ahead.popleft()
 
-    def _located(self, source: DataFile) -> _Found:
+    def _located(self, source: DataFile) -> _LocatedFile:
         file = replace(source, constants=self.constants) if self.constants else source
         if file.vector is not None and file.deleted is None:
-            with _naming(file):
+            with _name_file(file):
                 file = replace(file, deleted=read_vector(self.files, file.vector))
-        return _Found(file, None)
+        return _LocatedFile(file, None)
 
-    def _fetched(self, source: DataFile) -> _Found:
+    def _fetched(self, source: DataFile) -> _LocatedFile:
         """Return a file with its vector and, if it is small, its content read."""
         file = self._located(source).file
-        return _Found(file, read_small_file(self.files, file))
+        return _LocatedFile(file, read_small_file(self.files, file))
 
     def judge(self, source: DataFile) -> Iterator[pa.RecordBatch]:
         """Open a file and yield nothing. Raises SourceRefusedError."""
@@ -162,10 +162,10 @@ class Sources:
             with open_data_file(self.files, source) as opened:
                 self._exactness.require(opened)
         except (DataUnreadable, PathExternal) as fault:
-            raise SourceRefusedError(_refused(source, fault)) from fault
+            raise SourceRefusedError(_make_refused_file(source, fault)) from fault
         yield from ()
 
-    def _of_file(self, source: DataFile, find: Callable[[], _Found]) -> Iterator[_Rows]:
+    def _of_file(self, source: DataFile, find: Callable[[], _LocatedFile]) -> Iterator[_Rows]:
         """Yield the rows of a file; none of them if it is refused."""
         held: list[_Rows] = []
         size = 0
@@ -175,7 +175,7 @@ class Sources:
             try:
                 batch = next(batches, None)
             except (DataUnreadable, PathExternal) as fault:
-                refused = _refused(source, fault)
+                refused = _make_refused_file(source, fault)
                 if is_passing:
                     raise SourceRefusedError(refused) from fault
                 self.refused.append(refused)
@@ -191,7 +191,7 @@ class Sources:
         self.used.append(source.path)
         yield from held
 
-    def _read(self, find: Callable[[], _Found]) -> Iterator[_Rows]:
+    def _read(self, find: Callable[[], _LocatedFile]) -> Iterator[_Rows]:
         """Yield the rows of a file. Raises DataUnreadable, also where rows are missing, and PathExternal."""
         file, content = find()
         with open_data_file(self.files, file, whole=True, content=content) as opened:
@@ -212,7 +212,7 @@ class Sources:
                 raise DataUnreadable(f"{count} rows were read, but it has {live}")
 
 
-def constants_for(spec: RewriteSpec, piece: RewritePiece) -> Mapping[str, ArrowScalar]:
+def make_constants(spec: RewriteSpec, piece: RewritePiece) -> Mapping[str, ArrowScalar]:
     """Return the partition columns that the new files of a piece contain. Raises DataUnreadable (`partition.*`)."""
     if not keeps_partition_columns(spec.config):
         return {}
@@ -230,7 +230,7 @@ class FindRefused:
 
     def __call__(self, piece: RewritePiece, context: TaskContext) -> tuple[RefusedFile, ...]:
         """Return the files of a piece that would be refused. Of a file that is large only the footer is judged."""
-        found = Sources(context.files, context.shared(SPEC), constants_for(context.shared(SPEC), piece))
+        found = Sources(context.files, context.shared(SPEC), make_constants(context.shared(SPEC), piece))
         for source in piece.sources:
             try:
                 for _ in found.tables([source]) if (source.size_bytes or 0) <= _MOST_READ else found.judge(source):
@@ -241,18 +241,18 @@ class FindRefused:
         return tuple(found.refused)
 
 
-def renamed(rows: RecordBatch, schema: pa.Schema) -> RecordBatch:
+def rename_columns(rows: RecordBatch, schema: pa.Schema) -> RecordBatch:
     """Return the same values, a table or a batch, under the names, nullability and metadata of another schema, at every
     depth. The values are not copied: nested ones leave through Arrow's C interface and return with the other schema.
     """
     if not any(map(pa.types.is_nested, schema.types)):
         return type(rows).from_arrays(rows.columns, schema=schema)
     if isinstance(rows, pa.Table):
-        return pa.Table.from_batches([renamed(batch, schema) for batch in rows.to_batches()], schema)
-    return pa.record_batch(_Relabelled(rows, schema))
+        return pa.Table.from_batches([rename_columns(batch, schema) for batch in rows.to_batches()], schema)
+    return pa.record_batch(_RelabelledBatch(rows, schema))
 
 
-class _Relabelled:
+class _RelabelledBatch:
     def __init__(self, batch: pa.RecordBatch, schema: pa.Schema) -> None:
         self._batch, self._schema = batch, schema
 
@@ -260,14 +260,14 @@ class _Relabelled:
         return self._schema.__arrow_c_schema__(), self._batch.__arrow_c_array__()[1]
 
 
-def _refused(source: DataFile, fault: DeltacliError) -> RefusedFile:
+def _make_refused_file(source: DataFile, fault: DeltacliError) -> RefusedFile:
     why = fault.facts.get("reason")
     column = fault.facts.get("column") if fault.code in ("data.column-missing", "notnull.violated") else None
     return RefusedFile(source.path, fault.code, f"{fault.message}: {why}" if why else fault.message, column)
 
 
 @contextmanager
-def _naming(file: DataFile) -> Iterator[None]:
+def _name_file(file: DataFile) -> Iterator[None]:
     """Raise a fault of the vector of a file with its path."""
     try:
         yield

@@ -52,7 +52,7 @@ class StoredColumns(NamedTuple):
         for field in schema:
             if field.name not in left_out:
                 empty = pa.array([], field.type)
-                types |= {leaf: values.type for leaf, values in _leaves(field, empty, (), by_id=by_id)}
+                types |= {leaf: values.type for leaf, values in _iterate_leaves(field, empty, (), by_id=by_id)}
         return cls(types, by_id)
 
 
@@ -91,7 +91,7 @@ def _live_batches(file: DataFile, context: TaskContext) -> Iterator[RecordBatch]
 
 def _add_values(columns: dict[Leaf, MultisetDigest | None], batch: RecordBatch, wanted: StoredColumns) -> None:
     for field, values in zip(batch.schema, batch.columns, strict=True):
-        for leaf, found in _leaves(field, values, (), by_id=wanted.by_id):
+        for leaf, found in _iterate_leaves(field, values, (), by_id=wanted.by_id):
             if leaf not in wanted.types or columns.get(leaf, NO_VALUES) is None:
                 continue
             try:
@@ -104,33 +104,37 @@ def _add_values(columns: dict[Leaf, MultisetDigest | None], batch: RecordBatch, 
             digest.take(pa.record_batch([alike.drop_null()], names=["value"]))
 
 
-def _leaves(field: ArrowField, values: ArrowArray, above: Leaf, *, by_id: bool) -> Iterator[tuple[Leaf, ArrowArray]]:
+def _iterate_leaves(
+    field: ArrowField, values: ArrowArray, above: Leaf, *, by_id: bool
+) -> Iterator[tuple[Leaf, ArrowArray]]:
     """Yield the values of the leaf columns of a column or a field, also nulls; those of lists one after the other."""
     field_id = (field.metadata or {}).get(_FIELD_ID) if by_id else None
-    yield from _leaves_at((*above, field.name.lower() if field_id is None else f"#{field_id.decode()}"), values, by_id)
+    yield from _iterate_leaves_at(
+        (*above, field.name.lower() if field_id is None else f"#{field_id.decode()}"), values, by_id
+    )
 
 
-def _leaves_at(path: Leaf, values: ArrowArray, by_id: bool) -> Iterator[tuple[Leaf, ArrowArray]]:
+def _iterate_leaves_at(path: Leaf, values: ArrowArray, by_id: bool) -> Iterator[tuple[Leaf, ArrowArray]]:
     kind = values.type
     if isinstance(kind, pa.BaseExtensionType):
-        yield from _leaves_at(path, values.storage, by_id)
+        yield from _iterate_leaves_at(path, values.storage, by_id)
     elif pa.types.is_struct(kind):
         if {inner.name for inner in kind} >= _VARIANT_FIELDS:
             return
         for inner, part in zip(kind, values.flatten(), strict=True):
-            yield from _leaves(inner, part, path, by_id=by_id)
+            yield from _iterate_leaves(inner, part, path, by_id=by_id)
     elif pa.types.is_map(kind):
         entry = pa.struct([("key", kind.key_type), ("value", kind.item_type)])
         entries = values.view(pa.list_(pa.field("entries", entry, nullable=False))).flatten()
         for name, part in zip(("key", "value"), entries.flatten(), strict=True):
-            yield from _leaves_at((*path, "entry", name), part, by_id)
+            yield from _iterate_leaves_at((*path, "entry", name), part, by_id)
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        yield from _leaves_at((*path, "element"), values.flatten(), by_id)
+        yield from _iterate_leaves_at((*path, "element"), values.flatten(), by_id)
     else:
         yield path, values
 
 
-def differing_columns(
+def find_differing_columns(
     removed: Mapping[Leaf, RowsDigest | None], added: Mapping[Leaf, RowsDigest | None]
 ) -> list[tuple[Leaf, int, int]]:
     """Return the columns whose values differ, each with how many there were and how many there are. A column that some

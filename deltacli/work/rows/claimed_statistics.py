@@ -21,7 +21,7 @@ from deltacli.delta.stats.schema import BOUNDS, PER_COLUMN, ColumnPath, StatKind
 from deltacli.work.facts import row_facts
 
 
-class StatisticsQuestion:
+class ClaimedStatistics:
     """Asks the rows of files about the columns that have statistics. One instance serves all files of a table."""
 
     def __init__(self, config: TableConfiguration) -> None:

@@ -14,7 +14,13 @@ from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import DataType, StructField, StructType
 from deltacli.delta.sql.translation.translate import GIVEN, Translation, translate_condition, translate_generated
 from deltacli.delta.sql.translation.values import NotTranslated
-from deltacli.work.rows.duckdb_evaluation import NotEvaluated, columns_of, evaluate, handed_over, is_installed
+from deltacli.work.rows.duckdb_evaluation import (
+    NotEvaluated,
+    convert_for_duckdb,
+    evaluate_sql,
+    is_duckdb_installed,
+    select_query_columns,
+)
 
 __all__ = ["Condition", "Expression", "NotEvaluated", "Unchecked", "compile_condition", "compile_expression"]
 
@@ -46,8 +52,8 @@ class Condition:
         """
         if self.predicate is not None:
             return pc.invert(self.predicate.matches(batch))
-        columns = columns_of(batch, self.translation.asked, zone)
-        answer = evaluate(self.translation.sql, columns)
+        columns = select_query_columns(batch, self.translation.asked, zone)
+        answer = evaluate_sql(self.translation.sql, columns)
         return pc.invert(pc.fill_null(answer, False))
 
 
@@ -64,9 +70,9 @@ class Expression:
 
     def differences(self, batch: pa.RecordBatch, column_name: str, zone: str | None = None) -> pa.BooleanArray:
         """Return true for rows where a column differs from the expression; two nulls are equal. Raises NotEvaluated."""
-        columns = columns_of(batch, self.translation.asked, zone)
+        columns = select_query_columns(batch, self.translation.asked, zone)
         given = batch.column(batch.schema.get_field_index(column_name))
-        answer = evaluate(self.translation.sql, {**columns, GIVEN: handed_over(given, zone)})
+        answer = evaluate_sql(self.translation.sql, {**columns, GIVEN: convert_for_duckdb(given, zone)})
         return pc.invert(pc.fill_null(answer, False))
 
 
@@ -79,9 +85,9 @@ def compile_condition(text: str, schema: StructType, *, has_zone: bool = False) 
     except NotTranslated as fault:
         return Unchecked(str(fault))
     is_for_where = translation.is_plain and not (has_zone and translation.assumes_utc)
-    predicate = _predicate(text, schema) if is_for_where else None
+    predicate = _parse_predicate(text, schema) if is_for_where else None
     if predicate is None:
-        reason = _refusal(translation, schema, {})
+        reason = _find_refusal(translation, schema, {})
         if reason is not None:
             return Unchecked(reason)
     return Condition(text, translation, predicate)
@@ -93,11 +99,11 @@ def compile_expression(text: str, schema: StructType, data_type: DataType) -> Ex
         translation = translate_generated(text, schema, data_type)
     except NotTranslated as fault:
         return Unchecked(str(fault))
-    reason = _refusal(translation, schema, {GIVEN: data_type})
+    reason = _find_refusal(translation, schema, {GIVEN: data_type})
     return Expression(text, translation) if reason is None else Unchecked(reason)
 
 
-def _predicate(text: str, schema: StructType) -> Predicate | None:
+def _parse_predicate(text: str, schema: StructType) -> Predicate | None:
     """Return the text as a predicate of `where`; None if that language does not support it."""
     try:
         return parse_predicate(text, schema)
@@ -105,20 +111,20 @@ def _predicate(text: str, schema: StructType) -> Predicate | None:
         return None
 
 
-def _refusal(translation: Translation, schema: StructType, others: dict[str, DataType]) -> str | None:
+def _find_refusal(translation: Translation, schema: StructType, others: dict[str, DataType]) -> str | None:
     """Return why DuckDB rejects a query on an empty batch; None if DuckDB accepts it."""
-    if not is_installed():
+    if not is_duckdb_installed():
         return f"DuckDB, which evaluates it, is not installed: {install_command('constraints')}"
     try:
         names = {asked.column.path[0] for asked in translation.asked}
         empty = arrow_schema(field for field in schema.fields if field.name in names).empty_table()
-        given = {name: _empty_column(name, data_type) for name, data_type in others.items()}
-        evaluate(translation.sql, {**columns_of(empty, translation.asked), **given})
+        given = {name: _make_empty_column(name, data_type) for name, data_type in others.items()}
+        evaluate_sql(translation.sql, {**select_query_columns(empty, translation.asked), **given})
     except (NotEvaluated, Unreadable) as fault:
         return str(fault)
     return None
 
 
-def _empty_column(name: str, data_type: DataType) -> ArrowArray:
+def _make_empty_column(name: str, data_type: DataType) -> ArrowArray:
     empty = arrow_schema([StructField(name, data_type, True, {})]).empty_table()
-    return handed_over(empty.column(0))
+    return convert_for_duckdb(empty.column(0))

@@ -74,10 +74,10 @@ class DataFile:
             name: pa.repeat(value, 1) if pa.types.is_temporal(value.type) else value
             for name, value in self.constants.items()
         }
-        return _data_file, ({name: getattr(self, name) for name in self.__slots__} | {"constants": constants},)
+        return _restore_data_file, ({name: getattr(self, name) for name in self.__slots__} | {"constants": constants},)
 
 
-def _data_file(fields: dict[str, Any]) -> DataFile:
+def _restore_data_file(fields: dict[str, Any]) -> DataFile:
     constants = {
         name: value[0] if isinstance(value, pa.Array) else value for name, value in fields["constants"].items()
     }
@@ -90,7 +90,7 @@ class ReadSpec:
 
     columns: tuple[StructField, ...]
     schema: pyarrow.Schema
-    whole_schema: pyarrow.Schema
+    full_schema: pyarrow.Schema
     """The Arrow schema of `columns`."""
     file_columns: FileColumns
     predicate: Predicate | None = None
@@ -105,20 +105,20 @@ class ReadSpec:
     """
     row_numbers: str | None = None
     """The last column of `schema`, not in `columns`: the number of each row in its file, counting deleted rows."""
-    demanding: tuple[int, ...] = field(init=False, compare=False, repr=False)
+    required_positions: tuple[int, ...] = field(init=False, compare=False, repr=False)
     """The positions of the columns of `schema` that must not be null, or have parts that must not be."""
 
     def __post_init__(self) -> None:
-        found = tuple(place for place, column in enumerate(self.schema) if is_demanding(column))
-        object.__setattr__(self, "demanding", found)
+        found = tuple(place for place, column in enumerate(self.schema) if contains_required_field(column))
+        object.__setattr__(self, "required_positions", found)
 
     @property
-    def of_table(self) -> int:
+    def table_column_count(self) -> int:
         """Return how many columns of `schema` belong to the table, if all of `columns` are returned."""
         return len(self.columns) - len(self.beside)
 
 
-def row_id_fields(names: tuple[str, str], stored: tuple[str, str]) -> tuple[StructField, StructField]:
+def make_row_id_fields(names: tuple[str, str], stored: tuple[str, str]) -> tuple[StructField, StructField]:
     """Return the columns of ids and commit versions of rows under these names; `stored` are their names in files."""
     ids, versions = (
         StructField(name, PrimitiveType("long"), True, {PHYSICAL_NAME: physical})
@@ -127,12 +127,12 @@ def row_id_fields(names: tuple[str, str], stored: tuple[str, str]) -> tuple[Stru
     return ids, versions
 
 
-def is_demanding(column: ArrowField) -> bool:
+def contains_required_field(column: ArrowField) -> bool:
     """Return True if the column, or a field within it, must not be null."""
-    return not column.nullable or any(is_demanding(child) for child in checked_fields(column.type))
+    return not column.nullable or any(contains_required_field(child) for child in list_checked_fields(column.type))
 
 
-def checked_fields(kind: ArrowType) -> list[ArrowField]:
+def list_checked_fields(kind: ArrowType) -> list[ArrowField]:
     """Return the fields within a type, without the keys of maps, which are never null."""
     if pa.types.is_struct(kind):
         return list(kind)
@@ -141,7 +141,7 @@ def checked_fields(kind: ArrowType) -> list[ArrowField]:
     return [kind.value_field] if pa.types.is_list(kind) else []
 
 
-def is_about_encryption(reason: str) -> bool:
+def mentions_encryption(reason: str) -> bool:
     """Return True for what Arrow says of an encrypted footer, or of encrypted columns behind a plain one."""
     return re.search("encrypt|decrypt", reason, re.IGNORECASE) is not None
 
@@ -167,7 +167,7 @@ def data_faults(file: DataFile) -> Iterator[ReadingPhase]:
         yield phase
     except DataUnreadable as fault:
         raise DataUnreadable(
-            f"{file.path}: {fault.message}", code=fault.code, facts=_facts(file) | fault.facts, hint=fault.hint
+            f"{file.path}: {fault.message}", code=fault.code, facts=_make_facts(file) | fault.facts, hint=fault.hint
         ) from fault
     except FileMissing as fault:
         path = decode(file.path)
@@ -175,21 +175,21 @@ def data_faults(file: DataFile) -> Iterator[ReadingPhase]:
         raise DataUnreadable(
             f"{path} does not exist",
             code="data.file-missing",
-            facts=_facts(file) | {"file": path} | as_written,
+            facts=_make_facts(file) | {"file": path} | as_written,
             hint=fault.hint or command("validate", level="storage"),
         ) from fault
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError) as fault:
         raise_if_out_of_memory(fault)
         reason = " ".join(str(fault).split())[:200]
-        level = "footers" if is_about_encryption(reason) else phase.level
+        level = "footers" if mentions_encryption(reason) else phase.level
         raise DataUnreadable(
             f"{file.path} cannot be read as a Parquet file",
-            facts=_facts(file) | {"reason": reason},
+            facts=_make_facts(file) | {"reason": reason},
             hint=command("validate", level=level),
         ) from fault
 
 
-def _facts(file: DataFile) -> dict[str, str]:
+def _make_facts(file: DataFile) -> dict[str, str]:
     version = {} if file.version is None else {"version": str(file.version)}
     return {"file": file.path} | version
 
@@ -218,14 +218,14 @@ class OpenDataFile(NamedTuple):
     is_near: bool
 
 
-def _at(
+def _call_with_path(
     files: TableFiles, path: str, storage: ReadStorage, place: str, ask: Callable[[ReadStorage, str], _Answer]
 ) -> _Answer:
     """Ask for a file by its decoded path or, if that does not exist, by the literal one: some writers do not encode."""
     try:
         return ask(storage, place)
     except FileMissing:
-        other = files.as_written(path)
+        other = files.locate_undecoded(path)
         if other is None:
             raise
         with suppress(FileMissing):
@@ -237,15 +237,15 @@ def read_small_file(files: TableFiles, file: DataFile) -> BinaryFile | None:
     """Return the content of a small file, None for others. Raises DataUnreadable and PathExternal."""
     storage, place = files.locate(file.path)
     with data_faults(file):
-        return _content(files, file, storage, place)
+        return _read_small_content(files, file, storage, place)
 
 
-def _content(files: TableFiles, file: DataFile, storage: ReadStorage, place: str) -> BinaryFile | None:
+def _read_small_content(files: TableFiles, file: DataFile, storage: ReadStorage, place: str) -> BinaryFile | None:
     """Return the content of a small file, read by one request, as `read_small_file` does."""
     if not _is_small(file):
         return None
     one_more = (file.size_bytes or 0) + 1  # not more: memory is taken for all that is asked for
-    data = _at(files, file.path, storage, place, lambda store, found: store.read_range(found, 0, one_more))
+    data = _call_with_path(files, file.path, storage, place, lambda store, found: store.read_range(found, 0, one_more))
     return pa.BufferReader(data) if len(data) < one_more else None
 
 
@@ -262,8 +262,8 @@ def open_data_file(
     is_near = storage.capabilities.cheap_listing
     with data_faults(file) as phase:
         if whole and content is None:
-            content = _content(files, file, storage, place)
-        opened = content or _at(files, file.path, storage, place, lambda store, found: store.open(found))
+            content = _read_small_content(files, file, storage, place)
+        opened = content or _call_with_path(files, file.path, storage, place, lambda store, found: store.open(found))
         with opened as source:
             parquet = ParquetReader(
                 source,
@@ -300,7 +300,7 @@ class ColumnsOfFiles:
     columns: tuple[StructField, ...]
 
 
-def check_types(piece: Sequence[str], context: TaskContext) -> list[str | None]:
+def find_type_mismatches(piece: Sequence[str], context: TaskContext) -> list[str | None]:
     """Return for each path in the log what is wrong with the types of the file, None if those of the shared
     `ColumnsOfFiles` can be read in those of the table. A task.
 
@@ -308,10 +308,12 @@ def check_types(piece: Sequence[str], context: TaskContext) -> list[str | None]:
     """
     wanted: ColumnsOfFiles = context.shared(COLUMNS)
     finder = FileColumns(wanted.config.mapping_mode, wanted.config.physical_name)
-    return [_mismatch(path, finder, wanted.columns, context) for path in piece]
+    return [_find_type_mismatch(path, finder, wanted.columns, context) for path in piece]
 
 
-def _mismatch(path: str, finder: FileColumns, columns: Sequence[StructField], context: TaskContext) -> str | None:
+def _find_type_mismatch(
+    path: str, finder: FileColumns, columns: Sequence[StructField], context: TaskContext
+) -> str | None:
     try:
         with open_data_file(context.files, DataFile(path, None)) as opened:
             finder.find(opened.schema, columns)

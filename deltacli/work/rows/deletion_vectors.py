@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     pass
 
 
-_FIRST = 1
+_FIRST_OFFSET = 1
 """Offset of the first vector in a file, after the version byte."""
-AROUND = 8
+FRAME_BYTES = 8
 """Bytes of a vector in a file in addition to its data: the size before it, and the checksum after it."""
 
 Descriptor = Mapping[str, Any]
@@ -48,7 +48,7 @@ class VectorPlace(NamedTuple):
     @property
     def end(self) -> int:
         """Return the offset of the first byte after the checksum."""
-        return self.offset + self.size + AROUND
+        return self.offset + self.size + FRAME_BYTES
 
 
 def read_vector(files: TableFiles, descriptor: Descriptor) -> DeletedRows:
@@ -57,10 +57,10 @@ def read_vector(files: TableFiles, descriptor: Descriptor) -> DeletedRows:
     try:
         place = find_vector(files, descriptor)
         if place is None:
-            return parse_vector(descriptor, inline_data(descriptor))
+            return parse_vector(descriptor, decode_inline_vector(descriptor))
         shown = place.shown
-        stored = place.storage.read_range(place.path, place.offset, place.size + AROUND)
-        return parse_vector(descriptor, stored_data(place, stored))
+        stored = place.storage.read_range(place.path, place.offset, place.size + FRAME_BYTES)
+        return parse_vector(descriptor, verify_stored_vector(place, stored))
     except FileMissing as fault:
         raise DataUnreadable(
             f"the file of a deletion vector does not exist: {shown}",
@@ -90,15 +90,15 @@ def find_vector(files: TableFiles, descriptor: Descriptor) -> VectorPlace | None
     path = vector_file(text) if kind == "u" else text
     if path is None:
         raise VectorFaultError("dv.bad-z85", "its text does not identify a file")
-    storage, inner = files.below_root(path) if kind == "u" else files.locate(path)
+    storage, inner = files.locate_below_root(path) if kind == "u" else files.locate(path)
     size, offset = descriptor.get("sizeInBytes"), descriptor.get("offset")
-    offset = _FIRST if offset is None else offset
+    offset = _FIRST_OFFSET if offset is None else offset
     if not isinstance(size, int) or size < 0 or not isinstance(offset, int) or offset < 0:
         raise VectorFaultError("dv.bad-descriptor", "sizeInBytes or offset is not a valid number")
     return VectorPlace(storage, inner, path, offset, size)
 
 
-def inline_data(descriptor: Descriptor) -> bytes:
+def decode_inline_vector(descriptor: Descriptor) -> bytes:
     """Return the data of an inline vector, which writers pad to groups of five characters. Raises VectorFaultError."""
     data, size = inline_bytes(descriptor["pathOrInlineDv"]), descriptor.get("sizeInBytes")
     if data is None:
@@ -106,17 +106,17 @@ def inline_data(descriptor: Descriptor) -> bytes:
     return data[:size] if isinstance(size, int) and 0 < size <= len(data) else data
 
 
-def stored_data(place: VectorPlace, stored: bytes, file_bytes: int | None = None) -> bytes:
+def verify_stored_vector(place: VectorPlace, stored: bytes, file_bytes: int | None = None) -> bytes:
     """Return the data of a vector from the bytes at its place, with its checksum verified. Raises VectorFaultError.
 
     `file_bytes` is the size of the file, if known.
     """
-    return stored_data_of(place.size, place.end, stored, file_bytes)
+    return verify_vector_bytes(place.size, place.end, stored, file_bytes)
 
 
-def stored_data_of(expected: int, end: int, stored: bytes, file_bytes: int | None = None) -> bytes:
+def verify_vector_bytes(expected: int, end: int, stored: bytes, file_bytes: int | None = None) -> bytes:
     """Return the same for a vector of `expected` bytes whose checksum ends at `end`. Raises VectorFaultError."""
-    if len(stored) < expected + AROUND:
+    if len(stored) < expected + FRAME_BYTES:
         reason = f"the file ends before byte {end}"
         raise VectorFaultError("dv.file-too-short", reason, seen=file_bytes, expected=f"at least {end}")
     size = int.from_bytes(stored[:4], "big")
@@ -132,13 +132,13 @@ def stored_data_of(expected: int, end: int, stored: bytes, file_bytes: int | Non
 
 def parse_vector(descriptor: Descriptor, data: bytes) -> DeletedRows:
     """Read the data of a vector, which must have as many rows as its descriptor declares. Raises VectorFaultError."""
-    rows = parse_rows(data)
+    rows = parse_deleted_rows(data)
     if rows.count != descriptor.get("cardinality"):
-        raise cardinality_fault(descriptor, rows)
+        raise make_cardinality_error(descriptor, rows)
     return rows
 
 
-def parse_rows(data: bytes) -> DeletedRows:
+def parse_deleted_rows(data: bytes) -> DeletedRows:
     """Read the data of a vector with any number of rows. Raises VectorFaultError."""
     try:
         return parse_bitmap(data)
@@ -149,7 +149,7 @@ def parse_rows(data: bytes) -> DeletedRows:
         raise VectorFaultError(fault.code, str(fault)) from fault
 
 
-def cardinality_fault(descriptor: Descriptor, rows: DeletedRows) -> VectorFaultError:
+def make_cardinality_error(descriptor: Descriptor, rows: DeletedRows) -> VectorFaultError:
     """Return the fault of a vector whose number of rows differs from its descriptor."""
     told = descriptor.get("cardinality")
     reason = f"it deletes {rows.count} rows, but {told} by the log"

@@ -38,7 +38,7 @@ class NotEvaluated(Exception):
     """The value of a condition is uncertain for a row. The message is the reason, as the end of a sentence."""
 
 
-def is_installed() -> bool:
+def is_duckdb_installed() -> bool:
     """Return whether DuckDB can be imported."""
     try:
         import duckdb  # noqa: F401
@@ -47,11 +47,11 @@ def is_installed() -> bool:
     return True
 
 
-def evaluate(sql: str, columns: Mapping[str, Any]) -> pa.BooleanArray:
+def evaluate_sql(sql: str, columns: Mapping[str, Any]) -> pa.BooleanArray:
     """Return the value of a condition for each row of some columns; null for unknown. Raises NotEvaluated."""
     import duckdb
 
-    session = _session()
+    session = _get_session()
     session.register("rows_of_batch", pa.table(dict(columns)))
     try:
         answer = session.sql(f"SELECT {sql} AS answer FROM rows_of_batch").to_arrow_table()
@@ -66,7 +66,9 @@ def evaluate(sql: str, columns: Mapping[str, Any]) -> pa.BooleanArray:
     return column.combine_chunks()
 
 
-def columns_of(batch: pa.RecordBatch, asked: Iterable[Asked], zone: str | None = None) -> dict[str, ArrowArray]:
+def select_query_columns(
+    batch: pa.RecordBatch, asked: Iterable[Asked], zone: str | None = None
+) -> dict[str, ArrowArray]:
     """Return the columns that a query needs, under its names. Raises NotEvaluated for values it cannot handle.
 
     For a query that needs no columns, the number of rows is preserved.
@@ -78,18 +80,18 @@ def columns_of(batch: pa.RecordBatch, asked: Iterable[Asked], zone: str | None =
             values = pc.struct_field(values, [values.type.get_field_index(name)])
         if is_presence:
             values = pc.if_else(pc.is_valid(values), pa.scalar(True), pa.scalar(None, pa.bool_()))
-        columns[f"c{number}"] = handed_over(values, zone)
+        columns[f"c{number}"] = convert_for_duckdb(values, zone)
     return columns
 
 
-def handed_over(values: ArrowArray, zone: str | None = None) -> ArrowArray:
+def convert_for_duckdb(values: ArrowArray, zone: str | None = None) -> ArrowArray:
     """Return values as passed to a query: times by the clocks of `zone` (None: UTC). Raises NotEvaluated."""
     kind = values.type
     if pa.types.is_dictionary(kind):
-        return handed_over(pc.cast(values, kind.value_type), zone)
+        return convert_for_duckdb(pc.cast(values, kind.value_type), zone)
     if pa.types.is_timestamp(kind):
         if zone is not None and kind.tz is not None:
-            values = _by_clocks(values, zone)
+            values = _convert_to_local_times(values, zone)
         values = pc.cast(values, pa.timestamp("us"))
         _require_years(
             pc.cast(values, pa.int64()), _FIRST_DAY * _MICROSECONDS_A_DAY, _LAST_DAY + 1, _MICROSECONDS_A_DAY
@@ -109,7 +111,7 @@ def handed_over(values: ArrowArray, zone: str | None = None) -> ArrowArray:
 _OFFSET = re.compile("^(GMT|UTC)(?=[+-])")
 
 
-def _by_clocks(values: ArrowArray, zone: str) -> ArrowArray:
+def _convert_to_local_times(values: ArrowArray, zone: str) -> ArrowArray:
     try:
         return pc.local_timestamp(pc.cast(values, pa.timestamp("us", _OFFSET.sub("", zone))))
     except pa.ArrowInvalid as fault:
@@ -123,7 +125,7 @@ def _require_years(numbers: Any, first: int, end: int, unit: int) -> None:
         raise NotEvaluated("a date is outside the years 1 to 9999")
 
 
-def _session() -> Any:  # Any: a connection
+def _get_session() -> Any:  # Any: a connection
     """Return the in-memory database of this thread."""
     session = getattr(_local, "session", None)
     if session is None or _local.process != os.getpid():

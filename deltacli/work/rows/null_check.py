@@ -35,37 +35,37 @@ class NotNull(NamedTuple):
         return self.fields[: first + 1]
 
 
-def not_null_places(columns: Sequence[StructField]) -> list[NotNull]:
+def find_not_null_places(columns: Sequence[StructField]) -> list[NotNull]:
     """Return everything in these columns that must not be null. Keys of maps never are."""
-    return [demand for column in columns for demand in _of_field(column, column.name, column.name, (), ())]
+    return [demand for column in columns for demand in _find_in_field(column, column.name, column.name, (), ())]
 
 
-def _of_field(
+def _find_in_field(
     field: StructField, name: str, column: str, steps: tuple[int | str, ...], above: tuple[StructField, ...]
 ) -> Iterator[NotNull]:
     fields = (*above, field)
     if not field.nullable:
         yield NotNull(name, column, steps, fields)
-    yield from _of_type(field.data_type, name, column, steps, fields)
+    yield from _find_in_type(field.data_type, name, column, steps, fields)
 
 
-def _of_type(
+def _find_in_type(
     kind: DataType, name: str, column: str, steps: tuple[int | str, ...], fields: tuple[StructField, ...]
 ) -> Iterator[NotNull]:
     match kind:
         case StructType(inside):
             for position, field in enumerate(inside):
-                yield from _of_field(field, f"{name}.{field.name}", column, (*steps, position), fields)
+                yield from _find_in_field(field, f"{name}.{field.name}", column, (*steps, position), fields)
         case ArrayType(element, contains_null):
             place = (*steps, "element")
             if not contains_null:
                 yield NotNull(f"{name}.element", column, place, fields)
-            yield from _of_type(element, f"{name}.element", column, place, fields)
+            yield from _find_in_type(element, f"{name}.element", column, place, fields)
         case MapType(_, value, value_contains_null):
             place = (*steps, "value")
             if not value_contains_null:
                 yield NotNull(f"{name}.value", column, place, fields)
-            yield from _of_type(value, f"{name}.value", column, place, fields)
+            yield from _find_in_type(value, f"{name}.value", column, place, fields)
 
 
 class NullCounts:
@@ -78,7 +78,7 @@ class NullCounts:
     def take(self, batch: pa.RecordBatch) -> None:
         """Count the nulls of some rows."""
         for demand in self._demands:
-            nulls = _at(batch.column(demand.column), demand.steps).null_count
+            nulls = _select_values(batch.column(demand.column), demand.steps).null_count
             if nulls:
                 self._found[demand.name] += nulls
 
@@ -87,7 +87,7 @@ class NullCounts:
         return dict(self._found)
 
 
-def _at(values: ArrowArray, steps: Sequence[int | str]) -> ArrowArray:
+def _select_values(values: ArrowArray, steps: Sequence[int | str]) -> ArrowArray:
     """Return the values at a place, without those below a null."""
     for step in steps:
         if isinstance(step, int):

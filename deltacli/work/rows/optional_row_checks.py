@@ -23,11 +23,11 @@ from deltacli.rules.files.nan_bounds import NAN_BOUNDS_QUESTION
 from deltacli.rules.partitions.contents import PARTITION_QUESTION, are_materialised
 from deltacli.work.facts.row_facts import RowCheckFactory
 from deltacli.work.rows.data_files import ReadSpec
-from deltacli.work.rows.identity_check import IdentityLedger, identity_check
+from deltacli.work.rows.identity_check import IdentityLedger, make_identity_check
 from deltacli.work.rows.int96_times import Int96Check, find_timestamp_columns
 from deltacli.work.rows.nan_bounds import find_float_fields
 from deltacli.work.rows.nan_bounds_check import NanBoundsCheck
-from deltacli.work.rows.partition_check import _PartitionCheck
+from deltacli.work.rows.partition_check import PartitionCheck
 from deltacli.work.rows.row_id_check import RowIdCheck, RowIdLedger
 
 _ROW_ID_COLUMN = COLUMN_PROPERTIES[0]
@@ -48,27 +48,27 @@ class OptionalRowChecks:
     def make(cls, config: TableConfiguration, wanted: ReadSpec) -> OptionalRowChecks:
         """Select the questions for tables of a configuration, whose columns are read as `wanted`."""
         names = _FreeNames({column.name for column in wanted.columns})
-        partitions = _partition_columns(config, names)
-        stored = _row_id_column(config, names)
-        beside = {second.name: _finds(config, physical, second.name) for _, physical, second in partitions}
+        partitions = _choose_partition_columns(config, names)
+        stored = _choose_row_id_column(config, names)
+        beside = {second.name: _make_finder(config, physical, second.name) for _, physical, second in partitions}
         if stored is not None:
             beside[stored.name] = FileColumns("none", lambda _: str(config.properties[_ROW_ID_COLUMN]))
         if beside:
             more = (*(second for _, _, second in partitions), *([stored] if stored is not None else []))
             columns = (*wanted.columns, *more)
             schema = arrow_schema(columns)
-            wanted = replace(wanted, columns=columns, schema=schema, whole_schema=schema, beside=beside)
+            wanted = replace(wanted, columns=columns, schema=schema, full_schema=schema, beside=beside)
         if stored is not None:
             name = names.take("row number")
             wanted = replace(wanted, schema=wanted.schema.append(pa.field(name, pa.int64())), row_numbers=name)
         checks = cls(wanted)
         if partitions:
-            checks.questions[PARTITION_QUESTION] = _PartitionCheck(
+            checks.questions[PARTITION_QUESTION] = PartitionCheck(
                 wanted, partitions, reports_types=not are_materialised(config)
             )
         if stored is not None:
             checks.questions[ROW_ID_QUESTION] = RowIdCheck(wanted, stored)
-        if (identity := identity_check(config)) is not None:
+        if (identity := make_identity_check(config)) is not None:
             checks.questions[row_values.IDENTITIES] = identity
         columns_in_file = FileColumns(config.mapping_mode, config.physical_name)
         if timestamp_columns := find_timestamp_columns(config):
@@ -110,20 +110,24 @@ class _FreeNames:
         return name
 
 
-def _partition_columns(config: TableConfiguration, names: _FreeNames) -> list[tuple[StructField, str, StructField]]:
+def _choose_partition_columns(
+    config: TableConfiguration, names: _FreeNames
+) -> list[tuple[StructField, str, StructField]]:
     """Return each partition column, its physical name, and the field to read from files that contain it."""
     return [
         (
             column,
             physical,
-            StructField(names.take(f"{column.name} in the file"), _type_in_file(config, column), True, column.metadata),
+            StructField(
+                names.take(f"{column.name} in the file"), _choose_type_in_file(config, column), True, column.metadata
+            ),
         )
         for physical, column in config.partition_columns.items()
         if column is not None
     ]
 
 
-def _type_in_file(config: TableConfiguration, column: StructField) -> DataType:
+def _choose_type_in_file(config: TableConfiguration, column: StructField) -> DataType:
     """Return the type as which a partition column is read from files.
 
     Files that need not have it are of any writer, such as Hive, and may have whole numbers of another size.
@@ -132,13 +136,13 @@ def _type_in_file(config: TableConfiguration, column: StructField) -> DataType:
     return PrimitiveType("long") if is_whole and not are_materialised(config) else column.data_type
 
 
-def _row_id_column(config: TableConfiguration, names: _FreeNames) -> StructField | None:
+def _choose_row_id_column(config: TableConfiguration, names: _FreeNames) -> StructField | None:
     if not is_enabled(config) or not config.properties.get(_ROW_ID_COLUMN):
         return None
     return StructField(names.take("row id in the file"), PrimitiveType("long"), True, {})
 
 
-def _finds(config: TableConfiguration, physical_name: str, name: str) -> FileColumns:
+def _make_finder(config: TableConfiguration, physical_name: str, name: str) -> FileColumns:
     """Return the field that finds a partition column in files like other columns."""
     return FileColumns(
         config.mapping_mode, lambda field: physical_name if field.name == name else config.physical_name(field)

@@ -16,16 +16,16 @@ import pyarrow.compute as pc
 from deltacli.core.typing import ArrowArray, ArrowScalar
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.rules.partitions.contents import PartitionDifference
-from deltacli.work.facts.row_facts import AskingBeside, OpenFileContext
+from deltacli.work.facts.row_facts import OpenFileContext, ReadsExtraColumns
 from deltacli.work.rows.data_files import ReadSpec
-from deltacli.work.rows.row_reader import find_beside
+from deltacli.work.rows.row_reader import find_extra_column
 
 _HAS_ZONE = re.compile(r"(Z|[+-][0-9]{2}:?[0-9]{2})\Z")
 _LONGEST = 100
 
 
 @dataclass(frozen=True)
-class _PartitionCheck:
+class PartitionCheck:
     """Checks whether a file contains the partition values of the log.
 
     `columns` contains each partition column, its physical name, and the additional column that reads it from the file.
@@ -36,7 +36,7 @@ class _PartitionCheck:
     columns: Sequence[tuple[StructField, str, StructField]]
     reports_types: bool
 
-    def __call__(self, file: OpenFileContext) -> _AskingPartitions | None:
+    def __call__(self, file: OpenFileContext) -> _PartitionValuesCheck | None:
         """Start the check of a file; None if it contains none of the columns."""
         texts = file.add.get("partitionValues") or {}
         parts = []
@@ -46,20 +46,20 @@ class _PartitionCheck:
             text = texts.get(physical_name)
             if constant is None:
                 continue
-            if find_beside(self.wanted, beside, file.stored) is None:
+            if find_extra_column(self.wanted, beside, file.stored) is None:
                 if self.reports_types and physical_name in file.stored.names:
                     stored_type = f"a column of type {file.stored.field(physical_name).type}"
-                    of_other_types.append(PartitionDifference(column.name, 0, stored_type, _shown(constant)))
+                    of_other_types.append(PartitionDifference(column.name, 0, stored_type, _format_scalar(constant)))
                 continue
             if column.data_type == PrimitiveType("timestamp") and text and not _HAS_ZONE.search(text):
                 continue  # the time zone of the writer is unknown
-            parts.append(_Column(column.name, beside.name, constant, text))
-        return _AskingPartitions(parts, of_other_types) if parts or of_other_types else None
+            parts.append(_CheckedColumn(column.name, beside.name, constant, text))
+        return _PartitionValuesCheck(parts, of_other_types) if parts or of_other_types else None
 
 
 @dataclass
-class _AskingPartitions(AskingBeside):
-    columns: Sequence[_Column]
+class _PartitionValuesCheck(ReadsExtraColumns):
+    columns: Sequence[_CheckedColumn]
     of_other_types: Sequence[PartitionDifference]
     rows: int = 0
 
@@ -71,7 +71,7 @@ class _AskingPartitions(AskingBeside):
     def answer(self) -> list[PartitionDifference]:
         """Return the columns that differ."""
         differences = [
-            PartitionDifference(column.name, column.rows, column.seen or "", _shown(column.constant))
+            PartitionDifference(column.name, column.rows, column.seen or "", _format_scalar(column.constant))
             for column in self.columns
             if column.rows
         ]
@@ -79,7 +79,7 @@ class _AskingPartitions(AskingBeside):
 
 
 @dataclass
-class _Column:
+class _CheckedColumn:
     name: str
     beside: str
     constant: ArrowScalar
@@ -91,7 +91,7 @@ class _Column:
         differs = self._differs(values)
         rows = pc.sum(differs).as_py() or 0
         if rows and self.seen is None:
-            self.seen = _shown(pc.filter(values, differs)[0])
+            self.seen = _format_scalar(pc.filter(values, differs)[0])
         self.rows += rows
 
     def _differs(self, values: ArrowArray) -> ArrowArray:
@@ -107,7 +107,7 @@ class _Column:
         return differs
 
 
-def _shown(scalar: ArrowScalar) -> str:
+def _format_scalar(scalar: ArrowScalar) -> str:
     """Return a value as a finding shows it, also a date or a time that Python's calendar does not have."""
     try:
         value = scalar.as_py()

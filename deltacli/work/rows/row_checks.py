@@ -21,9 +21,9 @@ from deltacli.rules.expressions.row_values import CONDITIONS, NOT_EVALUATED_MEMO
 from deltacli.rules.framework.data_file_views import FileFault
 from deltacli.rules.statistics.compared import STATISTICS
 from deltacli.work.facts import footer_files, row_facts, vector_facts
-from deltacli.work.rows.claimed_statistics import StatisticsQuestion
+from deltacli.work.rows.claimed_statistics import ClaimedStatistics
 from deltacli.work.rows.data_files import DataFile, ReadSpec
-from deltacli.work.rows.null_check import NullCounts, not_null_places
+from deltacli.work.rows.null_check import NullCounts, find_not_null_places
 from deltacli.work.rows.optional_row_checks import OptionalRowChecks
 from deltacli.work.rows.row_conditions import StoredConditions
 from deltacli.work.task import TaskContext
@@ -59,7 +59,7 @@ class RowPiece(NamedTuple):
         return {"path": self.file.path, "partitionValues": values, "stats": self.stats, "baseRowId": self.base_row_id}
 
 
-def weight_of_rows(piece: RowPiece) -> int:
+def weigh_row_piece(piece: RowPiece) -> int:
     """Return the cost of a piece: the bytes of the file, and as many again as opening it costs."""
     return _BESIDE_ROWS + max(piece.bytes_in_log or 0, 0)
 
@@ -76,7 +76,7 @@ class ReadRows:
         try:
             if footers.place(piece.file) is None:
                 return row_facts.FileFacts(piece.row, None)
-            constants = _constants(piece, of_table.checks)
+            constants = _parse_constants(piece, of_table.checks)
         except DataUnreadable:  # its partition values are reported by other rules
             return row_facts.FileFacts(piece.row, *footers.read([piece.file])[0], is_unread=True)
         except FileMissing:
@@ -84,27 +84,29 @@ class ReadRows:
                 piece.row, None, FileFault("data.file-missing", f"{path} not found", "no such file")
             )
         except PathExternal as refusal:
-            return row_facts.FileFacts(piece.row, None, footer_files.refused(context.files, path, refusal))
+            return row_facts.FileFacts(piece.row, None, footer_files.make_refused_fault(context.files, path, refusal))
         except (StorageFailed, UsageError) as fault:
-            return row_facts.FileFacts(piece.row, None, footer_files.unread(path, fault))
-        return _answers(piece, constants, of_table.checks, context)
+            return row_facts.FileFacts(piece.row, None, footer_files.make_unreadable_fault(path, fault))
+        return _read_with_checks(piece, constants, of_table.checks, context)
 
 
-def _answers(
+def _read_with_checks(
     piece: RowPiece, constants: Mapping[str, ArrowScalar], checks: RowChecks, context: TaskContext
 ) -> row_facts.FileFacts:
     vector, deleted = None, None
     if piece.vector is not None:
-        deleted = None if piece.is_vector_unusable else vector_facts.rows_of_vector(piece.vector, context)
+        deleted = None if piece.is_vector_unusable else vector_facts.load_deleted_rows(piece.vector, context)
         if deleted is None:
             return row_facts.FileFacts(piece.row, *footer_files.FooterFiles(context).read([piece.file])[0])
         vector = piece.vector.vectors[0][1]
     data_file = DataFile(piece.file.path, piece.bytes_in_log, constants, vector, deleted=deleted)
-    pool = context.stores.kept(footer_files.FooterPool)
-    return row_facts.read_file(context.files, checks.wanted, piece.row, piece.add, data_file, checks.questions, pool)
+    pool = context.stores.get_shared_instance(footer_files.FooterPool)
+    return row_facts.read_file_facts(
+        context.files, checks.wanted, piece.row, piece.add, data_file, checks.questions, pool
+    )
 
 
-def _constants(piece: RowPiece, checks: RowChecks) -> dict[str, ArrowScalar]:
+def _parse_constants(piece: RowPiece, checks: RowChecks) -> dict[str, ArrowScalar]:
     """Return the partition values of a file by logical name. Raises DataUnreadable (`partition.*`)."""
     known = checks.constants
     parsed = known.get(piece.partition_values)
@@ -140,14 +142,14 @@ class RowChecks:
         """
         conditions, config = StoredConditions(config, zone), with_read_columns(config)
         fields = config.schema.fields if config.schema else ()
-        columns = tuple(without_demands(column) for column in fields)
+        columns = tuple(make_nullable(column) for column in fields)
         schema = arrow_schema(columns)
         wanted = ReadSpec(columns, schema, schema, FileColumns(config.mapping_mode, config.physical_name))
         if demands_only:
             checks = cls(config, columns, OptionalRowChecks(wanted))
         else:
             more = OptionalRowChecks.make(config, wanted)
-            checks = cls(config, columns, more, {STATISTICS: StatisticsQuestion(config).ask, **more.questions})
+            checks = cls(config, columns, more, {STATISTICS: ClaimedStatistics(config).ask, **more.questions})
         checks._ask_about_nulls(also_absent=demands_only)
         checks._ask_about_conditions(conditions)
         return checks
@@ -155,13 +157,13 @@ class RowChecks:
     def _ask_about_nulls(self, *, also_absent: bool) -> None:
         fields = self.config.schema.fields if self.config.schema else ()
         stored = [field for field in fields if self.config.physical_name(field) not in self.config.partition_columns]
-        demands = not_null_places(stored)
+        demands = find_not_null_places(stored)
         if not demands:
             return
 
         def begin(file: row_facts.OpenFileContext) -> row_facts.RowCheck | None:
             columns = self.wanted.file_columns
-            there = [one for one in demands if also_absent or _may_be_there(columns, file.stored, one.above_lists)]
+            there = [one for one in demands if also_absent or _may_contain(columns, file.stored, one.above_lists)]
             return NullCounts(there) if there else None
 
         self.questions[NULLS] = begin
@@ -171,7 +173,7 @@ class RowChecks:
         if not conditions.is_empty:
             self.questions[CONDITIONS] = conditions.begin
 
-    def settled(self, facts: row_facts.FileFacts) -> row_facts.FileFacts:
+    def reconcile_with_earlier_files(self, facts: row_facts.FileFacts) -> row_facts.FileFacts:
         """Return the answers about the next file, compared with earlier files."""
         return facts._replace(answers=self.more.reconcile(facts.answers))
 
@@ -194,7 +196,7 @@ class ChecksOfTable:
     def readable(self) -> RowChecks:
         """The checks. Raises Unreadable where the schema prevents reading rows."""
         schema = self.config.schema
-        if (twice := repeated_name(schema.fields if schema else ())) is not None:
+        if (twice := find_repeated_name(schema.fields if schema else ())) is not None:
             raise Unreadable(f"the schema has two columns {twice}")
         return self.checks
 
@@ -210,45 +212,45 @@ class ChecksOfTable:
         return ChecksOfTable, (self.config, self.demands_only, self.zone)
 
 
-def _may_be_there(columns: FileColumns, stored: ArrowSchema, fields: tuple[StructField, ...]) -> bool:
+def _may_contain(columns: FileColumns, stored: ArrowSchema, fields: tuple[StructField, ...]) -> bool:
     """Return True if a file has a field or a field around it; other rules report missing ones."""
     return any(columns.leaf(stored, fields[:length]) is not None for length in range(len(fields), 0, -1))
 
 
-def repeated_name(fields: Sequence[StructField]) -> str | None:
+def find_repeated_name(fields: Sequence[StructField]) -> str | None:
     """Return a name that two fields of one struct share, at any depth; None if there is none."""
     seen: set[str] = set()
     for column in fields:
         if column.name in seen:
             return column.name
         seen.add(column.name)
-        if (name := _repeated_in(column.data_type)) is not None:
+        if (name := _find_repeated_in_type(column.data_type)) is not None:
             return name
     return None
 
 
-def _repeated_in(kind: DataType) -> str | None:
+def _find_repeated_in_type(kind: DataType) -> str | None:
     match kind:
         case StructType(fields):
-            return repeated_name(fields)
+            return find_repeated_name(fields)
         case ArrayType(element):
-            return _repeated_in(element)
+            return _find_repeated_in_type(element)
         case MapType(key, value):
-            return _repeated_in(key) or _repeated_in(value)
+            return _find_repeated_in_type(key) or _find_repeated_in_type(value)
     return None
 
 
-def without_demands(column: StructField) -> StructField:
+def make_nullable(column: StructField) -> StructField:
     """Return the same column, nullable at every depth."""
-    return StructField(column.name, _without_demands(column.data_type), True, column.metadata)
+    return StructField(column.name, _make_type_nullable(column.data_type), True, column.metadata)
 
 
-def _without_demands(kind: DataType) -> DataType:
+def _make_type_nullable(kind: DataType) -> DataType:
     match kind:
         case StructType(fields):
-            return StructType(tuple(without_demands(field) for field in fields))
+            return StructType(tuple(make_nullable(field) for field in fields))
         case ArrayType(element):
-            return ArrayType(_without_demands(element), True)
+            return ArrayType(_make_type_nullable(element), True)
         case MapType(key, value):
-            return MapType(_without_demands(key), _without_demands(value), True)
+            return MapType(_make_type_nullable(key), _make_type_nullable(value), True)
     return kind

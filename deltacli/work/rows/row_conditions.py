@@ -37,7 +37,7 @@ _MOST_FAILURES = 256
 """Most failures of a condition in a file before its other rows are skipped: enough to isolate a dozen rows."""
 
 
-class _Compiled(NamedTuple):
+class _CompiledSql(NamedTuple):
     """A compiled SQL text and its columns. A generated column comes first."""
 
     stored: StoredSql
@@ -63,7 +63,7 @@ class StoredConditions:
     def __init__(self, config: TableConfiguration, zone: str | None = None) -> None:
         self._zone = zone
         self.not_evaluated: dict[StoredSql, str] = {}
-        self._compiled: list[_Compiled] = []
+        self._compiled: list[_CompiledSql] = []
         if config.schema is not None:
             for stored in stored_sql(config):
                 self._compile(stored, config.schema)
@@ -72,8 +72,8 @@ class StoredConditions:
     def is_empty(self) -> bool:
         return not self._compiled
 
-    def begin(self, _: OpenFileContext) -> _AskedOfRows:
-        return _AskedOfRows(self._compiled)
+    def begin(self, _: OpenFileContext) -> _ConditionChecks:
+        return _ConditionChecks(self._compiled)
 
     def _compile(self, stored: StoredSql, schema: StructType) -> None:
         if stored.text is None:
@@ -99,12 +99,12 @@ class StoredConditions:
         used = [path[0] for path in parse_expression(stored.text).columns]
         used = [stored.name, *used] if stored.kind is StoredKind.GENERATION else used
         shown = dict.fromkeys(names[place] for name in used for place in places_of(name, names))
-        self._compiled.append(_Compiled(stored, compiled, tuple(shown), self._zone))
+        self._compiled.append(_CompiledSql(stored, compiled, tuple(shown), self._zone))
 
 
-class _AskedOfRows:
-    def __init__(self, compiled: Sequence[_Compiled]) -> None:
-        self._asked = [_OneAsked(one) for one in compiled]
+class _ConditionChecks:
+    def __init__(self, compiled: Sequence[_CompiledSql]) -> None:
+        self._asked = [_ConditionCheck(one) for one in compiled]
 
     def take(self, batch: pa.RecordBatch) -> None:
         for one in self._asked:
@@ -115,10 +115,10 @@ class _AskedOfRows:
         return [one.answer() for one in self._asked if one.rows or one.fault is not None]
 
 
-class _OneAsked:
+class _ConditionCheck:
     """The results of one condition for the rows of one file."""
 
-    def __init__(self, asked: _Compiled) -> None:
+    def __init__(self, asked: _CompiledSql) -> None:
         self.rows = 0
         self.fault: str | None = None
         self._asked = asked
@@ -146,7 +146,7 @@ class _OneAsked:
         count = broken.true_count
         if count and self._first is None:
             row = pc.index(broken, True).as_py()
-            self._first = _row_text(batch.select(list(self._asked.shown)).slice(row, 1))
+            self._first = _format_row(batch.select(list(self._asked.shown)).slice(row, 1))
         self.rows += count
 
     def answer(self) -> Violations:
@@ -158,12 +158,12 @@ class _OneAsked:
 _LONGEST = 80
 
 
-def _row_text(row: pa.RecordBatch) -> str:
+def _format_row(row: pa.RecordBatch) -> str:
     """Return the columns of a batch of one row: `id=-1, name="x", day=null`; long values are shortened."""
-    return ", ".join(f"{name}={_cut(_text(row.column(name)[0]))}" for name in row.schema.names)
+    return ", ".join(f"{name}={_shorten(_format_value(row.column(name)[0]))}" for name in row.schema.names)
 
 
-def _text(scalar: ArrowScalar) -> str:
+def _format_value(scalar: ArrowScalar) -> str:
     try:
         value = scalar.as_py()
     except (ValueError, OverflowError):  # a time beyond Python's calendar
@@ -177,5 +177,5 @@ def _text(scalar: ArrowScalar) -> str:
     return json.dumps(value, default=str, ensure_ascii=False) if isinstance(value, str | list | dict) else str(value)
 
 
-def _cut(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -17,13 +17,13 @@ import pyarrow.compute as pc
 from deltacli.delta.encoding.many_values import IntegerSet, Repeated
 from deltacli.delta.schema.types import StructField
 from deltacli.rules.actions.row_contents import RowIdFacts
-from deltacli.work.facts.row_facts import AskingBeside, OpenFileContext
+from deltacli.work.facts.row_facts import OpenFileContext, ReadsExtraColumns
 from deltacli.work.rows.data_files import ReadSpec
-from deltacli.work.rows.row_reader import find_beside
+from deltacli.work.rows.row_reader import find_extra_column
 
-_MOST_BYTES_OF_FILE, _MOST_BYTES = 64 << 20, 128 << 20
+MOST_BYTES_OF_FILE, MOST_BYTES = 64 << 20, 128 << 20
 _ROWS_AT_ONCE = 1 << 20
-_HIGHEST = 1 << 62
+HIGHEST = 1 << 62
 
 
 class FileIds(NamedTuple):
@@ -45,24 +45,24 @@ class RowIdCheck:
     wanted: ReadSpec
     stored: StructField | None
 
-    def __call__(self, file: OpenFileContext) -> _AskingIds | _AskingNothing | None:
+    def __call__(self, file: OpenFileContext) -> _StoredIdsCheck | _DerivedIdsCheck | None:
         """Start the check of a file; None if it has no ids."""
-        column = None if self.stored is None else find_beside(self.wanted, self.stored, file.stored)
+        column = None if self.stored is None else find_extra_column(self.wanted, self.stored, file.stored)
         base = file.add.get("baseRowId")
-        if base is not None and not 0 <= base < _HIGHEST:
+        if base is not None and not 0 <= base < HIGHEST:
             base = None
         assert self.wanted.row_numbers is not None
         if self.stored is not None and column is not None:
-            return _AskingIds(self.stored.name, self.wanted.row_numbers, base)
+            return _StoredIdsCheck(self.stored.name, self.wanted.row_numbers, base)
         if base is None:
             return None
         if file.data_file.vector is None:
-            return _AskingNothing(base, file.footer.rows)
-        return _AskingIds(None, self.wanted.row_numbers, base)
+            return _DerivedIdsCheck(base, file.footer.rows)
+        return _StoredIdsCheck(None, self.wanted.row_numbers, base)
 
 
 @dataclass
-class _AskingNothing:
+class _DerivedIdsCheck:
     """The ids of a file without deleted rows and without a column of ids."""
 
     base: int
@@ -72,16 +72,16 @@ class _AskingNothing:
         """Ignore the rows, which are not needed."""
 
     def answer(self) -> FileIds:
-        derived = IntegerSet(_MOST_BYTES_OF_FILE)
+        derived = IntegerSet(MOST_BYTES_OF_FILE)
         derived.add_range(self.base, self.rows)
         return FileIds(IntegerSet(0), derived, Repeated())
 
 
-class _Gathered:
+class _IntegerCollector:
     """A set that adds many integers at once: few may be in the same chunk."""
 
     def __init__(self) -> None:
-        self.found = IntegerSet(_MOST_BYTES_OF_FILE)
+        self.found = IntegerSet(MOST_BYTES_OF_FILE)
         self._waiting: list[pa.Int64Array] = []
         self._count = 0
         self._repeated = Repeated()
@@ -101,15 +101,15 @@ class _Gathered:
 
 
 @dataclass
-class _AskingIds(AskingBeside):
+class _StoredIdsCheck(ReadsExtraColumns):
     """Collects the ids of a file, row by row."""
 
     stored: str | None
     numbers: str
     base: int | None
     _highest: int | None = None
-    _stored: _Gathered = field(default_factory=_Gathered)
-    _derived: _Gathered = field(default_factory=_Gathered)
+    _stored: _IntegerCollector = field(default_factory=_IntegerCollector)
+    _derived: _IntegerCollector = field(default_factory=_IntegerCollector)
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Process a batch of rows."""
@@ -133,8 +133,8 @@ class _AskingIds(AskingBeside):
 class RowIdLedger:
     """All ids of a run, file by file. Duplicates among derived ids are detected from the log, not here."""
 
-    stored: IntegerSet = field(default_factory=lambda: IntegerSet(_MOST_BYTES))
-    derived: IntegerSet = field(default_factory=lambda: IntegerSet(_MOST_BYTES))
+    stored: IntegerSet = field(default_factory=lambda: IntegerSet(MOST_BYTES))
+    derived: IntegerSet = field(default_factory=lambda: IntegerSet(MOST_BYTES))
 
     @property
     def is_full(self) -> bool:

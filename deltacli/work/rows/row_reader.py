@@ -24,9 +24,9 @@ from deltacli.work.rows.data_files import (
     DataFile,
     OpenDataFile,
     ReadSpec,
-    checked_fields,
-    is_about_encryption,
-    is_demanding,
+    contains_required_field,
+    list_checked_fields,
+    mentions_encryption,
     open_data_file,
 )
 from deltacli.work.rows.deletion_vectors import read_vector
@@ -62,9 +62,9 @@ class PlainReader:
     @classmethod
     def of(cls, wanted: ReadSpec, file: DataFile, opened: OpenDataFile) -> PlainReader | None:
         """Return the reader of all files like this one, None where its rows have to be looked at."""
-        if wanted.demanding or wanted.beside or wanted.row_numbers is not None or wanted.predicate is not None:
+        if wanted.required_positions or wanted.beside or wanted.row_numbers is not None or wanted.predicate is not None:
             return None
-        columns = _Columns(wanted, file, opened, list(zip(wanted.columns, wanted.whole_schema, strict=True)))
+        columns = _Columns(wanted, file, opened, list(zip(wanted.columns, wanted.full_schema, strict=True)))
         return cls(wanted, columns) if columns.is_plain else None
 
     def stored(self, opened: OpenDataFile) -> Iterator[pa.RecordBatch]:
@@ -74,15 +74,15 @@ class PlainReader:
             row_group = metadata.row_group(group)
             rows = row_group.num_rows
             if rows:
-                yield from self._columns.raw_batches(group, _rows_at_once(row_group), rows, opened.parquet)
+                yield from self._columns.raw_batches(group, _choose_batch_rows(row_group), rows, opened.parquet)
 
-    def as_of_table(self, stored: pa.Table) -> pa.Table:
+    def convert_to_table_types(self, stored: pa.Table) -> pa.Table:
         """Return the columns of the table of stored rows."""
         values = self._columns.values(stored)
         return pa.Table.from_arrays(list(values.values()), schema=self._wanted.schema)
 
 
-def _rows_at_once(row_group: Any) -> int:  # Any: the metadata of a row group with rows
+def _choose_batch_rows(row_group: Any) -> int:  # Any: the metadata of a row group with rows
     mean: int = max(row_group.total_byte_size // row_group.num_rows, 1)
     return max(min(ROWS_A_BATCH, MAX_BATCH_BYTES // mean), 1)
 
@@ -112,7 +112,7 @@ class _Reader:
 
     def __init__(self, files: TableFiles, wanted: ReadSpec, file: DataFile, opened: OpenDataFile) -> None:
         self._files, self._wanted, self._file, self._opened = files, wanted, file, opened
-        columns = list(zip(wanted.columns, wanted.whole_schema, strict=True))
+        columns = list(zip(wanted.columns, wanted.full_schema, strict=True))
         looked_at = {path[0] for path in wanted.predicate.columns} if wanted.predicate is not None else set()
         early = [pair for pair in columns if pair[0].name in looked_at or not looked_at]
         late = [pair for pair in columns if pair[0].name not in looked_at and looked_at]
@@ -147,7 +147,7 @@ class _Reader:
         from deltacli.delta.predicate.row_groups import kept_row_groups
 
         columns = {column.name: column for column in self._wanted.columns}
-        leaves = {path: self._leaf(_fields_along(columns, path)) for path in predicate.columns}
+        leaves = {path: self._leaf(_find_fields_along(columns, path)) for path in predicate.columns}
         kept = set(
             kept_row_groups(predicate, self._opened.parquet.metadata, leaves, read_footer_bytes(self._opened.source))
         )
@@ -170,8 +170,12 @@ class _Reader:
 
     def _group(self, group: int, row_group: Any, start: int, vectors: _Vectors) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one row group, the first of which is row `start` of the file."""
-        size, parquet = _rows_at_once(row_group), self._opened.parquet
-        late = None if self._late is None else _Behind(self._late.raw_batches(group, size, row_group.num_rows, parquet))
+        size, parquet = _choose_batch_rows(row_group), self._opened.parquet
+        late = (
+            None
+            if self._late is None
+            else _SkippingReader(self._late.raw_batches(group, size, row_group.num_rows, parquet))
+        )
         for raw in self._early.raw_batches(group, size, row_group.num_rows, parquet):
             rows = raw.num_rows
             mask, is_empty = vectors.mask(start, rows)
@@ -188,7 +192,7 @@ class _Reader:
             if late is not None and self._late is not None:
                 columns |= self._with_row_ids(self._late.values(late.take(rows)), first)
             if self._wanted.row_numbers is not None:
-                columns[self._wanted.row_numbers] = _numbers(first, rows)
+                columns[self._wanted.row_numbers] = _number_rows(first, rows)
             yield self._kept(columns, mask)
 
     def _with_row_ids(self, columns: dict[str, Any], first: int) -> dict[str, Any]:
@@ -197,7 +201,7 @@ class _Reader:
             return columns
         (ids, versions), file = self._wanted.row_ids, self._file
         if ids in columns and file.base_row_id is not None and columns[ids].null_count:
-            columns[ids] = pc.coalesce(columns[ids], _numbers(file.base_row_id + first, len(columns[ids])))
+            columns[ids] = pc.coalesce(columns[ids], _number_rows(file.base_row_id + first, len(columns[ids])))
         if versions in columns and file.row_commit_version is not None and columns[versions].null_count:
             columns[versions] = pc.coalesce(columns[versions], pa.scalar(file.row_commit_version, pa.int64()))
         return columns
@@ -215,7 +219,8 @@ class _Reader:
         schema = self._wanted.schema
         whole = pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
         kept = whole if mask is None or mask.true_count == len(mask) else pc.filter(whole, mask)
-        if self._wanted.demanding and (column := _column_with_null(kept, self._wanted.demanding)) is not None:
+        column = _find_column_with_null(kept, self._wanted.required_positions)
+        if column is not None:
             raise DataUnreadable(
                 f"column {column} is NOT NULL but contains a null", code="notnull.violated", facts={"column": column}
             )
@@ -236,7 +241,7 @@ class _Columns:
         self._found = dict(zip((column.name for column in own), leaves, strict=True))
         for column in stored:
             if column.name in wanted.beside:
-                self._found[column.name] = find_beside(wanted, column, opened.schema)
+                self._found[column.name] = find_extra_column(wanted, column, opened.schema)
                 self._require_ids(wanted, column, opened.schema)
         by_name = {name: column for name, column in self._found.items() if column is not None}
         present = [*by_name.values()]
@@ -325,18 +330,18 @@ class _Columns:
                 break
         reason = " ".join(str(fault).split())[:200]
         facts = {"row group": str(group), "column": at_fault, "reason": reason}
-        level = "footers" if is_about_encryption(reason) else "data"
+        level = "footers" if mentions_encryption(reason) else "data"
         hint = command("validate", level=level)
         return DataUnreadable(f"column {at_fault} cannot be read", facts=facts, hint=hint)
 
 
-class _Behind:
+class _SkippingReader:
     """Batches that are read only as far as their rows are taken, in pieces of any size."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches
         self._skipped = 0
-        self._rest: pa.RecordBatch | None = None
+        self._remaining: pa.RecordBatch | None = None
 
     def skip(self, rows: int) -> None:
         """Skip rows. They are read only when later rows are taken."""
@@ -353,15 +358,15 @@ class _Behind:
         return parts[0] if len(parts) == 1 else pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
 
     def _next(self, most: int, *, is_skipped: bool = False) -> pa.RecordBatch:
-        batch = next(self._batches) if self._rest is None else self._rest
+        batch = next(self._batches) if self._remaining is None else self._remaining
         head, left = batch.slice(0, most), batch.slice(most)
-        self._rest = left if left.num_rows else None
+        self._remaining = left if left.num_rows else None
         if is_skipped:
             self._skipped -= head.num_rows
         return head
 
 
-def find_beside(wanted: ReadSpec, column: StructField, stored: pa.Schema) -> FileColumn | None:
+def find_extra_column(wanted: ReadSpec, column: StructField, stored: pa.Schema) -> FileColumn | None:
     """Return a column of `ReadSpec.beside` in a file; None if it is missing or has another type."""
     try:
         return wanted.beside[column.name].find(stored, [column])[0]
@@ -369,16 +374,16 @@ def find_beside(wanted: ReadSpec, column: StructField, stored: pa.Schema) -> Fil
         return None
 
 
-def _numbers(first: int, count: int) -> ArrowArray:
-    return pc.add(_first_numbers(max(ROWS_A_BATCH, count)).slice(0, count), first)
+def _number_rows(first: int, count: int) -> ArrowArray:
+    return pc.add(_count_from_zero(max(ROWS_A_BATCH, count)).slice(0, count), first)
 
 
 @lru_cache(maxsize=1)
-def _first_numbers(count: int) -> ArrowArray:
+def _count_from_zero(count: int) -> ArrowArray:
     return pa.array(range(count), pa.int64())
 
 
-def _fields_along(columns: Mapping[str, StructField], path: Sequence[str]) -> list[StructField]:
+def _find_fields_along(columns: Mapping[str, StructField], path: Sequence[str]) -> list[StructField]:
     """Return the fields along a path of logical names, given the top-level columns by name."""
     fields = [columns[path[0]]]
     for name in path[1:]:
@@ -387,7 +392,7 @@ def _fields_along(columns: Mapping[str, StructField], path: Sequence[str]) -> li
     return fields
 
 
-def _column_with_null(batch: pa.RecordBatch, demanding: Sequence[int]) -> str | None:
+def _find_column_with_null(batch: pa.RecordBatch, demanding: Sequence[int]) -> str | None:
     """Return the path of a column or nested field that must not be null but is in some row, or None. Only the columns
     at the given positions have one.
 
@@ -395,16 +400,16 @@ def _column_with_null(batch: pa.RecordBatch, demanding: Sequence[int]) -> str | 
     """
     for place in demanding:
         field = batch.schema.field(place)
-        if (null_place := _null_at(batch.column(place), field, field.name)) is not None:
+        if (null_place := _find_null_within(batch.column(place), field, field.name)) is not None:
             return null_place
     return None
 
 
-def _null_at(values: Any, field: Any, path: str) -> str | None:
+def _find_null_within(values: Any, field: Any, path: str) -> str | None:
     if not field.nullable and values.null_count:
         return path
-    for position, child in enumerate(checked_fields(field.type)):
-        if not is_demanding(child):
+    for position, child in enumerate(list_checked_fields(field.type)):
+        if not contains_required_field(child):
             continue
         if pa.types.is_struct(field.type):
             present = pc.drop_null(values) if values.null_count else values
@@ -413,6 +418,6 @@ def _null_at(values: Any, field: Any, path: str) -> str | None:
             inner, place = pc.list_flatten(pa.ListArray.from_arrays(values.offsets, values.items)), f"{path}.value"
         else:
             inner, place = pc.list_flatten(values), f"{path}.element"
-        if (null_place := _null_at(inner, child, place)) is not None:
+        if (null_place := _find_null_within(inner, child, place)) is not None:
             return null_place
     return None

@@ -63,7 +63,7 @@ class FileStatistics(NamedTuple):
     judgement: Judgement = UNJUDGED
 
 
-def _as_live_adds(
+def make_live_adds(
     files: Sequence[ListedFile], vectors: Sequence[Descriptor | None], stats: Sequence[str | None]
 ) -> LiveAdds:
     """Return files as the rules see them; where in the log they are does not matter."""
@@ -77,7 +77,7 @@ def _as_live_adds(
     return LiveAdds(adds, [OF_CHECKPOINT] * len(files), [None] * len(files), "")
 
 
-def _judgements(compared: Comparison, absent: Sequence[Set[ColumnPath]]) -> list[Judgement]:
+def make_judgements(compared: Comparison, absent: Sequence[Set[ColumnPath]]) -> list[Judgement]:
     """Return which statistics of each file its rows or its footer contradict."""
     bounds: list[set[ColumnPath]] = [set() for _ in absent]
     null_counts: list[set[ColumnPath]] = [set() for _ in absent]

@@ -36,16 +36,16 @@ from deltacli.rules.framework.data_file_views import FootersView, LiveAdds
 from deltacli.rules.statistics.compared import compare_with_footers
 from deltacli.rules.statistics.evidence import ColumnEvidence, known_from_footers
 from deltacli.work.facts.footer_files import FooterFiles, ReadFooters
-from deltacli.work.rewrite.exactness import broken_rule_of
-from deltacli.work.rows.claimed_statistics import StatisticsQuestion
+from deltacli.work.rewrite.exactness import find_broken_schema_rule
+from deltacli.work.rows.claimed_statistics import ClaimedStatistics
 from deltacli.work.rows.deletion_vectors import Descriptor
 from deltacli.work.statistics.file_statistics import (
     WANTED,
     FileStatistics,
     StatsPiece,
     WantedStatistics,
-    _as_live_adds,
-    _judgements,
+    make_judgements,
+    make_live_adds,
 )
 from deltacli.work.task import TaskContext
 
@@ -70,16 +70,16 @@ class StatisticsFromFooters:
         for key, members in by_schema.items():
             rows, footers = zip(*members, strict=True)
             vectors = [piece.vectors[row] for row in rows]
-            statistics = statistics_of_footers(wanted, key, footers, vectors)
+            statistics = compute_footer_statistics(wanted, key, footers, vectors)
             if not statistics[0].code:  # else the schema, which they share, cannot be read
-                live = _as_live_adds([piece.files[row] for row in rows], vectors, [piece.stats[row] for row in rows])
-                statistics = _judged_by_footers(wanted, read_schema(key), footers, live, statistics)
+                live = make_live_adds([piece.files[row] for row in rows], vectors, [piece.stats[row] for row in rows])
+                statistics = _judge_by_footers(wanted, read_schema(key), footers, live, statistics)
             for row, one in zip(rows, statistics, strict=True):
                 found[row] = one
         return found
 
 
-def statistics_of_footers(
+def compute_footer_statistics(
     wanted: WantedStatistics, key: bytes, footers: Sequence[Footer], vectors: Sequence[Descriptor | None]
 ) -> Sequence[FileStatistics]:
     """Return the statistics of files of one schema, whose key it is (`Footer.schema`)."""
@@ -88,13 +88,13 @@ def statistics_of_footers(
     except (pa.ArrowException, OSError, ValueError) as fault:
         raise_if_out_of_memory(fault)
         return [FileStatistics(code="data.not-parquet", reason="its schema cannot be read")] * len(footers)
-    if (broken := broken_rule_of(wanted.config, schema, footers[0].rows)) is not None:
+    if (broken := find_broken_schema_rule(wanted.config, schema, footers[0].rows)) is not None:
         return [FileStatistics(code=broken.rule.id, reason=broken.message)] * len(footers)
     has_vector = pa.array([vector is not None for vector in vectors], pa.bool_())
-    return [FileStatistics(text) for text in _Texts(wanted, schema, footers, has_vector).texts().to_pylist()]
+    return [FileStatistics(text) for text in _FooterTexts(wanted, schema, footers, has_vector).texts().to_pylist()]
 
 
-def _judged_by_footers(
+def _judge_by_footers(
     wanted: WantedStatistics,
     schema: FileSchema,
     footers: Sequence[Footer],
@@ -102,14 +102,14 @@ def _judged_by_footers(
     statistics: Sequence[FileStatistics],
 ) -> Sequence[FileStatistics]:
     """Return statistics of files of one schema, with what their footers show about those in the log."""
-    question = StatisticsQuestion(wanted.config)
+    question = ClaimedStatistics(wanted.config)
     absent = frozenset(path for path, _ in wanted.columns if question.is_absent(schema.arrow, path))
     compared = compare_with_footers(FootersView(live, footers, schema, wanted.config))
-    judgements = _judgements(compared, [absent] * len(footers))
+    judgements = make_judgements(compared, [absent] * len(footers))
     return [one._replace(judgement=judgement) for one, judgement in zip(statistics, judgements, strict=True)]
 
 
-class _Texts:
+class _FooterTexts:
     """The statistics of files of one schema, in columns."""
 
     def __init__(
@@ -137,7 +137,7 @@ class _Texts:
                     parts[name][path] = values
         count = len(self._view.footers)
         fields: dict[str, ArrowArray] = {"numRecords": self._view.rows}
-        fields |= {name: _nested([*found.items()], count) for name, found in parts.items()}
+        fields |= {name: _build_structs([*found.items()], count) for name, found in parts.items()}
         never, wide = pa.scalar(None, pa.bool_()), pa.scalar(False)
         claims = "deletionVectors" in self._wanted.config.features
         fields["tightBounds"] = pc.if_else(self._has_vector, wide, pa.scalar(True) if claims else never)
@@ -164,35 +164,35 @@ class _Texts:
                 high = pc.if_else(pc.equal(high, 0.0), 0.0, high)
                 low, high = (pc.if_else(usable, one, pa.scalar(None, one.type)) for one in (low, high))
             case StatKind.WHOLE | StatKind.DECIMAL:
-                low, high = _of_type(column, low, high)
+                low, high = _drop_out_of_range(column, low, high)
             case StatKind.DATE:
                 low, high = (pc.cast(pc.cast(pc.divide(one, 86_400), pa.int32()), pa.date32()) for one in (low, high))
-                low, high = _of_known_years(column.kind, low, high)
+                low, high = _drop_unknown_years(column.kind, low, high)
             case StatKind.TIMESTAMP:
                 zone = "UTC" if column.type_name == "timestamp" else None
                 low, high = (pc.cast(one, pa.timestamp("us", zone)) for one in (low, high))
-                low, high = _of_known_years(column.kind, low, high)
+                low, high = _drop_unknown_years(column.kind, low, high)
         if column.kind is not StatKind.TEXT:
             usable = pc.or_(self._has_vector, pc.and_(*ends))
             low, high = (pc.if_else(usable, one, pa.scalar(None, one.type)) for one in (low, high))
         has_both = pc.and_(pc.is_valid(low), pc.is_valid(high))
         low, high = (pc.if_else(has_both, one, pa.scalar(None, one.type)) for one in (low, high))
-        return (_moments(low), _moments(high)) if column.kind is StatKind.TIMESTAMP else (low, high)
+        return (_format_timestamps(low), _format_timestamps(high)) if column.kind is StatKind.TIMESTAMP else (low, high)
 
     def _texts_of(self, *columns: ArrowArray) -> tuple[ArrowArray, ArrowArray]:
         """Return the bounds of texts, cut, given both bounds and whether each is a value."""
         given = [column.to_pylist() for column in (*columns, self._has_vector)]
-        found = [_cut(*one) for one in zip(*given, strict=True)]
+        found = [_cut_texts(*one) for one in zip(*given, strict=True)]
         return tuple(pa.array([one[end] for one in found], pa.string()) for end in (0, 1))
 
 
-def _moments(times: ArrowArray) -> ArrowArray:
+def _format_timestamps(times: ArrowArray) -> ArrowArray:
     """Return timestamps as texts, in milliseconds where they have no digits below, as engines write them."""
     texts = pc.replace_substring_regex(moment_texts(times), r"(\.\d{3})000$", r"\1")
     return pc.binary_join_element_wise(pc.replace_substring(texts, " ", "T"), "Z" if times.type.tz else "", "")
 
 
-def _cut(
+def _cut_texts(
     low: bytes | None, high: bytes | None, is_low: bool, is_high: bool, may_be_wide: bool
 ) -> tuple[str | None, str | None]:
     if low is None or high is None:
@@ -209,7 +209,7 @@ def _cut(
 _BITS = {"byte": 7, "short": 15, "integer": 31}
 
 
-def _of_type(column: StatColumn, low: Any, high: Any) -> tuple[ArrowArray, ArrowArray]:
+def _drop_out_of_range(column: StatColumn, low: Any, high: Any) -> tuple[ArrowArray, ArrowArray]:
     """Return numbers that the column's type has: a file may have a wider one, which no reader takes for it."""
     if (parts := decimal_parts(column.type_name)) is not None:
         limit = pa.scalar(Decimal(10) ** (parts[0] - parts[1]), low.type)
@@ -222,7 +222,7 @@ def _of_type(column: StatColumn, low: Any, high: Any) -> tuple[ArrowArray, Arrow
     return tuple(pc.if_else(usable, one, pa.scalar(None, one.type)) for one in (low, high))
 
 
-def _of_known_years(kind: StatKind, low: Any, high: Any) -> tuple[ArrowArray, ArrowArray]:
+def _drop_unknown_years(kind: StatKind, low: Any, high: Any) -> tuple[ArrowArray, ArrowArray]:
     """Return times that every reader understands: neither before the calendars agree, nor after year 9999."""
     unit = pa.int32() if kind is StatKind.DATE else pa.int64()
     first, last = KNOWN_TIMES[kind]
@@ -230,7 +230,7 @@ def _of_known_years(kind: StatKind, low: Any, high: Any) -> tuple[ArrowArray, Ar
     return tuple(pc.if_else(usable, one, pa.scalar(None, one.type)) for one in (low, high))
 
 
-def _nested(leaves: Sequence[tuple[ColumnPath, ArrowArray]], count: int, *, is_top: bool = True) -> ArrowArray:
+def _build_structs(leaves: Sequence[tuple[ColumnPath, ArrowArray]], count: int, *, is_top: bool = True) -> ArrowArray:
     """Return structs within structs, with a column at each path; those within are null where all their fields are."""
     below: dict[str, list[tuple[ColumnPath, ArrowArray]]] = {}
     for path, values in leaves:
@@ -238,7 +238,8 @@ def _nested(leaves: Sequence[tuple[ColumnPath, ArrowArray]], count: int, *, is_t
     if not below:
         return pa.array([{}] * count, pa.struct([]))
     fields = {
-        name: rest[0][1] if not rest[0][0] else _nested(rest, count, is_top=False) for name, rest in below.items()
+        name: rest[0][1] if not rest[0][0] else _build_structs(rest, count, is_top=False)
+        for name, rest in below.items()
     }
     is_empty = None if is_top else reduce(pc.and_, map(pc.is_null, fields.values()))
     return pa.StructArray.from_arrays(list(fields.values()), names=list(fields), mask=is_empty)

@@ -16,20 +16,20 @@ from deltacli.delta.stats.merged import UNJUDGED, states_the_same
 from deltacli.rules.files.storage import SIZE_MISMATCH
 from deltacli.rules.statistics.compared import compare_with_rows
 from deltacli.work.facts.footer_files import ListedFile
-from deltacli.work.rewrite.exactness import broken_rule
-from deltacli.work.rewrite.sources import renamed
-from deltacli.work.rows.claimed_statistics import StatisticsQuestion
+from deltacli.work.rewrite.exactness import find_broken_rule
+from deltacli.work.rewrite.sources import rename_columns
+from deltacli.work.rows.claimed_statistics import ClaimedStatistics
 from deltacli.work.rows.data_files import DataFile, ReadSpec, open_data_file
 from deltacli.work.rows.deletion_vectors import Descriptor
-from deltacli.work.rows.row_checks import without_demands
+from deltacli.work.rows.row_checks import make_nullable
 from deltacli.work.rows.row_reader import read_opened
 from deltacli.work.statistics.file_statistics import (
     WANTED,
     FileStatistics,
     StatsPiece,
     WantedStatistics,
-    _as_live_adds,
-    _judgements,
+    make_judgements,
+    make_live_adds,
 )
 from deltacli.work.task import TaskContext
 
@@ -47,24 +47,24 @@ class StatisticsFromRows:
         wanted: WantedStatistics = context.shared(WANTED)
         config, tops = wanted.config, {path[0] for path, _ in wanted.columns}
         stored = [field for field in stored_columns(config) if config.physical_name(field) in tops]
-        fields = tuple(map(without_demands, stored))
+        fields = tuple(map(make_nullable, stored))
         schema, physical = arrow_schema(fields), file_schema(config, fields)
         spec = ReadSpec(fields, schema, schema, FileColumns(config.mapping_mode, config.physical_name))
         data_file = DataFile(file.path, file.size, {}, vector)
         collector = StatisticsCollector(config, physical, columns=wanted.columns)
-        question = StatisticsQuestion(config)
+        question = ClaimedStatistics(config)
         try:
             with open_data_file(context.files, data_file) as opened:
                 metadata = opened.parquet.metadata
                 if file.size != (size := opened.source.seek(0, os.SEEK_END)):
                     return FileStatistics(code=SIZE_MISMATCH.id, reason=f"it has {size} bytes, not {file.size}")
-                if (broken := broken_rule(config, opened)) is not None:
+                if (broken := find_broken_rule(config, opened)) is not None:
                     return FileStatistics(code=broken.rule.id, reason=broken.message)
                 paths = {path for path, _ in wanted.columns}
                 claims = [claim for claim in question.find_claims(stats, opened.schema) if claim.path in paths]
                 rows_of_claims = StatisticsOfRows(claims)
                 for batch in read_opened(context.files, spec, data_file, opened) if fields else ():
-                    collector.take(renamed(batch, physical))
+                    collector.take(rename_columns(batch, physical))
                     rows_of_claims.take(batch)
                 absent = frozenset(path for path in paths if question.is_absent(opened.schema, path))
         except (DataUnreadable, StorageFailed, PathExternal) as fault:
@@ -74,7 +74,7 @@ class StatisticsFromRows:
         text = collector.text(is_tight=vector is None, file_rows=file_rows)
         if stats is None or states_the_same(stats, text):  # most files: a comparison of one takes as long as reading it
             return FileStatistics(text, judgement=UNJUDGED._replace(absent=absent))
-        live = _as_live_adds([file], [vector], [stats])
+        live = make_live_adds([file], [vector], [stats])
         compared = compare_with_rows(live, config, [rows_of_claims.answer()], [metadata.num_rows])
-        (judgement,) = _judgements(compared, [absent])
+        (judgement,) = make_judgements(compared, [absent])
         return FileStatistics(text, judgement=judgement)

@@ -84,7 +84,7 @@ def failing(storage: Storage, fault: BaseException, monkeypatch: pytest.MonkeyPa
     engine = EmbeddedEngine(threads=2)
     plan = plan_optimize(open_at(storage, engine=engine), OptimizeRequest())
     outcome = OptimizeOutcome(plan)
-    real = engine.spread
+    real = engine.run_tasks
 
     def spread(*given: Any, **how: Any) -> Iterator[Any]:
         for count, result in enumerate(real(*given, **how), 1):

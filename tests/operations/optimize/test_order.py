@@ -479,7 +479,7 @@ def test_a_partition_column_is_refused() -> None:
 def test_the_space_for_temporary_files_is_checked_first(monkeypatch: pytest.MonkeyPatch) -> None:
     table = Points().append("a", "b").table()
     monkeypatch.setattr("deltacli.work.curve_sort._TEMPORARY_SHARE", 1 << 40)
-    monkeypatch.setattr("deltacli.work.spill.free_bytes", lambda _: 100)
+    monkeypatch.setattr("deltacli.work.spill.get_free_bytes", lambda _: 100)
     files = data_files(table.writable())
 
     with pytest.raises(NoSpace, match="no room") as caught:
@@ -501,7 +501,7 @@ def test_rows_that_sorting_loses_are_noticed_before_the_commit(how: str, monkeyp
             yield rows.slice(1)
             yield from [rows] if how == "doubled" else []
 
-    monkeypatch.setattr("deltacli.work.curve_sort._cut", cut)
+    monkeypatch.setattr("deltacli.work.curve_sort._cut_into_batches", cut)
 
     with pytest.raises(StorageFailed, match="other rows") as caught:
         table.optimize(zorder=["a"])

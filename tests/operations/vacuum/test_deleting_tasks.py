@@ -259,13 +259,13 @@ def test_by_an_inventory_each_file_is_looked_at_before_it_is_sent(monkeypatch: p
 class _Cancelling(ShippingEngine):
     """A cluster that is interrupted after its tasks have deleted some files, and cancels its job."""
 
-    def spread(self, task: Any, pieces: Any, stores: Any, **given: Any) -> Any:
+    def run_tasks(self, task: Any, pieces: Any, stores: Any, **given: Any) -> Any:
         if isinstance(task, DeleteBatch):
-            deque(super().spread(task, pieces[:1], stores, **given), maxlen=0)
+            deque(super().run_tasks(task, pieces[:1], stores, **given), maxlen=0)
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
             wait_until(given["is_cancelled"], "the job is cancelled")
             raise CancelledError
-        yield from super().spread(task, pieces, stores, **given)
+        yield from super().run_tasks(task, pieces, stores, **given)
 
 
 @pytest.mark.parametrize("is_cheap", [True, False], ids=["disk", "remote"])

@@ -77,9 +77,9 @@ class FileListing:
         kinds = (*(("add",) if files else ()), *(("remove",) if tombstones else ()))
         if columns is None:
             return cls(kinds, None)
-        from deltacli.work.outputs.action_outputs import fields_of
+        from deltacli.work.outputs.action_outputs import list_action_fields
 
-        return cls(kinds, tuple(choose_names(columns, list(fields_of(kinds)))))
+        return cls(kinds, tuple(choose_names(columns, list(list_action_fields(kinds)))))
 
 
 class FilesResult(Result):

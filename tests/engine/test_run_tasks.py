@@ -185,7 +185,7 @@ def _double(piece: int, context: TaskContext) -> int:
 def test_results_come_in_the_order_of_the_pieces_up_to_the_first_that_fails(engine: Engine, tmp_path: Any) -> None:
     stores = TableStores(open_storage(str(tmp_path)))
 
-    results = engine.spread(_double, range(200), stores, shared={"broken": 150})
+    results = engine.run_tasks(_double, range(200), stores, shared={"broken": 150})
 
     assert [2 * piece for piece in range(150)] == [next(results) for _ in range(150)]
     with pytest.raises(DeltacliError, match="piece 150 is broken"):

@@ -312,8 +312,8 @@ def test_files_that_are_behind_a_link_by_now_are_not_counted_as_deleted(tmp_path
 class _Failing(ShippingEngine):
     """A cluster whose job fails after its tasks have deleted files."""
 
-    def spread(self, task: Any, pieces: Any, stores: Any, **given: Any) -> Any:
-        results = super().spread(task, pieces, stores, **given)
+    def run_tasks(self, task: Any, pieces: Any, stores: Any, **given: Any) -> Any:
+        results = super().run_tasks(task, pieces, stores, **given)
         if isinstance(task, DeleteBatch):
             deque(results, maxlen=0)
             raise ClusterFailed("a job failed on the cluster")
@@ -355,11 +355,11 @@ class _Record:
 class _DeletingTheLast(ShippingEngine):
     """A cluster whose job fails after it has deleted the last file."""
 
-    def spread(self, task: Any, pieces: Any, stores: Any, **given: Any) -> Any:
+    def run_tasks(self, task: Any, pieces: Any, stores: Any, **given: Any) -> Any:
         if isinstance(task, DeleteBatch):
             deque(stores.storage.delete_many([pieces[-1].paths[-1]]), maxlen=0)
             raise ClusterFailed("a job failed on the cluster")
-        yield from super().spread(task, pieces, stores, **given)
+        yield from super().run_tasks(task, pieces, stores, **given)
 
 
 def test_a_file_that_a_failed_job_has_deleted_is_counted_once_by_a_later_execution(tmp_path: Path) -> None:
