@@ -152,7 +152,9 @@ class _Segments:
     def __init__(
         self, files: ExitStack, temp_dir: str | None, schema: pa.Schema, columns: Sequence[tuple[str, ...]]
     ) -> None:
-        self._files, self._temp_dir, self._schema = files, temp_dir, schema
+        self._files = files
+        self._temp_dir = temp_dir
+        self._schema = schema
         self._segments: list[SpillFile] = []
         self.sample = _Sample(columns)
         self.size = 0
@@ -181,7 +183,9 @@ class _Buckets:
     def __init__(
         self, files: ExitStack, temp_dir: str | None, schema: pa.Schema, keys: _Keys, bounds: ArrowArray
     ) -> None:
-        self._schema, self._keys, self._bounds = schema, keys, bounds
+        self._schema = schema
+        self._keys = keys
+        self._bounds = bounds
         self._file = files.enter_context(SpillFile(temp_dir, schema.append(pa.field("key", pa.int64()))))
         self._numbers: list[list[int]] = [[] for _ in range(len(bounds) + 1)]
         self._sizes = [0] * (len(bounds) + 1)
@@ -195,7 +199,8 @@ class _Buckets:
             size += batch.nbytes
             if size >= held_bytes:
                 self._write(_sort_rows(held, self._keys, self._schema, with_keys=True))
-                held, size = [], 0
+                held = []
+                size = 0
         if held:
             self._write(_sort_rows(held, self._keys, self._schema, with_keys=True))
         self._file.finish()
@@ -225,11 +230,11 @@ class _Buckets:
 
 def _select_sort_values(batch: pa.RecordBatch, columns: Sequence[tuple[str, ...]]) -> list[ArrowArray]:
     """Return the values of the columns at paths of names, as they are compared."""
-    found = []
+    sort_values = []
     for first, *below in columns:
         column = batch.column(batch.schema.names.index(first))
-        found.append(orderable_values(pc.struct_field(column, below) if below else column))
-    return found
+        sort_values.append(orderable_values(pc.struct_field(column, below) if below else column))
+    return sort_values
 
 
 def _drain(held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -92,20 +92,26 @@ def read_foreign_file(
     try:
         with storage.open(path) as source, data_faults(DataFile(path, size_bytes)):
             reader = ParquetReader(source, int96_unit="s")
-            stored, metadata = reader.schema_arrow, reader.metadata
+            stored = reader.schema_arrow
+            metadata = reader.metadata
             leaves = [metadata.schema.column(leaf).physical_type for leaf in range(metadata.num_columns)]
             described = _describe_schema(stored, leaves)
-            places = [place for one in described["fields"] for place, _ in list_leaf_types(one["name"], one["type"])]
-            described["fields"] = [one for one in described["fields"] if one["name"] not in apart]
+            places = [
+                column_path
+                for column in described["fields"]
+                for column_path, _ in list_leaf_types(column["name"], column["type"])
+            ]
+            described["fields"] = [column for column in described["fields"] if column["name"] not in apart]
             text = dumps(described).decode()
             footer, _ = read_footer(source, FooterReader())
-            found = (
+            file_statistics = (
                 ()
                 if footer is None
                 else compute_footer_statistics(_make_wanted_statistics(text), footer.schema, [footer], [None])
             )
             statistics = next(
-                (one.text for one in found if one.text), dumps({"numRecords": metadata.num_rows}).decode()
+                (statistics_of_file.text for statistics_of_file in file_statistics if statistics_of_file.text),
+                dumps({"numRecords": metadata.num_rows}).decode(),
             )
             return ForeignFile(
                 text,
@@ -132,14 +138,18 @@ def _stored_partitions(
         low = high = nulls = None
         if field.name in leaves:
             groups = (metadata.row_group(group).column(leaves[field.name]) for group in range(metadata.num_row_groups))
-            found = [group.statistics for group in groups]
-            if found and all(one is not None and one.has_null_count for one in found):
-                nulls = sum(one.null_count for one in found)
-            bounds = [one for one in found if one is not None and one.has_min_max]
-            if bounds and len(bounds) == len(found):
+            chunk_statistics = [group.statistics for group in groups]
+            if chunk_statistics and all(
+                statistics is not None and statistics.has_null_count for statistics in chunk_statistics
+            ):
+                nulls = sum(statistics.null_count for statistics in chunk_statistics)
+            bounds = [
+                statistics for statistics in chunk_statistics if statistics is not None and statistics.has_min_max
+            ]
+            if bounds and len(bounds) == len(chunk_statistics):
                 with suppress(ValueError, OverflowError, NotImplementedError):  # a date that Python does not have
-                    low = _format_partition_value(min(one.min for one in bounds))
-                    high = _format_partition_value(max(one.max for one in bounds))
+                    low = _format_partition_value(min(statistics.min for statistics in bounds))
+                    high = _format_partition_value(max(statistics.max for statistics in bounds))
         yield StoredPartition(field.name, str(field.type), low, high, nulls)
 
 
@@ -176,22 +186,22 @@ def _find_variant(metadata: pyarrow.parquet.FileMetaData) -> str:
 
 
 def _list_field_ids(
-    fields: Any, place: str = ""
+    fields: Any, prefix: str = ""
 ) -> Iterator[tuple[str, int | None]]:  # Any: a schema, or a type of structs
     for field in fields:
-        found = (field.metadata or {}).get(_FIELD_ID)
-        yield f"{place}{field.name}", None if found is None else int(found)
-        yield from _list_field_ids_of_type(field.type, f"{place}{field.name}")
+        field_id = (field.metadata or {}).get(_FIELD_ID)
+        yield f"{prefix}{field.name}", None if field_id is None else int(field_id)
+        yield from _list_field_ids_of_type(field.type, f"{prefix}{field.name}")
 
 
-def _list_field_ids_of_type(kind: Any, place: str) -> Iterator[tuple[str, int | None]]:
+def _list_field_ids_of_type(kind: Any, path: str) -> Iterator[tuple[str, int | None]]:
     if pa.types.is_struct(kind):
-        yield from _list_field_ids(kind, f"{place}.")
+        yield from _list_field_ids(kind, f"{path}.")
     elif pa.types.is_map(kind):
-        yield from _list_field_ids_of_type(kind.key_type, f"{place}.key")
-        yield from _list_field_ids_of_type(kind.item_type, f"{place}.value")
+        yield from _list_field_ids_of_type(kind.key_type, f"{path}.key")
+        yield from _list_field_ids_of_type(kind.item_type, f"{path}.value")
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        yield from _list_field_ids_of_type(kind.value_type, f"{place}.element")
+        yield from _list_field_ids_of_type(kind.value_type, f"{path}.element")
 
 
 @lru_cache(maxsize=64)
@@ -208,12 +218,14 @@ def _find_times_beyond(
     which INT96 has none. Those are read in seconds, of which the last one is taken not to fit.
     """
     footer = reader.metadata
-    for leaf, (place, names) in enumerate(zip(places, reader.paths, strict=False)):  # other types may have more leaves
+    for leaf, (column_path, names) in enumerate(
+        zip(places, reader.paths, strict=False)
+    ):  # other types may have more leaves
         stored = str(footer.schema.column(leaf).logical_type)
         is_int96 = footer.schema.column(leaf).physical_type == "INT96"
         unit = "seconds" if is_int96 else "days" if stored == "Date" else "milliseconds"
         is_stored = unit != "milliseconds" or (stored.startswith("Timestamp") and unit in stored)
-        name = wanted.get(place, "") if wanted is not None else "date" if unit == "days" else "timestamp"
+        name = wanted.get(column_path, "") if wanted is not None else "date" if unit == "days" else "timestamp"
         if names[0] in apart or not is_stored or not name.startswith("timestamp"):
             continue
         most = ((1 << 63) - 1) // _MICROSECONDS[unit] - is_int96
@@ -226,38 +238,38 @@ def _find_times_beyond(
                 and -most <= bounds.min_raw <= bounds.max_raw <= most
             ):
                 continue
-            found = {0}
+            extremes = {0}
             for batch in reader.read_leaves(_ROWS_AT_ONCE, group, [leaf]):
                 values = batch.column(0)
                 while values.type.num_fields:
                     inside = values.flatten()
                     values = inside[0] if isinstance(inside, list) else inside
                 numbers = values.view(pa.int32() if unit == "days" else pa.int64())
-                found.update(number or 0 for number in pc.min_max(numbers).as_py().values())
-            if abs(number := max(found, key=abs)) > most:
-                yield place, f"a time {number:,} {unit} from 1970"
+                extremes.update(number or 0 for number in pc.min_max(numbers).as_py().values())
+            if abs(number := max(extremes, key=abs)) > most:
+                yield column_path, f"a time {number:,} {unit} from 1970"
                 break
 
 
-def list_leaf_types(place: str, kind: Any) -> Iterator[tuple[str, str]]:  # Any: a type as in a schemaString
+def list_leaf_types(path: str, kind: Any) -> Iterator[tuple[str, str]]:  # Any: a type as in a schemaString
     """Yield the types without parts within a type, by place."""
     if isinstance(kind, str):
-        yield place, kind
+        yield path, kind
     elif kind["type"] == "struct":
         for part in kind["fields"]:
-            yield from list_leaf_types(f"{place}.{part['name']}", part["type"])
+            yield from list_leaf_types(f"{path}.{part['name']}", part["type"])
     else:
         for key, name in PARTS:
             if key in kind:
-                yield from list_leaf_types(f"{place}.{name}", kind[key])
+                yield from list_leaf_types(f"{path}.{name}", kind[key])
 
 
 def _describe_schema(stored: pyarrow.Schema, leaves: list[str]) -> Any:
     """Return the columns as a schemaString. INT96 are instants; nanoseconds keep their name in Arrow."""
     described: Any = table_schema(stored)
     physical = iter(leaves)
-    for place, field in zip(described["fields"], stored, strict=True):
-        place["type"] = _correct_type(field.type, place["type"], physical)
+    for described_field, field in zip(described["fields"], stored, strict=True):
+        described_field["type"] = _correct_type(field.type, described_field["type"], physical)
     return described
 
 
@@ -275,5 +287,5 @@ def _correct_type(kind: Any, described: Any, physical: Iterator[str]) -> Json:
         stored = next(physical)
         if pa.types.is_timestamp(kind):
             return "timestamp" if stored == "INT96" else str(kind) if kind.unit == "ns" else described
-    found: Json = described
-    return found
+    corrected: Json = described
+    return corrected

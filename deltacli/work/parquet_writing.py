@@ -75,7 +75,8 @@ class ParquetStream:
         **settings: Any,  # Any: as Arrow's writer takes them
     ) -> None:
         self.rows = 0
-        self._group_rows, self._group_bytes = group_rows, group_bytes
+        self._group_rows = group_rows
+        self._group_bytes = group_bytes
         self._sink = sink if isinstance(sink, pa.NativeFile) else _CountingSink(sink)
         self._held: list[pyarrow.Table] = []
         self._held_rows = self._held_bytes = 0
@@ -155,7 +156,9 @@ class ParquetStream:
         groups = max(-(-self._held_rows // self._group_rows), round(self._held_bytes / self._group_bytes), 1)
         rows_per_group = min(max(-(-self._held_rows // groups), 1), _ROWS_PER_GROUP)
         table = pa.concat_tables(self._held)
-        self._held, self._held_rows, self._held_bytes = [], 0, 0
+        self._held = []
+        self._held_rows = 0
+        self._held_bytes = 0
         try:
             self._writer.write_table(table, rows_per_group)
         except pa.ArrowNotImplementedError as fault:

@@ -165,7 +165,10 @@ class _Job(Generic[Result]):
         watch: TaskWatch | None,
         description: str | None = None,
     ) -> None:
-        self._cluster, self._action, self._tag, self._watch = cluster, action, tag, watch
+        self._cluster = cluster
+        self._action = action
+        self._tag = tag
+        self._watch = watch
         self._description = description
         self._begun = Lock()  # the first one to acquire it decides whether the action runs at all
         self._ended = Event()

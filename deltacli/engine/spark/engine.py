@@ -88,7 +88,8 @@ class SparkEngine(EmbeddedEngine):
         job = self.prepare(task, shared, stores)
         size = max(1, self._slots) * _FIRST_PIECES
         sendable = (
-            (pickle.dumps(one, pickle.HIGHEST_PROTOCOL), weigh(one) if weigh else 1) for one in chain(first, remaining)
+            (pickle.dumps(piece, pickle.HIGHEST_PROTOCOL), weigh(piece) if weigh else 1)
+            for piece in chain(first, remaining)
         )
         while window := _take_window(sendable, size):
             returned = 0
@@ -126,7 +127,8 @@ class SparkEngine(EmbeddedEngine):
         """Read, distribute and merge on executors. Raises ClusterFailed (`cluster.result-size`) for large results."""
         jobs, groups = self._reading_jobs(readings, size_bytes)
         tasks = count_merge_tasks(groups)
-        finish, session = PickledResults(merge, schema), self._cluster.session
+        finish = PickledResults(merge, schema)
+        session = self._cluster.session
         with self._progress.step("on the cluster", unit="tasks", total=tasks) as step:
             watch = None if self._progress is SILENT else TaskWatch(tasks, step.advance)
 
@@ -134,10 +136,10 @@ class SparkEngine(EmbeddedEngine):
                 return make_grouped_frame(session, self.slots, jobs, groups, finish, RESULTS).toArrow()
 
             try:
-                found = self._cluster.run(act, watch=watch, description="deltacli: rows brought together by groups")
+                results = self._cluster.run(act, watch=watch, description="deltacli: rows brought together by groups")
             except JobFailedError as failed:
                 raise make_cluster_error(failed) from failed
-        for status, content in zip(*(found.column(name).to_pylist() for name in ("status", "content")), strict=True):
+        for status, content in zip(*(results.column(name).to_pylist() for name in ("status", "content")), strict=True):
             yield _unpack_value(Row(0, status, content))
 
     def make_grouped_frame(
@@ -155,7 +157,8 @@ class SparkEngine(EmbeddedEngine):
         busy = min(self.slots * TASKS_PER_SLOT, size_bytes // _SMALL_GROUP_BYTES + 1)
         groups = max(busy, size_bytes // GROUP_BYTES + 1)
         return [
-            (self.prepare(one.task, {**one.shared, GROUPS: groups}, one.stores), list(one.pieces)) for one in readings
+            (self.prepare(reading.task, {**reading.shared, GROUPS: groups}, reading.stores), list(reading.pieces))
+            for reading in readings
         ], groups
 
     def prepare(self, task: Task[Any, Any], shared: Mapping[str, Any], stores: TableStores) -> Job:
@@ -175,7 +178,8 @@ class SparkEngine(EmbeddedEngine):
 
     def _require_cluster(self, stores: TableStores) -> tuple[Openable, SeenFile | None]:
         """Return the table as executors see it; the first job of a table compares versions and the table."""
-        location, table = require_sendable_table(stores), stores.location or stores.storage
+        location = require_sendable_table(stores)
+        table = stores.location or stores.storage
         seen_file = self._seen_file(stores.storage, table)
         if not self._slots or table not in self._seen_files:
             with self._progress.step("preparing the cluster", unit="jobs", total=1):

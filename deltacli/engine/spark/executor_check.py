@@ -45,10 +45,10 @@ def check_executors(cluster: Cluster, location: Openable, seen_file: SeenFile | 
         if status == FAULT:
             raise pickle.loads(content)
         *fingerprint, now_ms = pickle.loads(content)
-        for name, ours, theirs in zip(Fingerprint._fields, wanted, Fingerprint(*fingerprint), strict=True):
-            if ours != theirs:
+        for name, expected, actual in zip(Fingerprint._fields, wanted, Fingerprint(*fingerprint), strict=True):
+            if expected != actual:
                 raise UsageError(
-                    f"executors run {name} {theirs}, the driver {ours}",
+                    f"executors run {name} {actual}, the driver {expected}",
                     code="cluster.other-version",
                     hint=f"install the same version of {name} on all hosts",
                 )
@@ -74,9 +74,10 @@ def _ask_executors(cluster: Cluster, payload: bytes) -> list[tuple[str, bytes]]:
 
             status, content = identify_process(*pickle.loads(payload))
         except ImportError as missing:
-            status, content = "problem", f"{missing.name or ''}\n{missing}".encode()
+            status = "problem"
+            content = f"{missing.name or ''}\n{missing}".encode()
         columns = [pa.array([0], pa.int64()), pa.array([status]), pa.array([content], pa.binary())]
         yield pa.RecordBatch.from_arrays(columns, names=["number", "status", "content"])
 
-    found: Any = cluster.session.range(1 << 12).mapInArrow(answer, RESULT).toArrow()
-    return list(zip(found.column("status").to_pylist(), found.column("content").to_pylist(), strict=True))
+    answers: Any = cluster.session.range(1 << 12).mapInArrow(answer, RESULT).toArrow()
+    return list(zip(answers.column("status").to_pylist(), answers.column("content").to_pylist(), strict=True))

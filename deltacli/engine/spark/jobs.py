@@ -105,8 +105,8 @@ def _describe_job(job: Job, pieces: int) -> str:
     """Return what Spark's pages say about a job: the table, the task in words, and the number of its pieces."""
     name = getattr(job.task, "__name__", type(job.task).__name__).strip("_")
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ").lower()
-    place = without_secrets(job.location.uri) if isinstance(job.location, StoreLocation) else ""
-    return f"deltacli {place}: {words}, {plural(pieces, 'piece')}"
+    table_uri = without_secrets(job.location.uri) if isinstance(job.location, StoreLocation) else ""
+    return f"deltacli {table_uri}: {words}, {plural(pieces, 'piece')}"
 
 
 def _make_action(

@@ -66,13 +66,13 @@ def make_grouped_frame(
     pieces = [(side, piece) for side, (_, of_job) in enumerate(jobs) for piece in of_job]
     if not pieces:
         return session.createDataFrame([], schema)
-    pickled = pa.array([pickle.dumps(one, pickle.HIGHEST_PROTOCOL) for one in pieces], pa.binary())
+    pickled = pa.array([pickle.dumps(piece, pickle.HIGHEST_PROTOCOL) for piece in pieces], pa.binary())
     spread = make_partitioned_frame(
         session, assign_tasks([piece.weight for _, piece in pieces], slots), piece=(pickled, "binary")
     )
-    kept = spread.mapInArrow(_make_reader(pickle.dumps([job for job, _ in jobs])), _KEPT)
+    distributed = spread.mapInArrow(_make_reader(pickle.dumps([job for job, _ in jobs])), _KEPT)
     # All rows of a group are in one task, because Spark does not divide what is partitioned by a column, and in a row.
-    gathered = kept.repartition(count_merge_tasks(groups), "group").sortWithinPartitions("group")
+    gathered = distributed.repartition(count_merge_tasks(groups), "group").sortWithinPartitions("group")
     return gathered.mapInArrow(_make_merger(pickle.dumps((finish, len(jobs)))), schema)
 
 
@@ -122,16 +122,17 @@ def merge_grouped_batches(finish: bytes, batches: Iterator[RecordBatch]) -> Iter
     held: list[list[RecordBatch]] = []
     for batch in batches:
         contents = batch.column("content")
-        for place, (number, side) in enumerate(
+        for position, (number, side) in enumerate(
             zip(batch.column("group").to_pylist(), batch.column("side").to_pylist(), strict=True)
         ):
             if side == _FAULT_SIDE:
-                yield from described.refuse(pickle.loads(contents[place].as_py()))
+                yield from described.refuse(pickle.loads(contents[position].as_py()))
                 return
             if number != current:
                 if current is not None:
                     yield from described.rows(held)
-                current, held = number, [[] for _ in range(sides)]
-            held[side].append(pa.ipc.read_record_batch(contents[place].as_buffer(), described.schema))
+                current = number
+                held = [[] for _ in range(sides)]
+            held[side].append(pa.ipc.read_record_batch(contents[position].as_buffer(), described.schema))
     if current is not None:
         yield from described.rows(held)

@@ -43,9 +43,9 @@ def _require_pyspark(*, is_driver: bool) -> None:
             code="usage.missing-extra",
             hint=install_command(extra),
         ) from missing
-    found = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
+    installed_version = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
     oldest, newest = _VERSIONS
-    if found < oldest:
+    if installed_version < oldest:
         raise UsageError(
             f"PySpark {pyspark.__version__} is too old",
             code="cluster.pyspark",
@@ -80,8 +80,8 @@ def _java_version(program: str) -> int | None:
         done = subprocess.run([program, "-version"], capture_output=True, check=False, timeout=60)
     except (OSError, subprocess.SubprocessError):
         return None
-    found = re.search(rb'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
-    return int(found[1]) if found else None
+    match = re.search(rb'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    return int(match[1]) if match else None
 
 
 _CONNECT_PORT = 15002
@@ -179,9 +179,9 @@ def _require_master(master: str) -> None:
     """Raise ClusterFailed where no standalone master listens: Spark would try again for two minutes."""
     addresses = re.findall(r"(\[[^]]+\]|[^:/,]+):(\d+)", master.removeprefix("spark://"))
     if master.startswith("spark://") and addresses:
-        found = [(host.strip("[]"), int(port)) for host, port in addresses]
+        listeners = [(host.strip("[]"), int(port)) for host, port in addresses]
         _require_listener(
-            found, f"check {parameter('open_table.master')}, and that the master of the cluster is running"
+            listeners, f"check {parameter('open_table.master')}, and that the master of the cluster is running"
         )
 
 

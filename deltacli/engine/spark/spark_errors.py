@@ -74,7 +74,8 @@ def make_cluster_error(fault: Exception, what: str = "a job") -> DeltacliError:
             hint=f"{larger}, or validate and list a part of the table",
         )
     if _UNREACHABLE.search(str(fault)):
-        remote, master = parameter("open_table.remote"), parameter("open_table.master")
+        remote = parameter("open_table.remote")
+        master = parameter("open_table.master")
         return ClusterFailed(
             "the cluster cannot be reached",
             code="cluster.unreachable",
@@ -98,10 +99,12 @@ def find_reason(output: str) -> str | None:
 def summarize_error_text(text: str) -> str:
     """Return what a text of Spark is about, in one line: the innermost cause, without stack traces and class names."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    kept = [line for line in lines if not line.startswith(("at ", "File ", "Traceback", "JVM stacktrace", "... "))]
-    causes = [line for line in kept if line.startswith("Caused by: ")]
+    meaningful_lines = [
+        line for line in lines if not line.startswith(("at ", "File ", "Traceback", "JVM stacktrace", "... "))
+    ]
+    causes = [line for line in meaningful_lines if line.startswith("Caused by: ")]
     of_python = [line for line in lines if _OF_PYTHON.match(line)] if 'File "' in text else []
-    found = _LOST.sub("", (of_python or causes or [" ".join(kept[:2])])[-1])
-    while (shorter := _CLASS.sub("", found)) != found:
-        found = shorter
-    return without_secrets(found)[:300]
+    summary = _LOST.sub("", (of_python or causes or [" ".join(meaningful_lines[:2])])[-1])
+    while (shorter := _CLASS.sub("", summary)) != summary:
+        summary = shorter
+    return without_secrets(summary)[:300]

@@ -25,7 +25,8 @@ class TaskWatch:
     """
 
     def __init__(self, tasks: int, advance: Callable[[int], None]) -> None:
-        self._tasks, self._advance = tasks, advance
+        self._tasks = tasks
+        self._advance = advance
         self._ended = 0
 
     def note(self, stages: Iterable[Stage]) -> None:

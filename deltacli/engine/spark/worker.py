@@ -27,7 +27,10 @@ from deltacli.work.task import Task, TaskContext
 
 orjson_stand_in.install()  # before a task is unpickled, which imports its module
 
-DONE, FAULT, BUG, BEAT = "done", "fault", "bug", "beat"
+DONE = "done"
+FAULT = "fault"
+BUG = "bug"
+BEAT = "beat"
 _MOST_KEPT = 4
 """Shared values and tables that a process keeps."""
 
@@ -159,11 +162,11 @@ def require_same_table(stores: TableStores, seen_file: SeenFile) -> None:
     """Raise Refused unless this process sees the log file that the driver has seen."""
     path = f"{LOG_DIRECTORY}/{seen_file.name}"
     try:
-        found = stores.storage.stat(path).size_bytes
+        size_bytes = stores.storage.stat(path).size_bytes
     except FileMissing:
-        found = None
-    if found != seen_file.size_bytes:
-        seen = "not there" if found is None else f"{found} bytes, {seen_file.size_bytes} on the driver"
+        size_bytes = None
+    if size_bytes != seen_file.size_bytes:
+        seen = "not there" if size_bytes is None else f"{size_bytes} bytes, {seen_file.size_bytes} on the driver"
         raise Refused(
             "executors see another table than the driver",
             code="cluster.other-table",
@@ -184,7 +187,7 @@ def _load_shared_values(job: Job) -> Mapping[str, Any]:  # Any: values of operat
     return values
 
 
-def _cache_value(kept: dict[Any, Any], key: Any, value: Any) -> None:  # Any: of each dictionary
-    while len(kept) >= _MOST_KEPT:
-        kept.pop(next(iter(kept)))
-    kept[key] = value
+def _cache_value(cache: dict[Any, Any], key: Any, value: Any) -> None:  # Any: of each dictionary
+    while len(cache) >= _MOST_KEPT:
+        cache.pop(next(iter(cache)))
+    cache[key] = value

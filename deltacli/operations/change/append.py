@@ -228,7 +228,7 @@ def _rewrite_spec(config: TableConfiguration) -> RewriteSpec:
         return made
     columns = to_arrow.stored_columns(config)
     own = to_arrow.arrow_schema(columns)
-    reading = replace(made.reading, columns=columns, schema=own, full_schema=own, beside={}, row_ids=None)
+    reading = replace(made.reading, columns=columns, schema=own, full_schema=own, extra_columns={}, row_ids=None)
     return replace(made, schema=to_arrow.file_schema(config, columns), row_columns=None, reading=reading)
 
 

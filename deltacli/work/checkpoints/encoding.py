@@ -62,8 +62,8 @@ class EncodedFile:
 class _Sink:
     """A local file for writing that computes the CRC-32 of the bytes written."""
 
-    def __init__(self, place: str) -> None:
-        self._file = open(place, "wb", buffering=FILE_BLOCK_BYTES)  # noqa: SIM115  (closed by `close`)
+    def __init__(self, local_path: str) -> None:
+        self._file = open(local_path, "wb", buffering=FILE_BLOCK_BYTES)  # noqa: SIM115  (closed by `close`)
         self.checksum = 0
 
     @property
@@ -92,7 +92,7 @@ class FileEncoder:
 
     def __init__(
         self,
-        place: str,
+        local_path: str,
         schema: pyarrow.Schema,
         encoding: Encoding,
         *,
@@ -102,8 +102,8 @@ class FileEncoder:
     ) -> None:
         import pyarrow.parquet
 
-        self._place = place
-        self._name = place if name is None else name
+        self._place = local_path
+        self._name = local_path if name is None else name
         self._schema = schema
         self._rows_a_group = rows_a_group
         self._bytes_a_group = bytes_a_group
@@ -117,8 +117,8 @@ class FileEncoder:
         self._flights = TaskTracker(self._encode)
         self._writing: Future[None] | None = None
         self._footers: list[pyarrow.parquet.FileMetaData] = []
-        with writing_faults(place, self._name):
-            self._sink = _Sink(place)
+        with writing_faults(local_path, self._name):
+            self._sink = _Sink(local_path)
             self._writer = pyarrow.parquet.ParquetWriter(
                 self._sink,
                 schema,
@@ -185,7 +185,8 @@ class FileEncoder:
         return EncodedFile(size, dict(self._actions), digests, self._sink.checksum, footer)
 
     def _flush(self, kind: str) -> None:
-        chunks, rows = self._pending.pop(kind), self._pending_rows.pop(kind)
+        chunks = self._pending.pop(kind)
+        rows = self._pending_rows.pop(kind)
         self._pending_bytes.pop(kind)
         if not rows:
             return

@@ -61,8 +61,8 @@ def read_full_actions(
                 rows = without_empty_vectors(rows)
                 _require_key_fields(rows, kind, piece.path)
                 if len(touched):
-                    kept = touched.untouched(rows.column("path"), rows.column("deletionVector"))
-                    yield from _select_runs(rows, kept)
+                    mask = touched.untouched(rows.column("path"), rows.column("deletionVector"))
+                    yield from _select_runs(rows, mask)
                 else:
                     yield rows
 
@@ -83,12 +83,12 @@ def _require_key_fields(rows: RecordBatch, kind: str, source: str) -> None:
         raise make_missing_field_error(f"{source}: a deletion vector has no id", source)
 
 
-def _select_runs(rows: Any, kept: Any) -> Iterator[Any]:  # Any: pyarrow has no types
+def _select_runs(rows: Any, mask: Any) -> Iterator[Any]:  # Any: pyarrow has no types
     """Yield the rows selected by `kept` (None: all): slices if few rows are dropped, a copy if many are."""
-    if kept is not None and rows.num_rows - kept.true_count > _FEW_DROPPED:
-        yield pc.filter(rows, kept)
+    if mask is not None and rows.num_rows - mask.true_count > _FEW_DROPPED:
+        yield pc.filter(rows, mask)
         return
-    dropped = [] if kept is None else pc.indices_nonzero(pc.invert(kept)).to_pylist()
+    dropped = [] if mask is None else pc.indices_nonzero(pc.invert(mask)).to_pylist()
     for before, after in pairwise([-1, *dropped, rows.num_rows]):
         if after - before > 1:
             yield rows.slice(before + 1, after - before - 1)

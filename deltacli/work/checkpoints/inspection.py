@@ -103,24 +103,24 @@ class CheckpointReader:
         """
         with ExitStack() as open_files:
             self._read_top_level(after_small, open_files)
-        found = self.found
-        for kind, action, _ in list(found.small):
+        checkpoint = self.found
+        for kind, action, _ in list(checkpoint.small):
             if kind == "sidecar" and isinstance(action.get("path"), str):
                 self._read_sidecar(sidecar_location(action))
         for path, count in self._multiple.items():
             has = "has" if count == 1 else "have"
             message = f"{plural(count, 'row')} of the checkpoint {has} no action or several; each row is one action"
-            found.findings.append(rules.MULTI_ACTION_ROW.at(self._place(path), message, seen=count, expected=0))
-        return found
+            checkpoint.findings.append(rules.MULTI_ACTION_ROW.at(self._place(path), message, seen=count, expected=0))
+        return checkpoint
 
     def _read_top_level(self, after_small: Callable[[InspectedCheckpoint], None], open_files: ExitStack) -> None:
         """Read the top-level files. A few are kept open between their small actions and their file actions."""
-        found = self.found
-        paths = [f"{LOG_DIRECTORY}/{file.name}" for file in found.instance.files]
+        checkpoint = self.found
+        paths = [f"{LOG_DIRECTORY}/{file.name}" for file in checkpoint.instance.files]
         scanned: dict[str, ScannedLines] = {}
         opened: dict[str, OpenParquet] = {}
-        for file, path in zip(found.instance.files, paths, strict=True):
-            found.file_sizes[path] = file.size_bytes
+        for file, path in zip(checkpoint.instance.files, paths, strict=True):
+            checkpoint.file_sizes[path] = file.size_bytes
             with self._faults_reported(path):
                 if file.path.is_json:
                     if file.size_bytes > MAX_JSON_BYTES:
@@ -135,28 +135,28 @@ class CheckpointReader:
                 else:
                     with open_parquet(self._storage, path) as parquet:
                         self._take_small_rows(parquet)
-        found.small_is_whole = found.is_readable
-        after_small(found)
+        checkpoint.small_is_whole = checkpoint.is_readable
+        after_small(checkpoint)
         for path in paths:
             with self._faults_reported(path):
                 if path in scanned:
                     self._take_file_lines(path, scanned[path])
-                elif path in found.schemas and path in opened:
+                elif path in checkpoint.schemas and path in opened:
                     with checkpoint_faults(path):
                         self._read_file_actions(opened[path])
-                elif path in found.schemas:
+                elif path in checkpoint.schemas:
                     with open_parquet(self._storage, path) as parquet:
                         self._read_file_actions(parquet)
-        found.inline_file_actions = found.counts["add"] + found.counts["remove"]
+        checkpoint.inline_file_actions = checkpoint.counts["add"] + checkpoint.counts["remove"]
 
     def _read_sidecar(self, path: str) -> None:
-        found = self.found
+        checkpoint = self.found
         size = self._sidecar_sizes.get(path.rsplit("/", 1)[-1])
         if size is None:
-            found.missing_sidecars.append(path)
-            found.is_readable = False
+            checkpoint.missing_sidecars.append(path)
+            checkpoint.is_readable = False
             return
-        found.file_sizes[path] = size
+        checkpoint.file_sizes[path] = size
         with self._faults_reported(path), open_parquet(self._storage, path) as parquet:
             self._take_small_rows(parquet)
             self._read_file_actions(parquet)
@@ -164,23 +164,24 @@ class CheckpointReader:
     @contextmanager
     def _faults_reported(self, path: str) -> Iterator[None]:
         """Report a fault that prevents reading a file as a finding."""
-        found = self.found
+        checkpoint = self.found
         try:
             yield
         except CheckpointUnreadable as fault:
-            found.is_readable = False
+            checkpoint.is_readable = False
             message = f"{path.rsplit('/', 1)[-1]} cannot be read as a checkpoint"
             seen = fault.facts.get("reason", fault.message)
-            if not any(finding.place.path == path for finding in found.findings):
-                found.findings.append(rules.UNREADABLE.at(self._place(path), message, seen=seen))
+            if not any(finding.place.path == path for finding in checkpoint.findings):
+                checkpoint.findings.append(rules.UNREADABLE.at(self._place(path), message, seen=seen))
 
     def _take_small_rows(self, parquet: OpenParquet) -> None:
-        found, path = self.found, parquet.path
-        found.schemas[path] = parquet.file.schema_arrow
-        found.rows[path] = parquet.file.metadata.num_rows
+        checkpoint = self.found
+        path = parquet.path
+        checkpoint.schemas[path] = parquet.file.schema_arrow
+        checkpoint.rows[path] = parquet.file.metadata.num_rows
         small = [(kind, action) for kind, action in read_small_actions(parquet) if self._is_sound(kind, action, path)]
-        found.small.extend((kind, action, path) for kind, action in small)
-        found.counts.update(kind for kind, _ in small)
+        checkpoint.small.extend((kind, action, path) for kind, action in small)
+        checkpoint.counts.update(kind for kind, _ in small)
 
     def _is_sound(self, kind: str, action: Action, path: str) -> bool:
         """Return whether the fields of a row have the required types. Separate rules report missing fields."""
@@ -191,7 +192,8 @@ class CheckpointReader:
     def _read_file_actions(self, parquet: OpenParquet) -> None:
         schemas = action_schemas()
         columns = parquet.columns
-        known, fields = {"add", "remove", *SMALL_ACTIONS}, parquet.file.schema_arrow
+        known = {"add", "remove", *SMALL_ACTIONS}
+        fields = parquet.file.schema_arrow
         others = [field.name for field in fields if field.name not in known and pa.types.is_struct(field.type)]
         bytes_per_row = self.found.file_sizes[parquet.path] / max(parquet.file.metadata.num_rows, 1)
         for group in range(parquet.file.metadata.num_row_groups):
@@ -207,13 +209,13 @@ class CheckpointReader:
             if not wanted:
                 continue
             for batch in parquet.batches(group, list(dict.fromkeys(wanted)), rows=_ROWS_A_BATCH):
-                holding = None
+                actions_per_row = None
                 for column in batch.columns:
                     if pa.types.is_struct(column.type):
-                        one = pc.cast(pc.is_valid(column), pa.int8())
-                        holding = one if holding is None else pc.add(holding, one)
-                if holding is not None and not pc.all(pc.equal(holding, 1)).as_py():
-                    self._multiple[parquet.path] += pc.sum(pc.not_equal(holding, 1)).as_py()
+                        is_present = pc.cast(pc.is_valid(column), pa.int8())
+                        actions_per_row = is_present if actions_per_row is None else pc.add(actions_per_row, is_present)
+                if actions_per_row is not None and not pc.all(pc.equal(actions_per_row, 1)).as_py():
+                    self._multiple[parquet.path] += pc.sum(pc.not_equal(actions_per_row, 1)).as_py()
                 for name in others:
                     self.found.counts[name] += batch.num_rows - batch.column(name).null_count
                 self._take_batch(batch, parquet.path)
@@ -255,16 +257,16 @@ class CheckpointReader:
                 self.found.findings.append(MISSING_REQUIRED.at(self._place(path), message, seen=missing, expected=0))
         if not rows.column("path").null_count:
             return rows, whole
-        kept = pc.is_valid(rows.column("path"))
-        return pc.filter(rows, kept), pc.filter(whole, kept)
+        has_path = pc.is_valid(rows.column("path"))
+        return pc.filter(rows, has_path), pc.filter(whole, has_path)
 
     def _take_small_lines(self, path: str, scanned: ScannedLines) -> None:
-        found = self.found
-        found.findings.extend(scanned.findings)
-        found.is_readable &= scanned.is_readable and not scanned.broken
-        found.rows[path] = len(scanned.actions) + len(scanned.broken)
-        found.counts.update(placed.kind for placed in scanned.actions)
-        found.small.extend((p.kind, p.action, path) for p in scanned.actions if p.kind not in ("add", "remove"))
+        checkpoint = self.found
+        checkpoint.findings.extend(scanned.findings)
+        checkpoint.is_readable &= scanned.is_readable and not scanned.broken
+        checkpoint.rows[path] = len(scanned.actions) + len(scanned.broken)
+        checkpoint.counts.update(placed.kind for placed in scanned.actions)
+        checkpoint.small.extend((p.kind, p.action, path) for p in scanned.actions if p.kind not in ("add", "remove"))
 
     def _take_file_lines(self, path: str, scanned: ScannedLines) -> None:
         for kind, schema in (("add", action_schemas().add), ("remove", action_schemas().remove)):

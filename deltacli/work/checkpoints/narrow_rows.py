@@ -104,8 +104,8 @@ def _build_narrow_rows(
             ],
             schema=schemas.narrow_add,
         )
-    kept = touched.untouched(paths, dv_ids if vectors is None else vectors) if need_paths else None
-    return rows if kept is None else pc.filter(rows, kept)
+    mask = touched.untouched(paths, dv_ids if vectors is None else vectors) if need_paths else None
+    return rows if mask is None else pc.filter(rows, mask)
 
 
 def make_missing_field_error(message: str, source: str) -> CheckpointUnreadable:
@@ -146,7 +146,8 @@ class CountFileActions:
 
     def __call__(self, piece: CheckpointPiece, context: TaskContext) -> tuple[FileCounts, TombstoneCounts]:
         """Return the counts. Raises CheckpointUnreadable."""
-        files, tombstones = FileCounts(), TombstoneCounts()
+        files = FileCounts()
+        tombstones = TombstoneCounts()
         for batch in read_narrow_actions(context.stores, piece, context.shared("touched"), with_paths=False):
             files, tombstones = count_batch(batch, self.cutoff_ms, files, tombstones)
         return files, tombstones

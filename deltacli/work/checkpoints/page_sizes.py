@@ -86,7 +86,8 @@ def choose_rows_per_batch(
 
     The footer must already have been validated for these leaves. No other ones are inspected.
     """
-    row_group, rows = metadata.row_group(group), most
+    row_group = metadata.row_group(group)
+    rows = most
     for leaf in leaves:
         chunk = row_group.column(leaf)
         try:
@@ -169,7 +170,10 @@ def _find_longest_dictionary_value(page: bytes, compression: str, header: PageHe
             page = pyarrow.Codec(codec).decompress(page, header.unpacked_bytes, asbytes=True)
         except (OSError, ValueError):
             return header.unpacked_bytes  # the measurement must not refuse anything Arrow can read
-    longest, position, end, length_at = 0, 0, len(page), struct.Struct("<I").unpack_from
+    longest = 0
+    position = 0
+    end = len(page)
+    length_at = struct.Struct("<I").unpack_from
     while position < end:
         (length,) = length_at(page, position)
         if length > longest:  # noqa: PLR1730  (calling max() for each value takes 50 % longer)

@@ -85,21 +85,22 @@ class OpenParquet(NamedTuple):
 
     def read_measured_batches(self, group: int, columns: list[str], rows: int) -> Iterator[RecordBatch]:
         """Yield the named columns of a row group, which have been measured, `rows` rows at a time."""
-        found, expected = 0, self.file.metadata.row_group(group).num_rows
+        rows_read = 0
+        expected_rows = self.file.metadata.row_group(group).num_rows
         leaves = self.file.find_leaves(columns)
         int96_paths = self.file.find_int96_paths(leaves)
         # Spark 2 and, in its mode LEGACY, later ones write parsed statistics in the calendar of their data files.
         hybrid = hybrid_column(self.file.metadata.schema, leaves, self.file.metadata.metadata)
         for batch in self.file.read_leaves(rows, group, leaves):
-            found += batch.num_rows
+            rows_read += batch.num_rows
             instants = mark_instants_as_utc(batch, int96_paths)
             yield instants if hybrid is None else rebase_batch(instants, hybrid)
-        if found != expected:  # Arrow stops where the pages end, without an error
+        if rows_read != expected_rows:  # Arrow stops where the pages end, without an error
             raise CheckpointUnreadable(
                 f"{self.path} cannot be read as a checkpoint",
                 facts={
                     "file": self.path,
-                    "reason": f"row group {group} has {expected} rows, but its pages have {found}",
+                    "reason": f"row group {group} has {expected_rows} rows, but its pages have {rows_read}",
                 },
             )
 
@@ -121,7 +122,8 @@ def open_piece(stores: TableStores, piece: CheckpointPiece) -> Iterator[OpenParq
     It must be the file that the piece was planned from. If another writer has replaced the same version, some rows
     would be read twice and others skipped.
     """
-    storage, path = stores.storage, piece.path
+    storage = stores.storage
+    path = piece.path
     with checkpoint_faults(path), storage.open(path) as source:
         if storage.tag(path, source) != piece.tag:
             raise CheckpointUnreadable(

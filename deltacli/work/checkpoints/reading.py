@@ -117,15 +117,15 @@ def _read_row_group(
                 for kind in absent
                 if require_struct(batch.column(kind), parquet.path).flatten()[0].null_count < batch.num_rows
             }
-    found: dict[str, list[Action]] = {kind: [] for kind in held if kind not in absent}
-    if found:
-        for batch in parquet.read_measured_batches(group, [*found], rows):
+    actions_by_kind: dict[str, list[Action]] = {kind: [] for kind in held if kind not in absent}
+    if actions_by_kind:
+        for batch in parquet.read_measured_batches(group, [*actions_by_kind], rows):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # for a duplicate key in a map, the last one counts
-                for kind, actions in found.items():
+                for kind, actions in actions_by_kind.items():
                     column = require_struct(batch.column(kind), parquet.path)
                     actions += pc.filter(column, pc.is_valid(column)).to_pylist(maps_as_pydicts="lossy")
-    for kind, actions in found.items():
+    for kind, actions in actions_by_kind.items():
         for action in actions:
             take_whole_numbers(kind, action)
             yield kind, action

@@ -76,19 +76,19 @@ class RowConverter:
     def __call__(self, batch: FileBatch) -> RowBatch:
         """Return live files and unexpired tombstones. Runs in the reading threads."""
         types = {field.name: field.type for field in checkpoint_schema(self.columns, kinds=FILE_KINDS)}
-        found = RowBatch()
+        row_batch = RowBatch()
         if batch.removes is not None:
             times = batch.removes.column("deletionTimestamp")
-            kept = batch.removes.filter(unexpired(times, self.cutoff_ms, are_young=self.are_young))
-            found.expired = batch.removes.num_rows - kept.num_rows
-            if kept.num_rows:
-                found.actions["remove"] = struct_of_actions(kept, types["remove"], {})
+            unexpired_removes = batch.removes.filter(unexpired(times, self.cutoff_ms, are_young=self.are_young))
+            row_batch.expired = batch.removes.num_rows - unexpired_removes.num_rows
+            if unexpired_removes.num_rows:
+                row_batch.actions["remove"] = struct_of_actions(unexpired_removes, types["remove"], {})
         if batch.adds is not None and batch.adds.num_rows:
             adds = batch.adds
             extra = parsed_columns(adds, self.config, self.columns.partition_values, self.columns.stats)
-            found.actions["add"] = struct_of_actions(adds, types["add"], extra)
-            found.add_bytes = pc.sum(adds.column("size")).as_py() or 0
-        return found
+            row_batch.actions["add"] = struct_of_actions(adds, types["add"], extra)
+            row_batch.add_bytes = pc.sum(adds.column("size")).as_py() or 0
+        return row_batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +144,13 @@ def plan_sidecar_pieces(groups: Sequence[CheckpointPiece], most_rows: int) -> li
     """
     total = max(1, sum(piece.group.rows for piece in groups))
     count = -(-total // (SIDECARS_A_PIECE * most_rows))
-    found: dict[int, list[CheckpointPiece]] = {}
+    groups_by_piece: dict[int, list[CheckpointPiece]] = {}
     before = 0
     for piece in groups:
         middle = before + piece.group.rows / 2
-        found.setdefault(int(middle * count / total), []).append(piece)
+        groups_by_piece.setdefault(int(middle * count / total), []).append(piece)
         before += piece.group.rows
-    return [tuple(chosen) for chosen in found.values()] if len(found) > 1 else []
+    return [tuple(piece_groups) for piece_groups in groups_by_piece.values()] if len(groups_by_piece) > 1 else []
 
 
 @dataclass(frozen=True)
@@ -167,17 +167,17 @@ class SidecarWriter:
 
     def write(self, batches: Iterator[RowBatch], number: int) -> Iterator[WrittenSidecar]:
         """Publish and yield the sidecars of some rows, numbered from `number`. If one fails, its file is deleted."""
-        rest = _ActionQueue(_cut_actions(batches, self.most_rows))
-        while rest:
-            yield self._write_one(rest, sidecar_name(self.version, number, self.unique))
+        queue = _ActionQueue(_cut_actions(batches, self.most_rows))
+        while queue:
+            yield self._write_one(queue, sidecar_name(self.version, number, self.unique))
             number += 1
 
-    def _write_one(self, rest: _ActionQueue, name: str) -> WrittenSidecar:
+    def _write_one(self, queue: _ActionQueue, name: str) -> WrittenSidecar:
         path = sidecar_path(name)
         with self.storage.draft(path) as draft:
             with FileEncoder(draft.place, self.schema, self.encoding, name=path) as encoder:
-                while rest and encoder.rows < self.most_rows:
-                    encoder.add(*rest.take(self.most_rows - encoder.rows))
+                while queue and encoder.rows < self.most_rows:
+                    encoder.add(*queue.take(self.most_rows - encoder.rows))
                 encoded = encoder.finish()
             self.prove(draft.place, path, encoded)
             try:

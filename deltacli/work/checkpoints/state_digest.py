@@ -60,32 +60,34 @@ class SortLines:
 
     def __call__(self, piece: CheckpointPiece, context: TaskContext) -> SortedPiece:
         """Return the counts and the sorted lines. Raises CheckpointUnreadable."""
-        files, tombstones = FileCounts(), TombstoneCounts()
-        found: list[StateLines] = [make_state_lines(FileBatch())]
+        files = FileCounts()
+        tombstones = TombstoneCounts()
+        parts: list[StateLines] = [make_state_lines(FileBatch())]
         for batch in read_narrow_actions(context.stores, piece, context.shared("touched"), with_paths=True):
             files, tombstones = count_batch(batch, self.cutoff_ms, files, tombstones)
-            found.append(make_state_lines(batch))
-        paths, raw, keys, tombstone_keys = (
+            parts.append(make_state_lines(batch))
+        paths, raw_paths, keys, tombstone_keys = (
             pa.concat_arrays([pc.cast(part, pa.large_binary()) for part in column])
-            for column in zip(*found, strict=True)
+            for column in zip(*parts, strict=True)
         )
-        is_plain = paths.equals(raw)
-        order = pc.sort_indices(raw)
-        raw = pc.take(raw, order)
-        paths = raw if is_plain else _sort_lines(paths, order)  # usually the same, and then it is sent once
+        is_plain = paths.equals(raw_paths)
+        order = pc.sort_indices(raw_paths)
+        raw_paths = pc.take(raw_paths, order)
+        paths = raw_paths if is_plain else _sort_lines(paths, order)  # usually the same, and then it is sent once
         return SortedPiece(
-            files, tombstones, StateLines(paths, raw, _sort_lines(keys, order), _sort_lines(tombstone_keys, None))
+            files, tombstones, StateLines(paths, raw_paths, _sort_lines(keys, order), _sort_lines(tombstone_keys, None))
         )
 
 
 def make_state_lines(batch: FileBatch) -> StateLines:
     """Return the lines of a narrow batch."""
-    none = pa.array([], pa.binary())
-    paths = raw = keys = none
+    no_lines = pa.array([], pa.binary())
+    paths = raw_paths = keys = no_lines
     if batch.adds is not None:
-        raw = pc.cast(batch.adds.column("path"), pa.binary())
-        paths, keys = decode_column(batch.adds.column("path")), make_key_lines(batch.adds)
-    return StateLines(paths, raw, keys, none if batch.removes is None else make_key_lines(batch.removes))
+        raw_paths = pc.cast(batch.adds.column("path"), pa.binary())
+        paths = decode_column(batch.adds.column("path"))
+        keys = make_key_lines(batch.adds)
+    return StateLines(paths, raw_paths, keys, no_lines if batch.removes is None else make_key_lines(batch.removes))
 
 
 def make_key_lines(rows: pa.RecordBatch) -> pa.Array:
@@ -147,7 +149,10 @@ class SortedSha256:
 
     def close(self) -> None:
         """Remove the temporary files."""
-        self._held, self._sorted, self._held_bytes, self._runs = [], [], 0, []
+        self._held = []
+        self._sorted = []
+        self._held_bytes = 0
+        self._runs = []
         if self._directory is not None:
             self._directory.cleanup()
             tempfiles.forget(Path(self._directory.name))
@@ -173,7 +178,9 @@ class SortedSha256:
             for block in self._held_blocks():
                 writer.write_batch(pa.RecordBatch.from_arrays([block], schema=schema))
         self._runs.append(path)
-        self._held, self._sorted, self._held_bytes = [], [], 0
+        self._held = []
+        self._sorted = []
+        self._held_bytes = 0
 
     def _sorted_blocks(self) -> Iterator[pa.Array]:
 
@@ -206,8 +213,8 @@ def _merge(runs: list[Iterator[Any]]) -> Iterator[Any]:
         for index, block in list(heads.items()):
             within = pc.sum(pc.less_equal(block, pa.scalar(bound, pa.large_binary()))).as_py() or 0
             ready.append(block.slice(0, within))
-            rest = block.slice(within)
-            following = rest if len(rest) else next(runs[index], None)
+            remaining = block.slice(within)
+            following = remaining if len(remaining) else next(runs[index], None)
             if following is None:
                 del heads[index]
             else:
@@ -218,6 +225,6 @@ def _merge(runs: list[Iterator[Any]]) -> Iterator[Any]:
 
 
 def _join_lines(lines: ArrowArray) -> bytes:
-    one = pa.LargeListArray.from_arrays(pa.array([0, len(lines)], pa.int64()), lines)
-    joined: bytes = pc.binary_join(one, pa.scalar(b"\n", pa.large_binary()))[0].as_py()
+    single_list = pa.LargeListArray.from_arrays(pa.array([0, len(lines)], pa.int64()), lines)
+    joined: bytes = pc.binary_join(single_list, pa.scalar(b"\n", pa.large_binary()))[0].as_py()
     return joined

@@ -44,11 +44,11 @@ def rebase_batch(batch: pyarrow.RecordBatch, hybrid: Hybrid) -> pyarrow.RecordBa
 
 def _remove_old_bounds(column: ArrowArray, name: str) -> ArrowArray:
     """Return the actions of a kind with null instead of each time before 1900 in their statistics."""
-    place = column.type.get_field_index("stats_parsed") if name == "add" and pa.types.is_struct(column.type) else -1
-    if place < 0:
+    position = column.type.get_field_index("stats_parsed") if name == "add" and pa.types.is_struct(column.type) else -1
+    if position < 0:
         return column
     parts = [column.field(index) for index in range(column.type.num_fields)]
-    parts[place] = without_old_times(parts[place])
+    parts[position] = without_old_times(parts[position])
     mask = pc.is_null(column) if column.null_count else None
     return pa.StructArray.from_arrays(parts, fields=list(column.type), mask=mask)
 

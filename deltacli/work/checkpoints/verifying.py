@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 OTHER_SIZE = "the stored size differs from the sent size"
 
 
-def find_difference(place: str, encoded: EncodedFile, digests: Iterable[object]) -> str | None:
+def find_difference(local_path: str, encoded: EncodedFile, digests: Iterable[object]) -> str | None:
     """Return how a local file differs from what was encoded; None if all bytes and values are equal.
 
     Comparing bytes detects disk and memory faults. Comparing values detects encoder faults.
     """
     checksum = 0
-    with _name_read_faults(place), open(place, "rb", buffering=0) as file:
+    with _name_read_faults(local_path), open(local_path, "rb", buffering=0) as file:
         while block := file.read(FILE_BLOCK_BYTES):
             checksum = zlib.crc32(block, checksum)
     if checksum != encoded.checksum:
@@ -90,20 +90,20 @@ def _name_read_faults(source: Any) -> Iterator[None]:
         raise StorageFailed(f"{name} cannot be read back: {' '.join(str(fault).split())[:200]}") from fault
 
 
-def write_lines(place: str, actions: Sequence[tuple[str, JsonObject]], *, name: str | None = None) -> bytes:
+def write_lines(local_path: str, actions: Sequence[tuple[str, JsonObject]], *, name: str | None = None) -> bytes:
     """Write the lines of a JSON checkpoint, `name` in errors, and return them. Raises StorageFailed, CommitCorrupt."""
     try:
         data = b"".join(orjson.dumps({kind: action}) + b"\n" for kind, action in actions)
     except orjson.JSONEncodeError as fault:
         raise wrong_type("an action", str(fault), "the state") from fault
-    with writing_faults(place, name or place), open(place, "wb") as file:
+    with writing_faults(local_path, name or local_path), open(local_path, "wb") as file:
         file.write(data)
     return data
 
 
-def require_lines(place: str, data: bytes) -> None:
+def require_lines(local_path: str, data: bytes) -> None:
     """Raise StorageFailed unless a local file contains exactly these bytes."""
-    with _name_read_faults(place), open(place, "rb") as file:
+    with _name_read_faults(local_path), open(local_path, "rb") as file:
         if file.read() != data:
             raise StorageFailed("its bytes differ from what was written")
 
@@ -121,15 +121,17 @@ def name_unproven_draft(path: str) -> Iterator[None]:
         ) from fault
 
 
-def require_proven_draft(place: str, path: str, encoded: EncodedFile) -> None:
+def require_proven_draft(local_path: str, path: str, encoded: EncodedFile) -> None:
     """Read a draft back on the machine that wrote it. Raises StorageFailed unless it has the expected content."""
     with name_unproven_draft(path):
-        require_content(place, encoded, (read_group_digest(place, group) for group in range(count_groups(place))))
+        require_content(
+            local_path, encoded, (read_group_digest(local_path, group) for group in range(count_groups(local_path)))
+        )
 
 
-def require_content(place: str, encoded: EncodedFile, digests: Iterable[object]) -> None:
+def require_content(local_path: str, encoded: EncodedFile, digests: Iterable[object]) -> None:
     """Raise StorageFailed unless a local file has the expected bytes, and its row groups these digests."""
-    why = find_difference(place, encoded, digests)
+    why = find_difference(local_path, encoded, digests)
     if why is not None:
         raise StorageFailed(why)
 
@@ -150,12 +152,12 @@ def require_published(storage: ReadStorage, path: str, size: int, outcome: Creat
 
 def require_size(storage: ReadStorage, path: str, size: int, cause: str) -> FileStat:
     """Raise StorageFailed with this cause unless a file has this size."""
-    found = storage.stat(path)
-    if found.size_bytes != size:
+    stat = storage.stat(path)
+    if stat.size_bytes != size:
         raise StorageFailed(
-            f"{path} has {found.size_bytes} bytes, expected {size}", facts={"why": cause}, hint=command("validate")
+            f"{path} has {stat.size_bytes} bytes, expected {size}", facts={"why": cause}, hint=command("validate")
         )
-    return found
+    return stat
 
 
 def make_not_written_error(path: str, cause: str) -> StorageFailed:

@@ -67,19 +67,21 @@ def read_lines(storage: ReadStorage, block: CommitBlock) -> bytes:
 
     Raises CommitCorrupt (`commit.line-too-long`) before a line above the limit is held in memory.
     """
-    path, size = commit_location(block.file), block.file.size_bytes
+    path = commit_location(block.file)
+    size = block.file.size_bytes
     begin = max(block.offset - 1, 0)  # the byte before the block shows whether the block begins with a new line
-    own = block.offset - begin + block.length
-    data = storage.read_range(path, begin, own + _TAIL_BYTES)
-    require_listed_size(block.file, len(data), min(own + _TAIL_BYTES, size - begin))
-    start = data.find(b"\n", 0, own) + 1 if block.offset else 0
-    if (block.offset and start == 0) or start == own:
+    searched_bytes = block.offset - begin + block.length
+    data = storage.read_range(path, begin, searched_bytes + _TAIL_BYTES)
+    require_listed_size(block.file, len(data), min(searched_bytes + _TAIL_BYTES, size - begin))
+    start = data.find(b"\n", 0, searched_bytes) + 1 if block.offset else 0
+    if (block.offset and start == 0) or start == searched_bytes:
         return b""
-    stop = data.find(b"\n", min(own, len(data)) - 1) + 1
+    stop = data.find(b"\n", min(searched_bytes, len(data)) - 1) + 1
     end = begin + len(data)
     if stop or end == size:
         return data[start : stop or len(data)]
-    last_line, parts = begin + data.rfind(b"\n") + 1, [memoryview(data)[start:]]
+    last_line = begin + data.rfind(b"\n") + 1
+    parts = [memoryview(data)[start:]]
     while end < size and not stop:
         more = storage.read_range(path, end, _TAIL_BYTES)
         require_listed_size(block.file, len(more), 1)
@@ -93,7 +95,8 @@ def read_lines(storage: ReadStorage, block: CommitBlock) -> bytes:
 
 def read_narrow_block(storage: ReadStorage, block: CommitBlock, touched: TouchedFiles) -> NarrowBlock:
     """Read a block in columns, or line by line. Raises CommitCorrupt with the line number in the block."""
-    lines, name = read_lines(storage, block), block.file.name
+    lines = read_lines(storage, block)
+    name = block.file.name
     small: list[tuple[str, Action]] = []
     disputed = set[str]()
     if (adds := parse_uniform_adds(lines)) is not None:
@@ -102,20 +105,24 @@ def read_narrow_block(storage: ReadStorage, block: CommitBlock, touched: Touched
         rows = _build_narrow_rows(*parsed[:2])
         if parsed[2]:
             others = (line for line in lines.split(b"\n") if not line.startswith((b'{"add":{', b'{"remove":{')))
-            small = [one for one in stream_actions(others, name) if one[0] not in _FILE_KINDS]
+            small = [
+                placed_action for placed_action in stream_actions(others, name) if placed_action[0] not in _FILE_KINDS
+            ]
     else:
         actions = list(stream_actions(lines.split(b"\n"), name, disputed=disputed))
         for kind, action in actions:
             if kind in _FILE_KINDS:
                 file_key(action, name)  # raises if the action has no key
-        small = [one for one in actions if one[0] not in _FILE_KINDS]
+        small = [placed_action for placed_action in actions if placed_action[0] not in _FILE_KINDS]
         rows = narrow_batches(*_divide_file_actions(actions), name)
-    kept = [_filter_untouched(one, "dv_id", touched) for one in rows]
-    return NarrowBlock(kept[0], kept[1], [*map(hash_keys, kept)], small, frozenset(disputed))
+    untouched_rows = [_filter_untouched(batch, "dv_id", touched) for batch in rows]
+    return NarrowBlock(
+        untouched_rows[0], untouched_rows[1], [*map(hash_keys, untouched_rows)], small, frozenset(disputed)
+    )
 
 
 def _divide_file_actions(actions: list[tuple[str, Action]]) -> tuple[list[Action], list[Action]]:
-    adds, removes = ([action for kind, action in actions if kind == one] for one in _FILE_KINDS)
+    adds, removes = ([action for kind, action in actions if kind == wanted_kind] for wanted_kind in _FILE_KINDS)
     return adds, removes
 
 
@@ -127,7 +134,8 @@ def _filter_untouched(rows: RecordBatch, vectors: str, touched: TouchedFiles) ->
 _TOKEN = re.compile(
     rb'(?P<key>"[^"\\]*+")(?=[ \t]*+:)|(?P<value>"(?:[^"\\]|\\.)*+"|-?[0-9][0-9.eE+-]*+|true|false|null)|(?P<brace>{|})'
 )
-_TEXT, _COUNT = rb'"[^"\\\x00-\x1f]*"', rb"(?:0|[1-9][0-9]{0,17})"
+_TEXT = rb'"[^"\\\x00-\x1f]*"'
+_COUNT = rb"(?:0|[1-9][0-9]{0,17})"
 _STATS = rb'"\{\\"numRecords\\":' + _COUNT + rb'(?:,(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])*)?\}"'
 _REST_OF_STATS = rb'[^}]*+(?:\}(?!")[^}]*+)*+\}"'
 _TAKEN = {
@@ -151,7 +159,8 @@ def parse_uniform_adds(lines: bytes) -> RecordBatch | None:
         return None
     texts = re.split(shape[1], lines)
     path, size, records = (pa.array(texts[1 + shape[2].index(name) :: 4], pa.string()) for name in _TAKEN)
-    none, wide = _no_cardinalities(max(FEW_FILES, len(path))).slice(0, len(path)), pa.repeat(False, len(path))
+    none = _no_cardinalities(max(FEW_FILES, len(path))).slice(0, len(path))
+    wide = pa.repeat(False, len(path))
     columns = [path, no_vector_ids(len(path)), pc.cast(size, pa.int64()), pc.cast(records, pa.int64()), none, wide]
     return pa.RecordBatch.from_arrays(columns, schema=action_schemas().narrow_add)
 
@@ -170,8 +179,13 @@ def _build_line_patterns(line: bytes) -> tuple[bytes, bytes, list[bytes]] | None
     add = value.get("add") if type(value) is dict and len(value) == 1 else None
     if type(add) is not dict or not add.keys() >= _FIELDS or add.get("deletionVector") is not None:
         return None  # of several adds on a line, the last one counts
-    plain, taking, names = [rb"\A(?:"], list[bytes](), list[bytes]()
-    end, depth, last, key = 0, 0, 0, b""
+    plain = [rb"\A(?:"]
+    taking = list[bytes]()
+    names = list[bytes]()
+    end = 0
+    depth = 0
+    last = 0
+    key = b""
     for token in _TOKEN.finditer(line):
         if token.lastgroup == "brace":
             depth += 1 if token[0] == b"{" else -1
@@ -188,8 +202,8 @@ def _build_line_patterns(line: bytes) -> tuple[bytes, bytes, list[bytes]] | None
                 last = len(taking)
     if sorted(names) != [*_TAKEN]:
         return None
-    rest = b"".join(taking[:last]).removesuffix(_REST_OF_STATS) + rb"[^\n]*+\n"
-    return b"".join([*plain, re.escape(line[end:]), rb"\n)*\z"]), rest, names
+    taking_pattern = b"".join(taking[:last]).removesuffix(_REST_OF_STATS) + rb"[^\n]*+\n"
+    return b"".join([*plain, re.escape(line[end:]), rb"\n)*\z"]), taking_pattern, names
 
 
 @lru_cache(maxsize=1)
@@ -247,7 +261,9 @@ def _has_odd_vectors(vectors: ArrowArray) -> bool:
 
 
 def _build_narrow_rows(adds: Any, removes: Any) -> tuple[RecordBatch, RecordBatch]:  # Any: struct arrays
-    schemas, stats, cardinality = action_schemas(), adds.field("stats"), adds.field("deletionVector").flatten()[3]
+    schemas = action_schemas()
+    stats = adds.field("stats")
+    cardinality = adds.field("deletionVector").flatten()[3]
     (add_path, add_ids), (remove_path, remove_ids) = (
         (actions.field("path"), unique_id_column(actions.field("deletionVector"))) for actions in (adds, removes)
     )
@@ -273,12 +289,13 @@ def read_full_block(
     `partitions` are the expected keys of partition values. If a key occurs twice in the commit, both actions are
     returned. Raises CommitCorrupt.
     """
-    lines, name = read_lines(storage, block), block.file.name
+    lines = read_lines(storage, block)
+    name = block.file.name
     batch = _parse_full(lines, partitions)
     if batch is None:
         batch = whole_file_batch(*_divide_file_actions(list(stream_actions(lines.split(b"\n"), name))), name)
-    kept = (None if rows is None else _filter_untouched(rows, "deletionVector", touched) for rows in batch)
-    return FileBatch(*(rows if rows is not None and rows.num_rows else None for rows in kept))
+    untouched_batches = (None if rows is None else _filter_untouched(rows, "deletionVector", touched) for rows in batch)
+    return FileBatch(*(rows if rows is not None and rows.num_rows else None for rows in untouched_batches))
 
 
 @lru_cache(maxsize=8)
@@ -288,12 +305,12 @@ def _get_full_schema(partitions: tuple[str, ...]) -> ArrowSchema:
     values = pa.struct([pa.field(name, pa.string()) for name in partitions])
     fields = []
     for kind, schema in zip(_FILE_KINDS, (schemas.add, schemas.remove), strict=True):
-        own = [
+        parsed_fields = [
             field.with_type(values) if field.name == "partitionValues" else field
             for field in schema
             if field.name != "tags"
         ]
-        fields.append(pa.field(kind, pa.struct(own)))
+        fields.append(pa.field(kind, pa.struct(parsed_fields)))
     return pa.schema(fields)
 
 
@@ -349,7 +366,8 @@ def _build_full_rows(table: pa.Table, kind: str, schema: pa.Schema) -> Any:  # A
 def _convert_to_maps(values: Any, kind: Any) -> Any:  # Any: a struct array; a map type; a map array or None
     """Convert structs with every key in every row to maps, else None: only then a null is a null value, not a gap."""
     names = [field.name for field in values.type]
-    rows, width = len(values), len(names)
+    rows = len(values)
+    width = len(names)
     if values.null_count:
         return None
     columns = [values.field(name) for name in names]
@@ -359,7 +377,8 @@ def _convert_to_maps(values: Any, kind: Any) -> Any:  # Any: a struct array; a m
     if width == 0:
         return pa.MapArray.from_arrays(offsets, pa.nulls(0, pa.string()), pa.nulls(0, pa.string()), type=kind)
     if width == 1:
-        keys, items = pa.repeat(names[0], rows), columns[0]
+        keys = pa.repeat(names[0], rows)
+        items = columns[0]
     else:
         entries = count_up_to(rows * width)
         row = pc.divide(entries, width)

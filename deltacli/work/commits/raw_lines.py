@@ -75,21 +75,21 @@ def read_checkpoint_lines(
 
 def _split_at_line_ends(blocks: Iterable[bytes], name: str | None) -> Iterator[bytes]:
     """Split blocks at line ends. A line above the limit is yielded in pieces, or with `name` raises CommitCorrupt."""
-    rest = b""
+    unfinished_line = b""
     for block in blocks:
         end = block.rfind(b"\n") + 1
         if end:
-            yield rest + block[:end]
-            rest = block[end:]
+            yield unfinished_line + block[:end]
+            unfinished_line = block[end:]
             continue
-        rest += block
-        if len(rest) > MAX_LINE_BYTES:
+        unfinished_line += block
+        if len(unfinished_line) > MAX_LINE_BYTES:
             if name is not None:
                 raise line_too_long(name)
-            yield rest
-            rest = b""
-    if rest:
-        yield rest
+            yield unfinished_line
+            unfinished_line = b""
+    if unfinished_line:
+        yield unfinished_line
 
 
 def _select_lines(block: bytes, kinds: frozenset[str], unjudged: SkippedLines) -> bytes:

@@ -46,7 +46,9 @@ class ReadChanges:
     def __call__(self, piece: FooterPiece, context: TaskContext) -> list[ChangeFacts]:
         """Read the files. A missing file has neither a footer nor a fault."""
         read = FooterFiles(context).read(piece)
-        return [self._rows(context.files, file.path, *found) for file, found in zip(piece, read, strict=True)]
+        return [
+            self._rows(context.files, file.path, *footer_read) for file, footer_read in zip(piece, read, strict=True)
+        ]
 
     def _rows(self, files: TableFiles, path: str, footer: Footer | None, fault: FileFault | None) -> ChangeFacts:
         if footer is None or fault is not None or not self.with_rows:
@@ -68,7 +70,8 @@ def count_change_types(files: TableFiles, path: str) -> ChangeTypes | None:
     wanted = data_files.ReadSpec((column,), schema, schema, FileColumns("none", lambda field: field.name))
     file = data_files.DataFile(path, None)
     counts: Counter[str] = Counter()
-    bad, example = 0, None
+    bad = 0
+    example = None
     with data_files.open_data_file(files, file) as opened:
         if CHANGE_TYPE not in opened.schema.names:
             return None
@@ -82,9 +85,9 @@ def count_change_types(files: TableFiles, path: str) -> ChangeTypes | None:
 
 
 def _count_kind(values: ArrowArray, kind: str, counts: Counter[str]) -> int:
-    found: int = pc.sum(pc.equal(values, kind)).as_py() or 0
-    counts[kind] += found
-    return found
+    count: int = pc.sum(pc.equal(values, kind)).as_py() or 0
+    counts[kind] += count
+    return count
 
 
 def _format_unknown_value(values: ArrowArray) -> str:

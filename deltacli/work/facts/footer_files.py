@@ -17,10 +17,12 @@ from deltacli.storage import ReadStorage, require_inside
 from deltacli.work.table_files import TableFiles
 from deltacli.work.task import TaskContext
 
-NEAR_TAIL_BYTES, FAR_TAIL_BYTES = 16 << 10, 64 << 10
+NEAR_TAIL_BYTES = 16 << 10
+FAR_TAIL_BYTES = 64 << 10
 """Bytes read from the end of a file before the length of its footer is known (local, remote)."""
 _MOST_FOOTER = 256 << 20
-_MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
+_MAGIC = b"PAR1"
+_ENCRYPTED = b"PARE"
 _AROUND = 12
 """Bytes of a file in addition to its footer: the magic at both ends, and the footer length."""
 
@@ -60,7 +62,8 @@ class FilesInListing:
     """Finds the files of a log in the listing of the table. `sizes`: path (not encoded) to bytes."""
 
     def __init__(self, files: TableFiles, sizes: Mapping[str, int]) -> None:
-        self._files, self._sizes = files, sizes
+        self._files = files
+        self._sizes = sizes
 
     def find(self, path: str) -> ListedFile:
         """Return a file by its path in the log."""
@@ -93,7 +96,8 @@ class FooterFiles:
     """Reads the footers of files by byte ranges, where a task runs."""
 
     def __init__(self, context: TaskContext) -> None:
-        self._files, self._own = context.files, context.storage
+        self._files = context.files
+        self._own = context.storage
         self._pool = context.stores.get_shared_instance(FooterPool)
 
     def read(self, listed: Sequence[ListedFile]) -> list[FooterRead]:
@@ -105,10 +109,10 @@ class FooterFiles:
         if self._files.is_refused(file.path):
             return None, REFUSED
         try:
-            found = self.place(file)
-            if found is None:
+            location = self.place(file)
+            if location is None:
                 return None, None
-            storage, inner, size = found
+            storage, inner, size = location
             length = NEAR_TAIL_BYTES if storage.capabilities.cheap_listing else FAR_TAIL_BYTES
             return _read_footer_by_ranges(
                 lambda offset, length: storage.read_range(inner, offset, length), size, length, reader

@@ -92,22 +92,24 @@ def read_file_facts(
     pool: FooterPool,
 ) -> FileFacts:
     """Open a file once, and read its footer and then its rows, which are passed to all questions."""
-    footer, fault, rows = None, None, 0
+    footer = None
+    fault = None
+    rows = 0
     answers: dict[str, Any] = {}  # Any: what the questions answer
     try:
         with data_files.open_data_file(files, data_file) as opened, pool.reader() as reader:
             footer, fault = read_footer(opened.source, reader)
             if footer is not None and fault is None:
                 context = OpenFileContext(add, data_file, footer, opened.schema, opened)
-                begun = {name: question(context) for name, question in questions.items()}
-                asked = {name: asking for name, asking in begun.items() if asking is not None}
+                started = {name: question(context) for name, question in questions.items()}
+                checks = {name: check for name, check in started.items() if check is not None}
                 for batch in read_opened(files, wanted, data_file, opened):
                     rows += batch.num_rows
                     has_extra_columns = batch.num_columns != wanted.table_column_count
-                    own = batch.select(range(wanted.table_column_count)) if has_extra_columns else batch
-                    for asking in asked.values():
-                        asking.take(batch if isinstance(asking, ReadsExtraColumns) else own)
-                answers = {name: asking.answer() for name, asking in asked.items()}
+                    table_batch = batch.select(range(wanted.table_column_count)) if has_extra_columns else batch
+                    for check in checks.values():
+                        check.take(batch if isinstance(check, ReadsExtraColumns) else table_batch)
+                answers = {name: check.answer() for name, check in checks.items()}
     except PathExternal as refusal:
         return FileFacts(row, None, make_refused_fault(files, data_file.path, refusal))
     except StorageFailed as failed:

@@ -32,7 +32,8 @@ _MOST_GAP = 64 << 10
 _MOST_TOGETHER = 8 << 20
 MOST_VECTOR_BYTES = 64 << 20
 """Maximum bytes of vectors, by the log, that are held together."""
-_GROUP, _PADDING = 5, 3
+_GROUP = 5
+_PADDING = 3
 """The characters of a group of the text of an inline vector, and the bytes by which its last group may differ from the
 size by the log: it may be filled up, or be short and begin with `#`.
 """
@@ -74,7 +75,8 @@ class VectorCache:
 
     def put(self, descriptor: deletion_vectors.Descriptor, rows: DeletedRows) -> None:
         """Keep the rows of a vector, which count as its bytes by the log."""
-        key, weight = _make_cache_key(descriptor), max(descriptor.get("sizeInBytes") or 0, 0)
+        key = _make_cache_key(descriptor)
+        weight = max(descriptor.get("sizeInBytes") or 0, 0)
         with self._lock:
             if key in self._rows:
                 return
@@ -105,22 +107,23 @@ class ReadVectors:
 
     def __call__(self, piece: VectorPiece, context: TaskContext) -> list[VectorRead]:
         reader = VectorReader(context.files, context.storage, dict(piece.sizes), keeps_rows=self.keeps_rows)
-        found = reader.read(piece.vectors)
+        vector_reads = reader.read(piece.vectors)
         if self.keeps_rows:
-            cache, descriptors = context.stores.get_shared_instance(VectorCache), dict(piece.vectors)
-            for read in found:
+            cache = context.stores.get_shared_instance(VectorCache)
+            descriptors = dict(piece.vectors)
+            for read in vector_reads:
                 row = read.facts.row
                 if row in reader.rows:
                     cache.put(descriptors[row], reader.rows[row])
-        return found
+        return vector_reads
 
 
 def load_deleted_rows(piece: VectorPiece, context: TaskContext) -> DeletedRows | None:
     """Return the rows of the only vector of a piece, from the cache if it has them; None if it cannot be read."""
     [(row, descriptor)] = piece.vectors
-    kept = context.stores.get_shared_instance(VectorCache).take(descriptor)
-    if kept is not None:
-        return kept
+    cached_rows = context.stores.get_shared_instance(VectorCache).take(descriptor)
+    if cached_rows is not None:
+        return cached_rows
     reader = VectorReader(context.files, context.storage, dict(piece.sizes), keeps_rows=True)
     reader.read(piece.vectors)
     return reader.rows.get(row)
@@ -164,42 +167,49 @@ class VectorReader:
     `keeps_rows`, the rows of valid vectors are in `rows`.
     """
 
-    def __init__(self, files: TableFiles, own: ReadStorage, sizes: Mapping[str, int], *, keeps_rows: bool) -> None:
-        self._files, self._own, self._sizes = files, own, sizes
+    def __init__(
+        self, files: TableFiles, table_storage: ReadStorage, sizes: Mapping[str, int], *, keeps_rows: bool
+    ) -> None:
+        self._files = files
+        self._own = table_storage
+        self._sizes = sizes
         self._keeps_rows = keeps_rows
         self.rows: dict[int, DeletedRows] = {}
 
     def read(self, vectors: Sequence[Numbered]) -> list[VectorRead]:
         """Read some vectors."""
-        found: list[VectorRead] = []
+        vector_reads: list[VectorRead] = []
         by_file: dict[tuple[int, str], list[tuple[Numbered, deletion_vectors.VectorPlace]]] = {}
         for row, descriptor in vectors:
             text = descriptor.get("pathOrInlineDv")
             if descriptor.get("storageType") == "p" and isinstance(text, str) and self._files.is_refused(text):
                 facts = VectorFacts(row, None, "its file is outside the table", None, None)
-                found.append(VectorRead(facts, refused=text))
+                vector_reads.append(VectorRead(facts, refused=text))
                 continue
             try:
-                place = deletion_vectors.find_vector(self._files, descriptor)
-                if place is None:
-                    found.append(self._inline(row, descriptor))
+                vector_place = deletion_vectors.find_vector(self._files, descriptor)
+                if vector_place is None:
+                    vector_reads.append(self._inline(row, descriptor))
                 else:
-                    by_file.setdefault((id(place.storage), place.path), []).append(((row, descriptor), place))
+                    by_file.setdefault((id(vector_place.storage), vector_place.path), []).append(
+                        ((row, descriptor), vector_place)
+                    )
             except deletion_vectors.VectorFaultError as fault:
-                found.append(_make_faulty_read(row, fault))
+                vector_reads.append(_make_faulty_read(row, fault))
             except PathExternal as refusal:
                 facts = VectorFacts(row, None, refusal.message, None, None)
-                found.append(VectorRead(facts, refused=_get_recorded_path(descriptor)))
+                vector_reads.append(VectorRead(facts, refused=_get_recorded_path(descriptor)))
             except (StorageFailed, UsageError) as fault:
                 code = UNREAD if isinstance(fault, StorageFailed) else UNREACHABLE
                 reason = IN_ARCHIVE if fault.code == "storage.archived" else fault.message
-                found.append(VectorRead(VectorFacts(row, code, reason, None, None)))
-        for of_file in by_file.values():
-            found += self._of_file(of_file)
-        return found
+                vector_reads.append(VectorRead(VectorFacts(row, code, reason, None, None)))
+        for vectors_of_file in by_file.values():
+            vector_reads += self._of_file(vectors_of_file)
+        return vector_reads
 
     def _inline(self, row: int, descriptor: deletion_vectors.Descriptor) -> VectorRead:
-        data, size = deletion_vectors.decode_inline_vector(descriptor), descriptor.get("sizeInBytes")
+        data = deletion_vectors.decode_inline_vector(descriptor)
+        size = descriptor.get("sizeInBytes")
         read = self._parsed(row, descriptor, data)
         whole = len(deletion_vectors.decode_inline_vector({**descriptor, "sizeInBytes": None}))
         is_short = descriptor["pathOrInlineDv"][-_GROUP:].startswith("#")
@@ -212,13 +222,14 @@ class VectorReader:
 
     def _of_file(self, vectors: Sequence[tuple[Numbered, deletion_vectors.VectorPlace]]) -> list[VectorRead]:
         """Return the vectors of one file. An invalid version is reported once, without the faults that follow."""
-        storage, path = vectors[0][1].storage, vectors[0][1].path
+        storage = vectors[0][1].storage
+        path = vectors[0][1].path
         is_own = storage is self._own
         try:
             size = self._sizes.get(path) if is_own else storage.stat(path).size_bytes
             if size is None:
                 return _make_unread_vectors(vectors, None, "its file is missing")
-            version, found = self._read_file(vectors, size)
+            version, vector_reads = self._read_file(vectors, size)
         except FileMissing:
             lost = _make_unread_vectors(vectors, "dv.file-missing", "its file is missing")
             return lost if is_own else [read._replace(missing=vectors[0][1].shown) for read in lost]
@@ -229,27 +240,30 @@ class VectorReader:
         except StorageFailed as fault:
             reason = IN_ARCHIVE if fault.code == "storage.archived" else fault.message
             return _make_unread_vectors(vectors, UNREAD, reason)
-        return found if not version or version[0] == _VERSION else _report_version(found, version[0])
+        return vector_reads if not version or version[0] == _VERSION else _report_version(vector_reads, version[0])
 
     def _read_file(
         self, vectors: Sequence[tuple[Numbered, deletion_vectors.VectorPlace]], size: int
     ) -> tuple[bytes, list[VectorRead]]:
         """Return the first byte of a file of `size` bytes, and its vectors. Raises StorageFailed."""
-        storage, path = vectors[0][1].storage, vectors[0][1].path
+        storage = vectors[0][1].storage
+        path = vectors[0][1].path
         version = None
-        found: list[VectorRead] = []
-        for start, end, members in _plan_ranges(sorted(vectors, key=lambda one: one[1].offset), size):
+        vector_reads: list[VectorRead] = []
+        for start, end, members in _plan_ranges(sorted(vectors, key=lambda vector: vector[1].offset), size):
             data = storage.read_range(path, start, min(end, size) - start) if start < size else b""
             if start == 0:
                 version = data[:1]
-            for (row, descriptor), place in members:
-                stored = data[place.offset - start : place.end - start]
+            for (row, descriptor), vector_place in members:
+                stored = data[vector_place.offset - start : vector_place.end - start]
                 try:
-                    read = self._parsed(row, descriptor, deletion_vectors.verify_stored_vector(place, stored, size))
+                    read = self._parsed(
+                        row, descriptor, deletion_vectors.verify_stored_vector(vector_place, stored, size)
+                    )
                 except deletion_vectors.VectorFaultError as fault:
                     read = _make_faulty_read(row, fault)
-                found.append(read)
-        return (storage.read_range(path, 0, 1) if version is None else version), found
+                vector_reads.append(read)
+        return (storage.read_range(path, 0, 1) if version is None else version), vector_reads
 
     def _parsed(self, row: int, descriptor: deletion_vectors.Descriptor, data: bytes) -> VectorRead:
         try:
@@ -269,16 +283,19 @@ def _plan_ranges(
     vectors: Sequence[tuple[Numbered, deletion_vectors.VectorPlace]], size: int
 ) -> Iterator[tuple[int, int, list[tuple[Numbered, deletion_vectors.VectorPlace]]]]:
     """Yield each range that is read at once: start, end, and its vectors, which are in offset order."""
-    start, end = 0, 1
+    start = 0
+    end = 1
     members: list[tuple[Numbered, deletion_vectors.VectorPlace]] = []
     for vector in vectors:
-        place = vector[1]
-        stop = min(place.end, size)
-        is_near = place.offset - end <= _MOST_GAP and max(end, stop) - start <= _MOST_TOGETHER
+        vector_place = vector[1]
+        stop = min(vector_place.end, size)
+        is_near = vector_place.offset - end <= _MOST_GAP and max(end, stop) - start <= _MOST_TOGETHER
         if not is_near:
             if members:
                 yield start, end, members
-            start, end, members = place.offset, stop, []
+            start = vector_place.offset
+            end = stop
+            members = []
         members.append(vector)
         end = max(end, stop)
     if members:
@@ -306,12 +323,12 @@ def _get_recorded_path(descriptor: deletion_vectors.Descriptor) -> str:
     return (vector_file(text) or text) if descriptor.get("storageType") == "u" else text
 
 
-def _report_version(found: list[VectorRead], version: int) -> list[VectorRead]:
+def _report_version(vector_reads: list[VectorRead], version: int) -> list[VectorRead]:
     """Return the vectors of a file with an invalid version byte. The fault is reported for the first of them."""
-    first = min(read.facts.row for read in found)
-    more = f", and so for {plural(len(found) - 1, 'more vector')} of it" if len(found) > 1 else ""
+    first = min(read.facts.row for read in vector_reads)
+    more = f", and so for {plural(len(vector_reads) - 1, 'more vector')} of it" if len(vector_reads) > 1 else ""
     reason = f"its file begins with version {version}{more}"
-    silent = [read._replace(facts=read.facts._replace(code=None, reason="")) for read in found]
+    silent = [read._replace(facts=read.facts._replace(code=None, reason="")) for read in vector_reads]
     return [
         read
         if read.facts.row != first

@@ -63,8 +63,10 @@ class KnownFiles(NamedTuple):
             return is_among(hashes, known)
         values: Any = memoryview(known.buffers()[1]).cast("q")[known.offset : known.offset + len(known)]
         end = len(values)
-        places = ((bisect_left(values, one), one) for one in hashes.to_pylist())
-        return pa.array([place < end and values[place] == one for place, one in places], pa.bool_())
+        positions = ((bisect_left(values, wanted_hash), wanted_hash) for wanted_hash in hashes.to_pylist())
+        return pa.array(
+            [position < end and values[position] == wanted_hash for position, wanted_hash in positions], pa.bool_()
+        )
 
 
 class ClassifiedFiles(NamedTuple):
@@ -96,14 +98,16 @@ def classify_files(files: ListedFiles, known: KnownFiles, storage: ReadStorage) 
     is_needed = pc.or_(is_live, known.find_others(hashes))
     hits = pc.filter(hashes, is_needed)
     is_free = pc.invert(is_needed)
-    files, hashes = _filter_files(files, is_free), pc.filter(hashes, is_free)
+    files = _filter_files(files, is_free)
+    hashes = pc.filter(hashes, is_free)
     roots = TableRoots()
     if not files.is_plain:
         roots.take(files.paths)
     is_hidden = known.names.mask(files.paths)
     hidden = pc.sum(is_hidden).as_py() or 0
     if hidden:
-        files, hashes = _filter_files(files, pc.invert(is_hidden)), pc.filter(hashes, pc.invert(is_hidden))
+        files = _filter_files(files, pc.invert(is_hidden))
+        hashes = pc.filter(hashes, pc.invert(is_hidden))
     young, old = _divide_by_age(files, hashes, known.cutoff_ms, storage) if len(hashes) else ((), ())
     return ClassifiedFiles(listed, live, hidden, (hits,), young, old, roots)
 
@@ -124,8 +128,8 @@ def _divide_by_age(
 def _read_sizes_and_times(files: ListedFiles, storage: ReadStorage) -> tuple[Any, Any]:  # Any: pyarrow has no types
     if files.sizes is not None and files.modified_ms is not None:
         return files.sizes, files.modified_ms
-    found: Any = files.paths
-    paths = [path.decode("utf-8", "surrogateescape") for path in found.to_pylist()]
+    path_column: Any = files.paths
+    paths = [path.decode("utf-8", "surrogateescape") for path in path_column.to_pylist()]
     sizes, times = storage.stat_many(paths)
     return pa.array(sizes, pa.int64()), pa.array(times, pa.int64())
 
@@ -136,12 +140,12 @@ def _filter_files(files: ListedFiles, mask: ArrowArray) -> ListedFiles:
     if isinstance(paths, list):
         from deltacli.delta.paths.keys import binary_paths
 
-        kept = binary_paths([paths[row] for row in pc.indices_nonzero(mask).to_pylist()])
+        selected_paths = binary_paths([paths[row] for row in pc.indices_nonzero(mask).to_pylist()])
     else:
-        kept = pc.filter(paths, mask)
+        selected_paths = pc.filter(paths, mask)
     columns = (files.sizes, files.modified_ms)
     sizes, times = (None if column is None else pc.filter(column, mask) for column in columns)
-    return ListedFiles(kept, sizes, times, files.is_plain)
+    return ListedFiles(selected_paths, sizes, times, files.is_plain)
 
 
 class DirectoryPiece(NamedTuple):
@@ -182,7 +186,7 @@ def _merge_parts(parts: Sequence[ClassifiedFiles]) -> ClassifiedFiles:
     from deltacli.delta.listing import TableRoots
 
     def every(columns: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
-        return tuple(one for column in columns for one in column if len(one))
+        return tuple(array for column in columns for array in column if len(array))
 
     roots = TableRoots()
     for part in parts:

@@ -113,9 +113,10 @@ class _Attempt:
         return not self.context.is_cancelled() and self.task.clock() <= self.piece.permit.not_after_ms
 
     def run(self) -> None:
-        place, storage = self.piece.permit.place, self.storage
-        if place is not None and isinstance(storage, StoreWithPlace) and storage.place != place:
-            storage.held(place)  # raises where another directory is at its path
+        permitted_place = self.piece.permit.place
+        storage = self.storage
+        if permitted_place is not None and isinstance(storage, StoreWithPlace) and storage.place != permitted_place:
+            storage.held(permitted_place)  # raises where another directory is at its path
         paths = self.piece.paths
         due: Sequence[int] = range(len(paths))
         if self.piece.cutoff_ms is not None:

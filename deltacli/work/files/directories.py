@@ -55,8 +55,8 @@ def list_subdirectories(storage: ReadStorage, directory: ResolvedDirectory) -> I
     """Yield the directories in a directory, links to directories included."""
     is_local = _is_local(storage)
     for name in storage.list_directories(directory.path):
-        place = f"{directory.place}/{name}"
-        yield Subdirectory(name, _resolve_link(place) if is_local else place)
+        resolved_path = f"{directory.place}/{name}"
+        yield Subdirectory(name, _resolve_link(resolved_path) if is_local else resolved_path)
 
 
 def resolve_table_path(storage: ReadStorage) -> str:

@@ -19,7 +19,8 @@ class StopRequest:
     """
 
     def __init__(self, *, at_once: bool = False) -> None:
-        self._asked, self._ending = Event(), Event()
+        self._asked = Event()
+        self._ending = Event()
         self._at_once = at_once
 
     @property

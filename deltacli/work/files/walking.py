@@ -40,7 +40,8 @@ class DirectoryWalk:
     """
 
     def __init__(self, storage: ReadStorage, directory: str) -> None:
-        self._storage, self._directory = storage, directory
+        self._storage = storage
+        self._directory = directory
         self.directories: list[str] = []
         self.special: list[str] = []
         self.empty_modified_ms: int | None = None
@@ -95,13 +96,16 @@ class _FileCollector:
             self._times += walked.modified_ms
 
     def flush(self) -> ListedFiles:
-        found = ListedFiles(
+        listed = ListedFiles(
             self._paths,
             None if self._sizes is None else pa.array(self._sizes, pa.int64()),
             None if self._times is None else pa.array(self._times, pa.int64()),
             self._is_plain,
             tuple(self._archived),
         )
-        self._paths, self._sizes, self._times, self._is_plain = [], [], [], True
+        self._paths = []
+        self._sizes = []
+        self._times = []
+        self._is_plain = True
         self._archived = []
-        return found
+        return listed

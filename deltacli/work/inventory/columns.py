@@ -19,7 +19,8 @@ CODE = "vacuum.inventory"
 _PATHS = ("path", "key", "name")
 _SIZES = ("size", "length", "sizebytes")
 _TIMES = ("modificationtime", "modificationtimems", "modified", "lastmodified", "lastmodifieddate")
-_SECONDS_BELOW, _MILLISECONDS_BELOW = 10**11, 10**14
+_SECONDS_BELOW = 10**11
+_MILLISECONDS_BELOW = 10**14
 """Limits for numbers that are times. Numbers below the first are seconds, up to the year 5138.
 
 Numbers above the second, in milliseconds, are not valid file times.
@@ -45,7 +46,7 @@ class InventoryColumns(NamedTuple):
     is_encoded: bool = False
 
     @classmethod
-    def choose(cls, names: Sequence[str], place: str, *, is_encoded: bool = False) -> Self:
+    def choose(cls, names: Sequence[str], location: str, *, is_encoded: bool = False) -> Self:
         """Find columns, ignoring case and `_` between words. Raises Unreadable if path, size or time is missing."""
         known: dict[str, list[str]] = {}
         for name in names:
@@ -55,14 +56,14 @@ class InventoryColumns(NamedTuple):
             columns = next((known[spelling] for spelling in spellings if spelling in known), [])
             if len(columns) > 1:
                 raise _make_columns_error(
-                    place, f"columns {' and '.join(columns)} could both be the {spellings[0]}", names
+                    location, f"columns {' and '.join(columns)} could both be the {spellings[0]}", names
                 )
             return columns[0] if columns else None
 
         def need(what: str, *spellings: str) -> str:
             column = find(*spellings)
             if column is None:
-                raise _make_columns_error(place, f"it has no column for the {what} of a file", names)
+                raise _make_columns_error(location, f"it has no column for the {what} of a file", names)
             return column
 
         bucket = find("bucket") if "key" in known else None
@@ -192,12 +193,12 @@ def _parse_texts_as_times(values: Any) -> Any:
             plain = pa.repeat(pa.scalar(False), len(values))
         else:
             times = pc.coalesce(times, moments)
-    rest = pc.and_(pc.is_valid(values), pc.is_null(times))
-    if not pc.any(rest).as_py():
+    is_unparsed = pc.and_(pc.is_valid(values), pc.is_null(times))
+    if not pc.any(is_unparsed).as_py():
         return times
-    distinct = pc.dictionary_encode(pc.filter(values, rest))
+    distinct = pc.dictionary_encode(pc.filter(values, is_unparsed))
     moments = pa.array([_parse_moment(text) for text in distinct.dictionary.to_pylist()], pa.int64())
-    return pc.replace_with_mask(times, rest, pc.take(moments, distinct.indices))
+    return pc.replace_with_mask(times, is_unparsed, pc.take(moments, distinct.indices))
 
 
 def _parse_moment(text: bytes) -> int | None:
@@ -229,9 +230,9 @@ def _is_text(kind: Any) -> bool:
     return kind in kinds
 
 
-def _make_columns_error(place: str, reason: str, names: Sequence[str]) -> Unreadable:
+def _make_columns_error(location: str, reason: str, names: Sequence[str]) -> Unreadable:
     return Unreadable(
-        f"{place} cannot be used as an inventory: {reason}",
+        f"{location} cannot be used as an inventory: {reason}",
         code=CODE,
         facts={
             "columns": summarize_names(names, 20)[:400] or "none",

@@ -26,53 +26,53 @@ Rows = Iterator[tuple[RecordBatch, InventoryColumns]]
 
 
 @contextmanager
-def inventory_faults(place: str) -> Iterator[None]:
+def inventory_faults(location: str) -> Iterator[None]:
     """Raise every fault in the bytes of an inventory as Unreadable, naming the file."""
     try:
         yield
     except FileMissing as fault:
-        raise Unreadable(f"no inventory found at {place}", code=CODE, facts={"file": place}) from fault
+        raise Unreadable(f"no inventory found at {location}", code=CODE, facts={"file": location}) from fault
     except (pa.ArrowException, OSError, KeyError, ValueError, OverflowError, MemoryError) as fault:
         raise_if_out_of_memory(fault)
         reason = " ".join(str(fault).split())[:200]
         raise Unreadable(
-            f"{place} cannot be read as an inventory", code=CODE, facts={"file": place, "reason": reason}
+            f"{location} cannot be read as an inventory", code=CODE, facts={"file": location, "reason": reason}
         ) from fault
 
 
-def split_location(place: str) -> tuple[str, str]:
+def split_location(location: str) -> tuple[str, str]:
     """Return the directory and the file name of a path or URI, both in the form that a store accepts."""
-    directory, slash, name = place.rpartition("/")
-    if place.lower().startswith("file:"):
+    directory, slash, name = location.rpartition("/")
+    if location.lower().startswith("file:"):
         name = unquote(name, errors="surrogateescape")
     if directory.endswith(":"):
         directory += "/"
     return directory or ("/" if slash else "."), name
 
 
-def read_parquet(storage: ReadStorage, name: str, place: str) -> Rows:
+def read_parquet(storage: ReadStorage, name: str, location: str) -> Rows:
     """Yield the rows of a Parquet file."""
     is_near = storage.capabilities.cheap_listing
-    with inventory_faults(place), storage.open(name) as source:
+    with inventory_faults(location), storage.open(name) as source:
         file = ParquetReader(source, pre_buffer=not is_near, buffer_size=BUFFER_BYTES if is_near else 0)
-        columns = InventoryColumns.choose(file.schema_arrow.names, place)
+        columns = InventoryColumns.choose(file.schema_arrow.names, location)
         for group in range(file.metadata.num_row_groups):
             yield from ((rows, columns) for rows in file.read_columns(_ROWS_A_BATCH, group, columns.names))
 
 
-def read_orc(storage: ReadStorage, name: str, place: str) -> Rows:
+def read_orc(storage: ReadStorage, name: str, location: str) -> Rows:
     """Yield the rows of an ORC file."""
     try:
         from pyarrow import orc
     except ImportError as fault:
         raise Unreadable(
-            f"{place} is ORC, which this build of pyarrow cannot read",
+            f"{location} is ORC, which this build of pyarrow cannot read",
             code=CODE,
             facts={"expected": "an inventory in Parquet or CSV"},
         ) from fault
-    with inventory_faults(place), storage.open(name) as source:
+    with inventory_faults(location), storage.open(name) as source:
         file = orc.ORCFile(source)
-        columns = InventoryColumns.choose(file.schema.names, place)
+        columns = InventoryColumns.choose(file.schema.names, location)
         for stripe in range(file.nstripes):
             rows = file.read_stripe(stripe, columns.names)
             for start in range(0, rows.num_rows, _ROWS_A_BATCH):
@@ -82,7 +82,7 @@ def read_orc(storage: ReadStorage, name: str, place: str) -> Rows:
 def read_csv(
     storage: ReadStorage,
     name: str,
-    place: str,
+    location: str,
     *,
     is_gzip: bool,
     names: Sequence[str] | None = None,
@@ -91,13 +91,13 @@ def read_csv(
     """Yield the rows of a CSV file. The first line contains the column names unless `names` is given."""
     from pyarrow import csv as arrow_csv
 
-    with inventory_faults(place):
+    with inventory_faults(location):
         with storage.open(name) as source:
             head = _open_stream(source, is_gzip=is_gzip).read(_HEADER_BYTES)
         if not head and names is not None:
             return
         header = list(names) if names is not None else _parse_header(head)
-        columns = InventoryColumns.choose(header, place, is_encoded=is_encoded)
+        columns = InventoryColumns.choose(header, location, is_encoded=is_encoded)
         with (
             storage.open(name) as source,
             arrow_csv.open_csv(

@@ -74,17 +74,17 @@ class S3Manifest:
 
     def _places(self, key: str) -> Iterator[tuple[str, str]]:
         above, _, name = key.rpartition("/")
-        own = f"s3://{self.bucket}/{above}".rstrip("/")
+        in_bucket = f"s3://{self.bucket}/{above}".rstrip("/")
         s3 = _S3.match(self.place)
         if s3 and s3[1] == self.bucket:
-            yield own, name
+            yield in_bucket, name
             return
         directory, _ = split_location(self.place)
         yield (f"{directory.rpartition('/')[0]}/data" if s3 else f"{directory}/../data"), name
         yield f"{directory}/data", name
         yield directory, name
         if s3:
-            yield own, name
+            yield in_bucket, name
 
     def _differs(self, file: ManifestFile, expected: str, actual: str) -> Unreadable:
         return Unreadable(
@@ -95,14 +95,14 @@ class S3Manifest:
         )
 
 
-def read_manifest(data: bytes, place: str) -> S3Manifest:
+def read_manifest(data: bytes, location: str) -> S3Manifest:
     """Return the contents of a manifest. Raises Unreadable if it is not a manifest, or lacks a required field."""
     try:
         manifest = orjson.loads(data)
         schema = manifest.get("fileSchema") or ""
         created = manifest.get("creationTimestamp")
         return S3Manifest(
-            place=place,
+            place=location,
             bucket=str(manifest["destinationBucket"]).rpartition(":")[2],
             format=str(manifest["fileFormat"]).lower(),
             columns=tuple(name.strip() for name in schema.split(",")),
@@ -111,7 +111,7 @@ def read_manifest(data: bytes, place: str) -> S3Manifest:
         )
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as fault:
         raise Unreadable(
-            f"{place} is not a manifest of an S3 Inventory",
+            f"{location} is not a manifest of an S3 Inventory",
             code=CODE,
             facts={
                 "reason": f"{type(fault).__name__}: {fault}"[:200],
@@ -121,5 +121,6 @@ def read_manifest(data: bytes, place: str) -> S3Manifest:
 
 
 def _parse_manifest_file(entry: Json) -> ManifestFile:
-    size, md5 = entry.get("size"), entry.get("MD5checksum")
+    size = entry.get("size")
+    md5 = entry.get("MD5checksum")
     return ManifestFile(str(entry["key"]), None if size is None else int(size), str(md5) if md5 else None)

@@ -68,38 +68,39 @@ class Inventory:
             self.newest_ms = max(newest, self.newest_ms or newest)
         sizes = parse_sizes(columns.size, rows.column(columns.size))
         paths, inside = self._below.remove_roots(columns.paths(rows))
-        whole = pc.and_(pc.is_valid(modified), pc.is_valid(sizes))
-        kept = pc.and_(inside, whole)
-        taken, here = pc.sum(kept).as_py() or 0, pc.sum(inside).as_py() or 0
+        has_values = pc.and_(pc.is_valid(modified), pc.is_valid(sizes))
+        is_usable = pc.and_(inside, has_values)
+        taken = pc.sum(is_usable).as_py() or 0
+        here = pc.sum(inside).as_py() or 0
         if taken < rows.num_rows:
-            paths, sizes, modified = (pc.filter(column, kept) for column in (paths, sizes, modified))
+            paths, sizes, modified = (pc.filter(column, is_usable) for column in (paths, sizes, modified))
         return InventoryBatch(paths, sizes, modified, rows.num_rows - here, here - taken)
 
 
-def open_inventory(place: str, open_other: Callable[[str], Storage], roots: Sequence[str]) -> Inventory:
+def open_inventory(location: str, open_other: Callable[[str], Storage], roots: Sequence[str]) -> Inventory:
     """Return the inventory of the table whose root has the URIs `roots`. Raises Unreadable (`vacuum.inventory`)."""
-    directory, name = split_location(place)
+    directory, name = split_location(location)
     storage = open_other(directory)
     if storage.kind_of(name) is PathKind.DIRECTORY:
-        raise Unreadable(f"{place} is a directory", code=CODE, facts={"expected": "a manifest.json, or one file"})
-    with inventory_faults(place):
+        raise Unreadable(f"{location} is a directory", code=CODE, facts={"expected": "a manifest.json, or one file"})
+    with inventory_faults(location):
         head = storage.read_range(name, 0, _HEAD_BYTES)
         is_manifest = name.endswith(".json") or head.lstrip().startswith(b"{")
-        manifest = read_manifest(storage.read(name), place) if is_manifest else None
+        manifest = read_manifest(storage.read(name), location) if is_manifest else None
     below = RootRemover(roots)
     if manifest is None:
-        return Inventory(place, None, lambda: _read_file(storage, name, place, head), below)
+        return Inventory(location, None, lambda: _read_file(storage, name, location, head), below)
     inventory = manifest
-    return Inventory(place, manifest.created_ms, lambda: _read_manifest(inventory, open_other), below)
+    return Inventory(location, manifest.created_ms, lambda: _read_manifest(inventory, open_other), below)
 
 
-def _read_file(storage: ReadStorage, name: str, place: str, head: bytes) -> Iterator[tuple[Any, InventoryColumns]]:
+def _read_file(storage: ReadStorage, name: str, location: str, head: bytes) -> Iterator[tuple[Any, InventoryColumns]]:
     """Yield the rows of a file, whose format is detected from its first bytes."""
     if head == b"PAR1":
-        return read_parquet(storage, name, place)
+        return read_parquet(storage, name, location)
     if head.startswith(b"ORC"):
-        return read_orc(storage, name, place)
-    return read_csv(storage, name, place, is_gzip=head.startswith(b"\x1f\x8b"))
+        return read_orc(storage, name, location)
+    return read_csv(storage, name, location, is_gzip=head.startswith(b"\x1f\x8b"))
 
 
 def _read_manifest(

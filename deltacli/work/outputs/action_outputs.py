@@ -35,7 +35,8 @@ class ActionColumns:
 
     def of(self, kind: str, actions: pa.RecordBatch) -> pa.RecordBatch:
         """Return the columns of actions; fields that their kind does not have are null."""
-        schema, names = self.schema(), actions.schema.names
+        schema = self.schema()
+        names = actions.schema.names
         columns = [
             actions.column(field.name)
             if field.name in names
@@ -91,7 +92,8 @@ def plan_action_pieces(groups: Iterable[CheckpointPiece], first: int) -> Iterato
         held.append(group)
         if sum(piece.group.rows for piece in held) >= _ROWS_PER_PIECE:
             yield ActionsPiece(first, tuple(held))
-            held, first = [], first + 1
+            held = []
+            first = first + 1
     if held:
         yield ActionsPiece(first, tuple(held))
 

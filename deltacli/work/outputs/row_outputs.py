@@ -63,7 +63,9 @@ class WriteRows:
 
 def plan_row_pieces(files: Iterable[DataFile]) -> Iterator[RowsPiece]:
     """Yield pieces of similar weight, in the order of the files. A large file is split without reading its footer."""
-    remaining, first, total = iter(files), list[DataFile](), 0
+    remaining = iter(files)
+    first = list[DataFile]()
+    total = 0
     for file in remaining:
         first.append(file)
         total += _weigh_file(file)
@@ -84,7 +86,8 @@ def _group_files(files: Iterable[DataFile], most: int) -> Iterator[tuple[DataFil
         weight = _weigh_file(file)
         if group and held + weight > most:
             yield tuple(group)
-            group, held = [], 0
+            group = []
+            held = 0
         group.append(file)
         held += weight
     if group:

@@ -106,18 +106,18 @@ class AppendRows:
 
     def undo(self) -> None:
         """Delete the files of this task."""
-        delete_unnamed_files(self.context.storage, [decode(one.file.path) for one in self.files])
+        delete_unnamed_files(self.context.storage, [decode(appended.file.path) for appended in self.files])
         self.files = []
 
     def _conformed(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
         """Return the columns of the table, in its order and types. Raises Refused for values of other types."""
         arrays = []
-        for (column, place, value, most), wanted in zip(self.spec.columns, self.spec.schema, strict=True):
-            if place is None:
+        for (column, position, value, most_characters), wanted in zip(self.spec.columns, self.spec.schema, strict=True):
+            if position is None:
                 absent = pa.scalar(None, wanted.type) if value is None else value
                 arrays.append(pa.repeat(absent, batch.num_rows))
                 continue
-            array = batch.column(place)
+            array = batch.column(position)
             try:
                 arrays.append(array if array.type.equals(wanted.type) else array.cast(wanted.type))
             except pa.ArrowInvalid as fault:
@@ -132,9 +132,9 @@ class AppendRows:
                     code="append.constraint",
                     facts={"column": column.name, "nulls": str(arrays[-1].null_count)},
                 )
-            if most is not None and (pc.max(pc.utf8_length(arrays[-1])).as_py() or 0) > most:
+            if most_characters is not None and (pc.max(pc.utf8_length(arrays[-1])).as_py() or 0) > most_characters:
                 raise Refused(
-                    f"column {column.name} has texts of more than {most} characters",
+                    f"column {column.name} has texts of more than {most_characters} characters",
                     code="append.value",
                     facts={"column": column.name},
                 )
@@ -165,7 +165,8 @@ class AppendRows:
 
     def _write(self, rows: Iterator[pyarrow.RecordBatch], key: tuple[str | None, ...]) -> None:
         """Write rows of one partition, and begin another file where one is large enough."""
-        spec, context = self.spec.rewrite, self.context
+        spec = self.spec.rewrite
+        context = self.context
         values = {name: text for (name, _), text in zip(self.spec.partitions, key, strict=True)}
         logical = {column.name: text for (_, column), text in zip(self.spec.partitions, key, strict=True)}
         stored = (self._stored(batch) for batch in rows)

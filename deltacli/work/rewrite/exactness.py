@@ -56,14 +56,16 @@ class Exactness:
         """
         metadata = opened.parquet.metadata
         _require_small_groups(metadata, self._spec.most_group_bytes)
-        schema, marks = metadata.schema, metadata.metadata
+        schema = metadata.schema
+        marks = metadata.metadata
         is_alike = self._alike is not None and marks == self._marks and schema.equals(self._alike)
         if not is_alike:
             self._alike = None
             if (broken := find_broken_rule(self._spec.written_by or self._spec.config, opened)) is not None:
                 raise DataUnreadable(broken.message, code=broken.rule.id)
             self._suspects = list(_find_suspects(self._spec, opened, marks))
-            self._alike, self._marks = schema, marks
+            self._alike = schema
+            self._marks = marks
         for suspect in self._suspects:
             _require_exact_values(suspect, opened)
         if self._spec.row_columns and self._spec.row_id_mark is not None:
@@ -89,11 +91,11 @@ def _require_ids(column: str, mark: int, opened: OpenDataFile) -> None:
     for group in range(metadata.num_row_groups):
         statistics = metadata.row_group(group).column(leaf).statistics
         if statistics is not None and statistics.has_min_max:
-            found = [statistics.max]
+            maxima = [statistics.max]
         else:
             batches = opened.parquet.read_leaves(_ROWS_AT_ONCE, group, [leaf])
-            found = [pc.max(batch.column(0)).as_py() for batch in batches]
-        highest = max((one for one in found if one is not None), default=mark)
+            maxima = [pc.max(batch.column(0)).as_py() for batch in batches]
+        highest = max((maximum for maximum in maxima if maximum is not None), default=mark)
         if highest > mark:
             raise DataUnreadable(
                 f"it has row ids up to {highest}, but the high-water mark of row ids is {mark}", code=BEYOND_MARK
@@ -134,12 +136,16 @@ def _find_suspects(
     """Yield the leaves of a file whose values have to be looked at. Raises DataUnreadable."""
     _require_read_types(spec, opened)
     wanted = spec.reading.columns[: spec.reading.table_column_count]
-    found = spec.reading.file_columns.find(opened.schema, wanted)
+    file_columns = spec.reading.file_columns.find(opened.schema, wanted)
     schema = opened.parquet.metadata.schema
-    for column, place in zip(wanted, found, strict=True):
+    for column, file_column in zip(wanted, file_columns, strict=True):
         # Once per column: a struct may have thousands of leaves.
-        names = {one.name for one in types.types_within(column.data_type) if isinstance(one, types.PrimitiveType)}
-        for leaf in place.leaves if place is not None else ():
+        names = {
+            primitive.name
+            for primitive in types.types_within(column.data_type)
+            if isinstance(primitive, types.PrimitiveType)
+        }
+        for leaf in file_column.leaves if file_column is not None else ():
             yield from _find_suspects_in_leaf(column, names, leaf, schema.column(leaf), metadata)
 
 
@@ -216,5 +222,5 @@ def _has_nanoseconds(values: Any) -> bool:
     if not pa.types.is_timestamp(values.type) or values.type.unit != "ns":
         return False
     numbers = values.view(pa.int64())
-    rest = pc.subtract(numbers, pc.multiply(pc.divide(numbers, 1_000), 1_000))
-    return bool(pc.any(pc.not_equal(rest, 0)).as_py())
+    remainders = pc.subtract(numbers, pc.multiply(pc.divide(numbers, 1_000), 1_000))
+    return bool(pc.any(pc.not_equal(remainders, 0)).as_py())

@@ -41,7 +41,8 @@ _TOO_LARGE = 1.5
 _LEAST_GROUP = 1 << 20
 _ID = b"PARQUET:field_id"
 _ROWS_AT_ONCE = 1 << 13
-_PAGE_BYTES, _LEAST_ROWS = 1 << 20, 1 << 10
+_PAGE_BYTES = 1 << 20
+_LEAST_ROWS = 1 << 10
 _ROWS_PER_PAGE = 1 << 17
 _ROWS = 16_384
 _MOST_DISTINCT = 0.9
@@ -59,7 +60,7 @@ class WrittenContent:
     """The digest of the rows that were written; None if nothing is read back, or rows are sorted."""
 
 
-def write_file(spec: pieces.RewriteSpec, place: str, name: str, parts: Iterator[RecordBatch]) -> WrittenContent:
+def write_file(spec: pieces.RewriteSpec, local_path: str, name: str, parts: Iterator[RecordBatch]) -> WrittenContent:
     """Write one or more tables or batches to a file, called `name` in errors, up to its limit. Raises StorageFailed."""
     statistics = StatisticsCollector(spec.config, spec.schema, from_footer=True, clustering=spec.clustering)
     is_sorted = spec.order is not None
@@ -67,7 +68,7 @@ def write_file(spec: pieces.RewriteSpec, place: str, name: str, parts: Iterator[
     most_bytes = spec.target_bytes * (1 if is_sorted else _TOO_LARGE)
     group_bytes = min(spec.group_bytes, max(spec.target_bytes, _LEAST_GROUP)) if is_sorted else spec.group_bytes
     first = next(parts)
-    with writing_faults(place, name), pa.OSFile(os.fsencode(place), "wb") as sink:
+    with writing_faults(local_path, name), pa.OSFile(os.fsencode(local_path), "wb") as sink:
         stream = ParquetStream(
             sink,
             spec.schema,
@@ -93,7 +94,7 @@ def write_file(spec: pieces.RewriteSpec, place: str, name: str, parts: Iterator[
         # Take the bounds from the footer, and from the file where a value is too long for a footer.
         left = statistics.take_footer(stream.footer)
         if left:
-            with open(place, "rb") as source:
+            with open(local_path, "rb") as source:
                 reader = ParquetReader(source, metadata=stream.footer)
                 for group, leaf in left:
                     for batch in reader.read_leaves(_ROWS_AT_ONCE, group, [leaf]):
@@ -104,10 +105,10 @@ def write_file(spec: pieces.RewriteSpec, place: str, name: str, parts: Iterator[
 def read_back(
     spec: pieces.RewriteSpec,
     files: TableFiles,
-    place: str,
+    local_path: str,
     name: str,
     written: WrittenContent,
-    of_all: Digest | None = None,
+    shared_digest: Digest | None = None,
 ) -> None:
     """Raise StorageFailed unless the file at a place has the schema, the rows and the values that were written to it.
     Its values are added to the digest `of_all` sorted files instead, if there is one.
@@ -116,16 +117,16 @@ def read_back(
     """
     spec = spec if spec.reading_back is None else replace(spec, reading=spec.reading_back)
     file = DataFile(name, written.size_bytes)
-    found: Digest = RowDigest(spec.schema) if of_all is None else of_all
-    with data_faults(file), open(place, "rb") as source:
+    digest: Digest = RowDigest(spec.schema) if shared_digest is None else shared_digest
+    with data_faults(file), open(local_path, "rb") as source:
         parquet = ParquetReader(source, keeps_memory=True)
         opened = OpenDataFile(parquet, parquet.schema_arrow, source, is_near=True)
         _require_same(_describe_fields(opened.schema) == _describe_fields(spec.schema), name, "another schema")
         _require_same(parquet.metadata.num_rows == written.rows, name, "another number of rows")
         for batch in read_opened(files, spec.reading, file, opened):
-            found.take(rename_columns(batch, spec.schema))
-    if of_all is None:
-        _require_same(written.digest is not None and found.answer() == written.digest.answer(), name, "other values")
+            digest.take(rename_columns(batch, spec.schema))
+    if shared_digest is None:
+        _require_same(written.digest is not None and digest.answer() == written.digest.answer(), name, "other values")
 
 
 def _require_same(is_same: bool, name: str, what: str) -> None:
@@ -135,11 +136,11 @@ def _require_same(is_same: bool, name: str, what: str) -> None:
 
 def _describe_fields(fields: Iterable[ArrowField]) -> list[object]:
     """Return names, types, nullability and field ids at every depth."""
-    found: list[object] = []
+    descriptions: list[object] = []
     for column in fields:
         inside = _describe_fields(_list_inner_fields(column.type)) or str(column.type)
-        found.append((column.name, column.nullable, (column.metadata or {}).get(_ID), inside))
-    return found
+        descriptions.append((column.name, column.nullable, (column.metadata or {}).get(_ID), inside))
+    return descriptions
 
 
 def _list_inner_fields(kind: ArrowType) -> list[ArrowField]:
@@ -210,7 +211,7 @@ class DraftFile(NamedTuple):
 
 def publish_file(storage: ReadStorage, file: DraftFile) -> pieces.NewFile:
     """Give a file its name, which no other file has: it may be sent again. Raises StorageFailed."""
-    for left in reversed(range(_MOST_SENT)):
+    for remaining_attempts in reversed(range(_MOST_SENT)):
         match file.draft.publish():
             case Created():
                 cause = "it is not there"
@@ -219,13 +220,13 @@ def publish_file(storage: ReadStorage, file: DraftFile) -> pieces.NewFile:
             case Unknown(cause):
                 pass
         try:
-            found = storage.stat(file.path)
+            stat = storage.stat(file.path)
             break
         except FileMissing as fault:
-            if not left:
+            if not remaining_attempts:
                 raise StorageFailed(f"{file.path} was not written", facts={"why": str(cause)}) from fault
-    if found.size_bytes != file.written.size_bytes:
+    if stat.size_bytes != file.written.size_bytes:
         raise StorageFailed(
-            f"{file.path} has {found.size_bytes} bytes, expected {file.written.size_bytes}", facts={"why": str(cause)}
+            f"{file.path} has {stat.size_bytes} bytes, expected {file.written.size_bytes}", facts={"why": str(cause)}
         )
-    return pieces.NewFile(encode(file.path), found.size_bytes, file.written.rows, file.written.stats, found.modified_ms)
+    return pieces.NewFile(encode(file.path), stat.size_bytes, file.written.rows, file.written.stats, stat.modified_ms)

@@ -109,10 +109,10 @@ _Leaf = tuple[ArrowType, types.DataType | None, types.StructField | None]
 
 def _has_any(is_wanted: Callable[[_Leaf], bool], file: DataFile, context: TaskContext) -> bool:
     config: TableConfiguration = context.shared(CONFIG)
-    own = {(config.properties.get(key) or "").lower() for key in COLUMN_PROPERTIES}
+    row_id_columns = {(config.properties.get(key) or "").lower() for key in COLUMN_PROPERTIES}
     try:
         with open_data_file(context.files, file) as opened:
-            stored = [field for field in opened.schema if field.name.lower() not in own]
+            stored = [field for field in opened.schema if field.name.lower() not in row_id_columns]
             return any(map(is_wanted, _pair_leaves(stored, config.schema or types.StructType(()), config)))
     except DataUnreadable:
         return True
@@ -131,9 +131,9 @@ def _is_older(leaf: _Leaf) -> bool:
 
 def _pair_leaves(stored: Sequence[ArrowField], known: types.StructType, config: TableConfiguration) -> Iterator[_Leaf]:
     by_name = {config.physical_name(field).lower(): field for field in known.fields}
-    for one in stored:
-        field = by_name.get(one.name.lower())
-        yield from _pair_leaves_of_type(one.type, None if field is None else field.data_type, field, config)
+    for stored_field in stored:
+        field = by_name.get(stored_field.name.lower())
+        yield from _pair_leaves_of_type(stored_field.type, None if field is None else field.data_type, field, config)
 
 
 def _pair_leaves_of_type(

@@ -228,7 +228,7 @@ def _make_read_spec(
     more = make_row_id_fields(names, rows)
     whole = to_arrow.arrow_schema((*columns, *more))
     beside = {column.name: FileColumns("none", types.recorded_name) for column in more}
-    return ReadSpec((*columns, *more), whole, whole, wanted.file_columns, beside=beside, row_ids=names)
+    return ReadSpec((*columns, *more), whole, whole, wanted.file_columns, extra_columns=beside, row_ids=names)
 
 
 def _choose_unused_name(name: str, taken: set[str]) -> str:

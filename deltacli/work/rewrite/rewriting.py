@@ -47,13 +47,13 @@ def _measure_piece(spec: pieces.RewriteSpec, piece: pieces.RewritePiece, context
     first = next(rows, None)
     size = 0
     if first is not None:
-        place = Path(tempfile.mkdtemp(prefix="deltacli-"))
-        remember(place)
+        directory = Path(tempfile.mkdtemp(prefix="deltacli-"))
+        remember(directory)
         try:
-            size = write_file(spec, str(place / "sample"), "a temporary file", chain([first], rows)).size_bytes
+            size = write_file(spec, str(directory / "sample"), "a temporary file", chain([first], rows)).size_bytes
         finally:
-            shutil.rmtree(place, ignore_errors=True)
-            forget(place)
+            shutil.rmtree(directory, ignore_errors=True)
+            forget(directory)
     return None if sources.refused else size
 
 
@@ -91,7 +91,9 @@ class RewriteFiles:
 
 class _GroupRewrite:
     def __init__(self, spec: pieces.RewriteSpec, piece: pieces.RewritePiece, context: TaskContext) -> None:
-        self._spec, self._piece, self._context = spec, piece, context
+        self._spec = spec
+        self._piece = piece
+        self._context = context
         self._sources = Sources(context.files, spec, make_constants(spec, piece))
         self._order = spec.order
         checked = spec.order if spec.reads_back else None
@@ -115,12 +117,13 @@ class _GroupRewrite:
         finally:
             if has_memory:
                 _SORTING.release()
-        found = self._sources
-        return pieces.Rewritten(tuple(published), tuple(found.used), tuple(found.refused), found.rows)
+        sources = self._sources
+        return pieces.Rewritten(tuple(published), tuple(sources.used), tuple(sources.refused), sources.rows)
 
     def _write(self, published: list[pieces.NewFile]) -> None:
         """Write, read back and name one file after the other, so that no disk holds more than one draft."""
-        spec, context = self._spec, self._context
+        spec = self._spec
+        context = self._context
         parts = (rows for rows in self._until_cancelled(self._ordered()) if rows.num_rows)
         first = next(parts, None)
         number = 0
@@ -149,7 +152,8 @@ class _GroupRewrite:
 
     def _ordered(self) -> Iterator[RecordBatch]:
         """Return the rows of the sources in the order of new files. Raises NoSpace."""
-        order, tables = self._order, self._sources.tables(self._piece.sources)
+        order = self._order
+        tables = self._sources.tables(self._piece.sources)
         if order is None:
             return tables
         order.require_space(self._piece.size_bytes)

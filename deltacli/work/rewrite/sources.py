@@ -36,7 +36,8 @@ _CHUNK_ROWS = 1 << 13
 """Rows of files that have fewer on average are copied together."""
 _MOST_READ = 256 << 20
 """Larger files are not read before they are rewritten."""
-_AHEAD_FILES, _AHEAD_BYTES = 32, 16 << 20
+_AHEAD_FILES = 32
+_AHEAD_BYTES = 16 << 20
 """The files, and about the bytes, that a disk is asked for before they are used; a store over a network is read."""
 _READS = 8
 """The files of such a store that are read at the same time for a piece."""
@@ -90,19 +91,22 @@ class Sources:
         costs the more the smaller they are. Raises SourceRefusedError.
         """
         most_bytes = min(_TABLE_BYTES, self.spec.target_bytes // 8)
-        held, size = list[Any](), 0
+        held = list[Any]()
+        size = 0
         reader: PlainReader | None = None
         for batch, bytes_, plain in self._of_files(sources):
             if held and plain is not reader:
                 yield self._table(held, reader)
-                held, size = [], 0
+                held = []
+                size = 0
             reader = plain
             self.rows += batch.num_rows
             held.append(batch)
             size += bytes_
             if size >= most_bytes:
                 yield self._table(held, reader)
-                held, size = [], 0
+                held = []
+                size = 0
         if held:
             yield self._table(held, reader)
 
@@ -230,15 +234,15 @@ class FindRefused:
 
     def __call__(self, piece: RewritePiece, context: TaskContext) -> tuple[RefusedFile, ...]:
         """Return the files of a piece that would be refused. Of a file that is large only the footer is judged."""
-        found = Sources(context.files, context.shared(SPEC), make_constants(context.shared(SPEC), piece))
+        sources = Sources(context.files, context.shared(SPEC), make_constants(context.shared(SPEC), piece))
         for source in piece.sources:
             try:
-                for _ in found.tables([source]) if (source.size_bytes or 0) <= _MOST_READ else found.judge(source):
+                for _ in sources.tables([source]) if (source.size_bytes or 0) <= _MOST_READ else sources.judge(source):
                     if context.is_cancelled():
                         break
             except SourceRefusedError as fault:
-                found.refused.append(fault.refused)
-        return tuple(found.refused)
+                sources.refused.append(fault.refused)
+        return tuple(sources.refused)
 
 
 def rename_columns(rows: RecordBatch, schema: pa.Schema) -> RecordBatch:
@@ -254,7 +258,8 @@ def rename_columns(rows: RecordBatch, schema: pa.Schema) -> RecordBatch:
 
 class _RelabelledBatch:
     def __init__(self, batch: pa.RecordBatch, schema: pa.Schema) -> None:
-        self._batch, self._schema = batch, schema
+        self._batch = batch
+        self._schema = schema
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:  # Any: capsules
         return self._schema.__arrow_c_schema__(), self._batch.__arrow_c_array__()[1]

@@ -81,7 +81,8 @@ def _live_batches(file: DataFile, context: TaskContext) -> Iterator[RecordBatch]
     """Yield the rows of a file that its deletion vector does not delete, with all stored columns."""
     deleted = None if file.vector is None else read_vector(context.files, file.vector)
     with open_data_file(context.files, file, whole=True) as opened:
-        leaves, first = range(len(opened.parquet.paths)), 0
+        leaves = range(len(opened.parquet.paths))
+        first = 0
         for group in range(opened.parquet.metadata.num_row_groups):
             for batch in opened.parquet.read_leaves(_ROWS_AT_ONCE, group, leaves):
                 is_deleted = None if deleted is None else deleted.mask(first, batch.num_rows)
@@ -91,17 +92,17 @@ def _live_batches(file: DataFile, context: TaskContext) -> Iterator[RecordBatch]
 
 def _add_values(columns: dict[Leaf, MultisetDigest | None], batch: RecordBatch, wanted: StoredColumns) -> None:
     for field, values in zip(batch.schema, batch.columns, strict=True):
-        for leaf, found in _iterate_leaves(field, values, (), by_id=wanted.by_id):
+        for leaf, leaf_values in _iterate_leaves(field, values, (), by_id=wanted.by_id):
             if leaf not in wanted.types or columns.get(leaf, NO_VALUES) is None:
                 continue
             try:
-                alike = found.cast(wanted.types[leaf])
+                cast_values = leaf_values.cast(wanted.types[leaf])
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
                 columns[leaf] = None
                 continue
             digest = columns.setdefault(leaf, MultisetDigest())
             assert digest is not None
-            digest.take(pa.record_batch([alike.drop_null()], names=["value"]))
+            digest.take(pa.record_batch([cast_values.drop_null()], names=["value"]))
 
 
 def _iterate_leaves(

@@ -66,7 +66,8 @@ class ClaimedStatistics:
                 yield path
 
     def _claimed(self, stored: pa.Schema, stats: Any, path: ColumnPath) -> Claimed | None:
-        column, fields = self._schema.column(path), self._schema.fields_along(path)
+        column = self._schema.column(path)
+        fields = self._schema.fields_along(path)
         if column is None or fields is None:
             return None
         low, high = (dig(stats, (part, *path)) for part in BOUNDS)

@@ -94,13 +94,13 @@ class ReadSpec:
     """The Arrow schema of `columns`."""
     file_columns: FileColumns
     predicate: Predicate | None = None
-    beside: Mapping[str, FileColumns] = field(default_factory=dict)
+    extra_columns: Mapping[str, FileColumns] = field(default_factory=dict)
     """The last of `columns`, which are not columns of the table, each with the way to find it in a file.
 
     A column that a file lacks, or has with another type, is null.
     """
     row_ids: tuple[str, str] | None = None
-    """The columns of `beside` with the id and the commit version of each row, which follow from the add where the file
+    """The columns of `extra_columns` with the id and the commit version of each row, which follow from the add where the file
     does not have them. Spec: Row Tracking.
     """
     row_numbers: str | None = None
@@ -109,13 +109,13 @@ class ReadSpec:
     """The positions of the columns of `schema` that must not be null, or have parts that must not be."""
 
     def __post_init__(self) -> None:
-        found = tuple(place for place, column in enumerate(self.schema) if contains_required_field(column))
-        object.__setattr__(self, "required_positions", found)
+        positions = tuple(position for position, column in enumerate(self.schema) if contains_required_field(column))
+        object.__setattr__(self, "required_positions", positions)
 
     @property
     def table_column_count(self) -> int:
         """Return how many columns of `schema` belong to the table, if all of `columns` are returned."""
-        return len(self.columns) - len(self.beside)
+        return len(self.columns) - len(self.extra_columns)
 
 
 def make_row_id_fields(names: tuple[str, str], stored: tuple[str, str]) -> tuple[StructField, StructField]:
@@ -219,33 +219,39 @@ class OpenDataFile(NamedTuple):
 
 
 def _call_with_path(
-    files: TableFiles, path: str, storage: ReadStorage, place: str, ask: Callable[[ReadStorage, str], _Answer]
+    files: TableFiles,
+    path: str,
+    storage: ReadStorage,
+    decoded_path: str,
+    function: Callable[[ReadStorage, str], _Answer],
 ) -> _Answer:
     """Ask for a file by its decoded path or, if that does not exist, by the literal one: some writers do not encode."""
     try:
-        return ask(storage, place)
+        return function(storage, decoded_path)
     except FileMissing:
         other = files.locate_undecoded(path)
         if other is None:
             raise
         with suppress(FileMissing):
-            return ask(*other)
+            return function(*other)
         raise
 
 
 def read_small_file(files: TableFiles, file: DataFile) -> BinaryFile | None:
     """Return the content of a small file, None for others. Raises DataUnreadable and PathExternal."""
-    storage, place = files.locate(file.path)
+    storage, inner_path = files.locate(file.path)
     with data_faults(file):
-        return _read_small_content(files, file, storage, place)
+        return _read_small_content(files, file, storage, inner_path)
 
 
-def _read_small_content(files: TableFiles, file: DataFile, storage: ReadStorage, place: str) -> BinaryFile | None:
+def _read_small_content(files: TableFiles, file: DataFile, storage: ReadStorage, inner_path: str) -> BinaryFile | None:
     """Return the content of a small file, read by one request, as `read_small_file` does."""
     if not _is_small(file):
         return None
     one_more = (file.size_bytes or 0) + 1  # not more: memory is taken for all that is asked for
-    data = _call_with_path(files, file.path, storage, place, lambda store, found: store.read_range(found, 0, one_more))
+    data = _call_with_path(
+        files, file.path, storage, inner_path, lambda store, tried_path: store.read_range(tried_path, 0, one_more)
+    )
     return pa.BufferReader(data) if len(data) < one_more else None
 
 
@@ -258,12 +264,14 @@ def open_data_file(
     On a remote store the data is fetched in few requests. With `whole`, for readers of all columns, a small file is
     read at once, which takes a quarter less time. `content` is that of the file if it has been read before.
     """
-    storage, place = files.locate(file.path)
+    storage, inner_path = files.locate(file.path)
     is_near = storage.capabilities.cheap_listing
     with data_faults(file) as phase:
         if whole and content is None:
-            content = _read_small_content(files, file, storage, place)
-        opened = content or _call_with_path(files, file.path, storage, place, lambda store, found: store.open(found))
+            content = _read_small_content(files, file, storage, inner_path)
+        opened = content or _call_with_path(
+            files, file.path, storage, inner_path, lambda store, tried_path: store.open(tried_path)
+        )
         with opened as source:
             parquet = ParquetReader(
                 source,

@@ -33,7 +33,9 @@ class VectorFaultError(ValueError):
 
     def __init__(self, code: str, reason: str, seen: object = None, expected: object = None) -> None:
         super().__init__(reason)
-        self.code, self.seen, self.expected = code, seen, expected
+        self.code = code
+        self.seen = seen
+        self.expected = expected
 
 
 class VectorPlace(NamedTuple):
@@ -55,12 +57,14 @@ def read_vector(files: TableFiles, descriptor: Descriptor) -> DeletedRows:
     """Return the rows that a vector deletes, fully verified. Raises DataUnreadable (`dv.*`), naming vector and file."""
     shown = "its descriptor"
     try:
-        place = find_vector(files, descriptor)
-        if place is None:
+        vector_place = find_vector(files, descriptor)
+        if vector_place is None:
             return parse_vector(descriptor, decode_inline_vector(descriptor))
-        shown = place.shown
-        stored = place.storage.read_range(place.path, place.offset, place.size + FRAME_BYTES)
-        return parse_vector(descriptor, verify_stored_vector(place, stored))
+        shown = vector_place.shown
+        stored = vector_place.storage.read_range(
+            vector_place.path, vector_place.offset, vector_place.size + FRAME_BYTES
+        )
+        return parse_vector(descriptor, verify_stored_vector(vector_place, stored))
     except FileMissing as fault:
         raise DataUnreadable(
             f"the file of a deletion vector does not exist: {shown}",
@@ -82,7 +86,8 @@ def find_vector(files: TableFiles, descriptor: Descriptor) -> VectorPlace | None
     """Return the place of a vector, None if it is inline. Raises VectorFaultError, UsageError for an unknown scheme."""
     if wrong := fault_of(dict(descriptor)):
         raise VectorFaultError("dv.bad-descriptor", wrong[1])
-    kind, text = descriptor["storageType"], descriptor["pathOrInlineDv"]
+    kind = descriptor["storageType"]
+    text = descriptor["pathOrInlineDv"]
     if kind == "i":
         return None
     if kind not in ("u", "p"):
@@ -91,7 +96,8 @@ def find_vector(files: TableFiles, descriptor: Descriptor) -> VectorPlace | None
     if path is None:
         raise VectorFaultError("dv.bad-z85", "its text does not identify a file")
     storage, inner = files.locate_below_root(path) if kind == "u" else files.locate(path)
-    size, offset = descriptor.get("sizeInBytes"), descriptor.get("offset")
+    size = descriptor.get("sizeInBytes")
+    offset = descriptor.get("offset")
     offset = _FIRST_OFFSET if offset is None else offset
     if not isinstance(size, int) or size < 0 or not isinstance(offset, int) or offset < 0:
         raise VectorFaultError("dv.bad-descriptor", "sizeInBytes or offset is not a valid number")
@@ -100,18 +106,19 @@ def find_vector(files: TableFiles, descriptor: Descriptor) -> VectorPlace | None
 
 def decode_inline_vector(descriptor: Descriptor) -> bytes:
     """Return the data of an inline vector, which writers pad to groups of five characters. Raises VectorFaultError."""
-    data, size = inline_bytes(descriptor["pathOrInlineDv"]), descriptor.get("sizeInBytes")
+    data = inline_bytes(descriptor["pathOrInlineDv"])
+    size = descriptor.get("sizeInBytes")
     if data is None:
         raise VectorFaultError("dv.bad-z85", "its text is not Z85")
     return data[:size] if isinstance(size, int) and 0 < size <= len(data) else data
 
 
-def verify_stored_vector(place: VectorPlace, stored: bytes, file_bytes: int | None = None) -> bytes:
+def verify_stored_vector(vector_place: VectorPlace, stored: bytes, file_bytes: int | None = None) -> bytes:
     """Return the data of a vector from the bytes at its place, with its checksum verified. Raises VectorFaultError.
 
     `file_bytes` is the size of the file, if known.
     """
-    return verify_vector_bytes(place.size, place.end, stored, file_bytes)
+    return verify_vector_bytes(vector_place.size, vector_place.end, stored, file_bytes)
 
 
 def verify_vector_bytes(expected: int, end: int, stored: bytes, file_bytes: int | None = None) -> bytes:
@@ -123,7 +130,8 @@ def verify_vector_bytes(expected: int, end: int, stored: bytes, file_bytes: int 
     if size != expected:
         reason = f"it has {size} bytes by its file, but {expected} by the log"
         raise VectorFaultError("dv.size-mismatch", reason, seen=expected, expected=size)
-    data, checksum = stored[4 : 4 + expected], int.from_bytes(stored[4 + expected :], "big")
+    data = stored[4 : 4 + expected]
+    checksum = int.from_bytes(stored[4 + expected :], "big")
     if (computed := zlib.crc32(data)) != checksum:
         reason = "its checksum does not match its bytes"
         raise VectorFaultError("dv.crc-mismatch", reason, seen=f"{checksum:08x}", expected=f"{computed:08x}")

@@ -28,7 +28,8 @@ _AFTERWARDS = (
     "PRAGMA disable_optimizer",
     "SET lock_configuration = true",
 )
-_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+_FIRST_DAY = -719_162
+_LAST_DAY = 2_932_896
 """0001-01-01 and 9999-12-31 in days since the epoch. Engines differ beyond, and on DuckDB's infinite dates."""
 _MICROSECONDS_A_DAY = 86_400_000_000
 _local = threading.local()
@@ -120,7 +121,8 @@ def _convert_to_local_times(values: ArrowArray, zone: str) -> ArrowArray:
 
 def _require_years(numbers: Any, first: int, end: int, unit: int) -> None:
     limits = pc.min_max(numbers)
-    least, most = limits["min"].as_py(), limits["max"].as_py()
+    least = limits["min"].as_py()
+    most = limits["max"].as_py()
     if least is not None and (least < first or most >= end * unit):
         raise NotEvaluated("a date is outside the years 1 to 9999")
 
@@ -134,5 +136,6 @@ def _get_session() -> Any:  # Any: a connection
         session = duckdb.connect(":memory:", config=dict(_SETTINGS))
         for statement in _AFTERWARDS:
             session.execute(statement)
-        _local.session, _local.process = session, os.getpid()
+        _local.session = session
+        _local.process = os.getpid()
     return session

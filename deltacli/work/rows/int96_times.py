@@ -57,12 +57,12 @@ def find_int96_columns(opened: OpenDataFile, columns: FileColumns, fields: Seque
     int96_columns = []
     for field in fields:
         try:
-            place = columns.leaf(opened.schema, [field])
+            leaf_and_type = columns.leaf(opened.schema, [field])
         except DataUnreadable:
             continue  # Other rules report a column of a wrong type.
-        if place is None:
+        if leaf_and_type is None:
             continue
-        first, kind = place
+        first, kind = leaf_and_type
         leaves = range(first, first + count_leaves(kind))
         int96_leaves = tuple(leaf for leaf in leaves if schema.column(leaf).physical_type == "INT96")
         if int96_leaves:

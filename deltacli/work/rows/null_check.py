@@ -57,15 +57,15 @@ def _find_in_type(
             for position, field in enumerate(inside):
                 yield from _find_in_field(field, f"{name}.{field.name}", column, (*steps, position), fields)
         case ArrayType(element, contains_null):
-            place = (*steps, "element")
+            inner_steps = (*steps, "element")
             if not contains_null:
-                yield NotNull(f"{name}.element", column, place, fields)
-            yield from _find_in_type(element, f"{name}.element", column, place, fields)
+                yield NotNull(f"{name}.element", column, inner_steps, fields)
+            yield from _find_in_type(element, f"{name}.element", column, inner_steps, fields)
         case MapType(_, value, value_contains_null):
-            place = (*steps, "value")
+            inner_steps = (*steps, "value")
             if not value_contains_null:
-                yield NotNull(f"{name}.value", column, place, fields)
-            yield from _find_in_type(value, f"{name}.value", column, place, fields)
+                yield NotNull(f"{name}.value", column, inner_steps, fields)
+            yield from _find_in_type(value, f"{name}.value", column, inner_steps, fields)
 
 
 class NullCounts:

@@ -57,7 +57,7 @@ class OptionalRowChecks:
             more = (*(second for _, _, second in partitions), *([stored] if stored is not None else []))
             columns = (*wanted.columns, *more)
             schema = arrow_schema(columns)
-            wanted = replace(wanted, columns=columns, schema=schema, full_schema=schema, beside=beside)
+            wanted = replace(wanted, columns=columns, schema=schema, full_schema=schema, extra_columns=beside)
         if stored is not None:
             name = names.take("row number")
             wanted = replace(wanted, schema=wanted.schema.append(pa.field(name, pa.int64())), row_numbers=name)

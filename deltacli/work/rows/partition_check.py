@@ -75,7 +75,7 @@ class _PartitionValuesCheck(ReadsExtraColumns):
             for column in self.columns
             if column.rows
         ]
-        return differences + [one._replace(rows=self.rows) for one in self.of_other_types if self.rows]
+        return differences + [difference._replace(rows=self.rows) for difference in self.of_other_types if self.rows]
 
 
 @dataclass

@@ -69,7 +69,8 @@ class ReadRows:
     """Reads the rows of a file for the shared `ChecksOfTable`."""
 
     def __call__(self, piece: RowPiece, context: TaskContext) -> row_facts.FileFacts:
-        path, footers = piece.file.path, footer_files.FooterFiles(context)
+        path = piece.file.path
+        footers = footer_files.FooterFiles(context)
         of_table: ChecksOfTable = context.shared(CHECKS)
         if context.files.is_refused(path):
             return row_facts.FileFacts(piece.row, None, footer_files.REFUSED)
@@ -93,7 +94,8 @@ class ReadRows:
 def _read_with_checks(
     piece: RowPiece, constants: Mapping[str, ArrowScalar], checks: RowChecks, context: TaskContext
 ) -> row_facts.FileFacts:
-    vector, deleted = None, None
+    vector = None
+    deleted = None
     if piece.vector is not None:
         deleted = None if piece.is_vector_unusable else vector_facts.load_deleted_rows(piece.vector, context)
         if deleted is None:
@@ -140,7 +142,8 @@ class RowChecks:
         """Select the questions for tables of a configuration. With `demands_only` they are those about nulls and
         conditions, of files without the column, too. Columns of types that are not read are left out.
         """
-        conditions, config = StoredConditions(config, zone), with_read_columns(config)
+        conditions = StoredConditions(config, zone)
+        config = with_read_columns(config)
         fields = config.schema.fields if config.schema else ()
         columns = tuple(make_nullable(column) for column in fields)
         schema = arrow_schema(columns)
@@ -163,8 +166,10 @@ class RowChecks:
 
         def begin(file: row_facts.OpenFileContext) -> row_facts.RowCheck | None:
             columns = self.wanted.file_columns
-            there = [one for one in demands if also_absent or _may_contain(columns, file.stored, one.above_lists)]
-            return NullCounts(there) if there else None
+            present_demands = [
+                demand for demand in demands if also_absent or _may_contain(columns, file.stored, demand.above_lists)
+            ]
+            return NullCounts(present_demands) if present_demands else None
 
         self.questions[NULLS] = begin
 

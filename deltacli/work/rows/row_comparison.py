@@ -24,7 +24,8 @@ from deltacli.work.task import TaskContext
 
 _BUFFERED_BYTES = 16 << 20
 """Bytes of kept rows that are distributed to groups at once."""
-SPEC, GROUPS = "spec", "groups"
+SPEC = "spec"
+GROUPS = "groups"
 """The names of the shared `ReadSpec` of a version, and of the number of groups (`GROUPS` of the engine)."""
 DIFFERENCE_COLUMNS = ("change", "rowsFrom", "rowsTo", "columns")
 """The columns of rows that differ, before those of the key."""
@@ -64,7 +65,7 @@ class ComparedColumns:
     @property
     def fingerprint_schema(self) -> pa.Schema:
         """The schema of what is kept of rows."""
-        names = [f"k{place}" for place in range(len(self.key))] + [f"v{place}" for place in range(len(self.others))]
+        names = [f"k{number}" for number in range(len(self.key))] + [f"v{number}" for number in range(len(self.others))]
         kinds = [*self.types[: len(self.key)], *[pa.uint64()] * len(self.others)]
         return pa.schema(list(zip(names, kinds, strict=True)))
 
@@ -102,7 +103,7 @@ class FingerprintRows:
             for batch in read_piece_rows(context.files, context.shared(SPEC), piece):
                 if batch.num_rows:
                     held.append(self.columns.make_fingerprints(batch, groups))
-                if sum(one.nbytes for one in held) > _BUFFERED_BYTES:
+                if sum(fingerprints.nbytes for fingerprints in held) > _BUFFERED_BYTES:
                     yield from _divide_by_group(held)
                     held.clear()
         except DeltacliError as fault:
@@ -114,7 +115,7 @@ class FingerprintRows:
 
 def _divide_by_group(held: Sequence[RecordBatch]) -> Iterator[tuple[int, RecordBatch]]:
     rows = pa.Table.from_batches(held).combine_chunks()
-    counts = sorted((one["values"], one["counts"]) for one in pc.value_counts(rows["group"]).to_pylist())
+    counts = sorted((count["values"], count["counts"]) for count in pc.value_counts(rows["group"]).to_pylist())
     ordered = rows.take(pc.sort_indices(rows["group"])) if len(counts) > 1 else rows
     begin = 0
     for group, count in counts:
@@ -136,16 +137,17 @@ class CompareRows:
         rows = pa.concat_tables(tables).combine_chunks()
         if not rows.num_rows:
             return RowCounts(), None
-        keys = [_combine_chunks(rows[f"k{place}"]) for place in range(len(self.columns.key))]
+        keys = [_combine_chunks(rows[f"k{number}"]) for number in range(len(self.columns.key))]
         numbered = codes(keys, rows.num_rows)
         total = pc.max(numbered).as_py() + 1
-        others = [f"v{place}" for place in range(len(self.columns.others))]
+        others = [f"v{number}" for number in range(len(self.columns.others))]
         whole = combined([_combine_chunks(rows[name]) for name in others], rows.num_rows)
         summed = pa.table({"code": numbered, "whole": whole, **{name: _combine_chunks(rows[name]) for name in others}})
         cut = tables[0].num_rows
-        groups = [_sum_by_key(one, others, total) for one in (summed.slice(0, cut), summed.slice(cut))]
+        groups = [_sum_by_key(side, others, total) for side in (summed.slice(0, cut), summed.slice(cut))]
         old, new = (group["count"] for group in groups)
-        is_added, is_removed = pc.equal(old, 0), pc.equal(new, 0)
+        is_added = pc.equal(old, 0)
+        is_removed = pc.equal(new, 0)
         is_both = pc.invert(pc.or_(is_added, is_removed))
         is_other = pc.or_(pc.not_equal(old, new), pc.not_equal(groups[0]["whole"], groups[1]["whole"]))
         is_changed = pc.and_(is_both, is_other)
@@ -166,9 +168,9 @@ class CompareRows:
             return counts, None
         change = pc.if_else(is_added, "add", pc.if_else(is_removed, "remove", "change"))
         places = pc.filter(_find_first_rows(numbered, total), chosen)
-        fixed = [pc.filter(one, chosen) for one in (change, old, new, self._texts(differing, is_single))]
-        found = [*fixed, *(pc.take(one, places) for one in keys)]
-        return counts, pa.RecordBatch.from_arrays(found, names=[*DIFFERENCE_COLUMNS, *self.columns.key])
+        fixed = [pc.filter(column, chosen) for column in (change, old, new, self._texts(differing, is_single))]
+        columns = [*fixed, *(pc.take(column, places) for column in keys)]
+        return counts, pa.RecordBatch.from_arrays(columns, names=[*DIFFERENCE_COLUMNS, *self.columns.key])
 
     def _texts(self, differing: Sequence[ArrowArray], is_single: ArrowArray) -> ArrowArray:
         """Return the names of the columns that differ, where there is one row on both sides, else null."""
@@ -185,10 +187,10 @@ def _sum_by_key(rows: ArrowTable, others: Sequence[str], total: int) -> dict[str
     names = ["whole", *others]
     sums = aggregate_rows(rows, ["code"], [("code", "count"), *((name, "sum") for name in names)])
     places = pc.index_in(pa.array(range(total), pa.int32()), value_set=_combine_chunks(sums["code"]))
-    found = {
+    totals = {
         name: _fill_with_zero(pc.take(_combine_chunks(sums[f"{name}_sum"]), places), pa.uint64()) for name in names
     }
-    return {**found, "count": _fill_with_zero(pc.take(_combine_chunks(sums["code_count"]), places), pa.int64())}
+    return {**totals, "count": _fill_with_zero(pc.take(_combine_chunks(sums["code_count"]), places), pa.int64())}
 
 
 def _fill_with_zero(values: ArrowArray, kind: ArrowType) -> ArrowArray:
@@ -197,9 +199,9 @@ def _fill_with_zero(values: ArrowArray, kind: ArrowType) -> ArrowArray:
 
 def _find_first_rows(numbered: ArrowArray, total: int) -> ArrowArray:
     rows = pa.table({"code": numbered, "place": pa.array(range(len(numbered)), pa.int64())})
-    found = aggregate_rows(rows, ["code"], [("place", "min")])
-    places = pc.index_in(pa.array(range(total), pa.int32()), value_set=_combine_chunks(found["code"]))
-    return pc.take(_combine_chunks(found["place_min"]), places)
+    first_rows = aggregate_rows(rows, ["code"], [("place", "min")])
+    places = pc.index_in(pa.array(range(total), pa.int32()), value_set=_combine_chunks(first_rows["code"]))
+    return pc.take(_combine_chunks(first_rows["place_min"]), places)
 
 
 def _combine_chunks(column: ArrowArray) -> ArrowArray:

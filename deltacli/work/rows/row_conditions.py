@@ -82,11 +82,11 @@ class StoredConditions:
         names = [column.name for column in schema.fields]
         compiled: Condition | Expression | Unchecked
         if stored.kind is StoredKind.GENERATION:
-            place = places_of(stored.name, names)
-            if len(place) != 1:
+            positions = places_of(stored.name, names)
+            if len(positions) != 1:
                 self.not_evaluated[stored] = "it generates a nested field"
                 return
-            column = schema.fields[place[0]]
+            column = schema.fields[positions[0]]
             compiled = compile_expression(stored.text, schema, column.data_type)
         else:
             compiled = compile_condition(stored.text, schema, has_zone=self._zone is not None)
@@ -98,21 +98,21 @@ class StoredConditions:
             return
         used = [path[0] for path in parse_expression(stored.text).columns]
         used = [stored.name, *used] if stored.kind is StoredKind.GENERATION else used
-        shown = dict.fromkeys(names[place] for name in used for place in places_of(name, names))
+        shown = dict.fromkeys(names[position] for name in used for position in places_of(name, names))
         self._compiled.append(_CompiledSql(stored, compiled, tuple(shown), self._zone))
 
 
 class _ConditionChecks:
     def __init__(self, compiled: Sequence[_CompiledSql]) -> None:
-        self._asked = [_ConditionCheck(one) for one in compiled]
+        self._asked = [_ConditionCheck(sql) for sql in compiled]
 
     def take(self, batch: pa.RecordBatch) -> None:
-        for one in self._asked:
-            one.take(batch)
+        for check in self._asked:
+            check.take(batch)
 
     def answer(self) -> list[Violations]:
         """Return violations and evaluation failures."""
-        return [one.answer() for one in self._asked if one.rows or one.fault is not None]
+        return [check.answer() for check in self._asked if check.rows or check.fault is not None]
 
 
 class _ConditionCheck:

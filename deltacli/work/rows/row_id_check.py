@@ -21,7 +21,8 @@ from deltacli.work.facts.row_facts import OpenFileContext, ReadsExtraColumns
 from deltacli.work.rows.data_files import ReadSpec
 from deltacli.work.rows.row_reader import find_extra_column
 
-MOST_BYTES_OF_FILE, MOST_BYTES = 64 << 20, 128 << 20
+MOST_BYTES_OF_FILE = 64 << 20
+MOST_BYTES = 128 << 20
 _ROWS_AT_ONCE = 1 << 20
 HIGHEST = 1 << 62
 
@@ -96,7 +97,8 @@ class _IntegerCollector:
         """Add the pending integers, and return the duplicates found so far."""
         if self._count:
             self._repeated = self._repeated.plus(self.found.add(pa.concat_arrays(self._waiting)))
-        self._waiting, self._count = [], 0
+        self._waiting = []
+        self._count = 0
         return self._repeated
 
 
@@ -118,7 +120,9 @@ class _StoredIdsCheck(ReadsExtraColumns):
             ids = batch.column(self.stored)
             self._stored.take(pc.drop_null(ids))
             highest = pc.max(ids).as_py()
-            self._highest = max((one for one in (highest, self._highest) if one is not None), default=None)
+            self._highest = max(
+                (candidate for candidate in (highest, self._highest) if candidate is not None), default=None
+            )
             numbers = pc.filter(numbers, pc.is_null(ids))
         if self.base is not None:
             self._derived.take(pc.add(numbers, self.base))
@@ -144,8 +148,12 @@ class RowIdLedger:
     def reconcile(self, file: FileIds) -> RowIdFacts:
         """Add the ids of the next file; return those seen before or twice in it, and the highest it stores."""
         repeated = file.repeated.plus(file.stored.common(file.derived))
-        for mine, theirs in ((file.stored, self.stored), (file.stored, self.derived), (file.derived, self.stored)):
-            repeated = repeated.plus(mine.common(theirs))
+        for ids_of_file, earlier_ids in (
+            (file.stored, self.stored),
+            (file.stored, self.derived),
+            (file.derived, self.stored),
+        ):
+            repeated = repeated.plus(ids_of_file.common(earlier_ids))
         self.stored.merge(file.stored)
         self.derived.merge(file.derived)
         return RowIdFacts(repeated, file.highest)

@@ -57,15 +57,15 @@ class StatisticsFromFooters:
     quick_seconds: ClassVar[float] = ReadFooters.quick_seconds
 
     def __call__(self, piece: StatsPiece, context: TaskContext) -> list[FileStatistics]:
-        found = [FileStatistics()] * len(piece.files)
+        results = [FileStatistics()] * len(piece.files)
         by_schema: dict[bytes, list[tuple[int, Footer]]] = {}
         for row, (footer, fault) in enumerate(FooterFiles(context).read(piece.files)):
             if footer is not None and fault is None:
                 by_schema.setdefault(footer.schema, []).append((row, footer))
             elif fault is None:
-                found[row] = FileStatistics(code="data.file-missing", reason="no such file")
+                results[row] = FileStatistics(code="data.file-missing", reason="no such file")
             else:
-                found[row] = FileStatistics(code=fault.code, reason=fault.message)
+                results[row] = FileStatistics(code=fault.code, reason=fault.message)
         wanted: WantedStatistics = context.shared(WANTED)
         for key, members in by_schema.items():
             rows, footers = zip(*members, strict=True)
@@ -74,9 +74,9 @@ class StatisticsFromFooters:
             if not statistics[0].code:  # else the schema, which they share, cannot be read
                 live = make_live_adds([piece.files[row] for row in rows], vectors, [piece.stats[row] for row in rows])
                 statistics = _judge_by_footers(wanted, read_schema(key), footers, live, statistics)
-            for row, one in zip(rows, statistics, strict=True):
-                found[row] = one
-        return found
+            for row, file_statistics in zip(rows, statistics, strict=True):
+                results[row] = file_statistics
+        return results
 
 
 def compute_footer_statistics(
@@ -106,7 +106,10 @@ def _judge_by_footers(
     absent = frozenset(path for path, _ in wanted.columns if question.is_absent(schema.arrow, path))
     compared = compare_with_footers(FootersView(live, footers, schema, wanted.config))
     judgements = make_judgements(compared, [absent] * len(footers))
-    return [one._replace(judgement=judgement) for one, judgement in zip(statistics, judgements, strict=True)]
+    return [
+        file_statistics._replace(judgement=judgement)
+        for file_statistics, judgement in zip(statistics, judgements, strict=True)
+    ]
 
 
 class _FooterTexts:
@@ -115,7 +118,8 @@ class _FooterTexts:
     def __init__(
         self, wanted: WantedStatistics, schema: FileSchema, footers: Sequence[Footer], has_vector: ArrowArray
     ) -> None:
-        self._wanted, self._has_vector = wanted, has_vector
+        self._wanted = wanted
+        self._has_vector = has_vector
         none = pa.nulls(len(footers), action_schemas().add.field("deletionVector").type)
         adds = pa.RecordBatch.from_arrays([none], names=["deletionVector"])  # vectors are judged here
         live = LiveAdds(adds, (), (), "")
@@ -137,8 +141,9 @@ class _FooterTexts:
                     parts[name][path] = values
         count = len(self._view.footers)
         fields: dict[str, ArrowArray] = {"numRecords": self._view.rows}
-        fields |= {name: _build_structs([*found.items()], count) for name, found in parts.items()}
-        never, wide = pa.scalar(None, pa.bool_()), pa.scalar(False)
+        fields |= {name: _build_structs([*values_by_path.items()], count) for name, values_by_path in parts.items()}
+        never = pa.scalar(None, pa.bool_())
+        wide = pa.scalar(False)
         claims = "deletionVectors" in self._wanted.config.features
         fields["tightBounds"] = pc.if_else(self._has_vector, wide, pa.scalar(True) if claims else never)
         return json_column(pa.StructArray.from_arrays(list(fields.values()), names=list(fields)))
@@ -151,9 +156,10 @@ class _FooterTexts:
 
     def _bounds(self, column: StatColumn, known: ColumnEvidence) -> tuple[ArrowArray, ArrowArray]:
         """Return the bounds of a column in types that JSON has the right texts of; both are null or none."""
-        low, high = known.floor, known.ceiling
+        low = known.floor
+        high = known.ceiling
         ends = [
-            pc.fill_null(pc.equal(one, is_value), False) for one, is_value in ((low, known.low), (high, known.high))
+            pc.fill_null(pc.equal(bound, is_value), False) for bound, is_value in ((low, known.low), (high, known.high))
         ]
         match column.kind:
             case StatKind.TEXT:
@@ -162,28 +168,30 @@ class _FooterTexts:
                 usable = pc.and_(self._orders_nan, pc.and_(pc.is_finite(low), pc.is_finite(high)))
                 low = pc.if_else(pc.equal(low, 0.0), -0.0, low)  # zero has two signs, which some readers order
                 high = pc.if_else(pc.equal(high, 0.0), 0.0, high)
-                low, high = (pc.if_else(usable, one, pa.scalar(None, one.type)) for one in (low, high))
+                low, high = (pc.if_else(usable, bound, pa.scalar(None, bound.type)) for bound in (low, high))
             case StatKind.WHOLE | StatKind.DECIMAL:
                 low, high = _drop_out_of_range(column, low, high)
             case StatKind.DATE:
-                low, high = (pc.cast(pc.cast(pc.divide(one, 86_400), pa.int32()), pa.date32()) for one in (low, high))
+                low, high = (
+                    pc.cast(pc.cast(pc.divide(bound, 86_400), pa.int32()), pa.date32()) for bound in (low, high)
+                )
                 low, high = _drop_unknown_years(column.kind, low, high)
             case StatKind.TIMESTAMP:
                 zone = "UTC" if column.type_name == "timestamp" else None
-                low, high = (pc.cast(one, pa.timestamp("us", zone)) for one in (low, high))
+                low, high = (pc.cast(bound, pa.timestamp("us", zone)) for bound in (low, high))
                 low, high = _drop_unknown_years(column.kind, low, high)
         if column.kind is not StatKind.TEXT:
             usable = pc.or_(self._has_vector, pc.and_(*ends))
-            low, high = (pc.if_else(usable, one, pa.scalar(None, one.type)) for one in (low, high))
+            low, high = (pc.if_else(usable, bound, pa.scalar(None, bound.type)) for bound in (low, high))
         has_both = pc.and_(pc.is_valid(low), pc.is_valid(high))
-        low, high = (pc.if_else(has_both, one, pa.scalar(None, one.type)) for one in (low, high))
+        low, high = (pc.if_else(has_both, bound, pa.scalar(None, bound.type)) for bound in (low, high))
         return (_format_timestamps(low), _format_timestamps(high)) if column.kind is StatKind.TIMESTAMP else (low, high)
 
     def _texts_of(self, *columns: ArrowArray) -> tuple[ArrowArray, ArrowArray]:
         """Return the bounds of texts, cut, given both bounds and whether each is a value."""
         given = [column.to_pylist() for column in (*columns, self._has_vector)]
-        found = [_cut_texts(*one) for one in zip(*given, strict=True)]
-        return tuple(pa.array([one[end] for one in found], pa.string()) for end in (0, 1))
+        cut_bounds = [_cut_texts(*values) for values in zip(*given, strict=True)]
+        return tuple(pa.array([values[end] for values in cut_bounds], pa.string()) for end in (0, 1))
 
 
 def _format_timestamps(times: ArrowArray) -> ArrowArray:
@@ -198,10 +206,12 @@ def _cut_texts(
     if low is None or high is None:
         return None, None
     try:
-        least, most = low.decode(), high.decode()
+        least = low.decode()
+        most = high.decode()
     except UnicodeDecodeError:
         return None, None
-    is_low, is_high = is_low or may_be_wide, is_high or may_be_wide
+    is_low = is_low or may_be_wide
+    is_high = is_high or may_be_wide
     # Of a truncated maximum the last character may be another one.
     return cut_below(least, is_whole=is_low), cut_above(most if is_high else most[:-1], is_whole=is_high)
 
@@ -213,13 +223,13 @@ def _drop_out_of_range(column: StatColumn, low: Any, high: Any) -> tuple[ArrowAr
     """Return numbers that the column's type has: a file may have a wider one, which no reader takes for it."""
     if (parts := decimal_parts(column.type_name)) is not None:
         limit = pa.scalar(Decimal(10) ** (parts[0] - parts[1]), low.type)
-        usable = pc.and_(*(pc.less(pc.abs(one), limit) for one in (low, high)))
+        usable = pc.and_(*(pc.less(pc.abs(bound), limit) for bound in (low, high)))
     elif column.type_name in _BITS:
         limit = 1 << _BITS[column.type_name]
         usable = pc.and_(pc.greater_equal(low, -limit), pc.less(high, limit))
     else:
         return low, high
-    return tuple(pc.if_else(usable, one, pa.scalar(None, one.type)) for one in (low, high))
+    return tuple(pc.if_else(usable, bound, pa.scalar(None, bound.type)) for bound in (low, high))
 
 
 def _drop_unknown_years(kind: StatKind, low: Any, high: Any) -> tuple[ArrowArray, ArrowArray]:
@@ -227,7 +237,7 @@ def _drop_unknown_years(kind: StatKind, low: Any, high: Any) -> tuple[ArrowArray
     unit = pa.int32() if kind is StatKind.DATE else pa.int64()
     first, last = KNOWN_TIMES[kind]
     usable = pc.and_(pc.greater_equal(pc.cast(low, unit), first), pc.less_equal(pc.cast(high, unit), last))
-    return tuple(pc.if_else(usable, one, pa.scalar(None, one.type)) for one in (low, high))
+    return tuple(pc.if_else(usable, bound, pa.scalar(None, bound.type)) for bound in (low, high))
 
 
 def _build_structs(leaves: Sequence[tuple[ColumnPath, ArrowArray]], count: int, *, is_top: bool = True) -> ArrowArray:
@@ -238,8 +248,8 @@ def _build_structs(leaves: Sequence[tuple[ColumnPath, ArrowArray]], count: int, 
     if not below:
         return pa.array([{}] * count, pa.struct([]))
     fields = {
-        name: rest[0][1] if not rest[0][0] else _build_structs(rest, count, is_top=False)
-        for name, rest in below.items()
+        name: inner_leaves[0][1] if not inner_leaves[0][0] else _build_structs(inner_leaves, count, is_top=False)
+        for name, inner_leaves in below.items()
     }
     is_empty = None if is_top else reduce(pc.and_, map(pc.is_null, fields.values()))
     return pa.StructArray.from_arrays(list(fields.values()), names=list(fields), mask=is_empty)

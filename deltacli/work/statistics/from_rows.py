@@ -39,16 +39,21 @@ class StatisticsFromRows:
     """Reads the rows of files. Bounds are those of rows that are not deleted."""
 
     def __call__(self, piece: StatsPiece, context: TaskContext) -> list[FileStatistics]:
-        return [self._read(*one, context) for one in zip(piece.files, piece.vectors, piece.stats, strict=True)]
+        return [
+            self._read(*file_and_add, context)
+            for file_and_add in zip(piece.files, piece.vectors, piece.stats, strict=True)
+        ]
 
     def _read(
         self, file: ListedFile, vector: Descriptor | None, stats: str | None, context: TaskContext
     ) -> FileStatistics:
         wanted: WantedStatistics = context.shared(WANTED)
-        config, tops = wanted.config, {path[0] for path, _ in wanted.columns}
+        config = wanted.config
+        tops = {path[0] for path, _ in wanted.columns}
         stored = [field for field in stored_columns(config) if config.physical_name(field) in tops]
         fields = tuple(map(make_nullable, stored))
-        schema, physical = arrow_schema(fields), file_schema(config, fields)
+        schema = arrow_schema(fields)
+        physical = file_schema(config, fields)
         spec = ReadSpec(fields, schema, schema, FileColumns(config.mapping_mode, config.physical_name))
         data_file = DataFile(file.path, file.size, {}, vector)
         collector = StatisticsCollector(config, physical, columns=wanted.columns)
