@@ -33,6 +33,7 @@ class ReadAhead(Generic[Item]):
     """
 
     def __init__(self, items: Iterator[Item], *, depth: int = 2) -> None:
+        """Start the thread."""
         from queue import Queue
 
         self._queue: Queue[Item | _SourceEnd] = Queue(depth)

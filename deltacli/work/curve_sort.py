@@ -57,7 +57,7 @@ class CurveOrder:
             held.append(batch)
             size += batch.nbytes
             if size > self.held_bytes:
-                yield from self._spilled(chain(_drain(held), rows), schema)
+                yield from self._sort_on_disk(chain(_drain(held), rows), schema)
                 return
             sample.take(batch)
         if held:
@@ -81,7 +81,7 @@ class CurveOrder:
         curve: Curve = hilbert if self.is_hilbert and len(self.columns) > 1 else z_order
         return _Keys(self.columns, curve, sample.bounds())
 
-    def _spilled(self, rows: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _sort_on_disk(self, rows: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         with ExitStack() as files:
             segments = _Segments(files, self.temp_dir, schema, self.columns)
             for batch in rows:
@@ -108,11 +108,11 @@ class _Sample:
     def take(self, batch: pa.RecordBatch) -> None:
         """Look at rows."""
         values = _select_sort_values(batch, self._columns)
-        self._taken.append(self._some(values, self._share))
+        self._taken.append(self._sample_rows(values, self._share))
         self._rows += len(self._taken[-1][0])
         if self._rows > 2 * _SAMPLE:
             self._share /= 2
-            self._taken = [self._some(values, 0.5) for values in [self.values()]]
+            self._taken = [self._sample_rows(values, 0.5) for values in [self.values()]]
             self._rows = len(self._taken[0][0])
 
     def values(self) -> list[ArrowArray]:
@@ -123,7 +123,7 @@ class _Sample:
         """Return the bounds of the ranges of each column."""
         return [range_bounds(column) for column in self.values()]
 
-    def _some(self, values: list[ArrowArray], share: float) -> list[ArrowArray]:
+    def _sample_rows(self, values: list[ArrowArray], share: float) -> list[ArrowArray]:
         if share == 1:
             return values
         is_taken = pc.less(pc.random(len(values[0]), initializer=self._random.getrandbits(62)), share)
@@ -208,6 +208,7 @@ class _Buckets:
     def batches(self, most_sorted_bytes: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows in their order."""
         for numbers, size in zip(self._numbers, self._sizes, strict=True):
+            # Nearly all keys of such a bucket are equal, so sorting it would change little.
             if size > most_sorted_bytes:
                 for number in numbers:
                     yield from _cut_into_batches(_remove_keys(self._file.read(number), self._schema))

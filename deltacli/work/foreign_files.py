@@ -223,11 +223,18 @@ def _find_times_beyond(
     ):  # other types may have more leaves
         stored = str(footer.schema.column(leaf).logical_type)
         is_int96 = footer.schema.column(leaf).physical_type == "INT96"
-        unit = "seconds" if is_int96 else "days" if stored == "Date" else "milliseconds"
+        if is_int96:
+            unit = "seconds"
+        else:
+            unit = "days" if stored == "Date" else "milliseconds"
         is_stored = unit != "milliseconds" or (stored.startswith("Timestamp") and unit in stored)
-        name = wanted.get(column_path, "") if wanted is not None else "date" if unit == "days" else "timestamp"
+        if wanted is not None:
+            name = wanted.get(column_path, "")
+        else:
+            name = "date" if unit == "days" else "timestamp"
         if names[0] in apart or not is_stored or not name.startswith("timestamp"):
             continue
+        # Seconds are whole: the last one may have microseconds that do not fit.
         most = ((1 << 63) - 1) // _MICROSECONDS[unit] - is_int96
         for group in range(footer.num_row_groups):
             bounds = footer.row_group(group).column(leaf).statistics
@@ -286,6 +293,8 @@ def _correct_type(kind: Any, described: Any, physical: Iterator[str]) -> Json:
     else:
         stored = next(physical)
         if pa.types.is_timestamp(kind):
-            return "timestamp" if stored == "INT96" else str(kind) if kind.unit == "ns" else described
+            if stored == "INT96":
+                return "timestamp"
+            return str(kind) if kind.unit == "ns" else described
     corrected: Json = described
     return corrected

@@ -41,7 +41,7 @@ _ENDINGS = {codec.arrow: codec.ending for codec in _CODECS.values()}
 
 
 class Encoding(NamedTuple):
-    """How Parquet is written: the codec by Arrow's name, and the data page version."""
+    """The encoding of Parquet files: the codec by Arrow's name, and the data page version."""
 
     codec: str = DEFAULT_CODEC
     page_version: str = "1.0"

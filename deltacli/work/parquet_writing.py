@@ -74,6 +74,18 @@ class ParquetStream:
         group_bytes: int = _BYTES_PER_GROUP,
         **settings: Any,  # Any: as Arrow's writer takes them
     ) -> None:
+        """Begin a file.
+
+        Args:
+            sink: Where the bytes go. A file that Arrow opened is written without the interpreter.
+            schema: The schema of all batches.
+            group_rows: Rows after which a row group is written.
+            group_bytes: Bytes in memory after which a row group is written.
+            **settings: Settings of Arrow's writer.
+
+        Raises:
+            UsageError: If Parquet does not have a type of the schema.
+        """
         self.rows = 0
         self._group_rows = group_rows
         self._group_bytes = group_bytes
@@ -95,6 +107,7 @@ class ParquetStream:
         return self
 
     def __exit__(self, kind: object, fault: object, trace: object) -> None:
+        # A file without a footer cannot be mistaken for a complete one.
         if kind is None:
             try:
                 self.finish()
@@ -153,6 +166,7 @@ class ParquetStream:
 
     def _flush(self) -> None:
         """Write the held rows as row groups of similar size, usually as one."""
+        # Row groups of similar size: no small one is left at the end.
         groups = max(-(-self._held_rows // self._group_rows), round(self._held_bytes / self._group_bytes), 1)
         rows_per_group = min(max(-(-self._held_rows // groups), 1), _ROWS_PER_GROUP)
         table = pa.concat_tables(self._held)

@@ -52,6 +52,7 @@ class SpillFile:
 
     def __enter__(self) -> Self:
         try:
+            # Files of runs that were killed are removed: nobody holds their locks.
             self._draft = LockedDraft(self._directory, _PREFIX, mode=0o600)
             sweep(self._directory, _PREFIX, self._draft.changed_ns)
             self._file = pa.OSFile(os.fsencode(self._draft.place), "wb")

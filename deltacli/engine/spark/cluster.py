@@ -33,7 +33,7 @@ _WORKER_SECONDS = 1.0
 
 
 class JobFailedError(Exception):
-    """What Spark raised in a job; `cause` is its exception. An exception of the waiting thread is never one."""
+    """A job has failed: `cause` is the exception of Spark. An exception of the waiting thread is never one."""
 
     def __init__(self, cause: BaseException) -> None:
         super().__init__(str(cause))

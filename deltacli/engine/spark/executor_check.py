@@ -31,7 +31,7 @@ def check_executors(cluster: Cluster, location: Openable, seen_file: SeenFile | 
 
     Raises UsageError for other versions and missing modules, Refused for another table, and ClusterFailed.
     """
-    wanted = Fingerprint.of_this_process()
+    wanted = Fingerprint.read_from_this_process()
     payload = pickle.dumps((location, seen_file, get_spelling()))
     sent_ms = system_clock()
     try:

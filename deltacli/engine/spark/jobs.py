@@ -112,6 +112,8 @@ def _describe_job(job: Job, pieces: int) -> str:
 def _make_action(
     cluster: Cluster, job: bytes, pieces: Sequence[bytes], parts: Sequence[int]
 ) -> Callable[[], ArrowTable]:
+    """Return the action of Spark that runs the pieces. Small ones travel with the function, others by a shuffle."""
+
     def act() -> ArrowTable:
         if sum(map(len, pieces)) <= _INLINE_BYTES:
             mapped = _map_inlined_pieces(cluster.session, job, pieces, parts)
@@ -150,6 +152,8 @@ def _make_task_function(job: bytes) -> Callable[[Iterator[RecordBatch]], Iterato
     """Return the function of a Spark task. It is sent by value, so it also runs where deltacli is missing."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:  # Any: as above
+        """Run the pieces of the batches of one Spark task, and yield a batch for each result."""
+
         def answer(rows: Sequence[tuple[int, str, bytes]]) -> Any:  # Any: as above
             numbers, statuses, contents = zip(*rows, strict=True)
             columns = [pa.array(numbers, pa.int64()), pa.array(statuses, pa.string()), pa.array(contents, pa.binary())]

@@ -34,6 +34,7 @@ _VERSIONS = ((4, 0), (4, 3))
 
 
 def _require_pyspark(*, is_driver: bool) -> None:
+    """Raise UsageError unless a PySpark of a supported version is installed, which can start a driver if it must."""
     extra = "spark-local" if is_driver else "spark"
     try:
         import pyspark
@@ -67,7 +68,10 @@ def _require_java() -> None:
     program = str(Path(home, "bin", "java")) if home else shutil.which("java")
     version = _java_version(program) if program else None
     if version is None or version < _OLDEST_JAVA:
-        seen = f"Java {version}" if version else f"no Java in JAVA_HOME={home}" if home else "no Java"
+        if version:
+            seen = f"Java {version}"
+        else:
+            seen = f"no Java in JAVA_HOME={home}" if home else "no Java"
         raise UsageError(
             f"{parameter('open_table.master')} needs Java {_OLDEST_JAVA} or newer, and {seen} was found",
             code="cluster.java",
@@ -94,7 +98,7 @@ _LOCAL_SETTINGS = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """Which cluster to use: the URL of a `master`, or of a Connect server (`remote`), and settings of Spark."""
+    """The cluster to use: the URL of a `master`, or of a Connect server (`remote`), and settings of Spark."""
 
     master: str | None = None
     remote: str | None = field(default=None, repr=False)

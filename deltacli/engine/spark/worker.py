@@ -1,4 +1,4 @@
-"""What runs on an executor: unpack pieces, run the task, pack the results. Needs the standard library and pyarrow.
+"""Run pieces on an executor: unpack them, run the task, pack the results. Needs the standard library and pyarrow.
 
 A process keeps the stores and the shared values that it has opened for the next task.
 """
@@ -36,14 +36,14 @@ _MOST_KEPT = 4
 
 
 class Fingerprint(NamedTuple):
-    """What must be the same on the driver and on every executor."""
+    """The versions that must be the same on the driver and on every executor."""
 
     deltacli: str
     python: str
     pyarrow: str
 
     @classmethod
-    def of_this_process(cls) -> Fingerprint:
+    def read_from_this_process(cls) -> Fingerprint:
         """Return what this process runs: versions, of Python the first two numbers."""
         import pyarrow
 
@@ -93,7 +93,7 @@ def identify_process(location: Openable, seen_file: SeenFile | None, chosen: Spe
             _open_stores(Job(_do_nothing, location, seen_file))
     except DeltacliError as fault:
         return FAULT, pickle_error(_name_executor(fault))
-    return DONE, pickle.dumps((*Fingerprint.of_this_process(), system_clock()))
+    return DONE, pickle.dumps((*Fingerprint.read_from_this_process(), system_clock()))
 
 
 def _do_nothing(piece: object, context: TaskContext) -> None:

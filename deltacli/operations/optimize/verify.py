@@ -227,7 +227,7 @@ def _sources(snapshot: Snapshot, files: _Files) -> Iterator[DataFile]:
 def _stored_columns(config: TableConfiguration) -> StoredColumns:
     """Return the columns that new files have whether or not a partition or a row id is stored in them, too."""
     schema = to_arrow.file_schema(config, to_arrow.stored_columns(config))
-    return StoredColumns.of_files(schema, by_id=config.mapping_mode == "id", left_out=list(config.partition_columns))
+    return StoredColumns.from_schema(schema, by_id=config.mapping_mode == "id", left_out=list(config.partition_columns))
 
 
 def _weight(piece: Sequence[DataFile]) -> int:

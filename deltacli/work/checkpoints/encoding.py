@@ -100,6 +100,16 @@ class FileEncoder:
         rows_a_group: int = ROWS_PER_GROUP,
         bytes_a_group: int = BYTES_A_GROUP,
     ) -> None:
+        """Open the file for writing.
+
+        Args:
+            local_path: Where to write.
+            schema: The schema of the checkpoint.
+            encoding: The codec and the page version.
+            name: The name of the file in errors; by default its path.
+            rows_a_group: Maximum number of rows in a row group.
+            bytes_a_group: Maximum bytes of a row group in memory.
+        """
         import pyarrow.parquet
 
         self._place = local_path
@@ -113,6 +123,7 @@ class FileEncoder:
         self._pending_bytes: dict[str, int] = {}
         self._actions: dict[str, int] = {}
         self._digests: list[Future[tuple[int, tuple[int, ...]]]] = []
+        # One thread digests a row group while another one encodes it.
         self._workers = ThreadPoolExecutor(2, thread_name_prefix="deltacli-encode")
         self._flights = TaskTracker(self._encode)
         self._writing: Future[None] | None = None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,10 +23,6 @@ from deltacli.delta.log.file_actions import (
 from deltacli.work.checkpoints.narrow_rows import lacks_vector_id, make_missing_field_error
 from deltacli.work.checkpoints.parquet_files import CheckpointPiece, open_piece, select_rows_of_kind
 from deltacli.work.table_stores import TableStores
-
-if TYPE_CHECKING:
-    pass
-
 
 _WHOLE_ROWS_A_BATCH = 8_192
 """All fields of 8,192 adds take about 3 MB, which fits into the processor cache while they are read and encoded."""
@@ -85,6 +81,7 @@ def _require_key_fields(rows: RecordBatch, kind: str, source: str) -> None:
 
 def _select_runs(rows: Any, mask: Any) -> Iterator[Any]:  # Any: pyarrow has no types
     """Yield the rows selected by `kept` (None: all): slices if few rows are dropped, a copy if many are."""
+    # Slices copy nothing, but each becomes a batch of its own.
     if mask is not None and rows.num_rows - mask.true_count > _FEW_DROPPED:
         yield pc.filter(rows, mask)
         return

@@ -86,6 +86,17 @@ class CheckpointReader:
         sidecar_sizes: Mapping[str, int],
         advance: Callable[[int, int], None],
     ) -> None:
+        """Make the reader of a checkpoint.
+
+        Args:
+            storage: The store of the table.
+            instance: The checkpoint.
+            take_adds: Gets its adds, batch by batch.
+            take_removes: Gets its tombstones.
+            scanner: Reads the lines of a JSON checkpoint.
+            sidecar_sizes: The bytes of the files in the directory of sidecars, by name.
+            advance: Gets the rows that were taken, and their bytes, as files are read.
+        """
         self._storage = storage
         self._advance = advance
         self._sidecar_sizes = sidecar_sizes
@@ -119,6 +130,8 @@ class CheckpointReader:
         paths = [f"{LOG_DIRECTORY}/{file.name}" for file in checkpoint.instance.files]
         scanned: dict[str, ScannedLines] = {}
         opened: dict[str, OpenParquet] = {}
+
+        # The small actions of all files come first: the rules about file actions need the protocol and the metadata.
         for file, path in zip(checkpoint.instance.files, paths, strict=True):
             checkpoint.file_sizes[path] = file.size_bytes
             with self._faults_reported(path):
@@ -135,6 +148,7 @@ class CheckpointReader:
                 else:
                     with open_parquet(self._storage, path) as parquet:
                         self._take_small_rows(parquet)
+
         checkpoint.small_is_whole = checkpoint.is_readable
         after_small(checkpoint)
         for path in paths:
@@ -190,6 +204,7 @@ class CheckpointReader:
         return not wrong
 
     def _read_file_actions(self, parquet: OpenParquet) -> None:
+        """Pass on the file actions of a Parquet file, and count the rows that are not exactly one action."""
         schemas = action_schemas()
         columns = parquet.columns
         known = {"add", "remove", *SMALL_ACTIONS}
@@ -222,32 +237,33 @@ class CheckpointReader:
                 self._advance(batch.num_rows, int(batch.num_rows * bytes_per_row))
 
     def _take_batch(self, batch: RecordBatch, path: str) -> None:
+        """Pass on the adds and the removes of a batch."""
         schemas = action_schemas()
         if batch.schema.get_field_index("add") >= 0:
             rows = select_full_rows(batch, "add", schemas.add, path)
             if rows is not None:
-                rows.validate(full=True)
+                rows.validate(full=True)  # invalid UTF-8 would reach the findings
                 whole = select_rows_of_kind(batch, "add", path)
                 parsed = {whole.type.field(i).name: i for i in range(whole.type.num_fields)}
                 self.found.counts["add"] += rows.num_rows
-                rows, whole = self._without_pathless(rows, whole, path)
-                self._take_adds(
-                    CheckpointAdds(
-                        path,
-                        rows,
-                        whole.field(parsed[_PARSED[0]]) if _PARSED[0] in parsed else None,
-                        whole.field(parsed[_PARSED[1]]) if _PARSED[1] in parsed else None,
-                    )
-                )
+                rows, whole = self._select_rows_with_keys(rows, whole, path)
+                parsed_values = [whole.field(parsed[name]) if name in parsed else None for name in _PARSED]
+                self._take_adds(CheckpointAdds(path, rows, *parsed_values))
         if batch.schema.get_field_index("remove") >= 0:
             rows = select_full_rows(batch, "remove", schemas.remove, path)
             if rows is not None:
                 rows.validate(full=True)
                 self.found.counts["remove"] += rows.num_rows
-                self._take_removes(self._without_pathless(rows, rows, path)[0])
+                self._take_removes(self._select_rows_with_keys(rows, rows, path)[0])
 
-    def _without_pathless(self, rows: Any, whole: Any, path: str) -> tuple[Any, Any]:  # Any: rows
-        """Return the rows that have the fields required for their key. The other rows are reported."""
+    def _select_rows_with_keys(self, rows: Any, whole: Any, path: str) -> tuple[Any, Any]:  # Any: rows
+        """Return the rows that have the fields required for their key. The other rows are reported.
+
+        Args:
+            rows: The actions in the columns of `action_schemas()`.
+            whole: The same rows with all columns of the checkpoint.
+            path: The file.
+        """
         kind = "add" if "modificationTime" in rows.schema.names else "remove"
         required = [name for name, field in FIELDS["add"].items() if field.required] if kind == "add" else ["path"]
         for name in required:

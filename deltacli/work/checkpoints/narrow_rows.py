@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,9 +25,6 @@ from deltacli.work.checkpoints.parquet_files import CheckpointPiece, open_piece,
 from deltacli.work.table_stores import TableStores
 from deltacli.work.task import TaskContext
 
-if TYPE_CHECKING:
-    pass
-
 
 def read_narrow_actions(
     stores: TableStores,
@@ -38,10 +35,20 @@ def read_narrow_actions(
     with_records: bool = True,
     with_removes: bool = True,
 ) -> Iterator[FileBatch]:
-    """Yield the live adds and tombstones of a row group in narrow columns, without keys decided by newer commits.
+    """Yield the live adds and tombstones of a row group in narrow columns.
 
-    Without `with_paths`, path columns are read only if `touched` needs them, and are null in the result. Without
-    `with_records`, record counts are null. Without `with_removes`, tombstones are not read.
+    Actions whose key a newer commit has decided are left out: the newest action of a key counts.
+
+    Args:
+        stores: The stores of the table.
+        piece: The row group.
+        touched: The keys that newer commits have decided.
+        with_paths: Return paths. Otherwise they are read only if `touched` needs them, and are null in the result.
+        with_records: Return record counts, which are null otherwise.
+        with_removes: Read tombstones, too.
+
+    Raises:
+        CheckpointUnreadable: If the file was changed, or an action lacks a required field.
     """
     need_paths = with_paths or len(touched) > 0
     with open_piece(stores, piece) as parquet:
@@ -61,7 +68,18 @@ def read_narrow_actions(
 def _build_narrow_rows(
     batch: Any, kind: str, touched: TouchedFiles, source: str, *, with_ids: bool
 ) -> Any:  # Any: pyarrow has no types
-    """Return the rows of `kind` in a batch as `narrow_add` or `narrow_remove`; None if it has no such rows."""
+    """Return the rows of one kind of action in a batch in narrow columns.
+
+    Args:
+        batch: Rows of a checkpoint.
+        kind: "add" or "remove".
+        touched: The keys that newer commits have decided.
+        source: The file, in errors.
+        with_ids: Return the ids of deletion vectors.
+
+    Returns:
+        Rows of `narrow_add` or `narrow_remove`; None if the batch has none of the kind.
+    """
     actions = select_rows_of_kind(batch, kind, source)
     if actions is None:
         return None
@@ -70,6 +88,7 @@ def _build_narrow_rows(
     def column(name: str, data_type: Any) -> Any:
         return pc.cast(actions.field(name), data_type) if name in names else pa.nulls(len(actions), data_type)
 
+    # A file and its deletion vector together are the key of an action.
     need_paths = with_ids or len(touched) > 0
     vectors = without_empty(actions.field("deletionVector")) if "deletionVector" in names else None
     if vectors is not None and lacks_vector_id(vectors):
@@ -78,6 +97,7 @@ def _build_narrow_rows(
     paths = column("path", pa.string())
     if paths.null_count and (need_paths or "path" in names):
         raise make_missing_field_error(f"{source}: {kind}.path is missing", source)
+
     schemas = action_schemas()
     if kind == "remove":
         rows = pa.RecordBatch.from_arrays(
@@ -87,11 +107,9 @@ def _build_narrow_rows(
         sizes = column("size", pa.int64())
         if sizes.null_count:
             raise make_missing_field_error(f"{source}: add.size is missing", source)
-        cardinality = (
-            pc.cast(pc.struct_field(vectors, ["cardinality"]), pa.int64())
-            if vectors is not None
-            else pa.nulls(len(actions), pa.int64())
-        )
+        cardinality = pa.nulls(len(actions), pa.int64())
+        if vectors is not None:
+            cardinality = pc.cast(pc.struct_field(vectors, ["cardinality"]), pa.int64())
         stats = pc.cast(actions.field("stats"), pa.string()) if "stats" in names else None
         rows = pa.RecordBatch.from_arrays(
             [
@@ -104,7 +122,10 @@ def _build_narrow_rows(
             ],
             schema=schemas.narrow_add,
         )
-    mask = touched.untouched(paths, dv_ids if vectors is None else vectors) if need_paths else None
+
+    if not need_paths:
+        return rows
+    mask = touched.untouched(paths, dv_ids if vectors is None else vectors)
     return rows if mask is None else pc.filter(rows, mask)
 
 
@@ -115,18 +136,17 @@ def make_missing_field_error(message: str, source: str) -> CheckpointUnreadable:
 
 def lacks_vector_id(vectors: ArrowArray) -> bool:
     """Return whether a vector lacks its storage type or its location."""
-
     parts = ("storageType", "pathOrInlineDv")
     return any(pc.struct_field(vectors, [part]).null_count != vectors.null_count for part in parts)
 
 
 def _count_records(actions: Any, names: set[str], stats: Any) -> Any:  # Any: pyarrow has no types
     """Return `numRecords` of every add from the parsed statistics if present, otherwise from the JSON text."""
-    parsed = (
-        pc.cast(pc.struct_field(actions, ["stats_parsed", "numRecords"]), pa.int64())
-        if "stats_parsed" in names
-        else None
-    )
+    parsed = None
+    if "stats_parsed" in names:
+        parsed = pc.cast(pc.struct_field(actions, ["stats_parsed", "numRecords"]), pa.int64())
+
+    # The text has to be parsed, so it is looked at only for adds without parsed statistics.
     if stats is None or (parsed is not None and parsed.null_count == 0):
         return parsed if parsed is not None else pa.nulls(len(actions), pa.int64())
     from_text = num_records_column(stats)

@@ -10,15 +10,11 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deltacli.arrow.parquet import BUFFER_BYTES, ParquetReader
 from deltacli.core.errors import CheckpointUnreadable, command
 from deltacli.delta.footers.thrift import DICTIONARY_PAGE, PageHeader, ThriftFaultError, read_page_header
-
-if TYPE_CHECKING:
-    pass
-
 
 ROWS_A_BATCH = 8_192
 """Statistics of so many adds fit into the cache of a processor: a fifth less time than with twice as many."""
@@ -81,13 +77,22 @@ def require_consistent_footer(metadata: Any, group: int, leaves: Sequence[int]) 
 def choose_rows_per_batch(
     source: Any, metadata: Any, group: int, leaves: Sequence[int], path: str, most: int = ROWS_A_BATCH
 ) -> int:  # Any: pyarrow
-    """Return how many rows of these leaves can be read at a time, at `most`. Raises CheckpointUnreadable for a page
-    too large.
+    """Return how many rows of some leaves fit into `MAX_COLUMN_BYTES` per column at a time.
 
-    The footer must already have been validated for these leaves. No other ones are inspected.
+    Args:
+        source: The open file.
+        metadata: Its footer, which `require_consistent_footer` has validated for these leaves.
+        group: The row group.
+        leaves: The leaves that will be read. No other ones are inspected.
+        path: The file in errors.
+        most: Maximum number of rows to return.
+
+    Raises:
+        CheckpointUnreadable: If a page is too large.
     """
     row_group = metadata.row_group(group)
     rows = most
+
     for leaf in leaves:
         chunk = row_group.column(leaf)
         try:
@@ -96,6 +101,7 @@ def choose_rows_per_batch(
                     raise _make_error(
                         path, f"a page of {chunk.path_in_schema} unpacks to {header.unpacked_bytes} bytes"
                     )
+                # Only values of variable length can be long.
                 if chunk.physical_type == "BYTE_ARRAY":
                     rows = min(
                         rows, MAX_COLUMN_BYTES // max(_estimate_value_length(source, chunk, start, header, most), 1)
@@ -108,9 +114,14 @@ def choose_rows_per_batch(
 def find_longest_repeated_value(
     source: Any, chunk: Any, rows: int, most_bytes: int
 ) -> int:  # Any: pyarrow has no types
-    """Return the bytes of the longest value that the dictionary of a column chunk can repeat, 0 where `rows` of its
-    largest value fit into `most_bytes`. Raises ThriftFaultError and struct.error for invalid page headers, and
-    OverflowError for a page above the limit.
+    """Return the bytes of the longest value that the dictionary of a column chunk can repeat.
+
+    Returns:
+        0 where `rows` times the largest value fit into `most_bytes`.
+
+    Raises:
+        ThriftFaultError: If a page header is invalid; also as struct.error.
+        OverflowError: If a page is above the limit.
     """
     longest = 0
     for start, header in _read_page_headers(source, chunk):
@@ -129,10 +140,12 @@ def find_longest_repeated_value(
 def _read_page_headers(source: Any, chunk: Any) -> Iterator[tuple[int, PageHeader]]:  # Any: pyarrow has no types
     """Yield the start of the data and the header of each page of a column chunk."""
     position = chunk.data_page_offset
+    # The dictionary page, if there is one, precedes the data pages.
     if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < position:
         position = chunk.dictionary_page_offset
     end = position + chunk.total_compressed_size
     while position < end:
+        # A header is short, unless it has statistics of long values.
         header = None
         for length in _HEADER_BYTES:
             source.seek(position)
@@ -149,7 +162,11 @@ def _read_page_headers(source: Any, chunk: Any) -> Iterator[tuple[int, PageHeade
 def _estimate_value_length(
     source: Any, chunk: Any, start: int, header: PageHeader, rows: int
 ) -> int:  # Any: pyarrow has no types
-    """Return an estimate of the value length in a page: the longest of a dictionary, otherwise the mean."""
+    """Return an estimate of the value length in a page: the longest of a dictionary, otherwise the mean.
+
+    Values of a data page are in memory once. A value of a dictionary may be repeated in each row, so that one value of
+    100 MB becomes 800 GB in 8,192 rows.
+    """
     if header.kind != DICTIONARY_PAGE:
         return header.unpacked_bytes // max(header.values, 1)
     if header.unpacked_bytes * rows <= MAX_COLUMN_BYTES:

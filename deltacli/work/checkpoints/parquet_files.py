@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,18 +21,18 @@ from deltacli.work.checkpoints.page_sizes import ROWS_A_BATCH, choose_rows_per_b
 from deltacli.work.checkpoints.stored_times import mark_instants_as_utc, rebase_batch
 from deltacli.work.table_stores import TableStores
 
-if TYPE_CHECKING:
-    pass
-
-
 FAR_BUFFER_BYTES = 1 << 20
 """Buffer of a column chunk where a read is a request; elsewhere it has `BUFFER_BYTES`."""
 
 
 class CheckpointPiece(NamedTuple):
-    """One row group of one Parquet file of a checkpoint. `tag` identifies the content that it was planned from.
+    """One row group of one Parquet file of a checkpoint.
 
-    `has_parsed_statistics`: the file has `add.stats_parsed`.
+    Attributes:
+        path: The file, below the table.
+        group: The row group.
+        tag: Identifies the content of the file when the piece was planned.
+        has_parsed_statistics: Whether the file has `add.stats_parsed`.
     """
 
     path: str
@@ -60,7 +60,16 @@ def checkpoint_faults(path: str) -> Iterator[None]:
 
 
 class OpenParquet(NamedTuple):
-    """An open Parquet file of a checkpoint."""
+    """An open Parquet file of a checkpoint.
+
+    Attributes:
+        path: The file, below the table.
+        file: Reads its columns.
+        source: Its bytes.
+        is_near: Whether reading some bytes is cheap, because it is not a request.
+        tag: Identifies the content of the file.
+        columns: Finds the columns of actions in it.
+    """
 
     path: str
     file: ParquetReader
@@ -74,9 +83,11 @@ class OpenParquet(NamedTuple):
         return self.read_measured_batches(group, columns, self.choose_rows_per_batch(group, columns, rows))
 
     def choose_rows_per_batch(self, group: int, columns: list[str], most: int = ROWS_A_BATCH) -> int:
-        """Return how many rows of these columns fit into memory at a time, at `most`; nothing is measured where a read
-        is a request. Raises what `require_consistent_footer` raises.
+        """Return how many rows of these columns fit into memory at a time, at `most`.
+
+        Raises what `require_consistent_footer` raises.
         """
+        # Measuring takes one read per page, which on a remote store are as many requests.
         if not self.is_near:
             return min(most, ROWS_A_BATCH)
         leaves = self.file.find_leaves(columns)
@@ -84,18 +95,25 @@ class OpenParquet(NamedTuple):
         return choose_rows_per_batch(self.source, self.file.metadata, group, leaves, self.path, most)
 
     def read_measured_batches(self, group: int, columns: list[str], rows: int) -> Iterator[RecordBatch]:
-        """Yield the named columns of a row group, which have been measured, `rows` rows at a time."""
+        """Yield the named columns of a row group, which have been measured, `rows` rows at a time.
+
+        Raises:
+            CheckpointUnreadable: If the pages have fewer rows than the footer says.
+        """
         rows_read = 0
         expected_rows = self.file.metadata.row_group(group).num_rows
         leaves = self.file.find_leaves(columns)
         int96_paths = self.file.find_int96_paths(leaves)
+
         # Spark 2 and, in its mode LEGACY, later ones write parsed statistics in the calendar of their data files.
         hybrid = hybrid_column(self.file.metadata.schema, leaves, self.file.metadata.metadata)
         for batch in self.file.read_leaves(rows, group, leaves):
             rows_read += batch.num_rows
             instants = mark_instants_as_utc(batch, int96_paths)
             yield instants if hybrid is None else rebase_batch(instants, hybrid)
-        if rows_read != expected_rows:  # Arrow stops where the pages end, without an error
+
+        # Arrow stops where the pages end, without an error. The actions that are missing would change the table.
+        if rows_read != expected_rows:
             raise CheckpointUnreadable(
                 f"{self.path} cannot be read as a checkpoint",
                 facts={

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pyarrow.compute as pc
 
@@ -26,10 +26,6 @@ from deltacli.work.checkpoints.parquet_files import (
 )
 from deltacli.work.table_stores import TableStores
 from deltacli.work.task import TaskContext, light
-
-if TYPE_CHECKING:
-    pass
-
 
 MAX_JSON_BYTES = 256 << 20
 """Most bytes of a JSON checkpoint, which takes six times its size in memory: writers put file actions into sidecars."""
@@ -65,6 +61,8 @@ def open_checkpoint(stores: TableStores, instance: CheckpointInstance) -> Checkp
             with open_parquet(stores.storage, path) as parquet:
                 contents.small.extend(read_small_actions(parquet))
                 contents.pieces.extend(_plan_pieces(parquet, stores))
+
+    # A checkpoint without them describes no table, whatever file actions it has.
     kinds = {kind for kind, _ in contents.small}
     for needed, rule in (("protocol", "checkpoint.no-protocol"), ("metaData", "checkpoint.no-metadata")):
         if needed not in kinds:

@@ -142,6 +142,10 @@ def plan_sidecar_pieces(groups: Sequence[CheckpointPiece], most_rows: int) -> li
     Returns none where they fit into one piece: they are written together with the rows of newer commits, which would
     otherwise need a sidecar of their own.
     """
+    # A row group belongs to the piece in which its middle lies:
+    #
+    #     row groups   |--- 0 ---|------ 1 ------|-- 2 --|---- 3 ----|
+    #     pieces       |---------- 0 ----------|---------- 1 --------|       0 and 1, 2 and 3
     total = max(1, sum(piece.group.rows for piece in groups))
     count = -(-total // (SIDECARS_A_PIECE * most_rows))
     groups_by_piece: dict[int, list[CheckpointPiece]] = {}
@@ -180,6 +184,7 @@ class SidecarWriter:
                     encoder.add(*queue.take(self.most_rows - encoder.rows))
                 encoded = encoder.finish()
             self.prove(draft.place, path, encoded)
+            # A draft is proven before it is published: readers may use a sidecar as soon as the checkpoint names it.
             try:
                 published = publish_unique_file(self.storage, draft, path, encoded.size_bytes)
             except BaseException:
@@ -240,6 +245,7 @@ def _read_rows(
 ) -> Iterator[RowBatch]:
     for group in piece.groups:
         for batch in read_all_full_actions(context.stores, group, context.shared("touched")):
+            # Nobody would delete the sidecars of a task that goes on after the run has ended.
             if context.is_cancelled():
                 raise CancelledError
             rows = converter(batch)

@@ -208,6 +208,7 @@ def _merge(runs: list[Iterator[Any]]) -> Iterator[Any]:
     """Merge sorted runs block by block. All lines up to the smallest block end can be sorted and yielded."""
     heads = {index: block for index, run in enumerate(runs) if (block := next(run, None)) is not None}
     while heads:
+        # Any line up to the smallest last line of the blocks is in memory: later blocks of each run are larger.
         bound = min(block[len(block) - 1].as_py() for block in heads.values())
         ready = []
         for index, block in list(heads.items()):

@@ -36,6 +36,7 @@ def rebase_batch(batch: pyarrow.RecordBatch, hybrid: Hybrid) -> pyarrow.RecordBa
     would skip rows by them. Parsed partition values stay as they are, of which nothing but the nulls is examined.
     """
     columns = batch.columns
+    # Dates can be rebased without a time zone, times cannot.
     if hybrid.times and not is_known_zone(hybrid.zone):
         hybrid = hybrid._replace(times=False)
         columns = [_remove_old_bounds(column, name) for column, name in zip(columns, batch.schema.names, strict=True)]

@@ -68,6 +68,7 @@ def has_same_rows(source: BinaryFile, encoded: EncodedFile) -> bool:
                 return False
             if file.metadata.num_row_groups != len(encoded.digests):
                 return False
+            # Encoders may write the same rows as other bytes, so rows are compared.
             groups = (file.read_group(group) for group in range(len(encoded.digests)))
             return all(digest_row_group(rows) == wanted for rows, wanted in zip(groups, encoded.digests, strict=True))
     except StorageFailed:

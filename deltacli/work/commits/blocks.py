@@ -69,6 +69,7 @@ def read_lines(storage: ReadStorage, block: CommitBlock) -> bytes:
     """
     path = commit_location(block.file)
     size = block.file.size_bytes
+
     begin = max(block.offset - 1, 0)  # the byte before the block shows whether the block begins with a new line
     searched_bytes = block.offset - begin + block.length
     data = storage.read_range(path, begin, searched_bytes + _TAIL_BYTES)
@@ -76,12 +77,15 @@ def read_lines(storage: ReadStorage, block: CommitBlock) -> bytes:
     start = data.find(b"\n", 0, searched_bytes) + 1 if block.offset else 0
     if (block.offset and start == 0) or start == searched_bytes:
         return b""
+
+    # The last line that begins in the block ends at the first line end after it.
     stop = data.find(b"\n", min(searched_bytes, len(data)) - 1) + 1
     end = begin + len(data)
     if stop or end == size:
         return data[start : stop or len(data)]
     last_line = begin + data.rfind(b"\n") + 1
     parts = [memoryview(data)[start:]]
+    # The last line goes on beyond the tail: read until its end.
     while end < size and not stop:
         more = storage.read_range(path, end, _TAIL_BYTES)
         require_listed_size(block.file, len(more), 1)
@@ -99,6 +103,8 @@ def read_narrow_block(storage: ReadStorage, block: CommitBlock, touched: Touched
     name = block.file.name
     small: list[tuple[str, Action]] = []
     disputed = set[str]()
+
+    # The three ways to parse a block, from the fastest and strictest to the one that reads whatever is an action.
     if (adds := parse_uniform_adds(lines)) is not None:
         rows = adds, narrow_batches([], [], name)[1]
     elif (parsed := _parse_narrow(lines)) is not None:
@@ -227,6 +233,8 @@ def _parse_narrow(lines: bytes) -> tuple[ArrowArray, ArrowArray, bool] | None:
     table = parse_ndjson(lines, _get_narrow_schema())
     if table is None:
         return None
+
+    # Whatever this parser and the one of single actions may read differently is left to the latter.
     adds, removes = (_select_valid_structs(table, kind) for kind in ("add", "remove"))
     if any(
         actions.field("path").null_count or _has_odd_vectors(actions.field("deletionVector"))
@@ -339,6 +347,10 @@ _ODD: Any = object()
 
 
 def _build_full_rows(table: pa.Table, kind: str, schema: pa.Schema) -> Any:  # Any: rows, None, or _ODD
+    """Return the actions of one kind in a table of parsed lines, None without any, or `_ODD`.
+
+    `_ODD` stands for a block that Arrow may not read as the Python reader does. It is read line by line instead.
+    """
     actions = _select_valid_structs(table, kind)
     if len(actions) == 0:
         return None

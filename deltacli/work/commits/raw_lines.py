@@ -82,6 +82,7 @@ def _split_at_line_ends(blocks: Iterable[bytes], name: str | None) -> Iterator[b
             yield unfinished_line + block[:end]
             unfinished_line = block[end:]
             continue
+        # The block is in the middle of a line.
         unfinished_line += block
         if len(unfinished_line) > MAX_LINE_BYTES:
             if name is not None:

@@ -31,7 +31,10 @@ def is_large_commit(file: LogFile) -> bool:
 
 
 def require_not_empty(file: LogFile) -> None:
-    """Raise CommitCorrupt for an empty commit: skipping it would lose rows or restore deleted ones."""
+    """Raise CommitCorrupt for an empty commit, which an interrupted write leaves.
+
+    Skipping it would lose rows or restore deleted ones.
+    """
     if file.size_bytes == 0:
         raise CommitCorrupt(
             f"{file.name} is empty (an interrupted write); skipping it would lose rows or restore deleted ones",
@@ -43,7 +46,10 @@ def require_not_empty(file: LogFile) -> None:
 
 
 def require_listed_size(file: LogFile, actual: int, expected: int) -> None:
-    """Raise CommitCorrupt if a commit has fewer bytes than listed, because the rest may look complete."""
+    """Raise CommitCorrupt if fewer bytes of a commit were read than expected by its listing.
+
+    The lines that were read may be complete, so that parsing them would not show that others are missing.
+    """
     if actual < expected:
         raise CommitCorrupt(
             f"{file.name} was truncated while it was read",
@@ -88,6 +94,7 @@ def stream_lines(storage: ReadStorage, file: LogFile) -> Iterator[bytes]:
 
 def read_blocks(storage: ReadStorage, file: LogFile) -> Iterator[bytes]:
     """Yield the bytes of a log file in blocks. Raises CommitCorrupt if it is shorter than listed."""
+    # Only the listed bytes are read: a commit does not grow, and what another writer may append is not part of it.
     for offset in range(0, file.size_bytes, READ_BLOCK_BYTES):
         block = storage.read_range(commit_location(file), offset, READ_BLOCK_BYTES)
         require_listed_size(file, len(block), min(READ_BLOCK_BYTES, file.size_bytes - offset))

@@ -67,7 +67,8 @@ class FilesInListing:
 
     def find(self, path: str) -> ListedFile:
         """Return a file by its path in the log."""
-        if "%" not in path and ":" not in path:  # then a path of the listing is the same path in the log
+        # Nearly all paths are the same in the listing and in the log.
+        if "%" not in path and ":" not in path:
             size = self._sizes.get(path)
             if size is not None:
                 return ListedFile(path, size)
@@ -106,6 +107,7 @@ class FooterFiles:
             return [self._read(file, reader) for file in listed]
 
     def _read(self, file: ListedFile, reader: FooterReader) -> FooterRead:
+        """Read the footer of one file. Whatever prevents it is returned as a fault."""
         if self._files.is_refused(file.path):
             return None, REFUSED
         try:
@@ -181,6 +183,7 @@ def _read_footer_by_ranges(
     fault, footer_bytes = measure_footer(tail, size)
     if fault is not None:
         return None, fault
+    # Most footers are in the bytes that were read already. A larger one takes a second request.
     if footer_bytes > len(tail) - 8:
         tail = read(size - 8 - footer_bytes, footer_bytes + 8)
     return parse_footer(tail, footer_bytes, reader)

@@ -115,13 +115,15 @@ def read_file_facts(
     except StorageFailed as failed:
         return FileFacts(row, footer, fault or make_unreadable_fault(data_file.path, failed), rows=rows, is_unread=True)
     except DataUnreadable as unreadable:
-        if unreadable.code == ZONE_UNKNOWN:  # the file is sound: another machine may know the time zone
+        # The file is sound: another machine may know the time zone.
+        if unreadable.code == ZONE_UNKNOWN:
             return FileFacts(row, footer, make_unreadable_fault(data_file.path, unreadable), rows=rows, is_unread=True)
-        fault = (
-            fault
-            or (find_fault_at_end(files, data_file.path) if footer is None else None)
-            or make_reading_fault(data_file.path, unreadable, "pages" if footer is not None else "footer")
-        )
+        # Without a footer, the bytes at the end say more than Arrow: encrypted, truncated, or not Parquet.
+        if fault is None and footer is None:
+            fault = find_fault_at_end(files, data_file.path)
+        if fault is None:
+            part = "pages" if footer is not None else "footer"
+            fault = make_reading_fault(data_file.path, unreadable, part)
         return FileFacts(row, footer, fault, rows=rows)
     return FileFacts(row, footer, fault, answers, rows)
 

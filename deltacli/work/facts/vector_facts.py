@@ -189,7 +189,7 @@ class VectorReader:
             try:
                 vector_place = deletion_vectors.find_vector(self._files, descriptor)
                 if vector_place is None:
-                    vector_reads.append(self._inline(row, descriptor))
+                    vector_reads.append(self._read_inline_vector(row, descriptor))
                 else:
                     by_file.setdefault((id(vector_place.storage), vector_place.path), []).append(
                         ((row, descriptor), vector_place)
@@ -204,14 +204,15 @@ class VectorReader:
                 reason = IN_ARCHIVE if fault.code == "storage.archived" else fault.message
                 vector_reads.append(VectorRead(VectorFacts(row, code, reason, None, None)))
         for vectors_of_file in by_file.values():
-            vector_reads += self._of_file(vectors_of_file)
+            vector_reads += self._read_vectors_of_file(vectors_of_file)
         return vector_reads
 
-    def _inline(self, row: int, descriptor: deletion_vectors.Descriptor) -> VectorRead:
+    def _read_inline_vector(self, row: int, descriptor: deletion_vectors.Descriptor) -> VectorRead:
         data = deletion_vectors.decode_inline_vector(descriptor)
         size = descriptor.get("sizeInBytes")
-        read = self._parsed(row, descriptor, data)
+        read = self._parse_vector(row, descriptor, data)
         whole = len(deletion_vectors.decode_inline_vector({**descriptor, "sizeInBytes": None}))
+        # The text is Z85: groups of five characters stand for four bytes, so the size may not fill the last group.
         is_short = descriptor["pathOrInlineDv"][-_GROUP:].startswith("#")
         least = -_PADDING if is_short else 0  # some writers count the bytes that such a group lacks
         if read.facts.code is not None or (isinstance(size, int) and least <= whole - size <= _PADDING):
@@ -220,7 +221,9 @@ class VectorReader:
         facts = read.facts._replace(code="dv.size-mismatch", reason=reason, seen=str(size), expected=str(whole))
         return read._replace(facts=facts)
 
-    def _of_file(self, vectors: Sequence[tuple[Numbered, deletion_vectors.VectorPlace]]) -> list[VectorRead]:
+    def _read_vectors_of_file(
+        self, vectors: Sequence[tuple[Numbered, deletion_vectors.VectorPlace]]
+    ) -> list[VectorRead]:
         """Return the vectors of one file. An invalid version is reported once, without the faults that follow."""
         storage = vectors[0][1].storage
         path = vectors[0][1].path
@@ -257,7 +260,7 @@ class VectorReader:
             for (row, descriptor), vector_place in members:
                 stored = data[vector_place.offset - start : vector_place.end - start]
                 try:
-                    read = self._parsed(
+                    read = self._parse_vector(
                         row, descriptor, deletion_vectors.verify_stored_vector(vector_place, stored, size)
                     )
                 except deletion_vectors.VectorFaultError as fault:
@@ -265,7 +268,7 @@ class VectorReader:
                 vector_reads.append(read)
         return (storage.read_range(path, 0, 1) if version is None else version), vector_reads
 
-    def _parsed(self, row: int, descriptor: deletion_vectors.Descriptor, data: bytes) -> VectorRead:
+    def _parse_vector(self, row: int, descriptor: deletion_vectors.Descriptor, data: bytes) -> VectorRead:
         try:
             rows = deletion_vectors.parse_deleted_rows(data)
         except deletion_vectors.VectorFaultError as fault:
@@ -286,6 +289,7 @@ def _plan_ranges(
     start = 0
     end = 1
     members: list[tuple[Numbered, deletion_vectors.VectorPlace]] = []
+    # Vectors that are close together are read with the gap between them, in one request.
     for vector in vectors:
         vector_place = vector[1]
         stop = min(vector_place.end, size)

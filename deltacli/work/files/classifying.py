@@ -33,8 +33,18 @@ _LOOKUPS = 32
 
 
 class KnownFiles(NamedTuple):
-    """What files are compared with: the hashes (int64) of live files and of other needed ones, the rules of hidden
-    names, and the time (epoch milliseconds) before which a file is old. `is_sorted`: the hashes are ascending.
+    """The files that a table needs, with which listed files are compared.
+
+    Paths are compared by 64-bit hashes, so that millions of names are not held. A collision keeps a file that could be
+    deleted, and never deletes one that is needed.
+
+    Attributes:
+        keys: Computes the hash of a path, the same for each of its spellings.
+        names: The rules of hidden names.
+        cutoff_ms: The time (epoch milliseconds) before which a file is old.
+        live: The hashes (int64) of live files.
+        others: The hashes of files that are needed for another reason.
+        is_sorted: Whether both are ascending.
     """
 
     keys: PathKeys
@@ -50,6 +60,7 @@ class KnownFiles(NamedTuple):
         return self._replace(live=live, others=others, is_sorted=True)
 
     def find_live(self, hashes: pa.Array) -> pa.Array:
+        """Return which files are live."""
         return self._find(hashes, self.live)
 
     def find_others(self, hashes: pa.Array) -> pa.Array:
@@ -70,9 +81,16 @@ class KnownFiles(NamedTuple):
 
 
 class ClassifiedFiles(NamedTuple):
-    """Some files of a listing: how many were listed, are live, and are hidden; the hashes of needed files (`hits`) and
-    of recent ones (`young`); the old files that are not needed, with `path`, `sizeBytes`, `modificationTimeMs` and
-    `hash`; and the tables that unneeded files indicate.
+    """The classes of some files of a listing.
+
+    Attributes:
+        listed: The number of files that were listed.
+        live: The number of live files among them.
+        hidden: The number of files with hidden names that the table does not need.
+        hits: The hashes of needed files.
+        young: The hashes of files that are not needed, but recent.
+        old: The old files that are not needed: `path`, `sizeBytes`, `modificationTimeMs` and `hash`.
+        roots: The tables that unneeded files indicate.
     """
 
     listed: int
@@ -85,7 +103,11 @@ class ClassifiedFiles(NamedTuple):
 
 
 def classify_files(files: ListedFiles, known: KnownFiles, storage: ReadStorage) -> ClassifiedFiles:
-    """Classify listed files, in one pass."""
+    """Classify listed files, in one pass.
+
+    Each step looks only at the files that the steps before have left: needed files first, because most are, then
+    hidden names, and the age last, because some stores need a request for the time of a file.
+    """
     from deltacli.delta.listing import TableRoots
 
     listed = len(files.paths)
@@ -93,21 +115,26 @@ def classify_files(files: ListedFiles, known: KnownFiles, storage: ReadStorage) 
         hashes = known.keys.of_names(files.paths, is_plain=files.is_plain)
     else:
         hashes = known.keys.of_listing(files.paths)
+
     is_live = known.find_live(hashes)
     live = pc.sum(is_live).as_py() or 0
     is_needed = pc.or_(is_live, known.find_others(hashes))
     hits = pc.filter(hashes, is_needed)
+
     is_free = pc.invert(is_needed)
     files = _filter_files(files, is_free)
     hashes = pc.filter(hashes, is_free)
     roots = TableRoots()
     if not files.is_plain:
         roots.take(files.paths)
+
+    # A hidden file that the table needs was found above.
     is_hidden = known.names.mask(files.paths)
     hidden = pc.sum(is_hidden).as_py() or 0
     if hidden:
         files = _filter_files(files, pc.invert(is_hidden))
         hashes = pc.filter(hashes, pc.invert(is_hidden))
+
     young, old = _divide_by_age(files, hashes, known.cutoff_ms, storage) if len(hashes) else ((), ())
     return ClassifiedFiles(listed, live, hidden, (hits,), young, old, roots)
 
@@ -117,7 +144,8 @@ def _divide_by_age(
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:  # Any: an array, and a batch
     """Return the hashes of recent files, and the old files."""
     sizes, times = _read_sizes_and_times(files, storage)
-    is_there = pc.or_(pc.greater_equal(sizes, 0), pc.greater_equal(times, 0))  # some are older than 1970
+    # A file that was deleted meanwhile has neither a size nor a time. The time of others may be before 1970.
+    is_there = pc.or_(pc.greater_equal(sizes, 0), pc.greater_equal(times, 0))
     is_old = pc.and_(is_there, pc.less(times, pa.scalar(cutoff_ms, pa.int64())))
     rows = pa.RecordBatch.from_arrays(
         [files.paths, sizes, times, hashes], ["path", "sizeBytes", "modificationTimeMs", "hash"]
@@ -183,6 +211,7 @@ def classify_directory(piece: DirectoryPiece, context: TaskContext) -> Classifie
 
 
 def _merge_parts(parts: Sequence[ClassifiedFiles]) -> ClassifiedFiles:
+    """Return the classes of the files of all parts together, without empty arrays."""
     from deltacli.delta.listing import TableRoots
 
     def every(columns: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:

@@ -22,7 +22,7 @@ MOST_AT_ONCE = 1_000
 
 
 class FileOutcome(IntEnum):
-    """What became of one file of a batch."""
+    """The outcome for one file of a batch."""
 
     NOT_TRIED = 0
     DELETED = 1
@@ -36,10 +36,13 @@ class FileOutcome(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeletePiece:
-    """Files to delete together, by a permit.
+    """Files to delete together.
 
-    With `cutoff_ms` each is checked again: one that was written since is spared, and one that is missing or now behind
-    a link is not touched.
+    Attributes:
+        permit: Says how long deletions may begin, and in which directory.
+        paths: The files, below the table.
+        cutoff_ms: If it is given, each file is checked again. One that was written since this time (epoch milliseconds)
+            is spared, and one that is missing or now behind a link is not touched.
     """
 
     permit: Permit
@@ -60,6 +63,7 @@ class BatchOutcome:
 
     @property
     def decided(self) -> int:
+        """The number of files that were tried."""
         return len(self.codes) - self.codes.count(FileOutcome.NOT_TRIED)
 
     def each(self) -> Iterator[tuple[FileOutcome, Failed | None]]:
@@ -81,6 +85,7 @@ class DeleteBatch:
 
     def __call__(self, piece: DeletePiece, context: TaskContext) -> BatchOutcome:
         """Return the outcomes. An error of the store is part of them, so that what was deleted before is counted."""
+        # A request that is sent again after the permit has ended could delete a file that a newer commit needs.
         attempt = _Attempt(piece, context, self)
         fault = None
         try:
@@ -96,6 +101,8 @@ class DeleteBatch:
 
 @dataclass
 class _Attempt:
+    """One attempt to delete the files of a piece, with the outcomes so far."""
+
     piece: DeletePiece
     context: TaskContext
     task: DeleteBatch
@@ -110,19 +117,23 @@ class _Attempt:
         return self.context.storage
 
     def is_in_time(self) -> bool:
+        """Return whether a deletion may still begin."""
         return not self.context.is_cancelled() and self.task.clock() <= self.piece.permit.not_after_ms
 
     def run(self) -> None:
+        """Delete the files, and record the outcome of each. Raises what the store raises."""
         permitted_place = self.piece.permit.place
         storage = self.storage
         if permitted_place is not None and isinstance(storage, StoreWithPlace) and storage.place != permitted_place:
             storage.held(permitted_place)  # raises where another directory is at its path
+
         paths = self.piece.paths
         due: Sequence[int] = range(len(paths))
         if self.piece.cutoff_ms is not None:
             if not self.is_in_time():
                 return
-            due = self._checked(self.piece.cutoff_ms)
+            due = self._find_unchanged(self.piece.cutoff_ms)
+
         # The store's iterator comes first, so that it is run to its end; it may stop early, after the time.
         for (_, what), position in zip(self.storage.delete_many(self._in_time(due)), due, strict=False):
             match what:
@@ -135,8 +146,8 @@ class _Attempt:
                     self.failures[position] = failure
             self._advance(1)
 
-    def _checked(self, cutoff_ms: int) -> list[int]:
-        """Return the positions of files that are there and as old as they were."""
+    def _find_unchanged(self, cutoff_ms: int) -> list[int]:
+        """Return the positions of files that exist and are as old as they were. The others get their outcome."""
         sizes, times = self.storage.stat_many(self.piece.paths)
         due = []
         for position, (size, modified_ms) in enumerate(zip(sizes, times, strict=True)):

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.paths.spelling import decode
 from deltacli.storage import FileStat, ReadStorage, leads_outside
 from deltacli.work.task import TaskContext
 
-if TYPE_CHECKING:
-    pass
-
 
 class ResolvedDirectory(NamedTuple):
-    """A directory by its path below the table, and its resolved place, which several paths may have through links."""
+    """A directory by its path below the table, and its path without links, which it may share with others."""
 
     path: str
     place: str
@@ -38,7 +35,7 @@ class DirectoryListing(NamedTuple):
 
 
 def list_directory(piece: ResolvedDirectory, context: TaskContext) -> DirectoryListing:
-    """Return what is in a directory. Raises FileMissing and PermissionRefused."""
+    """Return the files and the subdirectories in a directory. Raises FileMissing and PermissionRefused."""
     storage = context.storage
     below = f"{piece.path}/" if piece.path else ""
     files = tuple(storage.list_from(piece.path))

@@ -12,7 +12,15 @@ if TYPE_CHECKING:
 
 
 class Permit(NamedTuple):
-    """Deletions that a look at the log allows: in the directory looked at, begun up to a time (epoch milliseconds)."""
+    """The deletions that a check of the log allows.
+
+    A commit that another writer makes after the check may need a file that the check has found to be unneeded. So
+    deletions must begin soon after it.
+
+    Attributes:
+        place: The directory whose log was checked. Another one may have taken its path since. None for other stores.
+        not_after_ms: The time (epoch milliseconds) up to which deletions may begin.
+    """
 
     place: Place | None
     not_after_ms: int

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
-
 
 _PATIENCE = 0.1
 
 
 class StopRequest:
-    """Tells work in another thread to end early. `at_once`: at the first signal. Else the first signal lets what was
-    begun finish, and a second one ends it.
+    """Tells work in another thread to end early, because a signal has arrived.
+
+    The first signal lets what was begun finish, and a second one ends it. With `at_once`, the first one ends it.
     """
 
     def __init__(self, *, at_once: bool = False) -> None:
@@ -25,6 +21,7 @@ class StopRequest:
 
     @property
     def is_ending(self) -> bool:
+        """Return whether a signal has arrived, so that nothing new should begin."""
         return self._ending.is_set()
 
     def __call__(self) -> bool:
@@ -39,10 +36,14 @@ class StopRequest:
 
 
 def run_uninterrupted(work: Callable[[], None], stop: StopRequest) -> None:
-    """Run a function in a thread of its own and wait for it, so that a signal to the main thread ends the run only
-    after the work has ended, and what it did is recorded. `stop` tells the work when to end early.
+    """Run a function in a thread of its own, and wait for it whatever happens.
 
-    However many signals arrive, no work is left behind. The first one is raised again.
+    A signal to the main thread ends the run only after the work has ended, and what it did is recorded. However many
+    signals arrive, no work is left behind. The first one is raised again.
+
+    Args:
+        work: The function.
+        stop: Tells the work when to end early.
     """
     raised: list[BaseException] = []
     begun = Lock()  # the first thread to acquire it decides whether the work is done or dropped

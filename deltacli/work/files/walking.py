@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from deltacli.storage import ReadStorage, WalkEntry
-
-if TYPE_CHECKING:
-    pass
-
 
 METADATA_DIRECTORIES = ("metadata", "schema", "snapshot", "manifest")
 """Directories whose files indicate a table; other directories do so by their name."""
@@ -20,23 +16,31 @@ _FILES_A_BATCH = 131_072
 
 
 class ListedFiles(NamedTuple):
-    """Files of a listing: paths below the table, sizes (bytes) and times (epoch milliseconds) as int64 arrays, which
-    are None where they would need a call per file. Paths are a list while they are collected, else a binary array.
-    `archived` are the paths of files with an archive class (see `FileStat`), each with that class.
+    """Files of a listing, in columns.
+
+    Attributes:
+        paths: Their paths below the table: a list while they are collected, else a binary array.
+        sizes: Their bytes (int64); None where they would need a call per file.
+        modified_ms: Their times (int64, epoch milliseconds); None as for `sizes`.
+        is_plain: True for files from a walk of every directory: no path has an empty segment, and none indicates
+            another table.
+        archived: The paths of files with an archive class (see `FileStat`), each with that class.
     """
 
     paths: list[str] | pa.Array
     sizes: pa.Array | None
     modified_ms: pa.Array | None
     is_plain: bool = False
-    """From a walk of every directory: no path has an empty segment, and none indicates another table."""
     archived: tuple[tuple[str, str], ...] = ()
 
 
 class DirectoryWalk:
-    """The entries of one directory, without those below it. After it was iterated over, `directories` are the names of
-    its subdirectories, `special` those of entries that are neither files nor directories; `empty_modified_ms` is the
-    time of an empty directory.
+    """Iterates over the entries of one directory, without those below it.
+
+    Attributes:
+        directories: The names of its subdirectories, after the iteration.
+        special: The names of entries that are neither files nor directories.
+        empty_modified_ms: The time of the directory, if it is empty.
     """
 
     def __init__(self, storage: ReadStorage, directory: str) -> None:
@@ -96,13 +100,10 @@ class _FileCollector:
             self._times += walked.modified_ms
 
     def flush(self) -> ListedFiles:
-        listed = ListedFiles(
-            self._paths,
-            None if self._sizes is None else pa.array(self._sizes, pa.int64()),
-            None if self._times is None else pa.array(self._times, pa.int64()),
-            self._is_plain,
-            tuple(self._archived),
-        )
+        """Return the collected files, and begin anew."""
+        sizes = None if self._sizes is None else pa.array(self._sizes, pa.int64())
+        times = None if self._times is None else pa.array(self._times, pa.int64())
+        listed = ListedFiles(self._paths, sizes, times, self._is_plain, tuple(self._archived))
         self._paths = []
         self._sizes = []
         self._times = []

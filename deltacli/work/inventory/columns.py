@@ -196,6 +196,8 @@ def _parse_texts_as_times(values: Any) -> Any:
     is_unparsed = pc.and_(pc.is_valid(values), pc.is_null(times))
     if not pc.any(is_unparsed).as_py():
         return times
+
+    # Each different text is parsed once: files that were written together have the same time.
     distinct = pc.dictionary_encode(pc.filter(values, is_unparsed))
     moments = pa.array([_parse_moment(text) for text in distinct.dictionary.to_pylist()], pa.int64())
     return pc.replace_with_mask(times, is_unparsed, pc.take(moments, distinct.indices))

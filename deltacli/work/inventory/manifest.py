@@ -46,7 +46,7 @@ class S3Manifest:
         next to it.
         """
         tried = []
-        for directory, name in self._places(file.key):
+        for directory, name in self._list_possible_locations(file.key):
             storage = open_other(directory)
             if storage.kind_of(name) is PathKind.FILE:
                 return storage, name
@@ -62,7 +62,7 @@ class S3Manifest:
         """Raise Unreadable unless a file matches the manifest: its size, and its MD5 if given."""
         size = storage.stat(name).size_bytes
         if file.size_bytes is not None and size != file.size_bytes:
-            raise self._differs(file, f"{file.size_bytes} bytes", f"{size} bytes")
+            raise self._make_mismatch_error(file, f"{file.size_bytes} bytes", f"{size} bytes")
         if file.md5 is None:
             return
         digest = hashlib.md5(usedforsecurity=False)
@@ -70,9 +70,9 @@ class S3Manifest:
             while piece := source.read(_PIECE_BYTES):
                 digest.update(piece)
         if digest.hexdigest() != file.md5.lower():
-            raise self._differs(file, file.md5, digest.hexdigest())
+            raise self._make_mismatch_error(file, file.md5, digest.hexdigest())
 
-    def _places(self, key: str) -> Iterator[tuple[str, str]]:
+    def _list_possible_locations(self, key: str) -> Iterator[tuple[str, str]]:
         above, _, name = key.rpartition("/")
         in_bucket = f"s3://{self.bucket}/{above}".rstrip("/")
         s3 = _S3.match(self.place)
@@ -86,7 +86,7 @@ class S3Manifest:
         if s3:
             yield in_bucket, name
 
-    def _differs(self, file: ManifestFile, expected: str, actual: str) -> Unreadable:
+    def _make_mismatch_error(self, file: ManifestFile, expected: str, actual: str) -> Unreadable:
         return Unreadable(
             f"a file of the inventory does not match {self.place}",
             code=CODE,
@@ -122,5 +122,6 @@ def read_manifest(data: bytes, location: str) -> S3Manifest:
 
 def _parse_manifest_file(entry: Json) -> ManifestFile:
     size = entry.get("size")
+    size_bytes = None if size is None else int(size)
     md5 = entry.get("MD5checksum")
-    return ManifestFile(str(entry["key"]), None if size is None else int(size), str(md5) if md5 else None)
+    return ManifestFile(str(entry["key"]), size_bytes, str(md5) if md5 else None)

@@ -57,10 +57,11 @@ class Inventory:
         """Yield the files; each call reads the inventory again. Raises Unreadable (`vacuum.inventory`)."""
         for rows, columns in self._read():
             with inventory_faults(self.place):
-                batch = self._judge(rows, columns)
+                batch = self._parse_rows(rows, columns)
             yield batch
 
-    def _judge(self, rows: RecordBatch, columns: InventoryColumns) -> InventoryBatch:
+    def _parse_rows(self, rows: RecordBatch, columns: InventoryColumns) -> InventoryBatch:
+        """Return the files of some rows, without those that are outside the table or lack a size or a time."""
         rows = _select_current_files(rows, columns)
         modified = parse_times(columns.time, rows.column(columns.time))
         newest = pc.max(modified).as_py()
@@ -106,6 +107,7 @@ def _read_file(storage: ReadStorage, name: str, location: str, head: bytes) -> I
 def _read_manifest(
     manifest: S3Manifest, open_other: Callable[[str], Storage]
 ) -> Iterator[tuple[Any, InventoryColumns]]:
+    """Yield the rows of all files of a manifest, after each was compared with it."""
     for file in manifest.files:
         storage, name = manifest.find(file, open_other)
         with inventory_faults(file.key):

@@ -37,14 +37,14 @@ class ActionColumns:
         """Return the columns of actions; fields that their kind does not have are null."""
         schema = self.schema()
         names = actions.schema.names
-        columns = [
-            actions.column(field.name)
-            if field.name in names
-            else pa.repeat(kind, actions.num_rows)
-            if field.name == _TYPE
-            else pa.nulls(actions.num_rows, field.type)
-            for field in schema
-        ]
+        columns = []
+        for field in schema:
+            if field.name in names:
+                columns.append(actions.column(field.name))
+            elif field.name == _TYPE:
+                columns.append(pa.repeat(kind, actions.num_rows))
+            else:
+                columns.append(pa.nulls(actions.num_rows, field.type))
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

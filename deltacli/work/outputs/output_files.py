@@ -92,6 +92,7 @@ def _write_file(
     storage: Storage, target: OutputTarget, name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
 ) -> OutputFile:
     """Write batches to one file up to its largest size, and publish it."""
+    # The run may have ended while the file was encoded, or while it was published. Then nobody would delete it.
     with storage.draft(name) as draft:
         file = _encode_file(draft, name, schema, batches)
         _require_claim(storage, target)

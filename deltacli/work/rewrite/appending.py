@@ -53,10 +53,13 @@ class SourceColumn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AppendSpec:
-    """How rows become files. It can be pickled.
+    """Describes how rows become files. It can be pickled.
 
-    `columns` are those of the table; all are cast to `schema`, which has their logical names. `partitions` are the
-    partition columns by physical name.
+    Attributes:
+        rewrite: How files are written and read back.
+        columns: The columns of the table.
+        schema: The types to which they are cast, by their logical names.
+        partitions: The partition columns by physical name.
     """
 
     rewrite: pieces.RewriteSpec
@@ -87,12 +90,13 @@ class AppendRows:
         Raises Refused for values that the table cannot have, and StorageFailed.
         """
         try:
-            rows = (self._conformed(batch) for batch in batches if batch.num_rows)
+            rows = (self._convert_to_table_types(batch) for batch in batches if batch.num_rows)
             if self.spec.partitions:
                 for batch in rows:
-                    for key, part in self._parts(batch):
+                    for key, part in self._divide_by_partition(batch):
                         self._held.setdefault(key, []).append(part)
                         self._bytes[key] = self._bytes.get(key, 0) + part.nbytes
+                    # Rows of many partitions arrive mixed. The largest partition makes the most room as one file.
                     while sum(self._bytes.values()) > MOST_HELD_BYTES:
                         self._write_partition(max(self._bytes, key=lambda key: self._bytes[key]))
                 for key in list(self._held):
@@ -109,7 +113,7 @@ class AppendRows:
         delete_unnamed_files(self.context.storage, [decode(appended.file.path) for appended in self.files])
         self.files = []
 
-    def _conformed(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+    def _convert_to_table_types(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
         """Return the columns of the table, in its order and types. Raises Refused for values of other types."""
         arrays = []
         for (column, position, value, most_characters), wanted in zip(self.spec.columns, self.spec.schema, strict=True):
@@ -140,9 +144,9 @@ class AppendRows:
                 )
         return pa.RecordBatch.from_arrays(arrays, schema=self.spec.schema)
 
-    # -- partitions ---------------------------------------------------------------------------------------------------
-
-    def _parts(self, batch: pyarrow.RecordBatch) -> Iterator[tuple[tuple[str | None, ...], pyarrow.RecordBatch]]:
+    def _divide_by_partition(
+        self, batch: pyarrow.RecordBatch
+    ) -> Iterator[tuple[tuple[str | None, ...], pyarrow.RecordBatch]]:
         """Yield the rows of each partition in a batch, with the texts of its values."""
         codes: Any = pa.repeat(pa.scalar(0, pa.int64()), batch.num_rows)
         for _, column in self.spec.partitions:
@@ -161,15 +165,13 @@ class AppendRows:
         self._bytes.pop(key)
         self._write(iter(self._held.pop(key)), key)
 
-    # -- files --------------------------------------------------------------------------------------------------------
-
     def _write(self, rows: Iterator[pyarrow.RecordBatch], key: tuple[str | None, ...]) -> None:
         """Write rows of one partition, and begin another file where one is large enough."""
         spec = self.spec.rewrite
         context = self.context
         values = {name: text for (name, _), text in zip(self.spec.partitions, key, strict=True)}
         logical = {column.name: text for (_, column), text in zip(self.spec.partitions, key, strict=True)}
-        stored = (self._stored(batch) for batch in rows)
+        stored = (self._select_stored_columns(batch) for batch in rows)
         batch = next(stored, None)
         while batch is not None:
             path = self._path(directory_of(logical if spec.config.mapping_mode == "none" else {}))
@@ -186,7 +188,7 @@ class AppendRows:
             self.files.append(AppendedFile(file, values))
             batch = next(stored, None)
 
-    def _stored(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+    def _select_stored_columns(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
         """Return the columns that files contain, under their physical names."""
         keeps = keeps_partition_columns(self.spec.config)
         left_out = set() if keeps else {column.name for _, column in self.spec.partitions}

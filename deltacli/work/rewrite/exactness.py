@@ -46,8 +46,8 @@ class Exactness:
 
     def __init__(self, spec: RewriteSpec) -> None:
         self._spec = spec
-        self._alike: Any = None  # Any: a schema of Parquet
-        self._marks: Mapping[bytes, bytes] | None = None
+        self._previous_schema: Any = None  # Any: a schema of Parquet
+        self._previous_marks: Mapping[bytes, bytes] | None = None
         self._suspects: Sequence[_Suspect] = ()
 
     def require(self, opened: OpenDataFile) -> bool:
@@ -58,14 +58,17 @@ class Exactness:
         _require_small_groups(metadata, self._spec.most_group_bytes)
         schema = metadata.schema
         marks = metadata.metadata
-        is_alike = self._alike is not None and marks == self._marks and schema.equals(self._alike)
+        # Comparing two schemas is cheap; searching one for suspicious columns is not, and most files are alike.
+        is_alike = (
+            self._previous_schema is not None and marks == self._previous_marks and schema.equals(self._previous_schema)
+        )
         if not is_alike:
-            self._alike = None
+            self._previous_schema = None
             if (broken := find_broken_rule(self._spec.written_by or self._spec.config, opened)) is not None:
                 raise DataUnreadable(broken.message, code=broken.rule.id)
             self._suspects = list(_find_suspects(self._spec, opened, marks))
-            self._alike = schema
-            self._marks = marks
+            self._previous_schema = schema
+            self._previous_marks = marks
         for suspect in self._suspects:
             _require_exact_values(suspect, opened)
         if self._spec.row_columns and self._spec.row_id_mark is not None:
@@ -90,6 +93,7 @@ def _require_ids(column: str, mark: int, opened: OpenDataFile) -> None:
         return
     for group in range(metadata.num_row_groups):
         statistics = metadata.row_group(group).column(leaf).statistics
+        # The maximum in the footer saves reading the ids.
         if statistics is not None and statistics.has_min_max:
             maxima = [statistics.max]
         else:
@@ -104,6 +108,7 @@ def _require_ids(column: str, mark: int, opened: OpenDataFile) -> None:
 
 def find_broken_rule(config: TableConfiguration, opened: OpenDataFile) -> Finding | None:
     """Return the first finding about a file's columns by which it is unknown what the file contains; None without."""
+    # Without column mapping, a column is found by the only name that it has.
     if config.mapping_mode == "none":
         return None
     from deltacli.delta.footers.columns import FileSchema, leaves_of

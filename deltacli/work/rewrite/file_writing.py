@@ -115,6 +115,7 @@ def read_back(
 
     It is read as every data file of the table, by the rules of the table.
     """
+    # New files have the names of the new configuration, sources perhaps those of an older one.
     spec = spec if spec.reading_back is None else replace(spec, reading=spec.reading_back)
     file = DataFile(name, written.size_bytes)
     digest: Digest = RowDigest(spec.schema) if shared_digest is None else shared_digest
@@ -211,6 +212,7 @@ class DraftFile(NamedTuple):
 
 def publish_file(storage: ReadStorage, file: DraftFile) -> pieces.NewFile:
     """Give a file its name, which no other file has: it may be sent again. Raises StorageFailed."""
+    # A file that is not there after an unknown outcome was not sent, and nobody else has its name: it is sent again.
     for remaining_attempts in reversed(range(_MOST_SENT)):
         match file.draft.publish():
             case Created():

@@ -84,6 +84,7 @@ def _has_misread_times(file: DataFile, context: TaskContext) -> bool:
         return False
     try:
         with open_data_file(context.files, file) as opened:
+            # The engines that misread such times read them right by the Arrow schema in the footer.
             if has_unit_in_arrow_schema(opened):
                 return False
             columns = FileColumns(config.mapping_mode, config.physical_name)

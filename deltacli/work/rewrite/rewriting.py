@@ -39,6 +39,7 @@ def measure_rewrite(piece: pieces.RewritePiece, context: TaskContext) -> int | N
 
 
 def _measure_piece(spec: pieces.RewriteSpec, piece: pieces.RewritePiece, context: TaskContext) -> int | None:
+    """Return the bytes that the rows of a piece take in a temporary file; None where a source is refused."""
     constants = {}
     if keeps_partition_columns(spec.config):
         constants = constants_of(piece.partition_values.items(), spec.config, piece.sources[0].path)
@@ -78,6 +79,9 @@ class RewriteFiles:
         """Return the new files. Raises StorageFailed, DataUnreadable for a new file, and PermissionRefused."""
         spec: pieces.RewriteSpec = context.shared(pieces.SPEC)
         refused: list[pieces.RefusedFile] = []
+
+        # A file may be found not to be exact after some of its rows have been written. Then all is done again without
+        # it, at most once for each file.
         while True:
             without = {each.path for each in refused}
             left = replace(piece, sources=tuple(each for each in piece.sources if each.path not in without))
@@ -97,22 +101,29 @@ class _GroupRewrite:
         self._sources = Sources(context.files, spec, make_constants(spec, piece))
         self._order = spec.order
         checked = spec.order if spec.reads_back else None
-        self._read = None if checked is None else checked.digest()
-        self._read_back = None if checked is None else checked.digest()
-        """Digests of the rows to sort, and of those in the new files. None if rows keep their order."""
-        self._named: list[str] = []
-        self._told: pieces.NewFileNames = context.values.get(NAMED) or pieces.NewFileNames()
+        # Digests of the rows to sort, and of those in the new files. None if rows keep their order.
+        self._source_digest = None if checked is None else checked.digest()
+        self._file_digest = None if checked is None else checked.digest()
+        self._published_paths: list[str] = []
+        self._announced_names: pieces.NewFileNames = context.values.get(NAMED) or pieces.NewFileNames()
 
     def run(self) -> pieces.Rewritten:
-        """Raises SourceRefusedError if it has to be done again without a file."""
+        """Write the new files, and return them.
+
+        After an error, files that were published are deleted again.
+
+        Raises:
+            SourceRefusedError: If it has to be done again without a file.
+        """
         published: list[pieces.NewFile] = []
+        # A third piece that sorts does not wait for the first two: they may wait for the store of another table.
         has_memory = self._order is not None and _SORTING.acquire(blocking=False)
         if self._order is not None and not has_memory:
             self._order = self._order.use_less_memory()
         try:
             self._write(published)
         except BaseException:
-            delete_unnamed_files(self._context.storage, self._named)
+            delete_unnamed_files(self._context.storage, self._published_paths)
             raise
         finally:
             if has_memory:
@@ -124,7 +135,7 @@ class _GroupRewrite:
         """Write, read back and name one file after the other, so that no disk holds more than one draft."""
         spec = self._spec
         context = self._context
-        parts = (rows for rows in self._until_cancelled(self._ordered()) if rows.num_rows)
+        parts = (rows for rows in self._until_cancelled(self._arrange_rows()) if rows.num_rows)
         first = next(parts, None)
         number = 0
         while first is not None:
@@ -132,13 +143,18 @@ class _GroupRewrite:
             with context.storage.draft(path) as draft:
                 written = write_file(spec, draft.place, path, chain([first], parts))
                 if spec.reads_back:
-                    read_back(spec, context.files, draft.place, path, written, self._read_back)
-                self._named.append(path)
-                self._told.paths.append(path)
+                    read_back(spec, context.files, draft.place, path, written, self._file_digest)
+                # Before the file has its name: an answer that is lost must not leave a file that nobody deletes.
+                self._published_paths.append(path)
+                self._announced_names.paths.append(path)
                 published.append(publish_file(context.storage, DraftFile(path, draft, written)))
             first = next(parts, None)
             number += 1
-        if self._read is not None and self._read_back is not None and self._read.answer() != self._read_back.answer():
+
+        # The rows of one file have no counterpart in one source after they were sorted, so all are compared together.
+        if self._source_digest is None or self._file_digest is None:
+            return
+        if self._source_digest.answer() != self._file_digest.answer():
             raise StorageFailed("the sorted files have other rows than their sources", code="data.not-as-written")
 
     def _until_cancelled(self, parts: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
@@ -150,7 +166,7 @@ class _GroupRewrite:
                 raise CancelledError
             yield rows
 
-    def _ordered(self) -> Iterator[RecordBatch]:
+    def _arrange_rows(self) -> Iterator[RecordBatch]:
         """Return the rows of the sources in the order of new files. Raises NoSpace."""
         order = self._order
         tables = self._sources.tables(self._piece.sources)
@@ -158,12 +174,12 @@ class _GroupRewrite:
             return tables
         order.require_space(self._piece.size_bytes)
         batches = (batch for table in tables for batch in table.to_batches())
-        return order.arrange(self._noted(batches), self._spec.schema)
+        return order.arrange(self._digest_batches(batches), self._spec.schema)
 
-    def _noted(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    def _digest_batches(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         for batch in batches:
-            if self._read is not None:
-                self._read.take(batch)
+            if self._source_digest is not None:
+                self._source_digest.take(batch)
             yield batch
 
     def _path(self, number: int) -> str:

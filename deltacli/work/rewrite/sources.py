@@ -94,9 +94,9 @@ class Sources:
         held = list[Any]()
         size = 0
         reader: PlainReader | None = None
-        for batch, bytes_, plain in self._of_files(sources):
+        for batch, bytes_, plain in self._read_sources(sources):
             if held and plain is not reader:
-                yield self._table(held, reader)
+                yield self._combine(held, reader)
                 held = []
                 size = 0
             reader = plain
@@ -104,30 +104,32 @@ class Sources:
             held.append(batch)
             size += bytes_
             if size >= most_bytes:
-                yield self._table(held, reader)
+                yield self._combine(held, reader)
                 held = []
                 size = 0
         if held:
-            yield self._table(held, reader)
+            yield self._combine(held, reader)
 
-    def _table(self, batches: list[Any], plain: PlainReader | None) -> pa.Table:
+    def _combine(self, batches: list[Any], plain: PlainReader | None) -> pa.Table:
         """Return rows together, as the schema of new files says; those of `plain` are as they are stored."""
         whole = pa.Table.from_batches(batches)
         if whole.num_rows < _CHUNK_ROWS * len(batches):
             whole = whole.combine_chunks()
         return rename_columns(whole if plain is None else plain.convert_to_table_types(whole), self.spec.schema)
 
-    def _of_files(self, sources: Sequence[DataFile]) -> Iterator[_Rows]:
+    def _read_sources(self, sources: Sequence[DataFile]) -> Iterator[_Rows]:
+        # A disk is told which files come next, and reads ahead by itself. A store over a network gets several requests
+        # at the same time.
         if self.files.parallel_reads == 1:
             for source, _ in self._ahead(sources, lambda source: self.files.prefetch(source.path)):
-                yield from self._of_file(source, partial(self._located, source))
+                yield from self._read_source(source, partial(self._locate, source))
             return
         from deltacli.core.pools import ThreadPool
 
         with ThreadPool(_READS, thread_name_prefix="deltacli-sources") as pool:
             try:
-                for source, reading in self._ahead(sources, lambda source: pool.submit(self._fetched, source)):
-                    yield from self._of_file(source, reading.result)
+                for source, reading in self._ahead(sources, lambda source: pool.submit(self._fetch, source)):
+                    yield from self._read_source(source, reading.result)
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
 
@@ -148,19 +150,19 @@ class Sources:
             bytes_ahead -= ahead[0][0].size_bytes or 0
             yield ahead.popleft()
 
-    def _located(self, source: DataFile) -> _LocatedFile:
+    def _locate(self, source: DataFile) -> _LocatedFile:
         file = replace(source, constants=self.constants) if self.constants else source
         if file.vector is not None and file.deleted is None:
             with _name_file(file):
                 file = replace(file, deleted=read_vector(self.files, file.vector))
         return _LocatedFile(file, None)
 
-    def _fetched(self, source: DataFile) -> _LocatedFile:
+    def _fetch(self, source: DataFile) -> _LocatedFile:
         """Return a file with its vector and, if it is small, its content read."""
-        file = self._located(source).file
+        file = self._locate(source).file
         return _LocatedFile(file, read_small_file(self.files, file))
 
-    def judge(self, source: DataFile) -> Iterator[pa.RecordBatch]:
+    def require_exact(self, source: DataFile) -> Iterator[pa.RecordBatch]:
         """Open a file and yield nothing. Raises SourceRefusedError."""
         try:
             with open_data_file(self.files, source) as opened:
@@ -169,12 +171,12 @@ class Sources:
             raise SourceRefusedError(_make_refused_file(source, fault)) from fault
         yield from ()
 
-    def _of_file(self, source: DataFile, find: Callable[[], _LocatedFile]) -> Iterator[_Rows]:
+    def _read_source(self, source: DataFile, find: Callable[[], _LocatedFile]) -> Iterator[_Rows]:
         """Yield the rows of a file; none of them if it is refused."""
         held: list[_Rows] = []
         size = 0
         is_passing = False
-        batches = self._read(find)
+        batches = self._read_rows(find)
         while True:
             try:
                 batch = next(batches, None)
@@ -186,6 +188,7 @@ class Sources:
                 return
             if batch is None:
                 break
+            # As long as no row has been passed on, a file that turns out not to be exact can be left out.
             held.append(batch)
             size += batch.size_bytes
             if is_passing or size > _HELD_BYTES:
@@ -195,7 +198,7 @@ class Sources:
         self.used.append(source.path)
         yield from held
 
-    def _read(self, find: Callable[[], _LocatedFile]) -> Iterator[_Rows]:
+    def _read_rows(self, find: Callable[[], _LocatedFile]) -> Iterator[_Rows]:
         """Yield the rows of a file. Raises DataUnreadable, also where rows are missing, and PathExternal."""
         file, content = find()
         with open_data_file(self.files, file, whole=True, content=content) as opened:
@@ -210,6 +213,7 @@ class Sources:
             for batch in batches:
                 count += batch.num_rows
                 yield _Rows(batch, batch.nbytes, plain)
+            # A reader that skips rows by mistake would lose them with the old file.
             stored = opened.parquet.metadata.num_rows
             live = stored - (file.deleted.count_below(stored) if file.deleted is not None else 0)
             if count != live:
@@ -237,7 +241,11 @@ class FindRefused:
         sources = Sources(context.files, context.shared(SPEC), make_constants(context.shared(SPEC), piece))
         for source in piece.sources:
             try:
-                for _ in sources.tables([source]) if (source.size_bytes or 0) <= _MOST_READ else sources.judge(source):
+                for _ in (
+                    sources.tables([source])
+                    if (source.size_bytes or 0) <= _MOST_READ
+                    else sources.require_exact(source)
+                ):
                     if context.is_cancelled():
                         break
             except SourceRefusedError as fault:

@@ -44,7 +44,7 @@ class StoredColumns(NamedTuple):
     by_id: bool
 
     @classmethod
-    def of_files(cls, schema: pa.Schema, *, by_id: bool, left_out: Sequence[str]) -> StoredColumns:
+    def from_schema(cls, schema: pa.Schema, *, by_id: bool, left_out: Sequence[str]) -> StoredColumns:
         """Describe files of a schema. `left_out` are columns of it that not every file has: those of partitions and of
         row ids. Variants are left out, too: the same value can be stored in several ways.
         """
@@ -57,9 +57,12 @@ class StoredColumns(NamedTuple):
 
 
 class PieceDigest(NamedTuple):
-    """What is compared of some files: their rows, and the values of each leaf column that are not null.
+    """The digests of some files that are compared: of their rows, and of the values of each leaf column.
 
-    A column is None if a file has it with values that cannot be expressed in the type of new files.
+    Attributes:
+        rows: The digest of the rows.
+        columns: The digest of the values that are not null, by leaf column. It is None if a file has the column with
+            values that cannot be expressed in the type of new files.
     """
 
     rows: RowsDigest
@@ -116,6 +119,7 @@ def _iterate_leaves(
 
 
 def _iterate_leaves_at(path: Leaf, values: ArrowArray, by_id: bool) -> Iterator[tuple[Leaf, ArrowArray]]:
+    """Yield the values of the leaf columns below a path."""
     kind = values.type
     if isinstance(kind, pa.BaseExtensionType):
         yield from _iterate_leaves_at(path, values.storage, by_id)

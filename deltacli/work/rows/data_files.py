@@ -43,13 +43,21 @@ _SMALL_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file to read.
+    """A data file to read.
 
-    `path` is as in the log. `constants` are the columns with the same value in every row, by logical name.
-
-    Rows of `vector` are left out. If `only` is given, only its rows are read, except those of `vector`. `groups` are
-    the row groups to read (None: all). `metadata` is the footer, and `deleted` the rows of `vector`, if they have been
-    read before.
+    Attributes:
+        path: Its path as in the log.
+        size_bytes: Its size; None if it is not known.
+        constants: The columns with the same value in every row, by logical name.
+        vector: The deletion vector, whose rows are left out.
+        only: If it is given, only the rows of this vector are read, except those of `vector`.
+        version: The version whose changes are read; None for rows of a snapshot.
+        groups: The row groups to read; None for all.
+        metadata: The footer, if it has been read before.
+        deleted: The rows of `vector`, if they have been read before.
+        base_row_id: The id of the first row by its add, with row tracking.
+        row_commit_version: The version of rows by its add, with row tracking.
+        stats: The statistics of its add, where a task asks for them.
     """
 
     path: str
@@ -58,15 +66,12 @@ class DataFile:
     vector: Descriptor | None = None
     only: Descriptor | None = None
     version: int | None = None
-    """The version whose changes are read; None for rows of a snapshot."""
     groups: tuple[int, ...] | None = None
     metadata: pyarrow.parquet.FileMetaData | None = field(default=None, compare=False, repr=False)
     deleted: DeletedRows | None = field(default=None, compare=False, repr=False)
     base_row_id: int | None = None
     row_commit_version: int | None = None
-    """The id of the first row, and the version of rows, of its add, with row tracking."""
     stats: str | None = field(default=None, compare=False, repr=False)
-    """The statistics of its add, where a task asks for them."""
 
     def __reduce__(self) -> tuple[Any, tuple[dict[str, Any]]]:
         """Return what is pickled: times as arrays, because Arrow's scalars beyond Python's calendar cannot be."""
@@ -86,27 +91,33 @@ def _restore_data_file(fields: dict[str, Any]) -> DataFile:
 
 @dataclass(frozen=True, slots=True)
 class ReadSpec:
-    """What is read from every file: `columns` of the table, returned as `schema` where `predicate` is true."""
+    """Describes which rows and columns are read from every file of a table.
+
+    Attributes:
+        columns: The columns of the table, and after them the extra columns.
+        schema: The columns that are returned, in their types.
+        full_schema: The Arrow schema of `columns`.
+        file_columns: Finds the columns of the table in a file.
+        predicate: The condition that rows match; None for all rows.
+        extra_columns: The last of `columns`, which are not columns of the table, each with the way to find it in a
+            file. A column that a file lacks, or has with another type, is null.
+        row_ids: The extra columns with the id and the commit version of each row, which follow from the add where the
+            file does not have them. Spec: Row Tracking.
+        row_numbers: The last column of `schema`, not in `columns`: the number of each row in its file, counting deleted
+            rows.
+        required_positions: The positions of the columns of `schema` that must not be null, or have parts that must not
+            be.
+    """
 
     columns: tuple[StructField, ...]
     schema: pyarrow.Schema
     full_schema: pyarrow.Schema
-    """The Arrow schema of `columns`."""
     file_columns: FileColumns
     predicate: Predicate | None = None
     extra_columns: Mapping[str, FileColumns] = field(default_factory=dict)
-    """The last of `columns`, which are not columns of the table, each with the way to find it in a file.
-
-    A column that a file lacks, or has with another type, is null.
-    """
     row_ids: tuple[str, str] | None = None
-    """The columns of `extra_columns` with the id and the commit version of each row, which follow from the add where the file
-    does not have them. Spec: Row Tracking.
-    """
     row_numbers: str | None = None
-    """The last column of `schema`, not in `columns`: the number of each row in its file, counting deleted rows."""
     required_positions: tuple[int, ...] = field(init=False, compare=False, repr=False)
-    """The positions of the columns of `schema` that must not be null, or have parts that must not be."""
 
     def __post_init__(self) -> None:
         positions = tuple(position for position, column in enumerate(self.schema) if contains_required_field(column))
@@ -147,7 +158,7 @@ def mentions_encryption(reason: str) -> bool:
 
 
 class ReadingPhase:
-    """How far a data file has been read.
+    """The phase of reading a data file.
 
     Attributes:
         level: The lowest level of a validation that finds a fault of what is read next: the footer is read at the level
@@ -229,6 +240,7 @@ def _call_with_path(
     try:
         return function(storage, decoded_path)
     except FileMissing:
+        # The error of the decoded path is raised: it is the one that the log means.
         other = files.locate_undecoded(path)
         if other is None:
             raise
@@ -248,7 +260,8 @@ def _read_small_content(files: TableFiles, file: DataFile, storage: ReadStorage,
     """Return the content of a small file, read by one request, as `read_small_file` does."""
     if not _is_small(file):
         return None
-    one_more = (file.size_bytes or 0) + 1  # not more: memory is taken for all that is asked for
+    # One byte more shows whether the file is larger than the log says. Memory is taken for all that is asked for.
+    one_more = (file.size_bytes or 0) + 1
     data = _call_with_path(
         files, file.path, storage, inner_path, lambda store, tried_path: store.read_range(tried_path, 0, one_more)
     )
@@ -281,6 +294,7 @@ def open_data_file(
                 keeps_memory=whole,
             )
             opened_file = OpenDataFile(parquet, parquet.schema_arrow, source, is_near)
+            # The footer could be read. A fault from here on is in the pages, which only the level `data` reads.
             phase.level = "data"
             yield opened_file
 

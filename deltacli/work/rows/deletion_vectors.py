@@ -1,5 +1,11 @@
 """Find, verify and read deletion vectors.
 
+A vector is in the text of its descriptor, or in a file with other vectors. There each has its size before it and its
+checksum after it:
+
+    offset  0         1            5      5 + size     9 + size
+            version   size (4)     data   CRC-32 (4)   the next vector …
+
 Spec: Deletion Vectors.
 """
 
@@ -7,17 +13,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from deltacli.core.errors import DataUnreadable, FileMissing, command
 from deltacli.delta.data_files import fault_of, inline_bytes, unique_id, vector_file
 from deltacli.delta.encoding.roaring import PORTABLE, BitmapFaultError, DeletedRows, parse_bitmap
 from deltacli.storage import ReadStorage
 from deltacli.work.table_files import TableFiles
-
-if TYPE_CHECKING:
-    pass
-
 
 _FIRST_OFFSET = 1
 """Offset of the first vector in a file, after the version byte."""
@@ -39,7 +41,15 @@ class VectorFaultError(ValueError):
 
 
 class VectorPlace(NamedTuple):
-    """The place of a vector in a file, with size and checksum around it. `shown`: the path in messages."""
+    """The place of a vector in a file.
+
+    Attributes:
+        storage: The store that has the file.
+        path: The file in this store.
+        shown: The path in messages.
+        offset: Where the size before the data begins.
+        size: The bytes of the data, by the log.
+    """
 
     storage: ReadStorage
     path: str
@@ -54,7 +64,14 @@ class VectorPlace(NamedTuple):
 
 
 def read_vector(files: TableFiles, descriptor: Descriptor) -> DeletedRows:
-    """Return the rows that a vector deletes, fully verified. Raises DataUnreadable (`dv.*`), naming vector and file."""
+    """Return the rows that a vector deletes, fully verified.
+
+    Its size, its checksum and its number of rows are those that file and log state: a wrong vector would bring deleted
+    rows back, or hide live ones.
+
+    Raises:
+        DataUnreadable: `dv.*`, naming the vector and its file.
+    """
     shown = "its descriptor"
     try:
         vector_place = find_vector(files, descriptor)
@@ -83,11 +100,19 @@ def read_vector(files: TableFiles, descriptor: Descriptor) -> DeletedRows:
 
 
 def find_vector(files: TableFiles, descriptor: Descriptor) -> VectorPlace | None:
-    """Return the place of a vector, None if it is inline. Raises VectorFaultError, UsageError for an unknown scheme."""
+    """Return the place of a vector; None if it is inline.
+
+    Raises:
+        VectorFaultError: If the descriptor is not valid.
+        PathExternal: If the file is outside the table and the allowed prefixes.
+        UsageError: If the allowed store has an unknown scheme.
+    """
     if wrong := fault_of(dict(descriptor)):
         raise VectorFaultError("dv.bad-descriptor", wrong[1])
     kind = descriptor["storageType"]
     text = descriptor["pathOrInlineDv"]
+
+    # "i" is inline, "u" a file of the table that is named after a UUID, and "p" a file with an absolute path.
     if kind == "i":
         return None
     if kind not in ("u", "p"):
@@ -96,6 +121,7 @@ def find_vector(files: TableFiles, descriptor: Descriptor) -> VectorPlace | None
     if path is None:
         raise VectorFaultError("dv.bad-z85", "its text does not identify a file")
     storage, inner = files.locate_below_root(path) if kind == "u" else files.locate(path)
+
     size = descriptor.get("sizeInBytes")
     offset = descriptor.get("offset")
     offset = _FIRST_OFFSET if offset is None else offset
@@ -105,7 +131,10 @@ def find_vector(files: TableFiles, descriptor: Descriptor) -> VectorPlace | None
 
 
 def decode_inline_vector(descriptor: Descriptor) -> bytes:
-    """Return the data of an inline vector, which writers pad to groups of five characters. Raises VectorFaultError."""
+    """Return the data of an inline vector. Raises VectorFaultError.
+
+    Z85 writes four bytes as five characters. Writers pad the last group, so the data may be longer than its size.
+    """
     data = inline_bytes(descriptor["pathOrInlineDv"])
     size = descriptor.get("sizeInBytes")
     if data is None:
@@ -114,15 +143,31 @@ def decode_inline_vector(descriptor: Descriptor) -> bytes:
 
 
 def verify_stored_vector(vector_place: VectorPlace, stored: bytes, file_bytes: int | None = None) -> bytes:
-    """Return the data of a vector from the bytes at its place, with its checksum verified. Raises VectorFaultError.
+    """Return the data of a vector from the bytes at its place, with size and checksum verified.
 
-    `file_bytes` is the size of the file, if known.
+    Args:
+        vector_place: The place of the vector.
+        stored: The bytes there, fewer than expected if the file ends before.
+        file_bytes: The size of the file, if known.
+
+    Raises:
+        VectorFaultError: If the bytes are not those of the vector.
     """
     return verify_vector_bytes(vector_place.size, vector_place.end, stored, file_bytes)
 
 
 def verify_vector_bytes(expected: int, end: int, stored: bytes, file_bytes: int | None = None) -> bytes:
-    """Return the same for a vector of `expected` bytes whose checksum ends at `end`. Raises VectorFaultError."""
+    """Return the data of a vector from the bytes in its file, with size and checksum verified.
+
+    Args:
+        expected: The bytes of the data, by the log.
+        end: The offset of the first byte after the checksum.
+        stored: The bytes of the vector, with those around the data.
+        file_bytes: The size of the file, if known.
+
+    Raises:
+        VectorFaultError: If the bytes are not those of the vector.
+    """
     if len(stored) < expected + FRAME_BYTES:
         reason = f"the file ends before byte {end}"
         raise VectorFaultError("dv.file-too-short", reason, seen=file_bytes, expected=f"at least {end}")
@@ -139,7 +184,7 @@ def verify_vector_bytes(expected: int, end: int, stored: bytes, file_bytes: int 
 
 
 def parse_vector(descriptor: Descriptor, data: bytes) -> DeletedRows:
-    """Read the data of a vector, which must have as many rows as its descriptor declares. Raises VectorFaultError."""
+    """Return the rows of a vector, which must be as many as its descriptor declares. Raises VectorFaultError."""
     rows = parse_deleted_rows(data)
     if rows.count != descriptor.get("cardinality"):
         raise make_cardinality_error(descriptor, rows)
@@ -147,7 +192,7 @@ def parse_vector(descriptor: Descriptor, data: bytes) -> DeletedRows:
 
 
 def parse_deleted_rows(data: bytes) -> DeletedRows:
-    """Read the data of a vector with any number of rows. Raises VectorFaultError."""
+    """Return the rows of a vector, however many they are. Raises VectorFaultError."""
     try:
         return parse_bitmap(data)
     except BitmapFaultError as fault:

@@ -64,11 +64,13 @@ class _IdentityColumn:
     numbers: IntegerSet = field(default_factory=lambda: IntegerSet(MOST_BYTES_OF_FILE))
 
     def take(self, values: ArrowArray) -> None:
+        """Note the farthest value, values that are not start plus a multiple of the step, and duplicates."""
         if not len(values):
             return
         bounds = pc.min_max(values).as_py()
         last = bounds["max"] if self.identity.step > 0 else bounds["min"]
         self.farthest = last if self.farthest is None or self.identity.is_beyond(last, self.farthest) else self.farthest
+        # Values that a user has inserted follow no rule.
         if self.identity.allows_inserts:
             return
         if bounds["min"] < -HIGHEST or bounds["max"] > HIGHEST:

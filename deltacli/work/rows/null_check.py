@@ -52,6 +52,7 @@ def _find_in_field(
 def _find_in_type(
     kind: DataType, name: str, column: str, steps: tuple[int | str, ...], fields: tuple[StructField, ...]
 ) -> Iterator[NotNull]:
+    """Yield the places within a value of a type that must not be null."""
     match kind:
         case StructType(inside):
             for position, field in enumerate(inside):

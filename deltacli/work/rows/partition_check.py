@@ -114,5 +114,7 @@ def _format_scalar(scalar: ArrowScalar) -> str:
     except (OverflowError, ValueError):
         value = scalar.cast(pa.int32() if pa.types.is_date(scalar.type) else pa.int64()).as_py()
         return f"{value} {'days' if pa.types.is_date(scalar.type) else 'microseconds'} since 1970"
-    text = "null" if value is None else repr(value) if isinstance(value, str | bytes) else str(value)
+    if value is None:
+        return "null"
+    text = repr(value) if isinstance(value, str | bytes) else str(value)
     return text[:_LONGEST]

@@ -37,10 +37,17 @@ _BESIDE_ROWS = 64 << 10
 
 
 class RowPiece(NamedTuple):
-    """One file, with what the questions need of its add. A file is opened once, so it is never split.
+    """One file, with what the checks need of its add. A file is opened once, so it is never split.
 
-    `partition_values` are as in the log; `bytes_in_log` is the size of the file in its add. `vector` has the vector of
-    the file, None without one; with `is_vector_unusable` only the footer is read, because the live rows are unknown.
+    Attributes:
+        row: Its row in the view of live adds.
+        file: Its path, and its size by the listing.
+        bytes_in_log: Its size by its add.
+        partition_values: Its partition values, as in the log.
+        stats: Its statistics, as in the log.
+        base_row_id: Its base row id, as in the log.
+        vector: Its deletion vector; None without one.
+        is_vector_unusable: Whether only the footer is read, because the live rows are unknown.
     """
 
     row: int
@@ -69,6 +76,7 @@ class ReadRows:
     """Reads the rows of a file for the shared `ChecksOfTable`."""
 
     def __call__(self, piece: RowPiece, context: TaskContext) -> row_facts.FileFacts:
+        """Return the facts about the file. Whatever prevents reading it is one of them."""
         path = piece.file.path
         footers = footer_files.FooterFiles(context)
         of_table: ChecksOfTable = context.shared(CHECKS)
@@ -207,7 +215,7 @@ class ChecksOfTable:
 
     @property
     def are_possible(self) -> bool:
-        """Whether rows can be read."""
+        """True if rows can be read."""
         try:
             return self.config.schema is not None and self.readable is not None
         except Unreadable:

@@ -1,7 +1,11 @@
-"""What is kept of rows to compare two versions by key, and the comparison of a group of keys.
+"""Compare the rows of two versions of a table by key, without holding the rows.
 
-Of each row the columns of the key and 64 bits per other column are kept. Groups are chosen by a hash of the key, so
-that all rows of a key are in one group, of whichever version and wherever they were read.
+A row is reduced to a fingerprint: the columns of its key, and 64 bits for each other column. A hash of the key chooses
+the group of a row, so that all rows of a key are in one group, of whichever version and wherever they were read. Then
+one group after the other is compared:
+
+    row            id=7, name="a", price=3.0
+    fingerprint    k0=7, v0=0x9c1f…, v1=0x04be…       in the group hash(7) modulo the number of groups
 
 Values are equal as Spark compares them: NaN equals NaN, 0.0 equals -0.0, and a null in a key equals a null.
 """
@@ -33,8 +37,15 @@ DIFFERENCE_COLUMNS = ("change", "rowsFrom", "rowsTo", "columns")
 
 @dataclass
 class RowCounts:
-    """How many keys only one version has, have other values, or have the same; how many occur more than once in a
-    version; and per column, of how many of the others its values differ.
+    """The numbers of keys that differ between two versions.
+
+    Attributes:
+        added: Keys that only the newer version has.
+        removed: Keys that only the older version has.
+        changed: Keys with other values in the two versions.
+        unchanged: Keys with the same values in both.
+        repeated: Keys that occur more than once in a version.
+        columns: For each column, the number of changed keys whose values differ in it.
     """
 
     added: int = 0
@@ -143,9 +154,12 @@ class CompareRows:
         others = [f"v{number}" for number in range(len(self.columns.others))]
         whole = combined([_combine_chunks(rows[name]) for name in others], rows.num_rows)
         summed = pa.table({"code": numbered, "whole": whole, **{name: _combine_chunks(rows[name]) for name in others}})
+
         cut = tables[0].num_rows
         groups = [_sum_by_key(side, others, total) for side in (summed.slice(0, cut), summed.slice(cut))]
         old, new = (group["count"] for group in groups)
+
+        # A key occurs in a version as often as `old` and `new` say. Its values differ if the sums of 64 bits do.
         is_added = pc.equal(old, 0)
         is_removed = pc.equal(new, 0)
         is_both = pc.invert(pc.or_(is_added, is_removed))
@@ -153,6 +167,7 @@ class CompareRows:
         is_changed = pc.and_(is_both, is_other)
         is_single = pc.and_(is_changed, pc.and_(pc.equal(old, 1), pc.equal(new, 1)))
         differing = [pc.and_(is_single, pc.not_equal(groups[0][name], groups[1][name])) for name in others]
+
         counts = RowCounts(
             added=_count_true(is_added),
             removed=_count_true(is_removed),

@@ -54,10 +54,13 @@ class _CompiledSql(NamedTuple):
 
 
 class StoredConditions:
-    """What the rows of a table must satisfy. `not_evaluated` has the reason for each text that cannot be evaluated.
+    """The conditions that the rows of a table must satisfy: constraints, invariants and generated columns.
 
-    What depends on the time zone of a session is evaluated for `zone` (None: UTC). Two times within the hour that
-    clocks of the zone repeat are compared by these clocks.
+    A condition that depends on the time zone of a session is evaluated for `zone` (None: UTC). Two times within the
+    hour that clocks of the zone repeat are compared by these clocks.
+
+    Attributes:
+        not_evaluated: The reason for each SQL text that cannot be evaluated.
     """
 
     def __init__(self, config: TableConfiguration, zone: str | None = None) -> None:
@@ -76,6 +79,7 @@ class StoredConditions:
         return _ConditionChecks(self._compiled)
 
     def _compile(self, stored: StoredSql, schema: StructType) -> None:
+        """Compile an SQL text, or note why it is not evaluated."""
         if stored.text is None:
             self.not_evaluated[stored] = "it is not a string"
             return
@@ -128,6 +132,7 @@ class _ConditionCheck:
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Evaluate the condition on some rows. If the value of a row is uncertain, evaluate each half separately."""
+        # An expression that fails in every row would otherwise be evaluated once for each row.
         if self._failures >= _MOST_FAILURES:
             self._unjudged += batch.num_rows
             return

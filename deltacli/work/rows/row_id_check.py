@@ -57,6 +57,7 @@ class RowIdCheck:
             return _StoredIdsCheck(self.stored.name, self.wanted.row_numbers, base)
         if base is None:
             return None
+        # Then the ids are a range, and no row has to be looked at.
         if file.data_file.vector is None:
             return _DerivedIdsCheck(base, file.footer.rows)
         return _StoredIdsCheck(None, self.wanted.row_numbers, base)

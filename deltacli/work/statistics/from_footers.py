@@ -57,6 +57,7 @@ class StatisticsFromFooters:
     quick_seconds: ClassVar[float] = ReadFooters.quick_seconds
 
     def __call__(self, piece: StatsPiece, context: TaskContext) -> list[FileStatistics]:
+        """Return the statistics of each file. Files of one schema are computed together, in columns."""
         results = [FileStatistics()] * len(piece.files)
         by_schema: dict[bytes, list[tuple[int, Footer]]] = {}
         for row, (footer, fault) in enumerate(FooterFiles(context).read(piece.files)):
@@ -180,6 +181,7 @@ class _FooterTexts:
                 zone = "UTC" if column.type_name == "timestamp" else None
                 low, high = (pc.cast(bound, pa.timestamp("us", zone)) for bound in (low, high))
                 low, high = _drop_unknown_years(column.kind, low, high)
+        # A bound that is in no row is as good as a tight one only where deleted rows make bounds wide anyway.
         if column.kind is not StatKind.TEXT:
             usable = pc.or_(self._has_vector, pc.and_(*ends))
             low, high = (pc.if_else(usable, bound, pa.scalar(None, bound.type)) for bound in (low, high))

@@ -47,6 +47,14 @@ class StatisticsFromRows:
     def _read(
         self, file: ListedFile, vector: Descriptor | None, stats: str | None, context: TaskContext
     ) -> FileStatistics:
+        """Read the rows of one file, and judge the statistics that the log has by them.
+
+        Args:
+            file: Its path and size.
+            vector: Its deletion vector.
+            stats: Its statistics in the log.
+            context: The context of the task.
+        """
         wanted: WantedStatistics = context.shared(WANTED)
         config = wanted.config
         tops = {path[0] for path, _ in wanted.columns}
