@@ -129,6 +129,7 @@ def open_parquet(storage: ReadStorage, path: str) -> Iterator[OpenParquet]:
     with checkpoint_faults(path), storage.open(path) as source:
         file = ParquetReader(source, buffer_size=_choose_buffer_bytes(storage))
         columns = CheckpointColumns(file.metadata, file.paths, read_footer_bytes(source))
+        # Row groups of the file are read later, perhaps by other processes: they compare the tag.
         tag = storage.tag(path, source)
         yield OpenParquet(path, file, source, storage.capabilities.cheap_listing, tag, columns)
 

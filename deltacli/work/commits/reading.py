@@ -94,7 +94,6 @@ def stream_lines(storage: ReadStorage, file: LogFile) -> Iterator[bytes]:
 
 def read_blocks(storage: ReadStorage, file: LogFile) -> Iterator[bytes]:
     """Yield the bytes of a log file in blocks. Raises CommitCorrupt if it is shorter than listed."""
-    # Only the listed bytes are read: a commit does not grow, and what another writer may append is not part of it.
     for offset in range(0, file.size_bytes, READ_BLOCK_BYTES):
         block = storage.read_range(commit_location(file), offset, READ_BLOCK_BYTES)
         require_listed_size(file, len(block), min(READ_BLOCK_BYTES, file.size_bytes - offset))

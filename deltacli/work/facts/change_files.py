@@ -56,7 +56,8 @@ class ReadChanges:
         try:
             return ChangeFacts(footer, None, count_change_types(files, path))
         except DataUnreadable as unreadable:
-            if unreadable.code == "data.type-mismatch":  # not a string column: reported from the footer
+            # The column is no string: another rule reports that from the footer.
+            if unreadable.code == "data.type-mismatch":
                 return ChangeFacts(footer, None)
             return ChangeFacts(footer, make_reading_fault(path, unreadable))
         except StorageFailed as failed:

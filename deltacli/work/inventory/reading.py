@@ -84,6 +84,7 @@ def open_inventory(location: str, open_other: Callable[[str], Storage], roots: S
     storage = open_other(directory)
     if storage.kind_of(name) is PathKind.DIRECTORY:
         raise Unreadable(f"{location} is a directory", code=CODE, facts={"expected": "a manifest.json, or one file"})
+    # The name of a file says little: the first bytes tell a manifest and the formats of files apart.
     with inventory_faults(location):
         head = storage.read_range(name, 0, _HEAD_BYTES)
         is_manifest = name.endswith(".json") or head.lstrip().startswith(b"{")

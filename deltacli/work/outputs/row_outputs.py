@@ -71,6 +71,7 @@ def plan_row_pieces(files: Iterable[DataFile]) -> Iterator[RowsPiece]:
         total += _weigh_file(file)
         if total >= _FEW_PIECES * PIECE_WEIGHT:
             break
+    # Small tables are divided further, so that all threads have something to do.
     most = min(max(total // _FEW_PIECES, _LEAST_WEIGHT), PIECE_WEIGHT)
     numbers = count()
     for group in _group_files(chain(first, remaining), most):

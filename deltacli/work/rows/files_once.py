@@ -47,6 +47,7 @@ class FilesOnce:
             vector_id = unique_id(None if file.vector is None else dict(file.vector))
             key = f"{canonical(file.path)}\0{vector_id}"
             first = self._constants.get(key)
+            # Two adds of one file are harmless if they agree; otherwise rows would be in two partitions.
             if first is None:
                 self._constants[key] = file.constants
                 yield file

@@ -102,6 +102,7 @@ class ReadRows:
 def _read_with_checks(
     piece: RowPiece, constants: Mapping[str, ArrowScalar], checks: RowChecks, context: TaskContext
 ) -> row_facts.FileFacts:
+    # The live rows of a file whose vector cannot be read are unknown, so nothing is said about its rows.
     vector = None
     deleted = None
     if piece.vector is not None:
