@@ -20,7 +20,7 @@ from deltacli.changing.rechecks import require_valid_clock
 from deltacli.changing.views import find_stale_views
 from deltacli.core import errors
 from deltacli.delta.data_files import MANIFESTS
-from deltacli.storage.base import require_place
+from deltacli.storage.directory_identity import require_same_directory
 
 if TYPE_CHECKING:
     from deltacli.changing.consent import Consent
@@ -183,7 +183,7 @@ def _find_cause(storage: ReadStorage, error: errors.DeltacliError) -> errors.Del
     If the directory was renamed or replaced, files that "are missing" and similar errors follow from that.
     """
     try:
-        require_place(storage)
+        require_same_directory(storage)
     except errors.Refused as other_place:
         return other_place
     return error

@@ -18,7 +18,7 @@ from deltacli.core.errors import FileMissing, OutcomeUnknown, Unreadable
 from deltacli.core.typing import Json
 from deltacli.delta.log.segment import CLONES_DIRECTORY, LOG_DIRECTORY
 from deltacli.storage import Created, LocalStorage, ReadStorage, Storage, Unknown
-from deltacli.storage.local import local_uri
+from deltacli.storage.local_files import local_uri
 
 NOTES_DIRECTORY = f"{LOG_DIRECTORY}/{CLONES_DIRECTORY}"
 

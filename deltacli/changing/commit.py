@@ -27,7 +27,7 @@ from deltacli.delta.log.actions import NO_METADATA, require_free
 from deltacli.delta.log.commit_content import Base, CommitRequest
 from deltacli.delta.log.conflicts import Drop, Rebase, Recompute, judge
 from deltacli.delta.log.segment import BEYOND_LOG, LOG_DIRECTORY, LogFile
-from deltacli.storage.base import require_writable
+from deltacli.storage.optional_interfaces import require_writable
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import read_snapshot

@@ -25,7 +25,7 @@ from deltacli.changing.views import MANIFEST_PROPERTY, find_stale_views
 from deltacli.core import errors
 from deltacli.delta.log.actions import NO_METADATA
 from deltacli.delta.log.state import is_true
-from deltacli.storage.base import require_place
+from deltacli.storage.directory_identity import require_same_directory
 from deltacli.table.rebuild import read_snapshot
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
         if basis is None:
             basis = self.plan.basis
         else:
-            require_place(basis.table.storage)
+            require_same_directory(basis.table.storage)
         if needs_clock:
             require_valid_clock(self.table, basis.now_ms, basis.base_commit)
         if listing is None:

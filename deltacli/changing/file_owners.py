@@ -28,7 +28,8 @@ from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.paths.keys import PathKeys
 from deltacli.delta.paths.spelling import are_absolute, canonical, encode_uri, without_dots
 from deltacli.storage import ReadStorage, Storage, is_inside
-from deltacli.storage.base import held, require_writable
+from deltacli.storage.directory_identity import bind_to_directory
+from deltacli.storage.optional_interfaces import require_writable
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
@@ -267,7 +268,7 @@ def put_notes(tables: Iterable[Storage], note: CloneNote) -> PutNotes:
     warnings = list[str]()
     for table in tables:
         try:
-            storage = held(table)
+            storage = bind_to_directory(table)
             written_note = note.put(storage)
         except errors.DeltacliError as error:
             warnings.append(_build_warning(table.uri, note.uri, error.message))

@@ -22,7 +22,7 @@ from deltacli.delta.log.commit_content import (
 from deltacli.delta.log.row_ids import DOMAIN, read_mark
 from deltacli.delta.log.segment import LOG_DIRECTORY, TimestampSource, commit_name
 from deltacli.delta.schema.finite_numbers import require_finite_numbers
-from deltacli.storage.base import require_writable
+from deltacli.storage.optional_interfaces import require_writable
 from deltacli.table.handle import managed_store
 
 if TYPE_CHECKING:

@@ -52,7 +52,7 @@ from deltacli.operations.restore.difference import (
 )
 from deltacli.rules.framework.repairs import undelete_command
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, Storage, is_inside
-from deltacli.storage.base import require_writable
+from deltacli.storage.optional_interfaces import require_writable
 from deltacli.table.ambiguous_files import find_reading_refusal
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store

@@ -41,7 +41,7 @@ from deltacli.operations.restore.difference import (
     joined_files,
 )
 from deltacli.paimon.schema_changes import Change, ChangeKind
-from deltacli.storage.base import StoreOfVersions
+from deltacli.storage.optional_interfaces import StoreOfVersions
 from deltacli.table.api_arguments import VersionEnds
 from deltacli.table.api_errors import errors_about, iterate_naming_table, name_table
 from deltacli.table.file_keys import Spelling, hash_narrow_adds

@@ -43,7 +43,7 @@ from deltacli.delta.protocol.clients import (
 from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.schema.to_arrow import require_partitions
 from deltacli.delta.schema.types import parse_schema
-from deltacli.storage.base import StoreOfVersions
+from deltacli.storage.optional_interfaces import StoreOfVersions
 from deltacli.table.configuration_actions import read_configuration_actions
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle

@@ -48,7 +48,7 @@ from deltacli.delta.log.state import (
 from deltacli.delta.protocol.features import Protocol, require_readable
 from deltacli.operations.vacuum.full_plan import kept_walk, plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumRequest
-from deltacli.storage.base import StoreOfVersions, StoreWithBounds
+from deltacli.storage.optional_interfaces import StoreOfVersions, StoreWithBounds
 from deltacli.table.api_arguments import require_optional_count
 from deltacli.table.commit_contents import read_commit_actions
 from deltacli.table.file_keys import hash_paths_and_vectors

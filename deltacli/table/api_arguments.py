@@ -196,7 +196,7 @@ def require_plan(plan: object, class_name: str) -> None:
 
 
 def require_place(place: object) -> None:
-    """Require the place of a directory, as `Place` of `deltacli.storage.base`.
+    """Require the place of a directory, as `DirectoryIdentity` of `deltacli.storage.directory_identity`.
 
     Raises:
         UsageError: If the value is anything else.

@@ -15,8 +15,9 @@ from deltacli.core.machine import MACHINE, Clock, Machine, system_clock
 from deltacli.core.progress import SILENT, Progress
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage
-from deltacli.storage.base import Place, StoreOfVersions, StoreWithBounds, StoreWithPlace, held, require_writable
+from deltacli.storage import NO_PREFIXES, AllowedPrefixes, ReadStorage, Storage, open_storage
+from deltacli.storage.directory_identity import DirectoryIdentity, StoreOfDirectory, bind_to_directory
+from deltacli.storage.optional_interfaces import StoreOfVersions, StoreWithBounds, require_writable
 from deltacli.work.table_files import TableFiles, parse_allowed_prefixes
 from deltacli.work.table_stores import TableStores
 
@@ -52,7 +53,7 @@ class TableHandle:
         clock: Clock = system_clock,
         progress: Progress = SILENT,
         open_other: Callable[[str], Storage] = open_storage,
-        allowed: Allowed = NOTHING,
+        allowed: AllowedPrefixes = NO_PREFIXES,
         name: str | None = None,
         location: StoreLocation | None = None,
         machine: Machine = MACHINE,
@@ -165,7 +166,7 @@ class TableHandle:
         allowed = self.allowed
         if has_own_files:
             prefixes = parse_allowed_prefixes((self.uri,))
-            allowed = Allowed(allowed.directories + prefixes.directories, allowed.uris + prefixes.uris)
+            allowed = AllowedPrefixes(allowed.directories + prefixes.directories, allowed.uris + prefixes.uris)
         return TableHandle(
             storage,
             engine=self.engine,
@@ -185,7 +186,7 @@ class TableHandle:
         handle.stores = replace(handle.stores, location=None)
         return handle
 
-    def held(self, place: Place | None = None) -> Self:
+    def held(self, place: DirectoryIdentity | None = None) -> Self:
         """Return the same handle bound to the directory that is at its path now.
 
         A path may lead to another directory later, because somebody renames it or turns a link. A bound
@@ -203,13 +204,14 @@ class TableHandle:
             from deltacli.table.api_arguments import require_place
 
             require_place(place)
-        storage = held(self.stores.storage, place)
-        if storage is self.stores.storage or not isinstance(storage, StoreWithPlace):
+        storage = bind_to_directory(self.stores.storage, place)
+        if storage is self.stores.storage or not isinstance(storage, StoreOfDirectory):
             return self
         handle = self.replace_storage(storage)
         location = self.stores.location
         if location is not None:
-            handle.stores = replace(handle.stores, location=location._replace(place=storage.place))
+            bound_location = location._replace(directory_identity=storage.directory_identity)
+            handle.stores = replace(handle.stores, location=bound_location)
         return handle
 
     def files(self) -> TableFiles:

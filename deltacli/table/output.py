@@ -26,7 +26,7 @@ from deltacli.core.texts import summarize_names
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.paths.spelling import root_of
 from deltacli.storage import Existed, Failed, LocalStorage, PathKind, ReadStorage, Storage, Unknown, is_inside
-from deltacli.storage.base import require_writable
+from deltacli.storage.optional_interfaces import require_writable
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_errors import name_table
 from deltacli.table.handle import TableHandle

@@ -51,7 +51,7 @@ from deltacli.delta.log.segment import (
 )
 from deltacli.delta.log.state import StateBuilder, plain_action
 from deltacli.delta.protocol.features import require_readable
-from deltacli.storage.base import StoreWithBounds
+from deltacli.storage.optional_interfaces import StoreWithBounds
 from deltacli.table.api_errors import api_method
 from deltacli.table.find_log import ListedLog, find_log, find_lost_versions, list_log
 from deltacli.table.handle import TableHandle, managed_store

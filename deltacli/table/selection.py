@@ -31,7 +31,7 @@ from deltacli.delta.schema.to_arrow import (
     unsupported,
 )
 from deltacli.delta.schema.types import NameIndex, StructField, StructType, recorded_name
-from deltacli.storage.base import StoreOfVersions
+from deltacli.storage.optional_interfaces import StoreOfVersions
 from deltacli.work.rows.data_files import ReadSpec, make_row_id_fields
 
 if TYPE_CHECKING:

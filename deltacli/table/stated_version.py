@@ -34,7 +34,8 @@ from deltacli.delta.log.segment import (
 from deltacli.delta.log.state import DomainMetadata, Metadata, SetTransaction, StateBuilder, has_in_commit_timestamps
 from deltacli.delta.protocol.features import Protocol, require_readable
 from deltacli.delta.schema.types import StructType, parse_schema
-from deltacli.storage.base import ReadStorage, StoreOfVersions
+from deltacli.storage.base import ReadStorage
+from deltacli.storage.optional_interfaces import StoreOfVersions
 from deltacli.table.checksum_state import ChecksumState, require_checksum
 from deltacli.table.find_log import find_blocked_commit_name, find_lost_versions, list_log
 from deltacli.table.handle import TableHandle

@@ -26,7 +26,7 @@ from typing import NamedTuple
 from deltacli.core import errors
 from deltacli.core.times import format_timestamp
 from deltacli.delta.log.segment import LogListing, file_times
-from deltacli.storage.base import StoreOfVersions
+from deltacli.storage.optional_interfaces import StoreOfVersions
 from deltacli.table.api_arguments import VersionTime, require_optional_version, require_timestamp_ms
 from deltacli.table.api_errors import api_method
 from deltacli.table.find_log import list_log

@@ -26,9 +26,9 @@ from deltacli.delta.paths.spelling import (
     root_of,
     without_dots,
 )
-from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, path_external
-from deltacli.storage.base import is_below
-from deltacli.storage.local import will_read
+from deltacli.storage import NO_PREFIXES, AllowedPrefixes, ReadStorage, Storage, path_external
+from deltacli.storage.allowed_prefixes import is_below
+from deltacli.storage.local_paths import will_read
 from deltacli.storage.secrets import without_secrets
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^/]*)(.*)", re.DOTALL)
@@ -36,7 +36,7 @@ _MOST_KNOWN = 1 << 14
 """Maximum number of directories whose resolved paths are cached."""
 
 
-def parse_allowed_prefixes(prefixes: Iterable[str]) -> Allowed:
+def parse_allowed_prefixes(prefixes: Iterable[str]) -> AllowedPrefixes:
     """Return the locations of `--allow-external`: paths, `file:` URIs, or URIs of other stores. Raises UsageError."""
     locations: list[str] = []
     for prefix in prefixes:
@@ -46,7 +46,7 @@ def parse_allowed_prefixes(prefixes: Iterable[str]) -> Allowed:
             locations += possible_places(prefix)
         else:
             locations.append(os.path.abspath(os.path.expanduser(prefix)) if prefix else "")
-    return Allowed.of(locations)
+    return AllowedPrefixes.of(locations)
 
 
 class TableFiles:
@@ -63,7 +63,7 @@ class TableFiles:
         self,
         storage: ReadStorage,
         open_other: Callable[[str], Storage],
-        allowed: Allowed = NOTHING,
+        allowed: AllowedPrefixes = NO_PREFIXES,
         *,
         is_bound: bool = False,
     ) -> None:

@@ -9,8 +9,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from deltacli.core.machine import MACHINE, Machine
-from deltacli.storage import NOTHING, Allowed, Storage, open_storage
-from deltacli.storage.base import StoreWithBounds
+from deltacli.storage import NO_PREFIXES, AllowedPrefixes, Storage, open_storage
+from deltacli.storage.optional_interfaces import StoreWithBounds
 from deltacli.work.table_files import TableFiles
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class TableStores:
 
     storage: Storage
     open_other: Callable[[str], Storage] = open_storage
-    allowed: Allowed = NOTHING
+    allowed: AllowedPrefixes = NO_PREFIXES
     location: StoreLocation | None = None
     machine: Machine = MACHINE
     footers: FooterCache = field(default_factory=FooterCache)

@@ -77,8 +77,8 @@ _LARGEST_PIECES = {
     "ReadChanges": 16 << 10,  # of up to 64 files
     "ReadRows": 64 << 10,  # one file: its partition values, the statistics that its rows are compared with, its vector
     "ReadVectors": 64 << 10,  # up to 128 descriptors; some have their vector inline
-    "list_placed": 2 << 10,  # the path of a directory, and its path without links
-    "check_types": 4 << 10,  # the paths of 16 files
+    "list_directory": 2 << 10,  # the path of a directory, and its path without links
+    "find_type_mismatches": 4 << 10,  # the paths of 16 files
     "WriteRows": 16_000,  # several data files, with partition values and vectors
     "WriteActions": 1_200,  # several row groups
 }

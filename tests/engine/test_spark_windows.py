@@ -18,7 +18,7 @@ from deltacli.engine.spark.engine import SparkEngine
 from deltacli.engine.spark.jobs import PROBLEM, _make_task_function, run_job
 from deltacli.engine.spark.worker import BEAT, BUG, DONE, FAULT, Job, Row, SeenFile, identify_process, run_pieces
 from deltacli.storage import open_storage
-from deltacli.storage.location import StoreLocation, may_be_sent
+from deltacli.storage.location import StoreLocation, is_sendable
 from deltacli.work.table_stores import TableStores
 from deltacli.work.task import TaskContext
 
@@ -211,7 +211,7 @@ def test_options_with_secrets_of_other_stores_are_not_sent(
     ],
 )
 def test_options_that_hold_no_secret_are_sent(option: tuple[str, str]) -> None:
-    assert may_be_sent(*option)
+    assert is_sendable(*option)
 
 
 def test_a_log_without_commits_tells_another_table(engine: SparkEngine, stores: TableStores, tmp_path: Path) -> None:

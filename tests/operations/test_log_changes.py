@@ -24,7 +24,7 @@ from deltacli.fleet.running.steps import StepWork, attempt
 from deltacli.operations.log import expire as expire_execute
 from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan, ExpiryRequest, LogExpiry
 from deltacli.storage import LocalStorage, open_storage
-from deltacli.storage.base import Place
+from deltacli.storage.directory_identity import DirectoryIdentity
 from deltacli.storage.hadoop_checksums import checksum_bytes_for
 from deltacli.work.files.deleting import BatchOutcome, DeleteBatch, DeletePiece
 from deltacli.work.files.permits import Permit
@@ -272,7 +272,7 @@ class Disturbed(LocalStorage):
         super().__init__(root)
         self._name, self._event = name, event
 
-    def held(self, _: Place | None = None) -> LocalStorage:
+    def bind_to_directory(self, _: DirectoryIdentity | None = None) -> LocalStorage:
         return self
 
     def read(self, path: str) -> bytes:

@@ -110,7 +110,7 @@ def test_what_is_no_place_is_refused(table: Table, place: Any) -> None:
 
 def test_the_place_of_another_directory_is_refused(table: Table, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    own = table.held().storage.place  # type: ignore[attr-defined]
+    own = table.held().storage.directory_identity  # type: ignore[attr-defined]
     assert table.held(own).uri == table.uri
 
     with pytest.raises(DeltacliError) as raised:

@@ -43,7 +43,7 @@ from deltacli.core.errors import UsageError
 from deltacli.core.units import format_count
 from deltacli.delta.schema.to_arrow import read_columns
 from deltacli.delta.schema.types import PrimitiveType, type_json
-from deltacli.storage.base import StoreOfVersions
+from deltacli.storage.optional_interfaces import StoreOfVersions
 from deltacli.table.scan import Scan
 from deltacli.table.scan_requests import ChangesRequest, ScanRequest
 

@@ -17,7 +17,7 @@ from deltacli.core.typing import Json
 from deltacli.core.units import format_count, format_size, format_size_limit, plural
 from deltacli.delta.log.state import DEFAULT_CHECKPOINT_INTERVAL, parse_integer
 from deltacli.operations.read.snapshot import SnapshotSummary, knows_protocol
-from deltacli.storage.base import StoreOfVersions
+from deltacli.storage.optional_interfaces import StoreOfVersions
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -44,13 +44,12 @@ from deltacli.core.texts import cut_middle, summarize_names
 from deltacli.core.times import format_timestamp
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.disputed_readings import DECISIONS, KEY_IN_OTHER_CASE
-from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage
-from deltacli.storage.base import (
-    RETRY_BUDGET,
-    PathKind,
+from deltacli.storage import NO_PREFIXES, AllowedPrefixes, ReadStorage, Storage, open_storage
+from deltacli.storage.base import RETRY_BUDGET, PathKind
+from deltacli.storage.optional_interfaces import (
     StoreOfVersions,
     StoreWithBounds,
-    is_of_this_process,
+    is_bound_to_this_process,
     require_writable,
 )
 from deltacli.storage.secrets import without_secrets
@@ -60,7 +59,8 @@ if TYPE_CHECKING:
     from deltacli.cli.render.fleet.check import FleetListing
     from deltacli.core.typing import Json
     from deltacli.delta.schema.misnamed_fields import MisnamedField
-    from deltacli.storage.retry import HostTally, Retry
+    from deltacli.storage.retry import Retry
+    from deltacli.storage.tally import HostTally
     from deltacli.table.output import WrittenDirectory
     from deltacli.table.scan import ArrowRows
     from deltacli.table.stated_version import StatedVersion
@@ -174,10 +174,10 @@ class CommandContext:
                     write_message(text_of(host))
 
     @property
-    def allowed(self) -> Allowed:
+    def allowed(self) -> AllowedPrefixes:
         """Return the prefixes below which files outside a table may be opened. Raises UsageError."""
         if not self.allow_external:
-            return NOTHING
+            return NO_PREFIXES
         from deltacli.work.table_files import parse_allowed_prefixes
 
         return parse_allowed_prefixes(self.allow_external)
@@ -312,7 +312,7 @@ class CommandContext:
 
         if isinstance(storage, StoreOfVersions | StoreWithBounds):
             return None
-        if is_of_this_process(storage):
+        if is_bound_to_this_process(storage):
             raise UsageError(
                 "--engine spark does not work on tables of a catalog: its credentials and commits stay in this process",
                 code="cluster.catalog",
@@ -421,7 +421,7 @@ class Stores:
     def __init__(
         self,
         options: Mapping[str, str],
-        allowed: Allowed,
+        allowed: AllowedPrefixes,
         retry_budget_ms: int | None = None,
         note: Callable[[str], None] | None = None,
         calls_per_second: float | None = None,
@@ -550,7 +550,7 @@ class Stores:
 
 def text_of(host: HostTally) -> str:
     """Return the calls to one endpoint for people."""
-    from deltacli.storage.retry import Call
+    from deltacli.storage.tally import Call
 
     calls = ", ".join(f"{host.calls[call]:,} {call}" for call in Call if host.calls[call]) or "none"
     moved = f"{format_size(host.bytes_read)} read, {format_size(host.bytes_written)} written"
@@ -562,7 +562,7 @@ def text_of(host: HostTally) -> str:
 
 def document_of(host: HostTally) -> dict[str, Json]:
     """Return the calls to one endpoint for programs."""
-    from deltacli.storage.retry import Call
+    from deltacli.storage.tally import Call
 
     return {
         "type": "calls",
@@ -581,7 +581,7 @@ def _dollars(price_usd: float) -> str:
 
 def merged(hosts: Iterable[HostTally]) -> list[HostTally]:
     """Return the calls by endpoint, by name, where several policies of a run sent some to the same one."""
-    from deltacli.storage.retry import HostTally
+    from deltacli.storage.tally import HostTally
 
     found: dict[str, HostTally] = {}
     for host in hosts:

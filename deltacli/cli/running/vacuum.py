@@ -20,7 +20,7 @@ from deltacli.core.errors import PaimonTable, PartlyDone, Refused, quote_table, 
 from deltacli.core.units import format_size, plural
 from deltacli.operations.vacuum.full_plan import VacuumChange
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan, VacuumRequest, VacuumResult
-from deltacli.storage.base import OTHER_PLACE
+from deltacli.storage.directory_identity import OTHER_DIRECTORY
 from deltacli.table.handle import TableHandle, managed_store
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class VacuumCommand(NamedTuple):
         try:
             self._run(change, following=lambda: not change.was_complete)
         except Refused as refused:
-            if refused.override and refused.code != OTHER_PLACE:
+            if refused.override and refused.code != OTHER_DIRECTORY:
                 refused.hint = _SAVE_AGAIN.format(override=refused.override)
             raise
 

@@ -28,8 +28,8 @@ from deltacli.engine.spark.spark_errors import is_too_large, make_cluster_error,
 from deltacli.engine.spark.task_progress import TaskWatch
 from deltacli.engine.spark.worker import BUG, FAULT, Job, Row, SeenFile
 from deltacli.storage import ReadStorage
-from deltacli.storage.base import Openable, StoreWithBounds
 from deltacli.storage.location import StoreLocation, require_sendable
+from deltacli.storage.optional_interfaces import Openable, StoreWithBounds
 from deltacli.storage.secrets import holds_secret
 from deltacli.work.table_stores import TableStores
 from deltacli.work.task import Piece, Result, Task

@@ -20,7 +20,7 @@ from deltacli.engine.spark.cluster import Cluster, JobFailedError
 from deltacli.engine.spark.jobs import PROBLEM, RESULT
 from deltacli.engine.spark.spark_errors import make_cluster_error, make_missing_module_error
 from deltacli.engine.spark.worker import FAULT, Fingerprint, SeenFile
-from deltacli.storage.base import Openable
+from deltacli.storage.optional_interfaces import Openable
 
 _CLOCK_MS = 30_000
 """Milliseconds by which the clocks of hosts may differ."""

@@ -19,8 +19,8 @@ from deltacli.core.release import VERSION
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.engine.spark import orjson_stand_in
 from deltacli.engine.spark.worker_lifetime import exit_when_disconnected, interleave_beats
-from deltacli.storage.base import Openable
 from deltacli.storage.location import StoreLocation
+from deltacli.storage.optional_interfaces import Openable
 from deltacli.storage.secrets import without_secrets
 from deltacli.work.table_stores import TableStores
 from deltacli.work.task import Task, TaskContext

@@ -41,7 +41,7 @@ from deltacli.work.rewrite.pieces import RewriteSpec
 if TYPE_CHECKING:
     from deltacli.changing.execution import ChangeExecution
     from deltacli.delta.log.segment import LogFile
-    from deltacli.storage.base import Place
+    from deltacli.storage.directory_identity import DirectoryIdentity
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
@@ -64,14 +64,16 @@ class AppendBasis(NamedTuple):
 
     version: int
     past: LogFile | None
-    place: Place | None
+    place: DirectoryIdentity | None
     now_ms: int
 
     @classmethod
     def of(cls, basis: Basis) -> AppendBasis:
         """Return what can be pickled of a basis, with the directory that its table is bound to."""
         location = basis.table.stores.location
-        return cls(basis.version, basis.base_commit, None if location is None else location.place, basis.now_ms)
+        return cls(
+            basis.version, basis.base_commit, None if location is None else location.directory_identity, basis.now_ms
+        )
 
 
 @dataclass(frozen=True, slots=True)

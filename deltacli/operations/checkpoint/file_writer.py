@@ -171,13 +171,13 @@ class CheckpointWriter:
         schema = checkpoint_schema(self._columns, kinds=_ALL_KINDS)
         path = layout.classic_path(version)
         with self._storage.draft(path) as draft:
-            with encoding.FileEncoder(draft.place, schema, self._encoding, name=path) as encoder:
+            with encoding.FileEncoder(draft.local_path, schema, self._encoding, name=path) as encoder:
                 encoder.add_rows(small_rows(self._rows.small(), schema))
                 for batch in self._rows.batches():
                     for kind, actions in batch.actions.items():
                         encoder.add(kind, actions)
                 encoded = encoder.finish()
-            self._require_proven(draft.place, path, encoded)
+            self._require_proven(draft.local_path, path, encoded)
             self._require_checksum(encoded.actions)
             was_there = not self._published(draft, path, encoded.size_bytes, replace=self._replace)
             if (
@@ -203,7 +203,7 @@ class CheckpointWriter:
             encoders = [
                 stack.enter_context(
                     encoding.FileEncoder(
-                        *(draft.place, schema, self._encoding),
+                        *(draft.local_path, schema, self._encoding),
                         name=path,
                         rows_a_group=rows_a_group,
                         bytes_a_group=bytes_a_group,
@@ -218,7 +218,7 @@ class CheckpointWriter:
                         encoders[part].add(kind, chosen)
             encoded = [encoder.finish() for encoder in encoders]
             for draft, path, one in zip(drafts, paths, encoded, strict=True):
-                self._require_proven(draft.place, path, one)
+                self._require_proven(draft.local_path, path, one)
             actions = _summed(one.actions for one in encoded)
             self._require_checksum(actions)
             was_there = self._publish_parts(list(zip(drafts, paths, encoded, strict=True)))
@@ -282,15 +282,15 @@ class CheckpointWriter:
         self, draft: Draft, path: str, form: layout.TopFile, small: list[tuple[str, Action]]
     ) -> tuple[int, pa.Schema | None]:
         if form is layout.TopFile.JSON:
-            data = verifying.write_lines(draft.place, small, name=path)
+            data = verifying.write_lines(draft.local_path, small, name=path)
             with verifying.name_unproven_draft(path):
-                verifying.require_lines(draft.place, data)
+                verifying.require_lines(draft.local_path, data)
             return len(data), None
         schema = checkpoint_schema(self._columns, kinds=_TOP_KINDS)
-        with encoding.FileEncoder(draft.place, schema, self._encoding, name=path) as encoder:
+        with encoding.FileEncoder(draft.local_path, schema, self._encoding, name=path) as encoder:
             encoder.add_rows(small_rows(small, schema))
             encoded = encoder.finish()
-        self._require_proven(draft.place, path, encoded)
+        self._require_proven(draft.local_path, path, encoded)
         return encoded.size_bytes, schema
 
     # -- proof ----------------------------------------------------------------------------------------------------

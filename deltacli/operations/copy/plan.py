@@ -55,7 +55,7 @@ from deltacli.operations.log.log_copy import log_location
 from deltacli.operations.read.snapshot import digest_of_keys
 from deltacli.operations.recover.verify import verify
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of, is_inside
-from deltacli.storage.base import require_writable
+from deltacli.storage.optional_interfaces import require_writable
 from deltacli.table.configuration_actions import read_configuration_actions
 from deltacli.table.file_references import read_file_references
 from deltacli.table.find_log import list_log, list_log_files, read_hint_file

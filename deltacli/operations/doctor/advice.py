@@ -19,7 +19,7 @@ from deltacli.core.times import format_duration
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_count, format_size
 from deltacli.storage import ReadStorage
-from deltacli.storage.retry import AZURE_PRICES, GCS_PRICES, S3_PRICES, Call, Prices
+from deltacli.storage.tally import AZURE_PRICES, GCS_PRICES, S3_PRICES, Call, Prices
 
 # -- what a diagnosis found --------------------------------------------------------------------------------------------
 

@@ -70,7 +70,7 @@ from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whol
 from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.rules.framework.engines import engines_stopped_by, enumerate_engines
 from deltacli.rules.framework.repairs import ARCHIVED_FILES
-from deltacli.storage.base import StoreOfVersions, StoreWithBounds
+from deltacli.storage.optional_interfaces import StoreOfVersions, StoreWithBounds
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_newest_readable
 from deltacli.table.version import Snapshot

@@ -26,7 +26,8 @@ from deltacli.core.units import plural
 from deltacli.delta.log.segment import BACKUP_LIST, HINT_NAME, LOG_DIRECTORY, MAX_HINT_BYTES, LogFile, LogFileKind
 from deltacli.operations.log import log_copy
 from deltacli.storage import Existed, PathKind, ReadStorage, Storage, is_inside
-from deltacli.storage.base import require_place, require_writable
+from deltacli.storage.directory_identity import require_same_directory
+from deltacli.storage.optional_interfaces import require_writable
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.find_log import list_log, read_hint_file
 from deltacli.table.handle import TableHandle
@@ -269,7 +270,7 @@ class LogBackup:
 
 
 def _look(execution: ChangeExecution[BackupPlan, BackupResult]) -> None:
-    require_place(execution.table.storage)  # what only reads follows the path
+    require_same_directory(execution.table.storage)  # what only reads follows the path
     execution.recheck_table()
 
 

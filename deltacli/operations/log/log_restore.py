@@ -70,7 +70,7 @@ from deltacli.operations.log.log_copy import (
     versioned,
 )
 from deltacli.storage import Created, Deleted, Existed, ReadStorage, Storage, Unknown, has_link, is_address_of
-from deltacli.storage.base import require_writable
+from deltacli.storage.optional_interfaces import require_writable
 from deltacli.table.find_log import list_log, read_hint_file
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import read_snapshot

@@ -56,7 +56,7 @@ from deltacli.paimon.schema_changes import (
 )
 from deltacli.rules.paimon.branches import BranchFault, faults_of_branches
 from deltacli.storage import Created, Existed, ReadStorage, Storage, Unknown
-from deltacli.storage.base import require_writable
+from deltacli.storage.optional_interfaces import require_writable
 from deltacli.table.handle import TableHandle
 
 # -- commit of a schema ------------------------------------------------------------------------------------------------

@@ -46,7 +46,8 @@ from deltacli.delta.schema import types
 from deltacli.delta.schema.column_differences import columns_and_parts, exchanged
 from deltacli.delta.schema.to_arrow import plain_type, require_partitions
 from deltacli.delta.schema.type_changes import canonical_name, fits_type, require_readable_rows
-from deltacli.storage.base import ReadStorage, StoreOfVersions
+from deltacli.storage.base import ReadStorage
+from deltacli.storage.optional_interfaces import StoreOfVersions
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_errors import iterate_naming_table
 from deltacli.table.configuration_actions import read_configuration_actions

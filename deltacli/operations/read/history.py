@@ -22,7 +22,7 @@ from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import CommitTime, LogFile, LogListing, TimestampSource, file_times, time_as_json
 from deltacli.engine.base import Engine
 from deltacli.storage import ReadStorage, Storage
-from deltacli.storage.base import StoreOfVersions, StoreWithBounds
+from deltacli.storage.optional_interfaces import StoreOfVersions, StoreWithBounds
 from deltacli.table.find_log import find_blocked_commit_name, list_log
 from deltacli.work.commits.provenance import Provenance, read_provenance
 from deltacli.work.commits.reading import stream_commit

@@ -20,7 +20,7 @@ from deltacli.core.progress import report_items
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.log.segment import time_as_json
 from deltacli.delta.log.state import deleted_file_retention_ms
-from deltacli.storage.base import StoreOfVersions
+from deltacli.storage.optional_interfaces import StoreOfVersions
 from deltacli.table.handle import TableHandle
 
 if TYPE_CHECKING:

@@ -42,7 +42,8 @@ from deltacli.storage import (
     WalkEntry,
     is_inside,
 )
-from deltacli.storage.base import PARALLEL_READS, ReadOnlyFiles, no_atomic_create
+from deltacli.storage.base import PARALLEL_READS, no_atomic_create
+from deltacli.storage.read_only import ReadOnlyFiles
 from deltacli.storage.versions import ObjectVersion, VersionedObjects, VersionState
 from deltacli.table.needed_files import NeededFiles, combine_chunks, locate_files
 from deltacli.work.table_stores import TableStores

@@ -75,7 +75,7 @@ from deltacli.operations.validate.findings import LevelChoice, RuleChoice, Valid
 from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.rules.framework.base import CATALOGUE, Finding, Severity
 from deltacli.rules.framework.repairs import Family, reason_without_steps, row_of
-from deltacli.storage.base import require_writable
+from deltacli.storage.optional_interfaces import require_writable
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import managed_store
 from deltacli.table.missing_log import missing_log_error

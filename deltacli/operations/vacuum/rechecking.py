@@ -29,7 +29,7 @@ from deltacli.operations.vacuum.misnamed import NamedBatch, NameSearch
 from deltacli.operations.vacuum.plan import ProtectedTable, VacuumPlan, of_protected
 from deltacli.operations.vacuum.plan_context import find_clones, open_protected, with_codes_of_vacuum
 from deltacli.storage import folds_names, is_address_of, link_targets
-from deltacli.storage.base import OTHER_PLACE
+from deltacli.storage.directory_identity import OTHER_DIRECTORY
 from deltacli.table.commit_contents import read_commit_actions
 from deltacli.table.file_references import FileReferenceCollector, FileReferences
 from deltacli.table.find_log import list_log
@@ -361,7 +361,7 @@ def _is_elsewhere(table: TableHandle, plan: VacuumPlan) -> Refused:
     override = parameter("vacuum.accept_copy", True)
     refused = Refused(
         "the plan was made for a table at another address, of which this one is a copy",
-        code=OTHER_PLACE,
+        code=OTHER_DIRECTORY,
         facts={"planned for": plan.table, "this table": table.uri},
         hint=suggest_parameters(override),
     )

@@ -40,7 +40,7 @@ from deltacli.operations.validate.inspect_storage import (
 from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import LOST, Condition
 from deltacli.rules.framework.views import HadoopChecksumsView, HistoryView, ListingView, StateView, StorageView
-from deltacli.storage.base import StoreOfVersions, StoreWithBounds
+from deltacli.storage.optional_interfaces import StoreOfVersions, StoreWithBounds
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.table_directories import has_clone_notes
 

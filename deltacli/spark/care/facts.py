@@ -319,7 +319,7 @@ def _computed(
     storage_options: Mapping[str, str] | None,
     *,
     skips: bool,
-) -> Any:  # Any: of PySpark; `tables` is a frame, or columns for `local_frame`
+) -> Any:  # Any: of PySpark; `tables` is a frame, or columns for `make_local_frame`
     """Return the frame that executors compute from a frame, or from columns, with a row per table."""
     schema = _spark_schema(name)
     if not names:

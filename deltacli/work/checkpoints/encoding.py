@@ -24,7 +24,7 @@ from deltacli.delta.checkpoint.content import (
 )
 from deltacli.delta.encoding.digests import RowDigest
 from deltacli.delta.schema.file_columns import describe_calendar
-from deltacli.storage.base import writing_faults
+from deltacli.storage.os_errors import writing_faults
 from deltacli.work.parquet_encoding import Encoding
 
 if TYPE_CHECKING:

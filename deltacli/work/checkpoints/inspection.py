@@ -302,7 +302,7 @@ class CheckpointReader:
 
 
 def _mark_callback_errors(take: Callable[[Rows], None]) -> Callable[[Rows], None]:
-    """Return a callback that raises its errors as JudgingFailedError, separate from faults of the file being read."""
+    """Return a callback that raises its errors as CallbackFailedError, separate from faults of the file being read."""
 
     def taken(rows: Rows) -> None:
         try:

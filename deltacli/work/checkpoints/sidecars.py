@@ -179,11 +179,11 @@ class SidecarWriter:
     def _write_one(self, queue: _ActionQueue, name: str) -> WrittenSidecar:
         path = sidecar_path(name)
         with self.storage.draft(path) as draft:
-            with FileEncoder(draft.place, self.schema, self.encoding, name=path) as encoder:
+            with FileEncoder(draft.local_path, self.schema, self.encoding, name=path) as encoder:
                 while queue and encoder.rows < self.most_rows:
                     encoder.add(*queue.take(self.most_rows - encoder.rows))
                 encoded = encoder.finish()
-            self.prove(draft.place, path, encoded)
+            self.prove(draft.local_path, path, encoded)
             # A draft is proven before it is published: readers may use a sidecar as soon as the checkpoint names it.
             try:
                 published = publish_unique_file(self.storage, draft, path, encoded.size_bytes)

@@ -18,7 +18,7 @@ from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.typing import BinaryFile, JsonObject
 from deltacli.delta.log.actions import wrong_type
 from deltacli.storage import Creation, Draft, FileStat, ReadStorage, Unknown
-from deltacli.storage.base import writing_faults
+from deltacli.storage.os_errors import writing_faults
 from deltacli.work.checkpoints.encoding import FILE_BLOCK_BYTES, EncodedFile, digest_row_group
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.core.machine import Clock, system_clock
 from deltacli.storage import Deleted, Failed, Missing, PathKind, ReadStorage, Storage
-from deltacli.storage.base import StoreWithPlace
-from deltacli.storage.retry import sending_while
+from deltacli.storage.directory_identity import StoreOfDirectory
+from deltacli.storage.repeat_condition import repeat_only_while
 from deltacli.work.files.permits import Permit
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class DeleteBatch:
         attempt = _Attempt(piece, context, self)
         fault = None
         try:
-            with sending_while(attempt.is_in_time):
+            with repeat_only_while(attempt.is_in_time):
                 attempt.run()
         except Exception as caught:  # noqa: BLE001  (returned, with the outcomes so far)
             fault = caught
@@ -124,8 +124,12 @@ class _Attempt:
         """Delete the files, and record the outcome of each. Raises what the store raises."""
         permitted_place = self.piece.permit.place
         storage = self.storage
-        if permitted_place is not None and isinstance(storage, StoreWithPlace) and storage.place != permitted_place:
-            storage.held(permitted_place)  # raises where another directory is at its path
+        if (
+            permitted_place is not None
+            and isinstance(storage, StoreOfDirectory)
+            and storage.directory_identity != permitted_place
+        ):
+            storage.bind_to_directory(permitted_place)  # raises where another directory is at its path
 
         paths = self.piece.paths
         due: Sequence[int] = range(len(paths))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.core.errors import Refused
-from deltacli.storage.base import RETRY_BUDGET, Place, StoreWithPlace
+from deltacli.storage.base import RETRY_BUDGET
+from deltacli.storage.directory_identity import DirectoryIdentity, StoreOfDirectory
 
 if TYPE_CHECKING:
     from deltacli.work.table_stores import TableStores
@@ -22,7 +23,7 @@ class Permit(NamedTuple):
         not_after_ms: The time (epoch milliseconds) up to which deletions may begin.
     """
 
-    place: Place | None
+    place: DirectoryIdentity | None
     not_after_ms: int
 
 
@@ -41,7 +42,9 @@ def compute_valid_ms(stores: TableStores) -> int:
 def make_permit(stores: TableStores, now_ms: int) -> Permit:
     """Return the permit of a check of the log that begins now, for deletions in the directory of a table."""
     storage = stores.storage
-    return Permit(storage.place if isinstance(storage, StoreWithPlace) else None, now_ms + compute_valid_ms(stores))
+    return Permit(
+        storage.directory_identity if isinstance(storage, StoreOfDirectory) else None, now_ms + compute_valid_ms(stores)
+    )
 
 
 def require_progress(fruitless: int) -> None:

@@ -176,10 +176,10 @@ class AppendRows:
         while batch is not None:
             path = self._path(directory_of(logical if spec.config.mapping_mode == "none" else {}))
             with context.storage.draft(path) as draft:
-                written = write_file(spec, draft.place, path, chain([batch], stored))
+                written = write_file(spec, draft.local_path, path, chain([batch], stored))
                 if spec.reads_back:
                     try:
-                        read_back(spec, context.files, draft.place, path, written)
+                        read_back(spec, context.files, draft.local_path, path, written)
                     except DataUnreadable as fault:
                         raise Refused(
                             f"{path} cannot be read again after it was written: {fault.message}", code="append.value"

@@ -23,7 +23,7 @@ from deltacli.delta.encoding.digests import Digest, RowDigest
 from deltacli.delta.paths.spelling import encode
 from deltacli.delta.stats.collect import StatisticsCollector
 from deltacli.storage import Created, Draft, Existed, ReadStorage, Storage, Unknown
-from deltacli.storage.base import writing_faults
+from deltacli.storage.os_errors import writing_faults
 from deltacli.work.parquet_writing import ParquetStream
 from deltacli.work.rewrite import pieces
 from deltacli.work.rewrite.sources import rename_columns

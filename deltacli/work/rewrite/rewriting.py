@@ -141,9 +141,9 @@ class _GroupRewrite:
         while first is not None:
             path = self._path(number)
             with context.storage.draft(path) as draft:
-                written = write_file(spec, draft.place, path, chain([first], parts))
+                written = write_file(spec, draft.local_path, path, chain([first], parts))
                 if spec.reads_back:
-                    read_back(spec, context.files, draft.place, path, written, self._file_digest)
+                    read_back(spec, context.files, draft.local_path, path, written, self._file_digest)
                 # Before the file has its name: an answer that is lost must not leave a file that nobody deletes.
                 self._published_paths.append(path)
                 self._announced_names.paths.append(path)

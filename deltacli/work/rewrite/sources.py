@@ -42,7 +42,7 @@ _AHEAD_BYTES = 16 << 20
 _READS = 8
 """The files of such a store that are read at the same time for a piece."""
 WANTED = "wanted"
-"""The name of the shared `ReadSpec`, which `whole_rows` makes."""
+"""The name of the shared `ReadSpec`, which `make_full_read_spec` makes."""
 
 RowsDigest = tuple[int, ...]
 

@@ -19,7 +19,7 @@ from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.operations.vacuum.rechecking import adopted, with_past
 from deltacli.operations.vacuum.saved import read_plan, save_plan
-from deltacli.storage import NOTHING, FileStat, LocalStorage, Storage, open_storage
+from deltacli.storage import NO_PREFIXES, FileStat, LocalStorage, Storage, open_storage
 from deltacli.work.files.deleting import DeleteBatch, DeletePiece
 from deltacli.work.files.permits import make_permit
 from deltacli.work.table_stores import TableStores
@@ -337,7 +337,7 @@ def test_the_looks_at_the_log_cost_no_request(log_entries: bool, listings: int) 
 def test_a_task_of_another_process_deletes_in_the_directory_of_its_permit_only(world: World) -> None:
     held = world.table().held()
     piece = DeletePiece(make_permit(held.stores, system_clock()), NAMES)
-    context = TaskContext(TableStores(LocalStorage(str(world.place)), open_storage, NOTHING, None))
+    context = TaskContext(TableStores(LocalStorage(str(world.place)), open_storage, NO_PREFIXES, None))
     switch_link(world)
 
     done = DeleteBatch()(piece, context)

@@ -24,7 +24,8 @@ from deltacli.core.errors import (
     fill_hint,
     quote_table,
 )
-from deltacli.storage.base import StoreWithGrant, no_atomic_create
+from deltacli.storage.base import no_atomic_create
+from deltacli.storage.optional_interfaces import StoreWithGrant
 from deltacli.table.handle import managed_store
 
 if TYPE_CHECKING:
