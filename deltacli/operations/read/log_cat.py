@@ -18,7 +18,7 @@ from deltacli.delta.log import segment
 from deltacli.delta.log.actions import KNOWN_ACTIONS
 from deltacli.storage import ReadStorage
 from deltacli.table.find_log import list_log
-from deltacli.work.commits.raw_lines import SkippedLines, read_checkpoint_lines, read_commit_lines
+from deltacli.work.commits.raw_lines import SkippedLines, read_commit_lines
 
 _MANY = 20
 
@@ -91,6 +91,9 @@ def read_raw(
     blocks: Iterator[bytes]
     match found.place:
         case segment.CheckpointInstance():
+            # Imports pyarrow, which takes longer than printing a commit.
+            from deltacli.work.checkpoints.raw_lines import read_checkpoint_lines
+
             blocks = read_checkpoint_lines(found.storage, found.place, kinds, unjudged)
         case segment.LogFile():
             blocks = read_commit_lines(found.storage, found.place, kinds, unjudged)
