@@ -87,7 +87,7 @@ class _Sink:
 class FileEncoder:
     """Writes one Parquet file of a checkpoint. Use it in a `with` statement; `finish` returns what was written.
 
-    `place` is the path to write to, `name` the name used in errors. Raises StorageFailed if the file cannot be written.
+    Raises StorageFailed if the file cannot be written.
     """
 
     def __init__(

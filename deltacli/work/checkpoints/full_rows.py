@@ -36,9 +36,19 @@ _NEEDED = ("path", "size", "deletionVector")
 def read_full_actions(
     stores: TableStores, piece: CheckpointPiece, touched: TouchedFiles, kind: str, fields: Sequence[str] | None = None
 ) -> Iterator[RecordBatch]:
-    """Yield the live adds (`kind` "add") or tombstones ("remove") of a row group with all their fields.
+    """Yield the live adds or the tombstones of a row group with all their fields.
 
-    If `fields` is given, all other fields are null, except those that make up a key.
+    Actions whose key a newer commit has decided are left out: the newest action of a key counts.
+
+    Args:
+        stores: The stores of the table.
+        piece: The row group.
+        touched: The keys that newer commits have decided.
+        kind: "add" or "remove".
+        fields: The fields that are needed; None for all. The others are null, except those that make up a key.
+
+    Raises:
+        CheckpointUnreadable: If the file was changed, or an action lacks a required field.
     """
     if not (piece.group.has_adds if kind == "add" else piece.group.has_removes):
         return
@@ -80,7 +90,7 @@ def _require_key_fields(rows: RecordBatch, kind: str, source: str) -> None:
 
 
 def _select_runs(rows: Any, mask: Any) -> Iterator[Any]:  # Any: pyarrow has no types
-    """Yield the rows selected by `kept` (None: all): slices if few rows are dropped, a copy if many are."""
+    """Yield the rows selected by `mask` (None: all): slices if few rows are dropped, a copy if many are."""
     # Slices copy nothing, but each becomes a batch of its own.
     if mask is not None and rows.num_rows - mask.true_count > _FEW_DROPPED:
         yield pc.filter(rows, mask)

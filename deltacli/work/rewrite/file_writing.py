@@ -61,12 +61,28 @@ class WrittenContent:
 
 
 def write_file(spec: pieces.RewriteSpec, local_path: str, name: str, parts: Iterator[RecordBatch]) -> WrittenContent:
-    """Write one or more tables or batches to a file, called `name` in errors, up to its limit. Raises StorageFailed."""
+    """Write rows to a file, until there are no more or the file has reached its size.
+
+    Args:
+        spec: How the file is written.
+        local_path: Where to write.
+        name: The file in errors.
+        parts: One or more tables or batches. Those that are left belong to the next file.
+
+    Returns:
+        What was written, with the statistics of the file.
+
+    Raises:
+        StorageFailed: If the file cannot be written.
+    """
     statistics = StatisticsCollector(spec.config, spec.schema, from_footer=True, clustering=spec.clustering)
     is_sorted = spec.order is not None
     digest = RowDigest(spec.schema) if spec.reads_back and not is_sorted else None
+
     most_bytes = spec.target_bytes * (1 if is_sorted else _TOO_LARGE)
     group_bytes = min(spec.group_bytes, max(spec.target_bytes, _LEAST_GROUP)) if is_sorted else spec.group_bytes
+
+    # The first rows decide about the encoding of all.
     first = next(parts)
     with writing_faults(local_path, name), pa.OSFile(os.fsencode(local_path), "wb") as sink:
         stream = ParquetStream(
@@ -91,6 +107,7 @@ def write_file(spec: pieces.RewriteSpec, local_path: str, name: str, parts: Iter
                 stream.add(rows)
                 if stream.size_bytes >= most_bytes:
                     break
+
         # Take the bounds from the footer, and from the file where a value is too long for a footer.
         left = statistics.take_footer(stream.footer)
         if left:
@@ -110,10 +127,20 @@ def read_back(
     written: WrittenContent,
     shared_digest: Digest | None = None,
 ) -> None:
-    """Raise StorageFailed unless the file at a place has the schema, the rows and the values that were written to it.
-    Its values are added to the digest `of_all` sorted files instead, if there is one.
+    """Read a new file as every data file of the table is read, and compare it with what was written to it.
 
-    It is read as every data file of the table, by the rules of the table.
+    Args:
+        spec: How the file was written.
+        files: The files of the table.
+        local_path: The draft of the file.
+        name: The file in errors.
+        written: What was written.
+        shared_digest: Gets the values of the file, if they are compared later together with those of other files:
+            sorted files have no counterpart among their sources.
+
+    Raises:
+        StorageFailed: If the schema, the number of rows or a value is another one.
+        DataUnreadable: If the file cannot be read.
     """
     # New files have the names of the new configuration, sources perhaps those of an older one.
     spec = spec if spec.reading_back is None else replace(spec, reading=spec.reading_back)

@@ -35,7 +35,7 @@ _ROW_ID_COLUMN = COLUMN_PROPERTIES[0]
 
 @dataclass
 class OptionalRowChecks:
-    """The additional columns, and the questions by name. `settle` compares a file's answers with earlier files'."""
+    """The additional columns, and the questions by name. `reconcile` compares a file's answers with earlier files'."""
 
     wanted: ReadSpec
     questions: dict[str, RowCheckFactory] = field(default_factory=dict)

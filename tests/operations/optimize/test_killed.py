@@ -86,13 +86,13 @@ def failing(storage: Storage, fault: BaseException, monkeypatch: pytest.MonkeyPa
     outcome = OptimizeOutcome(plan)
     real = engine.run_tasks
 
-    def spread(*given: Any, **how: Any) -> Iterator[Any]:
+    def run_tasks(*given: Any, **how: Any) -> Iterator[Any]:
         for count, result in enumerate(real(*given, **how), 1):
             yield result
             if count == at:
                 raise fault
 
-    monkeypatch.setattr(engine, "spread", spread)
+    monkeypatch.setattr(engine, "run_tasks", run_tasks)
     with pytest.raises(PartlyDone if isinstance(fault, StorageFailed) and at > 1 else type(fault)):
         execute(plan, outcome)
     return outcome
