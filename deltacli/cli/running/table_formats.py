@@ -117,10 +117,10 @@ class DeltaHandle(_Handle):
         following = "deltacli snapshot {table} --schema"
         if from_checksum:
             from deltacli.table.handle import TableHandle
-            from deltacli.table.stated_version import ReplayNeeded, read_stated_version
+            from deltacli.table.version_from_checksum import ReplayNeeded, read_version_from_checksum
 
             handle = self.run.handle_of(self.storage, TableHandle)
-            stated = read_stated_version(handle, version=version, timestamp_ms=at_ms)
+            stated = read_version_from_checksum(handle, version=version, timestamp_ms=at_ms)
             if not isinstance(stated, ReplayNeeded):
                 note_findings(self.run, stated, at_ms)
                 return SnapshotResult(stated, self.name, only_counts=counts, source="checksum"), following

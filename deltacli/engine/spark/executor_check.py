@@ -11,7 +11,7 @@ import pyarrow as pa
 from deltacli.core.errors import (
     Refused,
     UsageError,
-    get_spelling,
+    get_hint_syntax,
 )
 from deltacli.core.machine import system_clock
 from deltacli.core.times import format_timestamp
@@ -32,7 +32,7 @@ def check_executors(cluster: Cluster, location: Openable, seen_file: SeenFile | 
     Raises UsageError for other versions and missing modules, Refused for another table, and ClusterFailed.
     """
     wanted = Fingerprint.read_from_this_process()
-    payload = pickle.dumps((location, seen_file, get_spelling()))
+    payload = pickle.dumps((location, seen_file, get_hint_syntax()))
     sent_ms = system_clock()
     try:
         cluster.run(cluster.ship_package)

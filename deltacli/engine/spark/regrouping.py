@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from deltacli.core.errors import DeltacliError, use_spelling
+from deltacli.core.errors import DeltacliError, use_hint_syntax
 from deltacli.core.typing import ArrowSchema, RecordBatch, SparkFrame
 from deltacli.engine.spark.jobs import assign_tasks, make_partitioned_frame
 from deltacli.engine.spark.worker import DONE, FAULT, Job, open_context, pickle_error
@@ -103,7 +103,7 @@ def read_grouped_batches(jobs: bytes, pieces: Sequence[bytes]) -> Iterator[Recor
         return pa.RecordBatch.from_arrays(columns, names=["group", "side", "content"])
 
     described: list[Job] = pickle.loads(jobs)
-    with use_spelling(described[0].spelling):
+    with use_hint_syntax(described[0].spelling):
         try:
             contexts: dict[int, TaskContext] = {}
             for side, piece in map(pickle.loads, pieces):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from deltacli.core.errors import DeltacliError, FileMissing, Refused, Spelling, get_spelling, use_spelling
+from deltacli.core.errors import DeltacliError, FileMissing, HintSyntax, Refused, get_hint_syntax, use_hint_syntax
 from deltacli.core.machine import system_clock
 from deltacli.core.release import VERSION
 from deltacli.delta.log.segment import LOG_DIRECTORY
@@ -66,7 +66,7 @@ class Job:
     seen_file: SeenFile | None
     shared: bytes = b""
     shared_name: str | None = None
-    spelling: Spelling = field(default_factory=get_spelling)
+    spelling: HintSyntax = field(default_factory=get_hint_syntax)
 
 
 class Row(NamedTuple):
@@ -86,10 +86,10 @@ _proven: dict[Openable, SeenFile] = {}
 _shared: dict[str, Mapping[str, Any]] = {}  # Any: values of operations
 
 
-def identify_process(location: Openable, seen_file: SeenFile | None, chosen: Spelling) -> tuple[str, bytes]:
+def identify_process(location: Openable, seen_file: SeenFile | None, chosen: HintSyntax) -> tuple[str, bytes]:
     """Return the fingerprint of this process and its time, pickled, or the error where it sees another table."""
     try:
-        with use_spelling(chosen):
+        with use_hint_syntax(chosen):
             _open_stores(Job(_do_nothing, location, seen_file))
     except DeltacliError as fault:
         return FAULT, pickle_error(_name_executor(fault))
@@ -105,7 +105,7 @@ def run_pieces(job: Job, pieces: Iterable[tuple[int, bytes]]) -> Iterator[Row]:
 
     An error of deltacli is a value. A piece that runs out of memory raises, so that the cluster tries it again.
     """
-    with use_spelling(job.spelling), exit_when_disconnected():
+    with use_hint_syntax(job.spelling), exit_when_disconnected():
         try:
             context = open_context(job)
         except DeltacliError as fault:

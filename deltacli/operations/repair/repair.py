@@ -104,7 +104,7 @@ def plan_repair(table: TableHandle, request: RepairRequest) -> RepairPlan:
     of this table, UsageError and StorageFailed.
     """
     require_writable(table.storage)
-    table = table.held()
+    table = table.bind_to_directory()
     if not has_log(table):
         require_no_paimon_table(table.storage)
         if not request.sources:
@@ -613,7 +613,7 @@ class Repair:
         backup.note_end()
 
     def _may_follow(self, execution: ChangeExecution[RepairPlan, RepairOutcome], plan: RepairPlan) -> bool:
-        return execution.continue_with(plan) if self.saved is None else self.saved.is_partial
+        return execution.ask_to_continue(plan) if self.saved is None else self.saved.is_partial
 
 
 def _execute(plan: RepairPlan, run: Run, outcome: RepairOutcome, names: set[str]) -> bool:

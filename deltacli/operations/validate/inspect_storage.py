@@ -23,7 +23,7 @@ from deltacli.work.table_files import TableFiles
 from deltacli.work.table_stores import TableStores
 
 if TYPE_CHECKING:
-    from deltacli.table.walk import RememberedWalk
+    from deltacli.table.walk import CachedWalk
     from deltacli.work.files.directories import DirectoryListing, ResolvedDirectory, Subdirectory
 
 # -- the whole log -----------------------------------------------------------------------------------------------------
@@ -99,9 +99,7 @@ def _stored(storage: ReadStorage, name: str, directories: tuple[str, ...]) -> tu
     return tuple(StoredFile(stat.name, stat.size_bytes, stat.modified_ms) for stat in entries)
 
 
-def list_table(
-    stores: TableStores, engine: Engine, progress: Progress, walk: RememberedWalk | None = None
-) -> WholeTable:
+def list_table(stores: TableStores, engine: Engine, progress: Progress, walk: CachedWalk | None = None) -> WholeTable:
     """List every file below the root except those of the log; nested tables are reported and listed, too. With a
     `walk`, only what it leaves out is listed.
     """
@@ -120,7 +118,7 @@ def list_table(
     return WholeTable(files, tuple(sorted(nested)), tuple(sorted(unlisted)))
 
 
-def _of_walk(storage: ReadStorage, walk: RememberedWalk, root: ResolvedDirectory) -> WholeTable | None:
+def _of_walk(storage: ReadStorage, walk: CachedWalk, root: ResolvedDirectory) -> WholeTable | None:
     """Return the files of a walk, with those that it leaves out; None where it met links, which it does not follow."""
     found: dict[str, StoredFile] = {}
     nested, unlisted, log = set[str](), list[str](), f"/{segment.LOG_DIRECTORY}/"
@@ -140,7 +138,7 @@ def _of_walk(storage: ReadStorage, walk: RememberedWalk, root: ResolvedDirectory
                 nested.add(path.partition(log)[0])
             elif size_bytes >= 0:
                 found[path] = StoredFile(path, size_bytes, modified_ms, archive_classes.get(path, ""))
-    for directory in sorted(walk.left_out):
+    for directory in sorted(walk.skipped_directories):
         above, _, name = directory.rpartition("/")
         if name == segment.LOG_DIRECTORY:
             nested.add(above)

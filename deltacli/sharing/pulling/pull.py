@@ -458,7 +458,7 @@ class Pull:
         _require_space(directory, plan.difference.wanted_bytes)
         with writing_faults(directory, directory):
             os.makedirs(directory, exist_ok=True)
-        execution.table = execution.table.held()
+        execution.table = execution.table.bind_to_directory()
         if plan.target.table is None:
             local_table.read_target(execution.table, directory)  # others may have written there since
         with local_table.open_workspace(directory) as workspace:
