@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from deltacli.changing.file_totals import FileTotals
     from deltacli.cli.output.sections import Section
     from deltacli.engine.base import Engine
-    from deltacli.engine.spark.engine import SparkSettings
+    from deltacli.engine.spark.session import SparkSettings
     from deltacli.storage.location import StoreLocation
     from deltacli.table.handle import TableHandle
 
@@ -156,7 +156,7 @@ class CommandContext:
             from deltacli.engine.spark.engine import open_engine
 
             return open_engine(self.cluster, self.progress)
-        from deltacli.engine.base import EmbeddedEngine
+        from deltacli.engine.embedded import EmbeddedEngine
 
         return EmbeddedEngine()
 
@@ -178,9 +178,9 @@ class CommandContext:
         """Return the prefixes below which files outside a table may be opened. Raises UsageError."""
         if not self.allow_external:
             return NO_PREFIXES
-        from deltacli.work.task import read_prefixes
+        from deltacli.work.table_files import parse_allowed_prefixes
 
-        return read_prefixes(self.allow_external)
+        return parse_allowed_prefixes(self.allow_external)
 
     @property
     def is_on_screen(self) -> bool:

@@ -32,7 +32,7 @@ from deltacli.table.known_clients import find_affected_clients
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 from deltacli.table.version_traits import read_partition_values
-from deltacli.work.rows.data_files import COLUMNS, ColumnsOfFiles, check_types
+from deltacli.work.rows.data_files import COLUMNS, ColumnsOfFiles, find_type_mismatches
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -291,8 +291,8 @@ def _file_refusals(snapshot: Snapshot, changes: Sequence[PlannedChange]) -> Iter
     listed = command("validate", table=table.address, level="footers", select=["data.type-*"]) or "validate"
     way_out = f"{listed} lists all such files: rewrite them with an engine, or restore the version before them"
     with table.progress.step("checking data files", unit="files") as step:
-        for found in table.engine.spread(
-            check_types, pieces, table.stores, shared=shared, weigh=len, at_once=reads if reads > 1 else None
+        for found in table.engine.run_tasks(
+            find_type_mismatches, pieces, table.stores, shared=shared, weigh=len, at_once=reads if reads > 1 else None
         ):
             step.advance(len(found))
             for message in found:

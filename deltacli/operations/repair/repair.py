@@ -80,7 +80,7 @@ from deltacli.table.handle import managed_store
 from deltacli.table.missing_log import missing_log_error
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.table_directories import require_no_paimon_table
-from deltacli.work.commits.reading import read_provenance
+from deltacli.work.commits.provenance import read_provenance
 
 if TYPE_CHECKING:
     from deltacli.changing.execution import ChangeExecution

@@ -16,14 +16,16 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.changing.change import plan_change
 from deltacli.core.errors import DeltacliError
-from deltacli.engine.base import EmbeddedEngine, Engine
+from deltacli.engine.base import Engine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.change.widen_type import Widening, WidenRequest
 from deltacli.operations.read.snapshot import summarize
 from deltacli.rules.framework.base import CATALOGUE, Level
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
 from deltacli.table.output import WrittenDirectory
-from deltacli.work.task import TableStores, TaskContext
+from deltacli.work.table_stores import TableStores
+from deltacli.work.task import TaskContext
 from tests.rules.data_table import DataTable
 from tests.support import corpus
 from tests.support.effort import shared_out
@@ -75,8 +77,8 @@ _LARGEST_PIECES = {
     "ReadChanges": 16 << 10,  # of up to 64 files
     "ReadRows": 64 << 10,  # one file: its partition values, the statistics that its rows are compared with, its vector
     "ReadVectors": 64 << 10,  # up to 128 descriptors; some have their vector inline
-    "list_placed": 2 << 10,  # the path of a directory, and its path without links
-    "check_types": 4 << 10,  # the paths of 16 files
+    "list_directory": 2 << 10,  # the path of a directory, and its path without links
+    "find_type_mismatches": 4 << 10,  # the paths of 16 files
     "WriteRows": 16_000,  # several data files, with partition values and vectors
     "WriteActions": 1_200,  # several row groups
 }
@@ -183,7 +185,7 @@ def _double(piece: int, context: TaskContext) -> int:
 def test_results_come_in_the_order_of_the_pieces_up_to_the_first_that_fails(engine: Engine, tmp_path: Any) -> None:
     stores = TableStores(open_storage(str(tmp_path)))
 
-    results = engine.spread(_double, range(200), stores, shared={"broken": 150})
+    results = engine.run_tasks(_double, range(200), stores, shared={"broken": 150})
 
     assert [2 * piece for piece in range(150)] == [next(results) for _ in range(150)]
     with pytest.raises(DeltacliError, match="piece 150 is broken"):

@@ -17,15 +17,18 @@ from deltacli.core.machine import fixed_clock
 from deltacli.delta.checkpoint.content import Columns
 from deltacli.delta.checkpoint.layout import is_sidecar_of, sidecar_name
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.engine.base import EmbeddedEngine, Engine
+from deltacli.engine.base import Engine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.checkpoint.file_writer import StateRows
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 from deltacli.storage import Storage
 from deltacli.table.find_log import list_log
+from deltacli.work.checkpoints.encoding import FileEncoder
 from deltacli.work.checkpoints.reading import open_checkpoint
-from deltacli.work.checkpoints.writing import FileEncoder, SidecarPiece, WriteSidecars
-from deltacli.work.parquet_writing import Encoding
-from deltacli.work.task import TableStores, TaskContext
+from deltacli.work.checkpoints.sidecars import SidecarPiece, WriteSidecars
+from deltacli.work.parquet_encoding import Encoding
+from deltacli.work.table_stores import TableStores
+from deltacli.work.task import TaskContext
 from tests.support import corpus
 from tests.support.actions import add, remove
 from tests.support.builder import HINT, LOG

@@ -22,7 +22,8 @@ from deltacli.core.machine import fixed_clock
 from deltacli.core.progress import SILENT
 from deltacli.delta.listing import HiddenNames
 from deltacli.delta.paths.keys import PathKeys, binary_paths
-from deltacli.engine.base import EmbeddedEngine, Engine
+from deltacli.engine.base import Engine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.log.expire import ExpiryRequest, LogExpiry
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum
@@ -30,8 +31,8 @@ from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumRequest
 from deltacli.operations.validate.inspect_storage import list_table
 from deltacli.storage import Storage, open_storage
 from deltacli.storage.hadoop_checksums import checksum_of
+from deltacli.work.files.classifying import KnownFiles
 from deltacli.work.files.deleting import DeleteBatch
-from deltacli.work.files.listing import KnownFiles
 from tests.support import corpus
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder
 from tests.support.effort import sampled
@@ -311,8 +312,8 @@ def test_files_that_are_behind_a_link_by_now_are_not_counted_as_deleted(tmp_path
 class _Failing(ShippingEngine):
     """A cluster whose job fails after its tasks have deleted files."""
 
-    def spread(self, task: Any, pieces: Any, stores: Any, **given: Any) -> Any:
-        results = super().spread(task, pieces, stores, **given)
+    def run_tasks(self, task: Any, pieces: Any, stores: Any, **given: Any) -> Any:
+        results = super().run_tasks(task, pieces, stores, **given)
         if isinstance(task, DeleteBatch):
             deque(results, maxlen=0)
             raise ClusterFailed("a job failed on the cluster")
@@ -354,11 +355,11 @@ class _Record:
 class _DeletingTheLast(ShippingEngine):
     """A cluster whose job fails after it has deleted the last file."""
 
-    def spread(self, task: Any, pieces: Any, stores: Any, **given: Any) -> Any:
+    def run_tasks(self, task: Any, pieces: Any, stores: Any, **given: Any) -> Any:
         if isinstance(task, DeleteBatch):
             deque(stores.storage.delete_many([pieces[-1].paths[-1]]), maxlen=0)
             raise ClusterFailed("a job failed on the cluster")
-        yield from super().spread(task, pieces, stores, **given)
+        yield from super().run_tasks(task, pieces, stores, **given)
 
 
 def test_a_file_that_a_failed_job_has_deleted_is_counted_once_by_a_later_execution(tmp_path: Path) -> None:
