@@ -7,14 +7,15 @@ remote store for each table; instead, what reads the log raises PaimonTable, and
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
-from deltacli.api.paimon import Paimon
-from deltacli.api.table import Table
 from deltacli.core.errors import PaimonTable
-from deltacli.paimon.snapshots import MAIN_BRANCH
 from deltacli.storage import PathKind, ReadStorage
 from deltacli.table.missing_log import missing_log_error
+
+if TYPE_CHECKING:
+    from deltacli.api.paimon import Paimon
+    from deltacli.api.table import Table
 
 Result = TypeVar("Result")
 FormatName = Literal["delta", "paimon"]
@@ -39,11 +40,32 @@ def find_table_format(storage: ReadStorage) -> FormatName:
     return "paimon" if kind is PathKind.DIRECTORY and is_paimon(storage) else "delta"
 
 
-def open_as_paimon(table: Table, *, branch: str = MAIN_BRANCH) -> Paimon:
-    """Return a handle of the same directory as a Paimon table, with the same store, engine, clock and progress."""
+def require_delta_log(table: Table) -> None:
+    """Require that a table has a log, before arguments are parsed that mean something else in the other format.
+
+    Raises:
+        PaimonTable: If it is a Paimon table.
+        NotATable: If it is no table.
+    """
+    from deltacli.table.find_log import list_log
+
+    list_log(table.storage)
+
+
+def open_as_paimon(table: Table, *, branch: str | None = None) -> Paimon:
+    """Return a handle of the same directory as a Paimon table, with the same store, engine, clock and progress.
+
+    Args:
+        table: The directory, opened as a Delta table.
+        branch: The branch that methods read and change. None: the main branch.
+    """
+    # A process that has Delta tables only does not need the code of the other format.
+    from deltacli.api.paimon import Paimon
+    from deltacli.paimon.snapshots import MAIN_BRANCH
+
     return Paimon(
         table.stores.storage,
-        branch=branch,
+        branch=branch or MAIN_BRANCH,
         engine=table.engine,
         clock=table.clock,
         progress=table.progress,
@@ -57,28 +79,30 @@ def open_as_paimon(table: Table, *, branch: str = MAIN_BRANCH) -> Paimon:
 
 def call_with_either_format(
     table: Table,
-    call: Callable[[Table | Paimon], Result],
     *,
+    delta: Callable[[Table], Result],
+    paimon: Callable[[Paimon], Result],
     table_format: FormatName | None = None,
-    branch: str = MAIN_BRANCH,
+    branch: str | None = None,
 ) -> Result:
-    """Return what a function makes of a table, whose format need not be known.
+    """Return what the function for its format makes of a table, whose format need not be known.
 
     Args:
         table: The table, opened as a Delta table. Nothing needs to have been read of it.
-        call: The function. It is called a second time, with a Paimon table, if the first call raised PaimonTable. It
-            has to read the log of a Delta table before it does anything else.
-        table_format: The format, if the caller knows it. The function is called once then.
-        branch: The branch of a Paimon table.
+        delta: Called with a Delta table, and with one of unknown format. It has to read the log before it does
+            anything else: `paimon` is called if it raises PaimonTable.
+        paimon: Called with a Paimon table.
+        table_format: The format, if the caller knows it.
+        branch: The branch of a Paimon table. None: the main branch.
 
     Raises:
         PaimonTable: If the format is given as `delta`, and the table is a Paimon table.
     """
     if table_format == "paimon":
-        return call(open_as_paimon(table, branch=branch))
+        return paimon(open_as_paimon(table, branch=branch))
     try:
-        return call(table)
+        return delta(table)
     except PaimonTable:
         if table_format is not None:
             raise
-    return call(open_as_paimon(table, branch=branch))
+    return paimon(open_as_paimon(table, branch=branch))

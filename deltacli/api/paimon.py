@@ -23,13 +23,13 @@ from deltacli.table.api_errors import api_method, name_table
 if TYPE_CHECKING:
     from deltacli.api.prepared_change import PreparedChange
     from deltacli.operations.explain import Explanation
-    from deltacli.operations.paimon.alter import AlterOutcome, AlterRequest
+    from deltacli.operations.paimon.alter import AlterOutcome
     from deltacli.operations.paimon.facts import PaimonHistory, PaimonSnapshot
     from deltacli.operations.paimon.vacuum_schemas import (
         SchemaVacuumPlan,
-        SchemaVacuumRequest,
         SchemaVacuumResult,
     )
+    from deltacli.operations.schemas.described import DescribedSchema
     from deltacli.operations.validate.validate import Validation
     from deltacli.paimon.evolution.requests import SchemaChange
     from deltacli.rules.framework.base import Finding
@@ -132,6 +132,24 @@ class Paimon(ChangeableTable):
         return read_paimon_snapshot(self, Point(self.branch, schema_id, snapshot_id, tag))
 
     @api_method
+    def describe_schema(
+        self, *, schema_id: int | None = None, snapshot_id: int | None = None, tag: str | None = None
+    ) -> DescribedSchema:
+        """Return the schema of a point, to be compared with others or converted (`deltacli.api.schemas`).
+
+        Args:
+            schema_id: The id of a schema.
+            snapshot_id: The id of a snapshot.
+            tag: The name of a tag.
+
+        Raises:
+            DeltacliError: Whatever `snapshot` raises.
+        """
+        from deltacli.operations.schemas.described import describe_paimon
+
+        return describe_paimon(self.snapshot(schema_id=schema_id, snapshot_id=snapshot_id, tag=tag))
+
+    @api_method
     def explain(self, *, clients: Sequence[str] = ()) -> Explanation:
         """Return which clients read the newest snapshot and append to it, and since which schema the others cannot.
 
@@ -220,8 +238,8 @@ class Paimon(ChangeableTable):
         """
         from deltacli.api.prepared_change import plan_or_carry_out
 
-        request = self._alter_request(changes, allow_lossy, with_options, min_paimon)
-        return plan_or_carry_out(self.prepare_alter(request), dry_run=dry_run)
+        change = self.prepare_alter(changes, allow_lossy=allow_lossy, with_options=with_options, min_paimon=min_paimon)
+        return plan_or_carry_out(change, dry_run=dry_run)
 
     @api_method
     def plan_alter(
@@ -233,8 +251,8 @@ class Paimon(ChangeableTable):
         min_paimon: int | None = None,
     ) -> AlterOutcome:
         """Return what `alter` with the same arguments would do; a refusal is in the plan. Raises as it does."""
-        request = self._alter_request(changes, allow_lossy, with_options, min_paimon)
-        return self.prepare_alter(request).plan()
+        change = self.prepare_alter(changes, allow_lossy=allow_lossy, with_options=with_options, min_paimon=min_paimon)
+        return change.plan()
 
     @api_method
     def execute_alter(self, plan: AlterOutcome) -> AlterOutcome:
@@ -246,25 +264,23 @@ class Paimon(ChangeableTable):
             ConflictLost: If the new plan has other changes.
             DeltacliError: Whatever `alter` raises.
         """
-        return self.prepare_alter(plan.request).execute(plan)
-
-    def prepare_alter(self, request: AlterRequest) -> PreparedChange[AlterOutcome, AlterOutcome]:
-        """Return the change of `alter` and `widen_type`, not planned yet."""
         from deltacli.operations.paimon.alter import SchemaAlteration
 
-        return self._prepare(SchemaAlteration(request))
+        return self._prepare(SchemaAlteration(plan.request)).execute(plan)
 
-    def _alter_request(
+    def prepare_alter(
         self,
         changes: Iterable[SchemaChange | JsonObject],
-        allow_lossy: bool,
-        with_options: bool,
-        min_paimon: int | None,
-    ) -> AlterRequest:
-        """Return the request of `alter` for the branch of this table."""
-        from deltacli.operations.paimon.alter import AlterRequest
+        *,
+        allow_lossy: bool = False,
+        with_options: bool = False,
+        min_paimon: int | None = None,
+    ) -> PreparedChange[AlterOutcome, AlterOutcome]:
+        """Return the change of `alter`, not planned yet. Raises UsageError for invalid arguments."""
+        from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
 
-        return AlterRequest(_parse_changes(changes), self.branch, allow_lossy, with_options, min_paimon)
+        request = AlterRequest(_parse_changes(changes), self.branch, allow_lossy, with_options, min_paimon)
+        return self._prepare(SchemaAlteration(request))
 
     @api_method
     def widen_type(
@@ -316,10 +332,11 @@ class Paimon(ChangeableTable):
             PartlyDone: If files could not be deleted.
             DeltacliError: Whatever `snapshot` raises.
         """
-        from deltacli.operations.paimon.vacuum_schemas import SchemaVacuumRequest, SchemaVacuumResult
+        from deltacli.operations.paimon.vacuum_schemas import SchemaVacuumResult
 
-        request = SchemaVacuumRequest.of(self.branch, retention_ms, allow_retention_below_ms, keep_last)
-        change = self.prepare_vacuum(request)
+        change = self.prepare_vacuum(
+            retention_ms=retention_ms, allow_retention_below_ms=allow_retention_below_ms, keep_last=keep_last
+        )
         return SchemaVacuumResult(change.plan(), None) if dry_run else change.carry_out()
 
     @api_method
@@ -331,20 +348,29 @@ class Paimon(ChangeableTable):
         keep_last: int | None = None,
     ) -> SchemaVacuumPlan:
         """Return what `vacuum` with the same arguments would do; refusals are in the plan. Raises as it does."""
-        from deltacli.operations.paimon.vacuum_schemas import SchemaVacuumRequest
-
-        request = SchemaVacuumRequest.of(self.branch, retention_ms, allow_retention_below_ms, keep_last)
-        return self.prepare_vacuum(request).plan()
+        change = self.prepare_vacuum(
+            retention_ms=retention_ms, allow_retention_below_ms=allow_retention_below_ms, keep_last=keep_last
+        )
+        return change.plan()
 
     @api_method
     def execute_vacuum(self, plan: SchemaVacuumPlan) -> SchemaVacuumResult:
         """Delete what a plan of this table says, if nothing needs it by now. Raises as `vacuum` does."""
-        return self.prepare_vacuum(plan.request).execute(plan)
-
-    def prepare_vacuum(self, request: SchemaVacuumRequest) -> PreparedChange[SchemaVacuumPlan, SchemaVacuumResult]:
-        """Return the change of `vacuum`, not planned yet."""
         from deltacli.operations.paimon.vacuum_schemas import SchemaVacuum
 
+        return self._prepare(SchemaVacuum(plan.request)).execute(plan)
+
+    def prepare_vacuum(
+        self,
+        *,
+        retention_ms: int | None = None,
+        allow_retention_below_ms: int | None = None,
+        keep_last: int | None = None,
+    ) -> PreparedChange[SchemaVacuumPlan, SchemaVacuumResult]:
+        """Return the change of `vacuum`, not planned yet. Raises UsageError for invalid arguments."""
+        from deltacli.operations.paimon.vacuum_schemas import SchemaVacuum, SchemaVacuumRequest
+
+        request = SchemaVacuumRequest.of(self.branch, retention_ms, allow_retention_below_ms, keep_last)
         return self._prepare(SchemaVacuum(request))
 
 

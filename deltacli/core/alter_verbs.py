@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from deltacli.core.errors import UsageError, command
 from deltacli.core.request_fields import OF_DELTA, OF_PAIMON, option
 
 
@@ -71,3 +72,19 @@ class Details:
     @property
     def removes(self) -> bool:
         return self.drop or self.none
+
+
+def pair_columns_with_types(words: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the pairs in COLUMN TYPE [COLUMN TYPE …].
+
+    Raises:
+        UsageError: If a type is missing.
+    """
+    if not words or len(words) % 2:
+        raise UsageError(
+            "a column without a type: columns and types are given in pairs",
+            code="usage.column",
+            facts={"found": " ".join(words) or "nothing"},
+            hint=command("widen-type", *words, "TYPE") if words else None,
+        )
+    return list(zip(words[::2], words[1::2], strict=True))

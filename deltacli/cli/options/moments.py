@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
@@ -14,7 +14,6 @@ from deltacli.core.times import DAY_MS, parse_duration, to_epoch_ms
 
 if TYPE_CHECKING:
     from deltacli.core.machine import Clock
-    from deltacli.table.api_arguments import VersionTime
     from deltacli.table.handle import TableHandle
 
 
@@ -40,24 +39,39 @@ _LONGEST_VERSION = 19
 """Digits of the largest version, 2^63 - 1."""
 
 
-def parse_end(option: str, text: str, clock: Clock) -> int | VersionTime:
+class RangeEnd(NamedTuple):
+    """An end of a range of versions. It is open if both attributes are None.
+
+    Attributes:
+        version: The version.
+        timestamp_ms: Instead of the version: a time in epoch milliseconds.
+    """
+
+    version: int | None = None
+    timestamp_ms: int | None = None
+
+
+def parse_end(option: str, text: str | None, clock: Clock) -> RangeEnd:
     """Return the end of a range: a version if it consists of digits, else a time, which may be relative to now.
 
-    Raises UsageError.
+    Raises:
+        UsageError: If it is neither.
     """
+    if text is None:
+        return RangeEnd()
     digits = text.strip()
     if digits.isascii() and digits.isdigit() and len(digits) <= _LONGEST_VERSION:
-        return int(digits)
-    from deltacli.table.api_arguments import VersionTime
-
-    if (relative_ms := parse_relative_time(text, clock)) is not None:
-        return VersionTime(relative_ms)
+        return RangeEnd(version=int(digits))
+    relative_ms = parse_relative_time(text, clock)
+    if relative_ms is not None:
+        return RangeEnd(timestamp_ms=relative_ms)
     try:
-        return VersionTime(parse_moment(option, text, invocation.arguments, begins=option == "--from"))
-    except UsageError as fault:
+        timestamp_ms = parse_moment(option, text, invocation.arguments, begins=option == "--from")
+    except UsageError as error:
         if not re.fullmatch(_MOMENT, text.strip()) and not _why_impossible(text):
-            fault.message = f"{option}: {text!r} is neither a version number nor a time"
+            error.message = f"{option}: {text!r} is neither a version number nor a time"
         raise
+    return RangeEnd(timestamp_ms=timestamp_ms)
 
 
 _DAYS_AGO = {"today": 0, "yesterday": 1}

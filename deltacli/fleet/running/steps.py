@@ -28,8 +28,9 @@ from deltacli.fleet.planning import due
 from deltacli.fleet.planning.discovery import FoundTable
 from deltacli.fleet.policy_file import model
 from deltacli.fleet.status import LOSING, target_of
-from deltacli.operations.validate.findings import MOST_COUNTED, Baseline, read_baseline
+from deltacli.operations.validate.findings import MOST_COUNTED
 from deltacli.rules.framework.base import Finding, Severity
+from deltacli.rules.framework.baseline import Baseline, read_baseline
 from deltacli.rules.framework.repairs import LOST, UNREADABLE
 from deltacli.storage import LocalStorage, ReadStorage
 from deltacli.storage.base import require_writable

@@ -64,7 +64,6 @@ def manifest(
       deltacli manifest ./tbl --check  # exit 1 if a manifest differs
     """
     from deltacli.cli.running.changing import Mode, Wording, run_change
-    from deltacli.operations.change.manifest import Manifests
 
     run: CommandContext = context.obj
     opened = run.open_table(table, writes=not (check or dry_run))
@@ -77,7 +76,7 @@ def manifest(
         repeats=True,
         notes=lambda plan: plan.notes,
     )
-    run_change(run, opened, Manifests(), wording, Mode(dry_run, yes, check))
+    run_change(run, opened.prepare_manifest(), wording, Mode(dry_run, yes, check))
 
 
 def _deed(plan: ManifestsPlan) -> str:

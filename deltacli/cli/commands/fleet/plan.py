@@ -354,14 +354,11 @@ def _file_name(table: TablePlan, kind: str) -> str:
 
 
 def _plan_vacuum(_: CommandContext, table: Table, policy: Policy, path: str | None) -> JsonObject:
-    from deltacli.operations.vacuum.rechecking import with_past
-    from deltacli.operations.vacuum.saved import save_plan
-
     plan = plan_vacuum_step(table, policy)
     if path is None:
         return plan.as_json()
     invocation.writes(path)
-    save_plan(with_past(table, plan), path)
+    table.save_vacuum_plan(plan, path)
     return {**plan.as_json(), "savedAs": path}
 
 

@@ -20,7 +20,6 @@ from deltacli.cli.terminal.signals import Interrupted
 from deltacli.core.errors import DeltacliError, UsageError, suggest_parameters
 from deltacli.core.units import plural
 from deltacli.fleet.policy_file.model import FleetChoice, FleetFile, short_name, table_file_name
-from deltacli.operations.doctor.advice import DoctorRequest
 from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
@@ -197,7 +196,6 @@ def _write_pages(
     by their shown names, each with the reason, and note them. Raises UsageError.
     """
     from deltacli.fleet.reporting.table_page import address, table_page
-    from deltacli.operations.doctor.table import examine_table
 
     try:
         os.makedirs(directory, exist_ok=True)
@@ -210,7 +208,7 @@ def _write_pages(
         for table in known.tables:
             name = short_name(table.shown_name, str(found.path))
             try:
-                page = table_page(examine_table(throttled.open_table(table.name), DoctorRequest()), index)
+                page = table_page(throttled.open_table(table.name).doctor(), index)
             except DeltacliError as fault:
                 faults[table.shown_name] = without_secrets(fault.message)
                 run.note(f"no page of {name}: {fault.message}")

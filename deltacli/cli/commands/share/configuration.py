@@ -181,7 +181,7 @@ def share_key_rotate(
       deltacli share key rotate --overlap 0s --dry-run
     """
     from deltacli.cli.render.sharing import keys_result
-    from deltacli.cli.running.changing import confirmed
+    from deltacli.cli.running.consent import confirm_change
     from deltacli.sharing.configuration.secrets import locked
     from deltacli.sharing.signing.keys import ServerKeys
 
@@ -202,7 +202,7 @@ def share_key_rotate(
     planned = ServerKeys.read(file).rotated(now_ms=now_ms, overlap_ms=overlap_ms)
     ending = f"accept the old keys for {format_duration(overlap_ms)}" if overlap_ms else "refuse the old keys at once"
     what = f"add a key to {file} and {ending}"
-    if not confirmed(run, what, lambda: show(planned, is_planned=True), dry_run=dry_run, yes=yes):
+    if not confirm_change(run, what, lambda: show(planned, is_planned=True), dry_run=dry_run, yes=yes):
         return
     invocation.writes(str(file))
     with locked(file):

@@ -187,6 +187,7 @@ def _pull_table(
     dry_run: bool,
     decodes: bool,
 ) -> None:
+    from deltacli.api.prepared_change import PreparedChange
     from deltacli.cli.render.sharing import pull_outcome
     from deltacli.cli.running.changing import Mode, Wording, run_change
 
@@ -200,16 +201,15 @@ def _pull_table(
         planned=lambda plan, is_only: pull_outcome(shared.address.uri, plan.result(dry_run=is_only)),
         done=lambda result: pull_outcome(shared.address.uri, result),
         following=_next,
+        if_noop=lambda plan: None if dry_run else _next(plan.result()),
     )
-    change = Pull(shared, request, run.progress)
+    change = PreparedChange(Pull(shared, request, run.progress), request.target(run.clock))
     try:
-        found = run_change(run, request.target(run.clock), change, wording, Mode(dry_run=dry_run))
+        run_change(run, change, wording, Mode(dry_run=dry_run))
     except StorageFailed as fault:
         if fault.hint is None:
             fault.hint = repeat_command(invocation.arguments)
         raise
-    if isinstance(found, PullPlan) and not dry_run:
-        run.say_next(_next(found.result()))
 
 
 def _next(result: PullResult) -> str:

@@ -44,11 +44,8 @@ def wording_of_alteration(
     def stopped(planned: AlterationOutcome) -> Iterable[str]:
         if streams is None or planned.is_noop:
             return ()
-        from deltacli.cli.running.stream_notes import stopped_streams
-
         before, after = planned.evolution.before, planned.evolution.after
-        return stopped_streams(
-            streams,
+        return streams.describe_stopped(
             metadata=None if after.metadata == before.metadata else after.metadata,
             protocol=None if after.protocol == before.protocol else after.protocol,
         )
@@ -168,9 +165,7 @@ def wording_of_widening(name: str, streams: StreamsReport | None = None) -> Word
         metadata = planned.plan.metadata_after
         if streams is None or metadata is None:
             return ()
-        from deltacli.cli.running.stream_notes import stopped_streams
-
-        return stopped_streams(streams, metadata=metadata, protocol=planned.plan.protocol_after)
+        return streams.describe_stopped(metadata=metadata, protocol=planned.plan.protocol_after)
 
     return Wording(
         notes=stopped,
