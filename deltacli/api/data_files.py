@@ -265,7 +265,7 @@ class DataFileMethods(ChangeableTable):
         log_entries: bool = True,
         commit_metadata: Mapping[str, str] = NO_METADATA,
         accept_copy: bool = False,
-        tell: Callable[[str], None] = lambda _: None,
+        tell: Callable[[str], None] | None = None,
     ) -> PreparedSavedVacuum:
         """Return the vacuum of a plan that `save_vacuum_plan` wrote. It starts where an earlier run stopped.
 
@@ -277,7 +277,7 @@ class DataFileMethods(ChangeableTable):
             log_entries: False to not commit VACUUM START and VACUUM END.
             commit_metadata: Keys to add to the commitInfo of both.
             accept_copy: True to accept the plan of a table elsewhere, of which this one is a copy with the same past.
-            tell: Receives what was done by earlier runs, and where the report is.
+            tell: Receives what was done by earlier runs, and where the report is. None: nobody is told.
 
         Raises:
             UsageError: If arguments are invalid.
@@ -293,7 +293,7 @@ class DataFileMethods(ChangeableTable):
             log_entries=log_entries,
             commit_metadata=commit_metadata,
         )
-        return PreparedSavedVacuum(SavedVacuum(path, request, accept_copy, tell), self)
+        return PreparedSavedVacuum(SavedVacuum(path, request, accept_copy, tell or _ignore), self)
 
     def save_vacuum_plan(self, plan: VacuumPlan, path: str) -> None:
         """Write a plan of this table to a local Parquet file, which replaces an existing one.
@@ -638,3 +638,7 @@ class DataFileMethods(ChangeableTable):
             dry_run=dry_run,
         )
         return self._prepare(ComputeStats(request, examines=examines))
+
+
+def _ignore(_text: str) -> None:
+    """Receive a note that nobody wants."""
