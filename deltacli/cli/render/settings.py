@@ -91,7 +91,7 @@ def change_result(outcome: PropertiesOutcome | FeaturesOutcome, *, is_done: bool
     def draw(canvas: Surface) -> None:
         from deltacli.cli.render.schemas.altering import draw_settings
 
-        draw_settings(canvas, content, said)
+        draw_settings(canvas, content, said, outcome.find_affected_clients())
 
     return SingleResult(
         "properties" if is_of_properties else "features",
