@@ -175,7 +175,7 @@ CLONE = ("clone", "tbl", "other", "--yes")
             "_last_checkpoint names version 44",
         ),
         ("deltacli.cli.running.changing _make_result 1 after", ALTER, "version 45 was committed"),
-        ("deltacli.cli.running.run CommandContext._say_where 1 after", ALTER, "version 45 was committed"),
+        ("deltacli.cli.running.context CommandContext._say_where 1 after", ALTER, "version 45 was committed"),
         ("deltacli.changing.commit_sender following 1 before", ALTER, "version 45 was committed"),
         ("deltacli.changing.execution is_true 1 before", ALTER, "a version was committed"),
         (

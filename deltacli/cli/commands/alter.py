@@ -23,7 +23,7 @@ from deltacli.cli.options.tables import (
 )
 from deltacli.cli.options.values import make_choice_parser
 from deltacli.cli.running.changing import Mode, run_change
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.running.table_formats import call_with_table, make_format_error
 from deltacli.core.alter_verbs import VERBS_OF_DELTA, Details, Verb
 from deltacli.core.errors import UsageError, command

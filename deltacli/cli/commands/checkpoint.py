@@ -15,7 +15,8 @@ from deltacli.cli.options.moments import chosen_version, parse_moment_of
 from deltacli.cli.options.tables import TablesArgument, TimestampOption, VersionOption, is_several
 from deltacli.cli.options.values import make_choice_parser, parse_whole_number
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import EXPLAINED, CommandContext
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.row_notes import EXPLAINED
 from deltacli.core.errors import EXIT_FINDINGS, UsageError, quote_table
 from deltacli.delta.checkpoint.layout import TopFile
 

@@ -16,7 +16,8 @@ from deltacli.cli.options.moments import corrected_timestamp, parse_timestamp
 from deltacli.cli.options.tables import TableArgument
 from deltacli.cli.options.values import join_names, make_text_parser
 from deltacli.cli.render.diff import Compared
-from deltacli.cli.running.run import CommandContext, note_catalog, note_disputed, note_misnamed_columns
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.row_notes import note_catalog, note_disputed, note_misnamed_columns
 from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_with_flags
 from deltacli.core.errors import EXIT_FINDINGS, PaimonTable, UsageError, command, quote_table
 from deltacli.delta.schema.types import PrimitiveType

@@ -12,7 +12,8 @@ from deltacli.cli.options.given import given_options_of_one_format
 from deltacli.cli.options.tables import TableHereArgument
 from deltacli.cli.options.values import make_text_parser
 from deltacli.cli.render.explain import explain_result
-from deltacli.cli.running.run import CommandContext, note_staged
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.row_notes import note_staged
 from deltacli.cli.running.table_formats import call_with_table
 from deltacli.core.errors import is_shared, quote_table, quote_word
 

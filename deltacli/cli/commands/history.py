@@ -15,7 +15,8 @@ from deltacli.cli.options.paimon import BranchOption, RefsOption
 from deltacli.cli.options.tables import ColumnsOption, LastVersionOption, LimitOption, TableHereArgument
 from deltacli.cli.output.columns import choose_columns
 from deltacli.cli.render.history import HistoryResult, choose_history_columns, make_history_result
-from deltacli.cli.running.run import CommandContext, note_staged, settle_limit
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.row_notes import note_staged, settle_limit
 from deltacli.cli.running.table_formats import call_with_table
 from deltacli.cli.terminal.suggested_commands import remove_option, repeat_command
 from deltacli.core.errors import UsageError

@@ -16,7 +16,7 @@ from deltacli.cli.options.values import (
     make_share_parser,
     make_text_parser,
 )
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import command, fill_hint, quote_table
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.actions import parse_commit_metadata

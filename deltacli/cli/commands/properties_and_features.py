@@ -24,7 +24,8 @@ from deltacli.cli.options.tables import CommitMetadataOption, DryRunOption, Tabl
 from deltacli.cli.options.values import make_choice_parser
 from deltacli.cli.render.settings import change_result, drop_result, features_result, properties_result
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import CommandContext, note_catalog
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.row_notes import note_catalog
 from deltacli.cli.running.stream_notes import note_streams
 from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with_flags
 from deltacli.core.errors import UsageError, is_shared, nearest_name, quote_table

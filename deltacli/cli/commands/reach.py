@@ -12,7 +12,8 @@ from deltacli.cli.options.streams import CheckpointsOption
 from deltacli.cli.options.tables import TableHereArgument
 from deltacli.cli.options.values import make_duration_parser
 from deltacli.cli.render.reach import reach_result
-from deltacli.cli.running.run import CommandContext, note_staged
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.row_notes import note_staged
 from deltacli.cli.running.stream_notes import note_streams
 from deltacli.core.errors import is_shared, quote_table
 from deltacli.core.times import duration_argument

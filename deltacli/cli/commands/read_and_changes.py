@@ -26,8 +26,8 @@ from deltacli.cli.options.tables import (
 from deltacli.cli.output.formats import PARQUET
 from deltacli.cli.output.results import SingleResult
 from deltacli.cli.output.sections import Section
-from deltacli.cli.running.run import (
-    CommandContext,
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.row_notes import (
     judge_left_out,
     note_catalog,
     note_disputed,

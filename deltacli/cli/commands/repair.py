@@ -30,7 +30,7 @@ from deltacli.cli.options.values import (
 from deltacli.cli.output.destination import require_file_outside_tables
 from deltacli.cli.output.results import Result
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.terminal.suggested_commands import repeat_command_with, repeat_command_with_flags
 from deltacli.core.errors import Refusal, Refused, UsageError, quote_table, quote_word
 from deltacli.core.units import format_size, plural

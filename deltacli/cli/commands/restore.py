@@ -15,7 +15,7 @@ from deltacli.cli.options.streams import CheckpointsOption
 from deltacli.cli.options.tables import CommitMetadataOption, DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.values import make_text_parser, parse_whole_number
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.running.stream_notes import note_streams
 from deltacli.core.errors import UsageError, quote_table
 from deltacli.core.units import format_size, plural

@@ -20,7 +20,8 @@ from deltacli.cli.options.tables import TableArgument, TimestampOption, VersionO
 from deltacli.cli.options.values import make_choice_parser, parse_whole_number
 from deltacli.cli.render.schemas.conversion import ConversionResult, schema_diff_result
 from deltacli.cli.running.consent import confirm_change
-from deltacli.cli.running.run import CommandContext, note_findings
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.row_notes import note_findings
 from deltacli.cli.running.table_formats import call_with_table, require_one_point
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.errors import EXIT_FINDINGS, NotATable, UsageError, quote_table

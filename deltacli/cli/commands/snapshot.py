@@ -16,7 +16,8 @@ from deltacli.cli.options.moments import parse_moment_of
 from deltacli.cli.options.paimon import BranchOption, SchemaIdOption, SnapshotIdOption, TagOption
 from deltacli.cli.options.tables import ColumnsOption, LimitOption, TableHereArgument, TimestampOption, VersionOption
 from deltacli.cli.output.formats import PARQUET
-from deltacli.cli.running.run import CommandContext, note_findings, require_file, settle_limit, write_directory
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.row_notes import note_findings, require_file, settle_limit, write_directory
 from deltacli.cli.running.table_formats import call_with_table, require_one_point
 from deltacli.cli.terminal.suggested_commands import repeat_command_with_flags, repeat_command_without_limit
 from deltacli.core.errors import UsageError, quote_table

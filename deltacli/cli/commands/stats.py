@@ -12,7 +12,7 @@ from deltacli.cli.command_classes import ClusterCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.tables import CommitMetadataOption, DryRunOption, TablesArgument, YesOption, is_several
 from deltacli.cli.options.values import join_names, make_choice_parser, make_text_parser
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import quote_table
 from deltacli.core.units import plural
 from deltacli.delta.log.actions import parse_commit_metadata

@@ -14,7 +14,7 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit, outside
 from deltacli.cli.options.values import make_choice_parser, make_text_parser
 from deltacli.cli.render.streams import streams_result
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import EXIT_FINDINGS, NotATable, PaimonTable, command
 from deltacli.storage import Storage
 from deltacli.table.discover import find_tables, note_log_backups

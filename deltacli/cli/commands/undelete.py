@@ -12,7 +12,7 @@ from deltacli.cli.options.tables import AcceptCommitsOption, DryRunOption, Table
 from deltacli.cli.options.values import join_versions, make_text_parser, parse_whole_number
 from deltacli.cli.render.undelete import UndeleteScreen, make_planned_screen, sizes_of
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import quote_table
 from deltacli.core.units import format_size, plural
 

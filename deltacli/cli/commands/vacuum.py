@@ -32,7 +32,7 @@ from deltacli.cli.options.values import (
     make_text_parser,
 )
 from deltacli.cli.running.changing import run_change
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.running.table_formats import call_with_table
 from deltacli.cli.running.vacuum import VacuumCommand, VacuumOptions, explain_short_retention
 from deltacli.cli.terminal.suggested_commands import repeat_command_with

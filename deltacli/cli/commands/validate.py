@@ -36,6 +36,7 @@ from deltacli.cli.options.paimon import RefsOption
 from deltacli.cli.options.values import join_names, make_choice_parser, make_sample_parser
 from deltacli.cli.output.formats import Content
 from deltacli.cli.output.grids import EncodedItems, WriteItems
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.running.finding_filter import (
     FindingFilter,
     SinkFailedError,
@@ -47,7 +48,6 @@ from deltacli.cli.running.finding_filter import (
     require_baseline_target,
     require_known,
 )
-from deltacli.cli.running.run import CommandContext
 from deltacli.cli.running.table_formats import make_format_error
 from deltacli.cli.shared_options import TableFormat
 from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_with_flags

@@ -20,7 +20,7 @@ from deltacli.cli.options.tables import (
     YesOption,
 )
 from deltacli.cli.running.changing import Mode, run_change
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.running.table_formats import call_with_table
 from deltacli.core.alter_verbs import pair_columns_with_types
 from deltacli.delta.log.actions import parse_commit_metadata

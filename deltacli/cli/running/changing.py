@@ -21,7 +21,7 @@ from deltacli.changing.plan import Plan
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.output.results import Result, SingleResult
 from deltacli.cli.running.consent import confirm_change, is_clock_ahead, require_clock_not_ahead
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.terminal.signals import Interrupted
 from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_without_flag
 from deltacli.core.errors import CONTINUE, EXIT_FINDINGS, PartlyDone, Refused

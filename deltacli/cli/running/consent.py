@@ -19,7 +19,7 @@ from deltacli.core.machine import system_clock
 from deltacli.core.times import format_timestamp
 
 if TYPE_CHECKING:
-    from deltacli.cli.running.run import CommandContext
+    from deltacli.cli.running.context import CommandContext
 
 _YES = ("y", "yes")
 _TOLERANCE_MS = 60_000

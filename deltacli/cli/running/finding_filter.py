@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.output.destination import open_destination, require_file_outside_tables
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with
 from deltacli.core.errors import QUOTED_SUGGESTION, UsageError, is_shared, nearest_name, quote_table, quote_word
 from deltacli.core.units import plural

@@ -7,7 +7,6 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
 
@@ -46,7 +45,7 @@ from deltacli.table.discover import find_tables, identify_directory, is_pattern,
 
 if TYPE_CHECKING:
     from deltacli.changing.file_totals import FileTotals
-    from deltacli.cli.running.run import CommandContext
+    from deltacli.cli.running.context import CommandContext
     from deltacli.cli.usage_hints import Meant
     from deltacli.core.typing import JsonObject
 
@@ -422,7 +421,7 @@ def _plan(run: CommandContext, parts: Sequence[Part], use: Use) -> None:
             try:
                 if part.fault is not None:
                     raise part.fault
-                use(replace(run, part=part, confirmed=[], _written=[]), part.typed)
+                use(run.replace_part(part), part.typed)
             except UsageError as wrong:
                 if wrong.code in _OF_FORMAT and part.is_found:
                     left_out.setdefault(wrong.reason, []).append(part.name)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
-    from deltacli.cli.running.run import CommandContext
+    from deltacli.cli.running.context import CommandContext
     from deltacli.operations.streams.streams import StreamsReport
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from deltacli.api.either_format import FormatName
     from deltacli.api.paimon import Paimon
     from deltacli.api.table import Table
-    from deltacli.cli.running.run import CommandContext
+    from deltacli.cli.running.context import CommandContext
     from deltacli.storage import Storage
 
 Result = TypeVar("Result")

@@ -11,7 +11,7 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.output.destination import require_file_outside_tables
 from deltacli.cli.output.results import Result, SingleResult
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.terminal.suggested_commands import suggest_own_retention
 from deltacli.core.errors import PartlyDone, Refused, quote_table, quote_word
 from deltacli.core.units import format_size, plural

@@ -16,7 +16,7 @@ from deltacli.cli.output.columns import Column
 from deltacli.cli.output.grids import WriteItems, write_lines
 from deltacli.cli.output.results import ListResult, SingleResult
 from deltacli.cli.output.sections import Section, make_refusal_section
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.documents import SCHEMA_VERSION, envelope
 from deltacli.core.errors import EXIT_FINDINGS, command

@@ -12,7 +12,7 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
 from deltacli.cli.running.consent import confirm_change
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.terminal.suggested_commands import repeat_command_with, repeat_command_without_flag
 from deltacli.core.errors import (
     EXIT_FINDINGS,

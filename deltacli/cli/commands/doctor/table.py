@@ -13,7 +13,7 @@ from deltacli.cli.invocation import Exit
 from deltacli.cli.options.streams import CheckpointsOption
 from deltacli.cli.options.tables import TableHereArgument
 from deltacli.cli.output.destination import is_stdout_free, open_destination, require_file_outside_tables
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.running.stream_notes import note_streams
 from deltacli.core.errors import EXIT_FINDINGS, UsageError
 

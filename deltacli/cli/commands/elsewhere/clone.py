@@ -14,7 +14,7 @@ from deltacli.cli.options.tables import DryRunOption, TimestampOption, VersionOp
 from deltacli.cli.output.results import SingleResult
 from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.errors import UsageError, quote_table
 from deltacli.core.units import plural

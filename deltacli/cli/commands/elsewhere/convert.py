@@ -14,7 +14,7 @@ from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.options.values import make_text_parser
 from deltacli.cli.output.results import SingleResult
 from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.errors import UsageError, quote_table
 from deltacli.core.typing import JsonObject

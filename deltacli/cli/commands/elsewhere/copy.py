@@ -14,7 +14,7 @@ from deltacli.cli.options.tables import DryRunOption
 from deltacli.cli.options.values import make_choice_parser, make_duration_parser, make_number_parser, make_text_parser
 from deltacli.cli.render.copy import copy_result, planned_copy_result
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import EXIT_FINDINGS, quote_table
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
 from deltacli.cli.output.results import SingleResult
 from deltacli.cli.output.sections import Section, make_refusal_section
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import quote_table
 from deltacli.core.units import format_count, plural
 

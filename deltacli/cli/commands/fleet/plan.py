@@ -20,7 +20,8 @@ from deltacli.cli.output.destination import open_destination
 from deltacli.cli.output.formats import JSON
 from deltacli.cli.output.sections import Section
 from deltacli.cli.render.fleet.check import FleetListing, Items, Screen, fleet_fields, of_row, table_screen
-from deltacli.cli.running.run import CommandContext, note_left_out, settle_limit
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.row_notes import note_left_out, settle_limit
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, UsageError
 from deltacli.core.lock_free_property import cached_property

@@ -14,7 +14,8 @@ from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.fleet import FleetFileArgument, FleetLimitOption, OnlyOption, StateOption, fleet_command
 from deltacli.cli.options.values import make_duration_parser, parse_whole_number
 from deltacli.cli.running.consent import require_clock_not_ahead
-from deltacli.cli.running.run import CommandContext, note_left_out, settle_limit
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.row_notes import note_left_out, settle_limit
 from deltacli.cli.terminal.signals import Interrupted
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.documents import dumps

@@ -15,7 +15,8 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
 from deltacli.cli.options.fleet import FleetFileArgument, FleetLimitOption, OnlyOption, StateOption, fleet_command
 from deltacli.cli.output.destination import is_stdout_free, open_destination, require_file_outside_tables
-from deltacli.cli.running.run import CommandContext, note_left_out, settle_limit
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.row_notes import note_left_out, settle_limit
 from deltacli.cli.terminal.signals import Interrupted
 from deltacli.core.errors import DeltacliError, UsageError, suggest_parameters
 from deltacli.core.units import plural

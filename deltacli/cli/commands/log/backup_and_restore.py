@@ -10,7 +10,7 @@ from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import quote_table
 from deltacli.core.units import format_size, plural
 

@@ -14,7 +14,7 @@ from deltacli.cli.options.moments import chosen_version, parse_moment_of
 from deltacli.cli.options.tables import TableArgument, TimestampOption
 from deltacli.cli.options.values import parse_whole_number
 from deltacli.cli.output.formats import JSON
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import UsageError
 from deltacli.core.units import plural
 

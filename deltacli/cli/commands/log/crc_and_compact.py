@@ -14,7 +14,7 @@ from deltacli.cli.options.values import parse_whole_number
 from deltacli.cli.output.results import SingleResult
 from deltacli.cli.output.sections import Section
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.documents import dumps
 from deltacli.core.errors import quote_table
 from deltacli.core.units import format_count, format_size, plural

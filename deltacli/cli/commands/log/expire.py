@@ -13,7 +13,7 @@ from deltacli.cli.options.streams import AllowStreamLossOption, IgnoreStreamsOld
 from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.values import join_versions, make_duration_parser
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.terminal.suggested_commands import suggest_own_retention
 from deltacli.core.errors import PartlyDone, Refused, quote_table
 from deltacli.core.units import format_size, plural

@@ -14,7 +14,8 @@ from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.share import ConfigurationOption, read_shares
 from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.options.values import make_choice_parser
-from deltacli.cli.running.run import CommandContext, settle_limit
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.row_notes import settle_limit
 from deltacli.cli.running.starting_file import (
     configuration_result,
     find_tables,

@@ -20,7 +20,7 @@ from deltacli.cli.options.share import (
 )
 from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.running.consent import confirm_change
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import quote_word
 from deltacli.core.units import plural
 

@@ -28,6 +28,7 @@ from deltacli.cli.options.findings import (
 from deltacli.cli.options.values import join_names, make_choice_parser, make_duration_parser, make_number_parser
 from deltacli.cli.output.formats import Content
 from deltacli.cli.output.grids import WriteItems
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.running.finding_filter import (
     FindingFilter,
     SinkFailedError,
@@ -38,7 +39,6 @@ from deltacli.cli.running.finding_filter import (
     require_baseline_target,
     require_known,
 )
-from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, UsageError
 from deltacli.core.times import parse_duration
@@ -159,7 +159,7 @@ class ConformanceChecker:
             lambda rule: rule.id in self._rules,
             self._run.progress,
             lambda uri: self._open_filter(uri, write_items),
-            partial(open_vended, options=self._run.storage_options),
+            partial(open_vended, options=self._run.stores.storage_options),
         )
         try:
             for suite in tested.suites():

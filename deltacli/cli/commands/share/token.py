@@ -26,7 +26,7 @@ from deltacli.cli.options.share import (
 from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.output.destination import require_file_outside_tables, require_parent_directory
 from deltacli.cli.running.consent import confirm_change
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import UsageError, quote_word
 from deltacli.core.times import format_duration, parse_duration
 from deltacli.core.units import plural
