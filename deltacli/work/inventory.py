@@ -34,7 +34,8 @@ from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.texts import summarize_names
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.delta.encoding.value_text import parse_moment
-from deltacli.delta.paths.spelling import IS_ABSOLUTE, decode_column, spellings_of_root
+from deltacli.delta.paths.spelling import IS_ABSOLUTE, spellings_of_root
+from deltacli.delta.paths.spelling_columns import decode_column
 from deltacli.storage import PathKind, ReadStorage, Storage
 
 # -- batches of an inventory -------------------------------------------------------------------------------------------

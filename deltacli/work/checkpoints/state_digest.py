@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from deltacli.core import tempfiles
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.log.file_actions import FileBatch, FileCounts, TombstoneCounts, count_batch
-from deltacli.delta.paths.spelling import decode_column
+from deltacli.delta.paths.spelling_columns import decode_column
 from deltacli.work.checkpoints.reading import CheckpointPiece, read_narrow
 from deltacli.work.task import TaskContext
 
