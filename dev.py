@@ -9,6 +9,7 @@
   python3 dev.py long       run a quarter of the suites that take minutes, with arguments all of them [pytest arguments]
   python3 dev.py cluster    run the tests of the Spark engine [local|kills|connect|standalone|oldest …] [arguments]
   python3 dev.py judges     let Spark, Kernel and Paimon judge our tables [spark-reads|spark-continues|streams …]
+  python3 dev.py typer      test the command line with the oldest and the newest version of Typer [pytest arguments]
   python3 dev.py prepare    set up every environment of these suites; can run beside them
   python3 dev.py soak       run the suites that take hours [races|inputs:K/N|clouds|fleet|spark|judges|fuzz:TARGET …]
   python3 dev.py fuzz       run the parsers on hostile input [TARGET …] [--minutes 20] [--guided TARGET]
@@ -75,6 +76,7 @@ def main(arguments: list[str]) -> int:
     tasks = {"demo": demo, "test": test, "check": check, "generate": generate, "docs": build_site}
     tasks |= {"long": run_long, "cluster": run_cluster, "soak": soak, "fuzz": fuzz, "lock": lock, "prepare": prepare}
     tasks |= {"judges": judges, "clients": measure_clients, "simulate": simulate, "release": release}
+    tasks |= {"typer": run_with_other_typers}
     if not arguments or arguments[0] not in tasks:
         print(__doc__)
         if near := get_close_matches(arguments[0] if arguments else "", tasks, 1):
@@ -443,6 +445,31 @@ def fuzz(arguments: list[str]) -> int:
         return run(FUZZ, "python", "-m", "fuzz.guided", *arguments[1:], *options, PYTHONPATH=str(ROOT))
     set_up(DEV, "dev")
     return run(DEV, "python", "-m", "fuzz", *arguments)
+
+
+OTHER_TYPERS = ("0.26.0", "0.29.2")
+"""The oldest Typer that the metadata allows, and the newest one, which decision 0190 excludes from the metadata."""
+
+
+def run_with_other_typers(arguments: list[str]) -> int:
+    """Test the command line with the oldest and the newest version of Typer: recorded usage errors and help, then
+    tests/cli.
+
+    The environment of dev has another version. The tested one is installed in a temporary directory that Python
+    searches first.
+    """
+    set_up(DEV, "dev")
+    for version in OTHER_TYPERS:
+        with tempfile.TemporaryDirectory(prefix=files_prefix()) as directory:
+            must(DEV, "uv", "pip", "install", "-q", "--target", directory, f"typer=={version}")
+            print(f"Typer {version}", flush=True)
+            code = run(DEV, "python", "-m", "tests.golden", "command lines", PYTHONPATH=directory)
+            if code:
+                return code
+            code = run_pytest(["tests/cli"], arguments, place=None, PYTHONPATH=directory, **in_turns(arguments))
+            if code:
+                return code
+    return 0
 
 
 def simulate(arguments: list[str]) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from deltacli.cli.option_index import read_pages
-from deltacli.core.errors import ShellSpelling, use_spelling
+from deltacli.core.errors import ShellSyntax, use_hint_syntax
 from deltacli.core.release import VERSION
 from deltacli.spark.care.fact_rows import FACTS, TABLE
 from tools.bash_completion import render_bash
@@ -69,7 +69,7 @@ def pinned(text: str) -> str:
     return re.sub(r"(deltacli/deltacli[@:]v?|rev: v)\d+\.\d+\.\d+", rf"\g<1>{VERSION}", text)
 
 
-@use_spelling(ShellSpelling())
+@use_hint_syntax(ShellSyntax())
 def files() -> dict[str, str]:
     """Return every generated text file with its content, by path."""
     root = read_tree()
@@ -128,5 +128,5 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    with use_spelling(ShellSpelling()):
+    with use_hint_syntax(ShellSyntax()):
         sys.exit(main(sys.argv[1:]))

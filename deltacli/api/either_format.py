@@ -1,7 +1,8 @@
-"""Tables whose format is not known: the same call works on a Delta table and on a Paimon table.
+"""Call a function on a table that may be a Delta table or a Paimon table.
 
-A directory is taken for a Delta table first, because most are. Finding out the format before would cost a request to a
-remote store for each table; instead, what reads the log raises PaimonTable, and the call is repeated.
+Most tables are Delta tables, so a table is opened as Delta first. For the directory of a Paimon table, reading the
+Delta log raises PaimonTable, and the function is called again with the table opened as Paimon. Determining the format
+in advance would cost an additional request to the store for each table.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ FormatName = Literal["delta", "paimon"]
 
 
 def find_table_format(storage: ReadStorage) -> FormatName:
-    """Return the format of the table in a directory, by requests to its store.
+    """Determine the format of a table from the files in its directory.
 
     Args:
-        storage: The store. A directory that has files of both formats is a Delta table here; `require_delta` refuses
-            such a directory.
+        storage: The directory. If it contains the files of both formats, the result is `delta`. Reading such a table
+            fails later, in `require_delta`.
 
     Raises:
-        NotATable: If there is nothing at the path.
+        NotATable: If the path does not exist.
     """
     from deltacli.operations.paimon.table_files import is_paimon
 
     kind = storage.kind_of("")
     if kind is PathKind.MISSING:
         raise missing_log_error(storage)
-    # A file is no table of any format. As a Delta table it gets the error that says so.
+    # Opening a file as a Delta table raises the error that explains the problem.
     return "paimon" if kind is PathKind.DIRECTORY and is_paimon(storage) else "delta"
 
 
@@ -96,7 +97,7 @@ def call_with_either_format(
         branch: The branch of a Paimon table. None: the main branch.
 
     Raises:
-        PaimonTable: If the format is given as `delta`, and the table is a Paimon table.
+        PaimonTable: If `table_format` is `delta`, and the table is a Paimon table.
     """
     if table_format == "paimon":
         return paimon(open_as_paimon(table, branch=branch))

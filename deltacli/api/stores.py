@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from deltacli.core.errors import NOTHING_CHANGED, CatalogDenied, CredentialsMissing, Refused, command
 from deltacli.core.machine import Clock, system_clock
 from deltacli.core.progress import SILENT, Progress
-from deltacli.storage.base import StoreWithGrant, no_atomic_create
+from deltacli.storage.base import no_atomic_create
+from deltacli.storage.optional_interfaces import StoreWithGrant
 from deltacli.storage.probing.opening import subject_of
 from deltacli.table.handle import managed_store
 

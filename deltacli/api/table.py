@@ -19,8 +19,9 @@ from deltacli.api.versions import VersionMethods
 from deltacli.core.errors import UsageError
 from deltacli.core.machine import Clock, system_clock
 from deltacli.core.progress import SILENT, Progress
-from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage
-from deltacli.storage.base import RETRY_BUDGET, is_of_this_process
+from deltacli.storage import NO_PREFIXES, AllowedPrefixes, ReadStorage, Storage, open_storage
+from deltacli.storage.base import RETRY_BUDGET
+from deltacli.storage.optional_interfaces import is_bound_to_this_process
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import require_path_text
 from deltacli.table.api_errors import name_table
@@ -159,7 +160,7 @@ def _open_share(name: str, retry_budget: timedelta, access: str, options: Mappin
 def _find_location(
     storage: ReadStorage,
     options: Mapping[str, str] | None,
-    allowed: Allowed,
+    allowed: AllowedPrefixes,
     explicit_budget_seconds: float | None,
 ) -> StoreLocation | None:
     """Return where other processes, such as executors, find the store of a table.
@@ -169,11 +170,11 @@ def _find_location(
     """
     from deltacli.storage.location import StoreLocation
 
-    if is_of_this_process(storage):
+    if is_bound_to_this_process(storage):
         return None
     return StoreLocation.of(storage.uri, options, allowed, explicit_budget_seconds)
 
 
-def _read_allowed_prefixes(allow_external: Sequence[str]) -> Allowed:
+def _read_allowed_prefixes(allow_external: Sequence[str]) -> AllowedPrefixes:
     """Return the prefixes below which files outside the table may be opened. Raises UsageError."""
-    return read_prefixes(allow_external) if allow_external else NOTHING
+    return read_prefixes(allow_external) if allow_external else NO_PREFIXES

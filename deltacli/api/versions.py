@@ -7,7 +7,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.core.errors import UsageError
-from deltacli.storage.base import StoreOfVersions
+from deltacli.storage.optional_interfaces import StoreOfVersions
 from deltacli.table.api_arguments import require_timestamp_ms
 from deltacli.table.api_errors import api_method
 from deltacli.table.handle import TableHandle
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from deltacli.operations.read.snapshot import SnapshotSummary
     from deltacli.operations.schemas.described import DescribedSchema
     from deltacli.table.scan import Scan
-    from deltacli.table.stated_version import ReplayNeeded, StatedVersion
     from deltacli.table.version import Snapshot
+    from deltacli.table.version_from_checksum import ReplayNeeded, VersionFromChecksum
 
 
 class ListedProperties(NamedTuple):
@@ -163,7 +163,7 @@ class VersionMethods(TableHandle):
         version: int | None = None,
         timestamp: datetime | date | None = None,
         timestamp_ms: int | None = None,
-    ) -> StatedVersion | ReplayNeeded:
+    ) -> VersionFromChecksum | ReplayNeeded:
         """Return a version as its checksum file states it, without a replay of the log.
 
         Args:
@@ -179,10 +179,10 @@ class VersionMethods(TableHandle):
             VersionAbsent: If the version does not exist.
             LogIncomplete: If commits are missing that the version needs.
         """
-        from deltacli.table.stated_version import read_stated_version
+        from deltacli.table.version_from_checksum import read_version_from_checksum
 
         at_ms = _find_timestamp_ms(timestamp, timestamp_ms)
-        return read_stated_version(self, version=version, timestamp_ms=at_ms)
+        return read_version_from_checksum(self, version=version, timestamp_ms=at_ms)
 
     @api_method
     def describe_schema(

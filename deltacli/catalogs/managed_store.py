@@ -42,18 +42,9 @@ from deltacli.core.ranges import name_ranges
 from deltacli.core.typing import BinaryFile
 from deltacli.delta.log import segment
 from deltacli.delta.protocol.features import Protocol, require_committable
-from deltacli.storage.base import (
-    RETRY_BUDGET,
-    Capabilities,
-    Draft,
-    FileStat,
-    PathKind,
-    Place,
-    ShouldDescend,
-    StoreWithGrant,
-    StoreWithPlace,
-    WalkEntry,
-)
+from deltacli.storage.base import RETRY_BUDGET, Capabilities, Draft, FileStat, PathKind, ShouldDescend, WalkEntry
+from deltacli.storage.directory_identity import DirectoryIdentity, StoreOfDirectory
+from deltacli.storage.optional_interfaces import StoreWithGrant
 from deltacli.storage.outcomes import Creation, Deletion, Failed
 
 if TYPE_CHECKING:
@@ -199,20 +190,20 @@ class ManagedStore:
         )
 
     @property
-    def place(self) -> Place | None:
+    def directory_identity(self) -> DirectoryIdentity | None:
         """The directory that the store is bound to, None without one."""
-        return self.inner.place if isinstance(self.inner, StoreWithPlace) else None
+        return self.inner.directory_identity if isinstance(self.inner, StoreOfDirectory) else None
 
-    def held(self, place: Place | None = None) -> ManagedStore:
+    def bind_to_directory(self, identity: DirectoryIdentity | None = None) -> ManagedStore:
         """Return the store for a change, bound to the directory at its path. Raises Refused (`plan.other-place`)."""
         self.log.is_changing = True
-        inner = self.inner.held(place) if isinstance(self.inner, StoreWithPlace) else self.inner
+        inner = self.inner.bind_to_directory(identity) if isinstance(self.inner, StoreOfDirectory) else self.inner
         return self if inner is self.inner else ManagedStore(inner, self.log)
 
-    def require_place(self) -> None:
+    def require_same_directory(self) -> None:
         """Raise Refused (`plan.other-place`) where another directory is at the path."""
-        if isinstance(self.inner, StoreWithPlace):
-            self.inner.require_place()
+        if isinstance(self.inner, StoreOfDirectory):
+            self.inner.require_same_directory()
 
     @contextmanager
     def tolerating_loss(self) -> Iterator[None]:
@@ -505,8 +496,8 @@ class _CommitDraft:
         self._draft = store.inner.draft(self._ratification.path)
 
     @property
-    def place(self) -> str:
-        return self._draft.place
+    def local_path(self) -> str:
+        return self._draft.local_path
 
     def publish(self, *, replace: bool = False) -> Creation:
         if replace:
@@ -514,7 +505,7 @@ class _CommitDraft:
         return self._ratification.send(self._content)
 
     def _content(self) -> Content:
-        with open(self.place, "rb") as file:
+        with open(self.local_path, "rb") as file:
             return content_of(file, segment.commit_name(self._version))
 
     def __enter__(self) -> Self:
@@ -532,8 +523,8 @@ class _DerivedDraft:
         self._draft, self._before = draft, before
 
     @property
-    def place(self) -> str:
-        return self._draft.place
+    def local_path(self) -> str:
+        return self._draft.local_path
 
     def publish(self, *, replace: bool = False) -> Creation:
         self._before()

@@ -56,7 +56,7 @@ def run(argv: Sequence[str]) -> int:
         register_typed_secrets(arguments)
     choose_allocator()
     try:
-        with raise_on_signals(), mute_libraries(), errors.use_spelling(errors.ShellSpelling()):
+        with raise_on_signals(), mute_libraries(), errors.use_hint_syntax(errors.ShellSyntax()):
             try:
                 return _run_in(directories, arguments)
             except Interrupted as interruption:

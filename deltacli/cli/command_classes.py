@@ -18,7 +18,7 @@ from deltacli.cli.invocation import ASK_FOR_HELP, HELP_ALL
 from deltacli.cli.missing_values import refuse_missing_value
 from deltacli.cli.options.cluster import ClusterOptions, declare_cluster_options
 from deltacli.cli.output.formats import AnyFormat, FindingFormat, RowFormat, TableFormat
-from deltacli.cli.parameter_types import takes_value
+from deltacli.cli.parameter_types import name_of, takes_value
 from deltacli.cli.running.context import CommandContext
 from deltacli.cli.settled_options import settle_options
 from deltacli.cli.shared_options import (
@@ -68,8 +68,8 @@ class SharedOptionsCommand(TyperCommand):
         cluster = read_parameters(declare_cluster_options) if self.runs_on_cluster else []
         common = [*read_parameters(self.declare_output), *read_parameters(declare_settings)]
         self.declarations = [self.callback, self.declare_output, declare_settings, declare_cluster_options]
-        self._cluster_names = [parameter.name for parameter in cluster]
-        self._shared_names = [parameter.name for parameter in common if parameter.name not in own_names]
+        self._cluster_names = [name_of(parameter) for parameter in cluster]
+        self._shared_names = [name_of(parameter) for parameter in common if parameter.name not in own_names]
         self.params += [parameter for parameter in [*cluster, *common] if parameter.name not in own_names]
 
     def get_help_option_names(self, ctx: Context) -> list[str]:  # noqa: ARG002  (Typer passes it)
@@ -105,7 +105,7 @@ class SharedOptionsCommand(TyperCommand):
             raise UnexpectedWords(remaining, ctx)
 
         for parameter in self.params:
-            value = ctx.params.get(parameter.name)
+            value = ctx.params.get(name_of(parameter))
             if type(value) is int:
                 require_number(value, spelling_of(parameter))
         return remaining

@@ -14,6 +14,12 @@ from typing import get_args, get_origin, get_type_hints
 from deltacli.cli.vendored_click import Command, Parameter
 
 
+def name_of(parameter: Parameter) -> str:
+    """Return the name of the Python parameter. Click allows parameters without a name; Typer always sets one."""
+    assert parameter.name is not None
+    return parameter.name
+
+
 def value_type_of(command: Command, parameter: Parameter) -> type:
     """Return the type of a value of a parameter, of one of several for a repeatable option; str if none is declared."""
     for declaration in getattr(command, "declarations", (command.callback,)):

@@ -169,7 +169,7 @@ def _value_for(error: InvalidValue, option: str, arguments: Sequence[str]) -> Me
         return Meant(None, f"deltacli history {quote_word(tables[0])}") if is_version else None
     known = error.choices
     other = OF_OTHER_FORMATS.get(given.lower(), "") if option == "--format" else ""
-    near = other if other in known else nearest_name(given, known, ignores_case=True, alike=_ALIKE)
+    near = other if other in known else nearest_name(given, known, ignores_case=True, cutoff=_ALIKE)
     if near is None:
         return None
     words = zip(arguments, ["", *arguments], strict=False)
@@ -205,7 +205,7 @@ def _action_of(word: str, path: Sequence[str]) -> str | None:
     if path == ("features",):
         from deltacli.delta.protocol.features import FEATURES
 
-        return "add" if nearest_name(word, FEATURES, ignores_case=True, alike=_ALIKE) else None
+        return "add" if nearest_name(word, FEATURES, ignores_case=True, cutoff=_ALIKE) else None
     return None
 
 
@@ -266,7 +266,7 @@ def _command_for(group: str, word: str, rest: Sequence[str]) -> Meant | None:
 def _alike_command(group: str, word: str, rest: Sequence[str]) -> Meant | None:
     """Return the command of a group with exactly this name, else the nearest one."""
     inner = [name for name in (*COMMANDS, *GROUPS) if not group and name.split()[1:] == [word]]
-    near = nearest_name(word, _commands_of(group), alike=_ALIKE_COMMANDS)
+    near = nearest_name(word, _commands_of(group), cutoff=_ALIKE_COMMANDS)
     found = inner or ([near] if near and near != f"un{word}" else [])
     if not found:
         known = f"the commands of {group} are {', '.join(_commands_of(group))}"
@@ -323,7 +323,7 @@ def _option_for(error: UsageError, name: str, options: Sequence[str], arguments:
         return Meant(None, repeat_command(kept), f"{path} needs no confirmation")
     if (path, name) == ("history", "--version") and all(word.startswith("-") for word in arguments[1:]):
         return Meant(None, "deltacli --version", "deltacli --version prints the version of the program")
-    if arguments[0] == "history" and nearest_name(name.lstrip("-"), ["version"], alike=_ALIKE_VERSION):
+    if arguments[0] == "history" and nearest_name(name.lstrip("-"), ["version"], cutoff=_ALIKE_VERSION):
         value = ["N"] if arguments[-1] == name else []
         meant = repeat_command(["snapshot", *_with_option(name, "--version", arguments[1:]), *value])
         return Meant(None if name == "--version" else "--version of 'snapshot'", meant)
@@ -346,7 +346,7 @@ def _option_for(error: UsageError, name: str, options: Sequence[str], arguments:
     else:
         plain = {option.lstrip("-"): option for option in options}
         begun = [one for one in options if one.startswith(name) and name[3:]]
-        near = plain.get(nearest_name(name.lstrip("-"), plain, alike=_ALIKE) or "")
+        near = plain.get(nearest_name(name.lstrip("-"), plain, cutoff=_ALIKE) or "")
         near = begun[0] if len(begun) == 1 else near
         near = None if near is not None and _has_other_choices(error, near, name, arguments) else near
     if near is None:

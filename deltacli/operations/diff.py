@@ -41,9 +41,9 @@ from deltacli.operations.restore.difference import (
     joined_files,
 )
 from deltacli.paimon.schema_changes import Change, ChangeKind
-from deltacli.storage.base import StoreOfVersions
-from deltacli.table.api_arguments import VersionEnds
-from deltacli.table.api_errors import errors_about, iterate_naming_table, name_table
+from deltacli.storage.optional_interfaces import StoreOfVersions
+from deltacli.table.api_arguments import VersionBounds
+from deltacli.table.api_errors import attribute_errors_to, iterate_naming_table, name_table
 from deltacli.table.file_keys import Spelling, hash_narrow_adds
 from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiffRequest(VersionEnds):
+class DiffRequest(VersionBounds):
     """Two versions to compare, each by its number or by a time at which it was the newest.
 
     Attributes:
@@ -207,7 +207,7 @@ def compare_files(before: Snapshot, after: Snapshot, spelling: Spelling | None) 
 
 def _all_of(side: Snapshot) -> Batches:
     def batches() -> Iterator[RecordBatch]:
-        with errors_about(side.table.name):
+        with attribute_errors_to(side.table.name):
             yield from _of_tail(side)
             yield from side.file_actions.map_narrow_adds(lambda adds: adds)
 
@@ -252,7 +252,7 @@ def _compare_commits(before: Snapshot, after: Snapshot) -> FileDiff:
 
     def split(adds: RecordBatch) -> RecordBatch:
         """Count the files of a batch that are in both versions, and return the others."""
-        kept = newer.file_actions.touched.untouched(adds.column("path"), adds.column("dv_id"))
+        kept = newer.file_actions.changed_after_checkpoint.untouched(adds.column("path"), adds.column("dv_id"))
         parts.append(_amount(adds if kept is None else pc.filter(adds, kept)))
         return adds.slice(0, 0) if kept is None else pc.filter(adds, pc.invert(kept))
 
@@ -388,7 +388,7 @@ class RowDiff:
         self._scans = []
         for side in self._sides:
             name = side.table.name
-            with errors_about(name):
+            with attribute_errors_to(name):
                 scan = side.scan(columns=[*self.key, *self.columns.others])
             self._scans.append(scan)
             pieces = iterate_naming_table(plan_row_pieces(scan.data_files()), name)
@@ -620,7 +620,7 @@ def diff_tables(table: TableHandle, request: DiffRequest) -> TableDiff:
 
 
 def _found(table: TableHandle, version: int | None, timestamp_ms: int | None) -> tuple[Snapshot, LogIncomplete | None]:
-    with errors_about(table.name):
+    with attribute_errors_to(table.name):
         if version is None and timestamp_ms is None and not isinstance(table.storage, StoreOfVersions):
             found, gap = read_newest_readable(table)
             if gap is not None:
@@ -632,7 +632,7 @@ def _found(table: TableHandle, version: int | None, timestamp_ms: int | None) ->
 def _described(side: Snapshot) -> DescribedSchema:
     from deltacli.operations.schemas.described import describe_delta
 
-    with errors_about(side.table.name):
+    with attribute_errors_to(side.table.name):
         return replace(describe_delta(side), properties={})
 
 

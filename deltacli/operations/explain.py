@@ -43,7 +43,7 @@ from deltacli.delta.protocol.clients import (
 from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.schema.to_arrow import require_partitions
 from deltacli.delta.schema.types import parse_schema
-from deltacli.storage.base import StoreOfVersions
+from deltacli.storage.optional_interfaces import StoreOfVersions
 from deltacli.table.configuration_actions import read_configuration_actions
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
@@ -156,7 +156,7 @@ def _no_facts(name: str, known: Sequence[str]) -> UsageError:
     if _is_other_product(name):
         facts["instead"] = f"compare the features of the table with the documentation of {name}"
         return UsageError(f"no facts about {name}", code="usage.client", facts=facts, hint=command("explain"))
-    near = nearest_name(name.lower(), [*known, *_OTHER_NAMES], alike=_MISSPELLED)
+    near = nearest_name(name.lower(), [*known, *_OTHER_NAMES], cutoff=_MISSPELLED)
     meant = None if near is None else _OTHER_NAMES.get(near, near)
     return UsageError(f"no facts about {name!r}", code="usage.client", facts=facts).suggest(name, meant)
 
@@ -547,10 +547,10 @@ def _counts(snapshot: Snapshot) -> FileCounts:
     them where it has the protocol and the metadata of the log, else counted.
     """
     if snapshot.version in snapshot.listing.checksums:
-        from deltacli.table.stated_version import StatedVersion, read_stated_version
+        from deltacli.table.version_from_checksum import VersionFromChecksum, read_version_from_checksum
 
-        stated = read_stated_version(snapshot.table, version=snapshot.version)
-        if isinstance(stated, StatedVersion):
+        stated = read_version_from_checksum(snapshot.table, version=snapshot.version)
+        if isinstance(stated, VersionFromChecksum):
             found = stated.checksum
             is_whole = found.vectors is not None or feature_changes.VECTORS not in found.protocol.supported_features
             if is_whole and (found.protocol, found.metadata) == (snapshot.protocol, snapshot.metadata):

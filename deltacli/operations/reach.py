@@ -48,7 +48,7 @@ from deltacli.delta.log.state import (
 from deltacli.delta.protocol.features import Protocol, require_readable
 from deltacli.operations.vacuum.full_plan import kept_walk, plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumRequest
-from deltacli.storage.base import StoreOfVersions, StoreWithBounds
+from deltacli.storage.optional_interfaces import StoreOfVersions, StoreWithBounds
 from deltacli.table.api_arguments import require_optional_count
 from deltacli.table.commit_contents import read_commit_actions
 from deltacli.table.file_keys import hash_paths_and_vectors
@@ -61,7 +61,7 @@ from deltacli.table.rebuild import read_snapshot, rebuild_version
 from deltacli.table.replay import replay_commits
 from deltacli.table.timestamp_enablement import get_enablement_version
 from deltacli.table.version import Snapshot
-from deltacli.table.walk import RememberedWalk
+from deltacli.table.walk import CachedWalk
 from deltacli.work.commits.reading import is_large
 
 # -- the request -------------------------------------------------------------------------------------------------------
@@ -222,11 +222,11 @@ def _read(table: TableHandle, file: LogFile) -> ReadCommit:
     state, named = StateBuilder(), FileReferenceCollector()
     change_data: list[FileReferences] = []
     if is_large(file):
-        tail = replay_commits(table.storage, table.engine, [file], older_follow=False)
+        tail = replay_commits(table.storage, table.engine, [file], has_older_actions=False)
         adds, removes, state = tuple(tail.adds), tuple(tail.removes), tail.state
         info = tail.newest_commit_info or {}
         recorded = (one for one in read_commit_actions(table.storage, file, None) if one[0] == "cdc")
-        change_data += named.take(recorded, file)
+        change_data += named.add_commit(recorded, file)
     else:
         actions = list(read_commit_actions(table.storage, file, None))
         survived = reconcile_commit(actions, set(), file.name)
@@ -234,7 +234,7 @@ def _read(table: TableHandle, file: LogFile) -> ReadCommit:
         adds, removes = (() if one is None or not one.num_rows else (one,) for one in batches)
         state.take([one for one in actions if one[0] not in ("add", "remove")], file.name)
         info = next((action for kind, action in reversed(actions) if kind == "commitInfo"), {})
-        change_data += named.take([one for one in actions if one[0] == "cdc"], file)
+        change_data += named.add_commit([one for one in actions if one[0] == "cdc"], file)
     change_data += named.flush()
     stamp = info.get("inCommitTimestamp")
     return ReadCommit(
@@ -312,7 +312,7 @@ def version_files(
     steps: Sequence[ReplayedVersion],
     times: Mapping[int, int],
     retention_ms: int,
-    walk: RememberedWalk | None = None,
+    walk: CachedWalk | None = None,
 ) -> tuple[list[VersionFiles], list[str]]:
     """Return what is there of the files of each version, and the data files that may not be looked at. `times` are
     those of the commits, `walk` lists the table.
@@ -324,7 +324,7 @@ def version_files(
     paths = [*events["path"].chunks, *(one.path for one in changes)]
     ids = [*events["vector"].chunks, *(one.vector for one in changes)]
     names = pa.chunked_array(paths, pa.string()), pa.chunked_array(ids, pa.string())
-    lost, unseen = find_missing_files(table, *names, None if walk is None else walk.find)
+    lost, unseen = find_missing_files(table, *names, None if walk is None else walk.check_paths)
     spans = _spans(events, steps, retention_ms)
     kinds = []
     for name, of_kind in (("path", 0), ("vector", 1)):
@@ -655,7 +655,7 @@ def find_reach(table: TableHandle, request: ReachRequest) -> TableReach:
     )
 
 
-def _newest(table: TableHandle) -> tuple[Snapshot | None, RememberedWalk | None]:
+def _newest(table: TableHandle) -> tuple[Snapshot | None, CachedWalk | None]:
     """Return the newest version, and a walk over the table for all that looks at it; None for what cannot be had."""
     try:
         snapshot = read_snapshot(table)
@@ -730,7 +730,7 @@ def _cleanup(
     retention_ms: int | None,
     versions: Mapping[int, Reached],
     snapshot: Snapshot | None,
-    walk: RememberedWalk | None,
+    walk: CachedWalk | None,
 ) -> Cleanup:
     from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
 

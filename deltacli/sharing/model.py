@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from deltacli.core.lock_free_property import cached_property
-from deltacli.storage.signing.values import Delegation
+from deltacli.storage.signing.delegation import Delegation
 
 
 class AccessMode(StrEnum):

@@ -40,7 +40,7 @@ from deltacli.spark.source_options import (
     write_options,
 )
 from deltacli.spark.table_log import Limits, StreamOffset, TableLog, files_between, next_offset
-from deltacli.storage.base import Place
+from deltacli.storage.directory_identity import DirectoryIdentity
 from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import remember_secrets, without_secrets
 from deltacli.table.api_errors import name_table
@@ -80,7 +80,9 @@ def source_schema(options: Mapping[str, str], spark: str) -> SparkSchema:
         return spark_schema(_batch_plan(column_options(options)).columns, described=True)
 
 
-def open_source(options: BatchOptions | StreamOptions | WriteOptions, place: Place | None = None) -> TableHandle:
+def open_source(
+    options: BatchOptions | StreamOptions | WriteOptions, place: DirectoryIdentity | None = None
+) -> TableHandle:
     """Return a table, bound to the directory `place` where that is given. Raises UsageError (`cluster.secret`) for an
     option or a URI that may hold a secret, and Refused (`plan.other-place`).
 
@@ -89,7 +91,7 @@ def open_source(options: BatchOptions | StreamOptions | WriteOptions, place: Pla
     uri, given = options.path, dict(options.storage_options)
     remember_secrets(given)
     allowed = read_prefixes(options.allow_external)
-    location = sendable_location(StoreLocation.of(uri, given, allowed))._replace(place=place)
+    location = sendable_location(StoreLocation.of(uri, given, allowed))._replace(directory_identity=place)
     storage = location.open()
     return TableHandle(
         storage,

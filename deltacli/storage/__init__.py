@@ -1,10 +1,44 @@
-"""Storage of tables: one port, and a back end per kind of store."""
+"""The storage of tables: one interface, and a back end for each kind of store.
+
+Everything above this package sees a store as files below one root, named by relative paths. The
+interface is in `base.py`: `ReadStorage` to read, `Storage` to write as well. Start there, then read
+a back end.
+
+How the parts fit together:
+
+* `opening.py` chooses the back end for an address: `open_storage("s3://bucket/table")`.
+* `local.py` is the local file system. `objects/` implements the interface on a few HTTP requests,
+  which `s3/`, `gcs/` and `azure/` send. `fsspec_storage.py` is any other file system of fsspec,
+  read-only.
+* `retry.py` repeats requests within a time budget, `request_rate.py` slows down when a store is too
+  busy, `tally.py` counts requests and their price.
+* `outcomes.py` says what happened to a file that was to be created or deleted.
+* `grants.py` and `vended.py` hold credentials that a server or catalog gives for one table.
+  `signing/` makes credentials and signed URLs for recipients of a share.
+* `probing/` tests what a store guarantees and what its caller may do, for `deltacli doctor`.
+
+Words:
+
+* **Atomic creation**: of several writers that create the same name, exactly one succeeds. Commits
+  depend on it. A store without it is read-only.
+* **Unknown outcome**: the answer to a creation was lost, and the file may exist. It is read back
+  and never sent again.
+* **Temporary error**: an error after which an idempotent request is sent again (HTTP 503, a broken
+  connection).
+* **Draft**: a temporary local file that becomes visible in the store when it is published.
+* **Tag**: an identifier of a file's content (ETag, generation, inode and time), which changes when
+  it is rewritten.
+* **Grant**: temporary credentials for one directory, given by a server.
+
+Two rules hold everywhere. A conditional creation is sent once, because a repeated one finds the
+object of the first and takes it for another writer's. Text from a store or a library is shown only
+after secrets were removed from it.
+"""
 
 from __future__ import annotations
 
+from deltacli.storage.allowed_prefixes import NO_PREFIXES, AllowedPrefixes, path_external
 from deltacli.storage.base import (
-    NOTHING,
-    Allowed,
     Capabilities,
     Draft,
     FileStat,
@@ -15,25 +49,15 @@ from deltacli.storage.base import (
     WalkEntry,
     folds_names,
     is_flat_level,
-    path_external,
 )
-from deltacli.storage.local import (
-    LocalStorage,
-    has_link,
-    is_address_of,
-    is_inside,
-    is_taken,
-    leads_outside,
-    link_targets,
-    open_storage,
-    require_inside,
-    usable_schemes,
-)
+from deltacli.storage.local import LocalStorage
+from deltacli.storage.local_paths import has_link, is_taken, leads_outside, link_targets, require_inside
+from deltacli.storage.opening import is_address_of, is_inside, open_storage, usable_schemes
 from deltacli.storage.outcomes import Created, Creation, Deleted, Deletion, Existed, Failed, Missing, Unknown
 
 __all__ = [
-    "NOTHING",
-    "Allowed",
+    "NO_PREFIXES",
+    "AllowedPrefixes",
     "Capabilities",
     "Created",
     "Creation",

@@ -5,14 +5,16 @@ For a file `NAME`, Hadoop writes `.NAME.crc` with a CRC-32 of each 512 bytes, an
     _delta_log/00000000000000000010.checkpoint.parquet         written by deltacli
     _delta_log/.00000000000000000010.checkpoint.parquet.crc    of the file that Spark had written before
 
-If they do not fit, Spark raises a ChecksumException and cannot read the table. A file without a checksum file is read
-without a comparison. Therefore whatever creates, replaces or deletes a file on a local disk removes its checksum file,
-always before the file itself changes: a process that is killed in between leaves a file without a checksum file, never
-new bytes with an old checksum. None is written: no rename replaces two files at once, so that readers could meet the
-new one of both with the old one of the other.
+If they do not fit, Spark raises a ChecksumException and cannot read the table. A file without a
+checksum file is read without a comparison. Therefore whatever creates, replaces or deletes a file
+on a local disk removes its checksum file, always before the file itself changes: a process that is
+killed in between leaves a file without a checksum file, never new bytes with an old checksum. None
+is written: no rename replaces two files at once, so that readers could meet the new one of both
+with the old one of the other.
 
-Hadoop itself renames the file first and then its checksum file. Another writer may therefore put a checksum file beside
-a file that was replaced in between; `remove_unfit_checksum` looks for it afterwards.
+Hadoop itself renames the file first and then its checksum file. Another writer may therefore put a
+checksum file beside a file that was replaced in between; `remove_unfit_checksum` looks for it
+afterwards.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ _HEADER = struct.Struct(">4si")
 HEADER_BYTES = _HEADER.size
 CHECKSUM_BYTES = 4
 _MAGIC = b"crc\0"
-_PREFIX, _SUFFIX = ".", ".crc"
+_PREFIX = "."
+_SUFFIX = ".crc"
 _NO_SUCH_NAME = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}
 """Codes of the system for a checksum file that does not exist; the last one because its name is longer by 5 bytes."""
 _READ_BYTES = 1 << 20
@@ -122,57 +125,57 @@ def file_of(checksum: str) -> str:
     return f"{directory}{separator}{name[len(_PREFIX) : -len(_SUFFIX)]}"
 
 
-def remove_checksum(place: str, *, dir_fd: int | None = None) -> None:
+def remove_checksum(file_path: str, *, dir_fd: int | None = None) -> None:
     """Remove the checksum file of a file that is about to be replaced.
 
     Args:
-        place: The path of the file, relative to `dir_fd` if that is given.
+        file_path: The path of the file, relative to `dir_fd` if that is given.
         dir_fd: An open directory, as functions of `os` take it.
 
     Raises:
         OSError: The checksum file cannot be removed. Then the file must stay as it is.
     """
-    checksum = checksum_of(place)
+    checksum = checksum_of(file_path)
     if checksum is not None and _is_there(checksum, dir_fd):
         _unlink(checksum, dir_fd)
 
 
-def remove_orphaned_checksum(place: str, *, dir_fd: int | None = None) -> None:
+def remove_orphaned_checksum(file_path: str, *, dir_fd: int | None = None) -> None:
     """Remove a checksum file at a name where a file is about to be created, unless the file exists.
 
-    The checksum file of a writer that was faster is kept. Hadoop gives it its name after the file, so one that is
-    there before the file is an old one.
+    The checksum file of a writer that was faster is kept. Hadoop gives it its name after the file,
+    so one that is there before the file is an old one.
 
     Raises:
         OSError: The checksum file cannot be removed. Then the file must not be created.
     """
-    checksum = checksum_of(place)
-    if checksum is None or not _is_there(checksum, dir_fd) or _exists(place, dir_fd):
+    checksum = checksum_of(file_path)
+    if checksum is None or not _is_there(checksum, dir_fd) or _exists(file_path, dir_fd):
         return
     _unlink(checksum, dir_fd)
 
 
-def remove_unfit_checksum(place: str, *, dir_fd: int | None = None) -> None:
+def remove_unfit_checksum(file_path: str, *, dir_fd: int | None = None) -> None:
     """Remove a checksum file that does not fit a file that was just published.
 
-    It can only be that of a writer that published the same name at the same time. No error is raised: the file is
-    published, and `validate` reports what is left.
+    It can only be that of a writer that published the same name at the same time. No error is
+    raised: the file is published, and `validate` reports what is left.
     """
-    checksum = checksum_of(place)
+    checksum = checksum_of(file_path)
     with suppress(OSError):
-        if checksum is not None and _is_there(checksum, dir_fd) and not _fits(checksum, place, dir_fd):
+        if checksum is not None and _is_there(checksum, dir_fd) and not _fits(checksum, file_path, dir_fd):
             _unlink(checksum, dir_fd)
 
 
-def remove_checksum_before_deletion(place: str, *, dir_fd: int | None = None) -> None:
+def remove_checksum_before_deletion(file_path: str, *, dir_fd: int | None = None) -> None:
     """Remove the checksum file of a file that is about to be deleted, also where the file is gone already.
 
-    No error is raised: what matters is whether the file can be deleted, and a checksum file without its file does no
-    harm.
+    No error is raised: what matters is whether the file can be deleted, and a checksum file without
+    its file does no harm.
     """
-    checksum = checksum_of(place)
+    checksum = checksum_of(file_path)
     with suppress(OSError):
-        if checksum is not None and _is_there(checksum, dir_fd) and not _is_directory(place, dir_fd):
+        if checksum is not None and _is_there(checksum, dir_fd) and not _is_directory(file_path, dir_fd):
             _unlink(checksum, dir_fd)
 
 
@@ -180,8 +183,8 @@ def _is_there(checksum: str, dir_fd: int | None) -> bool:
     """Return whether a checksum file exists. Hadoop ignores a directory of its name, and so it is left alone."""
     try:
         mode = os.stat(checksum, dir_fd=dir_fd, follow_symlinks=False).st_mode
-    except OSError as fault:
-        if fault.errno in _NO_SUCH_NAME:
+    except OSError as error:
+        if error.errno in _NO_SUCH_NAME:
             return False
         raise
     except ValueError:
@@ -189,17 +192,17 @@ def _is_there(checksum: str, dir_fd: int | None) -> bool:
     return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
 
 
-def _exists(place: str, dir_fd: int | None) -> bool:
+def _exists(file_path: str, dir_fd: int | None) -> bool:
     try:
-        os.stat(place, dir_fd=dir_fd, follow_symlinks=False)
+        os.stat(file_path, dir_fd=dir_fd, follow_symlinks=False)
     except FileNotFoundError:
         return False
     return True
 
 
-def _is_directory(place: str, dir_fd: int | None) -> bool:
+def _is_directory(file_path: str, dir_fd: int | None) -> bool:
     try:
-        return stat.S_ISDIR(os.stat(place, dir_fd=dir_fd, follow_symlinks=False).st_mode)
+        return stat.S_ISDIR(os.stat(file_path, dir_fd=dir_fd, follow_symlinks=False).st_mode)
     except FileNotFoundError:
         return False
 
@@ -209,14 +212,14 @@ def _unlink(checksum: str, dir_fd: int | None) -> None:
         os.unlink(checksum, dir_fd=dir_fd)
 
 
-def _fits(checksum: str, place: str, dir_fd: int | None) -> bool:
+def _fits(checksum: str, file_path: str, dir_fd: int | None) -> bool:
     """Return whether Hadoop reads a file with this checksum file. Raises OSError."""
     content = HadoopChecksum.parse(b"".join(_read(checksum, dir_fd)))
-    return content is None or content.find_mismatch(_read(place, dir_fd)) is None
+    return content is None or content.find_mismatch(_read(file_path, dir_fd)) is None
 
 
-def _read(place: str, dir_fd: int | None) -> Iterator[bytes]:
-    descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=dir_fd)
+def _read(file_path: str, dir_fd: int | None) -> Iterator[bytes]:
+    descriptor = os.open(file_path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=dir_fd)
     try:
         while block := os.read(descriptor, _READ_BYTES):
             yield block

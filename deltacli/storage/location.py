@@ -8,30 +8,35 @@ from typing import NamedTuple, Self
 
 from deltacli.core.errors import UsageError
 from deltacli.storage import Storage, open_storage
-from deltacli.storage.base import NOTHING, Allowed, Place, StoreWithPlace
+from deltacli.storage.allowed_prefixes import NO_PREFIXES, AllowedPrefixes
+from deltacli.storage.directory_identity import DirectoryIdentity, StoreOfDirectory
 from deltacli.storage.secrets import holds_secret
 
 
 class StoreLocation(NamedTuple):
-    """The root of a store, and how to open it: `options` of the store, prefixes that links may point to, and the
-    seconds for which a request is retried (None: the default).
+    """The root of a store, and everything to open it but credentials: each process takes them from its environment.
 
-    Without credentials: every process takes them from its own environment.
+    Attributes:
+        uri: The root.
+        options: Storage options, sorted by name.
+        allowed: Prefixes that links may lead to.
+        retry_seconds: How long a request is repeated; None for the default.
+        directory_identity: The directory that the root is bound to; None for whatever is at its
+            path.
     """
 
     uri: str
     options: tuple[tuple[str, str], ...] = ()
-    allowed: Allowed = NOTHING
+    allowed: AllowedPrefixes = NO_PREFIXES
     retry_seconds: float | None = None
-    place: Place | None = None
-    """The directory that the root is bound to."""
+    directory_identity: DirectoryIdentity | None = None
 
     @classmethod
     def of(
         cls,
         uri: str,
         options: Mapping[str, str] | None = None,
-        allowed: Allowed = NOTHING,
+        allowed: AllowedPrefixes = NO_PREFIXES,
         retry_seconds: float | None = None,
     ) -> Self:
         """Return the location of a store that `open_storage` opens with the same arguments."""
@@ -40,7 +45,11 @@ class StoreLocation(NamedTuple):
     def open(self) -> Storage:
         """Open the store. Raises what `open_storage` raises, and Refused where another directory is at its path."""
         store = self.open_other(self.uri)
-        return store.held(self.place) if self.place is not None and isinstance(store, StoreWithPlace) else store
+        return (
+            store.bind_to_directory(self.directory_identity)
+            if self.directory_identity is not None and isinstance(store, StoreOfDirectory)
+            else store
+        )
 
     def open_other(self, uri: str) -> Storage:
         """Open another store with the same options. Raises what `open_storage` raises."""
@@ -85,7 +94,7 @@ _INNER: Mapping[str, frozenset[str]] = {
 """The safe fields of options that are JSON objects."""
 
 
-def may_be_sent(name: str, value: str) -> bool:
+def is_sendable(name: str, value: str) -> bool:
     """Return True if an option certainly holds no secret."""
     known = name.lower()
     if known in _INNER:
@@ -95,7 +104,7 @@ def may_be_sent(name: str, value: str) -> bool:
 
 def require_sendable(options: Mapping[str, str]) -> None:
     """Raise UsageError for an option that may hold a secret."""
-    secret = next((name for name, value in options.items() if not may_be_sent(name, value)), None)
+    secret = next((name for name, value in options.items() if not is_sendable(name, value)), None)
     if secret is not None:
         raise UsageError(
             f"the storage option {secret} may hold a secret, and is not sent to executors",
@@ -107,7 +116,7 @@ def require_sendable(options: Mapping[str, str]) -> None:
 def _fields(text: str) -> set[str]:
     """Return the names of the fields of a JSON object, or one that is never safe."""
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError):
         return {""}
-    return set(found) if isinstance(found, dict) else {""}
+    return set(document) if isinstance(document, dict) else {""}

@@ -1,8 +1,8 @@
 """Addresses under which consoles and other tools show a store, and the one that opens it here.
 
-Consoles, browsers and other programs show objects by the URL of an HTTP endpoint or by an ARN. These
-cannot be opened as such, because the library of a store finds the endpoint, its region and the
-signature by itself.
+Consoles, browsers and other programs show objects by the URL of an HTTP endpoint or by an ARN.
+These cannot be opened as such, because the library of a store finds the endpoint, its region and
+the signature by itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What happened to a file that was to be created or deleted."""
+"""Outcomes for a file that was to be created or deleted."""
 
 from __future__ import annotations
 

@@ -39,7 +39,8 @@ _typed: dict[str, str] = {}
 
 def is_secret_name(name: str) -> bool:
     lower = name.lower()
-    return any(word in one for one in (lower, re.sub("[.-]", "_", lower)) for word in _WORDS)
+    spellings = (lower, re.sub("[.-]", "_", lower))
+    return any(word in spelling for spelling in spellings for word in _WORDS)
 
 
 def holds_secret(value: str) -> bool:
@@ -129,12 +130,12 @@ def _forms(secret: str) -> Iterator[str]:
                 yield written
 
 
-class StoreFault(Exception):
+class MaskedCause(Exception):
     """An error of a library without secrets, used as the cause of an error instead of the original."""
 
     @classmethod
-    def of(cls, fault: BaseException, secrets: Iterable[str] = ()) -> StoreFault:
-        """Return the masked cause for a fault."""
-        name = type(fault).__name__
-        text = without_secrets(str(fault), secrets)
-        return cls(f"{name}: {text}" if text else name).with_traceback(fault.__traceback__)
+    def of(cls, error: BaseException, secrets: Iterable[str] = ()) -> MaskedCause:
+        """Return the masked cause for an error."""
+        name = type(error).__name__
+        text = without_secrets(str(error), secrets)
+        return cls(f"{name}: {text}" if text else name).with_traceback(error.__traceback__)

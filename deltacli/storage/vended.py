@@ -1,7 +1,8 @@
 """Stores that are opened with credentials that a server gave for one directory, and for a time.
 
-No credentials of the environment are used beside them: no profile, no metadata service, no anonymous access. Its
-endpoints count for tables of a catalog only, whose stores are the user's own. A share is in the store of its provider.
+No credentials of the environment are used beside them: no profile, no metadata service, no
+anonymous access. Its endpoints count for tables of a catalog only, whose stores are the user's own.
+A share is in the store of its provider.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from deltacli.core.errors import UsageError, parameter
-from deltacli.storage.grants import HeldGrant, Location, Renew, read_location
+from deltacli.storage.grants import HeldGrant, Renew
 from deltacli.storage.local import LocalStorage
+from deltacli.storage.store_locations import Location, read_location
 
 if TYPE_CHECKING:
     from deltacli.storage.base import Storage
@@ -45,12 +47,14 @@ def open_vended(
     Args:
         uri: The location of a table.
         renew: Returns credentials. It is called at once, and again before they end.
-        options: Storage options of the user that are no credentials, such as `region` and `endpoint_url`.
+        options: Storage options of the user that are no credentials, such as `region` and
+            `endpoint_url`.
         retry: The retry policy of the run.
         clock: Returns seconds of the epoch.
-        ask_to_write: Called before the first change. From then on `renew` returns credentials that suffice for it.
-        is_own_store: Whether the environment says how the store is reached, as for tables opened by their paths.
-            Options have priority.
+        ask_to_write: Called before the first change. From then on `renew` returns credentials that
+            suffice for it.
+        is_own_store: Whether the environment says how the store is reached, as for tables opened by
+            their paths. Options have priority.
 
     Raises:
         UsageError: For a URI or an option that cannot be used.
@@ -58,26 +62,27 @@ def open_vended(
     """
     try:
         location = read_location(uri)
-    except ValueError as fault:
-        raise UsageError(f"the location of the table cannot be used: {fault}", code="usage.table") from None
+    except ValueError as error:
+        raise UsageError(f"the location of the table cannot be used: {error}", code="usage.table") from None
     require_no_credentials(options or {})
     if is_own_store:
-        options = {**reach_of_environment(location), **(options or {})}
+        options = {**read_reach_of_environment(location), **(options or {})}
     return open_held(location, HeldGrant(location, renew, clock, ask_to_write), options=options, retry=retry)
 
 
-def reach_of_environment(location: Location, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+def read_reach_of_environment(location: Location, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return endpoint and region that variables name for a store, as storage options; no credentials."""
     match location.family:
         case "s3":
-            from deltacli.storage.s3.options import reach_of_environment as of_aws
+            from deltacli.storage.s3.options import read_reach_of_environment as of_aws
 
             return of_aws(environment)
         case "gs":
             emulator = environment.get("STORAGE_EMULATOR_HOST")
             return {"endpoint_url": emulator} if emulator else {}
         case "abfss":
-            from deltacli.storage.azure.credentials import endpoint_of_connection_string, read_address
+            from deltacli.storage.azure.addresses import read_address
+            from deltacli.storage.azure.options import endpoint_of_connection_string
 
             endpoint = endpoint_of_connection_string(read_address(location.uri), environment)
             return {"endpoint_url": endpoint} if endpoint else {}
@@ -111,7 +116,8 @@ def open_held(
 
 def require_no_credentials(options: Mapping[str, str]) -> None:
     """Raise UsageError for options of a user that say who asks. Meant for before a grant is asked for."""
-    if others := sorted(name for name in options if name.lower() not in _ALLOWED):
+    others = sorted(name for name in options if name.lower() not in _ALLOWED)
+    if others:
         option = parameter(f"storage_options.{others[0]}")
         raise UsageError(
             f"{option} cannot be used: the server of the table gives the credentials",

@@ -27,8 +27,8 @@ class VersionState(StrEnum):
 class ObjectVersion(NamedTuple):
     """One version of a file. `version_id` is what the store calls it: a version, a generation, '' for the only one.
 
-    `tag` identifies the content. `keeps_time`: bringing it back leaves `modified_ms` as it is. The size of a delete
-    marker is 0.
+    `tag` identifies the content. `keeps_time`: bringing it back leaves `modified_ms` as it is. The
+    size of a delete marker is 0.
     """
 
     path: str
@@ -44,9 +44,12 @@ class ObjectVersion(NamedTuple):
         return self.state in (VersionState.CURRENT, VersionState.NONCURRENT)
 
 
-class Keeping(NamedTuple):
-    """Whether a store keeps what is overwritten or deleted; None where the store does not let the caller see it.
-    `how` says what is turned on or off, or why it is unknown.
+class VersionRetention(NamedTuple):
+    """The settings of a store about what is overwritten or deleted.
+
+    Attributes:
+        is_kept: Whether it is kept; None if the store does not let the caller see it.
+        how: What is turned on or off, or why it is unknown.
     """
 
     is_kept: bool | None
@@ -56,16 +59,16 @@ class Keeping(NamedTuple):
 class VersionedObjects(Protocol):
     """The versions of the files of one store.
 
-    Every method raises PermissionRefused, with the missing permission as a fact, and StorageFailed. All methods are
-    thread-safe.
+    Every method raises PermissionRefused, with the missing permission as a fact, and StorageFailed.
+    All methods are thread-safe.
     """
 
-    def keeping(self) -> Keeping:
+    def keeping(self) -> VersionRetention:
         """Return whether the store keeps versions or deleted files."""
 
     def list(self, prefix: str = "") -> Iterator[ObjectVersion]:
-        """Yield the versions of all files whose path begins with `prefix`: those of one path in a row, newest first.
-        Nothing is cached.
+        """Yield the versions of all files whose path begins with `prefix`: those of one path in a
+        row, newest first. Nothing is cached.
         """
 
     def read(self, version: ObjectVersion) -> bytes:
@@ -75,8 +78,9 @@ class VersionedObjects(Protocol):
         """Open a version for random access. Raises FileMissing as `read` does."""
 
     def bring_back(self, version: ObjectVersion, *, instead_of: ObjectVersion | None = None) -> Creation:
-        """Make the content of a version the current one of its path. Existed, with nothing changed, where the path has
-        a current version other than `instead_of`, which is replaced and remains as a version.
+        """Make the content of a version the current one of its path. Existed, with nothing changed,
+        where the path has a current version other than `instead_of`, which is replaced and remains
+        as a version.
 
         Readers never see a partial file. FileMissing where the version is gone.
         """
@@ -93,7 +97,9 @@ class _Keeper(Protocol):
 def require_versions(storage: _Keeper) -> VersionedObjects:
     """Return the versions of the files of a store. Raises Refused where it certainly keeps none."""
     versions = storage.versions
-    keeping = Keeping(is_kept=False, how="stores of this kind keep none") if versions is None else versions.keeping()
+    keeping = (
+        VersionRetention(is_kept=False, how="stores of this kind keep none") if versions is None else versions.keeping()
+    )
     if versions is None or keeping.is_kept is False:
         raise Refused(f"{storage.uri} keeps no versions of its files", code=NO_VERSIONS, facts={"why": keeping.how})
     return versions

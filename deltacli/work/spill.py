@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from deltacli.core.errors import NoSpace, StorageFailed
 from deltacli.core.units import format_size
-from deltacli.storage.base import disk_fault
-from deltacli.storage.local_write import LockedDraft, sweep
+from deltacli.storage.locked_drafts import LockedDraft, sweep
+from deltacli.storage.os_errors import translate_os_error
 
 _PREFIX = "deltacli-rows-"
 
@@ -22,7 +22,7 @@ def free_bytes(directory: str | None) -> int:
     try:
         found = os.statvfs(place)
     except OSError as fault:
-        raise disk_fault(fault, place, place, "used for temporary files") from fault
+        raise translate_os_error(fault, place, place, "used for temporary files") from fault
     return found.f_bavail * found.f_frsize
 
 
@@ -53,7 +53,7 @@ class SpillFile:
         try:
             self._draft = LockedDraft(self._directory, _PREFIX, mode=0o600)
             sweep(self._directory, _PREFIX, self._draft.changed_ns)
-            self._file = pa.OSFile(os.fsencode(self._draft.place), "wb")
+            self._file = pa.OSFile(os.fsencode(self._draft.local_path), "wb")
             codec = "lz4" if pa.Codec.is_available("lz4") else None
             options = pa.ipc.IpcWriteOptions(compression=codec)
             self._writer = pa.ipc.new_file(self._file, self._schema, options=options)
@@ -116,7 +116,7 @@ class SpillFile:
 
     @property
     def _place(self) -> str:
-        return self._draft.place if self._draft is not None else self._directory
+        return self._draft.local_path if self._draft is not None else self._directory
 
     def _fault(self, fault: OSError, what: str) -> StorageFailed:
-        return disk_fault(fault, self._place, self._place, what)
+        return translate_os_error(fault, self._place, self._place, what)

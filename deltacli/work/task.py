@@ -30,9 +30,10 @@ from deltacli.delta.paths.spelling import (
     root_of,
     without_dots,
 )
-from deltacli.storage import NOTHING, Allowed, ReadStorage, Storage, open_storage, path_external
-from deltacli.storage.base import StoreWithBounds, is_below
-from deltacli.storage.local import will_read
+from deltacli.storage import NO_PREFIXES, AllowedPrefixes, ReadStorage, Storage, open_storage, path_external
+from deltacli.storage.allowed_prefixes import is_below
+from deltacli.storage.local_paths import will_read
+from deltacli.storage.optional_interfaces import StoreWithBounds
 from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class TableStores:
 
     storage: Storage
     open_other: Callable[[str], Storage] = open_storage
-    allowed: Allowed = NOTHING
+    allowed: AllowedPrefixes = NO_PREFIXES
     location: StoreLocation | None = None
     machine: Machine = MACHINE
     footers: FooterCache = field(default_factory=FooterCache)
@@ -166,7 +167,7 @@ it is short. One with `small_results` gets more pieces in flight than threads in
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^/]*)(.*)", re.DOTALL)
 
 
-def read_prefixes(prefixes: Iterable[str]) -> Allowed:
+def read_prefixes(prefixes: Iterable[str]) -> AllowedPrefixes:
     """Return the locations of `--allow-external`: paths, `file:` URIs, or URIs of other stores. Raises UsageError."""
     found: list[str] = []
     for prefix in prefixes:
@@ -176,7 +177,7 @@ def read_prefixes(prefixes: Iterable[str]) -> Allowed:
             found += possible_places(prefix)
         else:
             found.append(os.path.abspath(os.path.expanduser(prefix)) if prefix else "")
-    return Allowed.of(found)
+    return AllowedPrefixes.of(found)
 
 
 _MOST_KNOWN = 1 << 14
@@ -194,7 +195,7 @@ class TableFiles:
         self,
         storage: ReadStorage,
         open_other: Callable[[str], Storage],
-        allowed: Allowed = NOTHING,
+        allowed: AllowedPrefixes = NO_PREFIXES,
         *,
         is_bound: bool = False,
     ) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from threading import Condition
+from threading import Condition, Lock
 from typing import Any
 
 import pytest
@@ -153,7 +153,7 @@ class History:
                 self.outcomes[path] = "none"
                 opened.publish_catalog()
             else:
-                commit(opened.held(), adding(path))
+                commit(opened.bind_to_directory(), adding(path))
                 self.outcomes[path] = "committed"
         except KilledError:
             pass
@@ -209,27 +209,31 @@ class SortedStore(MemoryStorage):
     def __init__(self) -> None:
         super().__init__()
         self._sorted: dict[str, list[str]] = {}
+        # Held while a file is created and its name is added: another publisher must not be told that a file exists
+        # before listings contain it.
+        self._names_lock = Lock()
 
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
-        made = super().put_if_absent(path, data, modified_ms=modified_ms)
-        if made == Created():
-            self._note(path)
-        return made
+        with self._names_lock:
+            creation = super().put_if_absent(path, data, modified_ms=modified_ms)
+            if creation == Created():
+                self._add_name(path)
+        return creation
 
     def put(self, path: str, data: bytes, *, modified_ms: int | None = None) -> None:
-        self._note(path)
-        super().put(path, data, modified_ms=modified_ms)
+        with self._names_lock:
+            super().put(path, data, modified_ms=modified_ms)
+            self._add_name(path)
 
-    def _note(self, path: str) -> None:
+    def _add_name(self, path: str) -> None:
         directory, _, name = path.rpartition("/")
-        with self._lock:
-            insort(self._sorted.setdefault(directory, []), name)
+        insort(self._sorted.setdefault(directory, []), name)
 
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
-        with self._lock:
+        with self._names_lock:
             names = self._sorted.get(directory, [])
-            found = names[bisect_left(names, start) :]
-        return iter([MemoryStorage.stat(self, f"{directory}/{name}") for name in found])
+            listed_names = names[bisect_left(names, start) :]
+        return iter([MemoryStorage.stat(self, f"{directory}/{name}") for name in listed_names])
 
 
 def test_writers_and_publishers_that_are_killed_make_each_version_once() -> None:
@@ -240,7 +244,7 @@ def test_writers_and_publishers_that_are_killed_make_each_version_once() -> None
     done, failed, news = list[int](), list[BaseException](), Condition()
 
     def write(writer: int) -> None:
-        opened = table.open(machine=quiet_machine(seed=writer))[0].held()
+        opened = table.open(machine=quiet_machine(seed=writer))[0].bind_to_directory()
         made: Committed | None = None
         for number in range(COMMITS):
             found = commit(opened, adding(f"{writer}-{number}.parquet"), after=made, max_attempts=100_000)

@@ -33,7 +33,8 @@ from deltacli.core.errors import (
     Unreadable,
 )
 from deltacli.core.machine import Machine
-from deltacli.storage.objects.http import HttpFault, Request, Transport
+from deltacli.storage.objects.http import Request, Transport
+from deltacli.storage.objects.http_errors import HttpError
 from deltacli.storage.retry import Retry
 from tests.support.catalog_state import NAME, Body
 from tests.support.certificates import certify
@@ -581,7 +582,7 @@ def test_78_a_slow_drip_ends(server: FakeCatalog) -> None:
 
 @pytest.mark.parametrize("answer", [unfinished_head, unfinished_size_of_a_chunk, unfinished_body])
 def test_78_an_answer_that_never_ends_is_left(answer: Callable[[socket.socket], None]) -> None:
-    with serving(answer) as url, pytest.raises(HttpFault, match="no answer in time"):
+    with serving(answer) as url, pytest.raises(HttpError, match="no answer in time"):
         Transport(url, is_direct=True, answer_seconds=0.05).send(Request("GET", url, seconds=BODY_SECONDS))
 
 

@@ -28,7 +28,7 @@ def content(place: Path) -> dict[str, bytes]:
 
 def drafted(storage: Storage) -> object:
     with storage.draft("a/new") as draft:
-        Path(draft.place).write_bytes(b"1")
+        Path(draft.local_path).write_bytes(b"1")
         return draft.publish()
 
 
@@ -73,7 +73,7 @@ def take_away(first: Path, second: Path, link: Path) -> None:
 def test_nothing_is_written_to_another_directory(
     name: str, switch: Callable[[Path, Path, Path], None], places: tuple[Path, Path, Path], tmp_path: Path
 ) -> None:
-    store = LocalStorage(str(places[2])).held()
+    store = LocalStorage(str(places[2])).bind_to_directory()
     switch(*places)
     before = content(tmp_path)
 
@@ -85,10 +85,10 @@ def test_nothing_is_written_to_another_directory(
 
 
 def test_a_directory_that_is_switched_while_a_draft_is_written_gets_nothing(places: tuple[Path, Path, Path]) -> None:
-    store = LocalStorage(str(places[2])).held()
+    store = LocalStorage(str(places[2])).bind_to_directory()
 
     with store.draft("a/new") as draft:
-        Path(draft.place).write_bytes(b"1")
+        Path(draft.local_path).write_bytes(b"1")
         switch_link(*places)
         with pytest.raises(Refused):
             draft.publish()
@@ -101,7 +101,7 @@ def test_a_directory_that_is_switched_while_a_draft_is_written_gets_nothing(plac
 def test_a_held_store_writes_as_any_other(name: str, places: tuple[Path, Path, Path], tmp_path: Path) -> None:
     shutil.copytree(places[0], tmp_path / "twin")
 
-    WRITES[name](LocalStorage(str(places[2])).held())
+    WRITES[name](LocalStorage(str(places[2])).bind_to_directory())
     WRITES[name](LocalStorage(str(tmp_path / "twin")))
 
     assert content(tmp_path / "twin") == content(places[0])
@@ -119,19 +119,19 @@ def test_places_that_lead_to_the_same_directory_are_one(
     places[2].symlink_to(renamed)
     monkeypatch.chdir(renamed)
 
-    held = [LocalStorage(path).held() for path in (str(renamed), str(places[2]), "/proc/self/cwd", ".")]
+    held = [LocalStorage(path).bind_to_directory() for path in (str(renamed), str(places[2]), "/proc/self/cwd", ".")]
 
-    assert 1 == len({store.place for store in held})
+    assert 1 == len({store.directory_identity for store in held})
     for number, store in enumerate(held):
         assert store.put_if_absent(f"a/{number}", b"1")
     assert 4 == len(set(os.listdir(renamed / "a")) - {"old"})
 
 
 def test_another_process_finds_the_directory_or_refuses(places: tuple[Path, Path, Path]) -> None:
-    store = LocalStorage(str(places[2])).held()
-    location = StoreLocation.of(store.uri)._replace(place=store.place)
+    store = LocalStorage(str(places[2])).bind_to_directory()
+    location = StoreLocation.of(store.uri)._replace(directory_identity=store.directory_identity)
     opened = location.open()
-    elsewhere = location._replace(place=("another kernel", 1, 1))
+    elsewhere = location._replace(directory_identity=("another kernel", 1, 1))
 
     switch_link(*places)
 
@@ -144,11 +144,11 @@ def test_another_process_finds_the_directory_or_refuses(places: tuple[Path, Path
 
 
 def test_a_path_without_a_directory_is_not_held(tmp_path: Path) -> None:
-    store = LocalStorage(str(tmp_path / "new")).held()
+    store = LocalStorage(str(tmp_path / "new")).bind_to_directory()
 
     store.put_if_absent("a/new", b"1")
 
-    assert store.place is None
+    assert store.directory_identity is None
     assert ["a/new"] == list(content(tmp_path / "new"))
 
 

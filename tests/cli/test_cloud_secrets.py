@@ -109,7 +109,7 @@ def echo(asked: Asked) -> str:
     return f"{asked.method} {asked.target.replace('&', '&amp;')} {headers}"
 
 
-FAULTS: dict[str, Callable[[Planted], Callable[[CloudServer, Asked], Said]]] = {
+BOTOCORE_ERRORS: dict[str, Callable[[Planted], Callable[[CloudServer, Asked], Said]]] = {
     "denied": lambda planted: lambda _, asked: planted.problem(403, "forbidden", echo(asked)),
     "bad": lambda planted: lambda _, asked: planted.problem(400, "invalid", echo(asked)),
     "busy": lambda planted: lambda _, asked: planted.problem(503, "backendError", echo(asked)),
@@ -144,7 +144,7 @@ def run_all(
     place.mkdir(exist_ok=True)
     lines: list[str] = []
     failed: list[Asked] = []
-    fault = FAULTS[name](planted)
+    fault = BOTOCORE_ERRORS[name](planted)
     for number, command in enumerate(commands):
         planted.server.forget()
         lines.clear()
@@ -190,7 +190,7 @@ def test_a_store_that_echoes_requests_leaks_no_secret(
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", BOTOCORE_ERRORS)
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_no_fault_of_any_command_leaks_a_secret(
     name: str, cloud: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -156,7 +156,7 @@ def test_commands_succeed_when_some_requests_fail(
         s3.fail(method, "", *[every_third] * 500)
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "")
     monkeypatch.setattr(Retry, "_wait_in_slices", lambda *_: None)
-    monkeypatch.setattr(retry, "_QUIET_SECONDS", 3_600.0)  # however busy the machine is
+    monkeypatch.setattr(retry, "QUIET_SECONDS", 3_600.0)  # however busy the machine is
     code = run([arguments[0], uri, *arguments[1:]])
 
     s3.forget_faults()

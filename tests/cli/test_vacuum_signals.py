@@ -19,7 +19,8 @@ from tests.support.committing import infos
 
 COMMITS = 45
 REMOVED = COMMITS // 3
-DELETION, START, END, INFO = "_delete 5 before", "put_if_absent 1 after", "put_if_absent 2 after", "put 1 before"
+DELETION = "delete_local_file 5 before"
+START, END, INFO = "put_if_absent 1 after", "put_if_absent 2 after", "put 1 before"
 """When the signal comes: the call of the store, which one of them, and whether before or after it."""
 PROGRAM = """
 import os, signal, sys, threading
@@ -199,16 +200,23 @@ def test_an_interruption_says_what_was_changed(moment: str, arguments: tuple[str
 
 
 @pytest.mark.halved
-@pytest.mark.parametrize("moment", ["_make 1 after", "LocalDraft.__exit__ 1 before", "sweep 1 before"])
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "locked_drafts create_locked_file 1 after",
+        "local_write LocalDraft.__exit__ 1 before",
+        "locked_drafts sweep 1 before",
+    ],
+)
 def test_an_interruption_leaves_no_temporary_file(moment: str, home: Path) -> None:
-    done = interrupted_at(home, f"deltacli.storage.local_write {moment}", *ALTER)
+    done = interrupted_at(home, f"deltacli.storage.{moment}", *ALTER)
 
     assert 143 == done.code, done.err
     assert [] == [path for path in home.rglob("*") if path.name.endswith(".tmp")]
 
 
 def test_a_clone_that_was_interrupted_before_its_commit_can_be_made(home: Path) -> None:
-    done = interrupted_at(home, "deltacli.storage.local_write LockedDraft.__init__ 2 before", *CLONE)
+    done = interrupted_at(home, "deltacli.storage.locked_drafts LockedDraft.__init__ 2 before", *CLONE)
 
     assert 143 == done.code, done.err
     assert (home / "other/_delta_log").is_dir()

@@ -9,7 +9,7 @@ import pytest
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.rules.framework.base import Level, Severity
 from deltacli.rules.framework.choice import CHECK_CRASHED
-from deltacli.storage import Allowed, open_storage
+from deltacli.storage import AllowedPrefixes, open_storage
 from tests.support import corpus
 from tests.support.corpus import CorpusTable
 from tests.support.validating import validate_table
@@ -105,7 +105,11 @@ def require_explained(table: CorpusTable, level: str) -> None:
     root = table.path(corpus.unpacked())
 
     found = validate_table(
-        open_storage(str(Path(root))), EmbeddedEngine(), level=level, now_ms=NOW_MS, allowed=Allowed(directories=("/",))
+        open_storage(str(Path(root))),
+        EmbeddedEngine(),
+        level=level,
+        now_ms=NOW_MS,
+        allowed=AllowedPrefixes(directories=("/",)),
     )
 
     rules = {finding.rule.id for finding in found.findings}

@@ -53,7 +53,7 @@ NOT_KNOWN = (
     "- " * 5_000 + "a",
 )
 
-FAULTS = (
+BOTOCORE_ERRORS = (
     ("", "it is empty"),
     ("-- nothing", "it is empty"),
     ("id >", "it ends where a value is expected"),
@@ -93,7 +93,7 @@ def test_unknown_syntax_makes_the_result_uncertain(text: str) -> None:
     assert (None, False, []) == (found.fault, found.is_certain, found.columns)
 
 
-@pytest.mark.parametrize(("text", "fault"), FAULTS)
+@pytest.mark.parametrize(("text", "fault"), BOTOCORE_ERRORS)
 def test_text_that_no_engine_accepts_is_a_fault(text: str, fault: str) -> None:
     assert fault == parse_expression(text).fault
 

@@ -203,7 +203,7 @@ TREES = (
     ("_a1", "_a1"),
 )
 
-FAULTS = (
+BOTOCORE_ERRORS = (
     ("a in", "IN has no list in parentheses"),
     ("(a, b", "a ( is never closed"),
     ("case when a then 1 else 2", "CASE has no END"),
@@ -358,7 +358,7 @@ def test_an_expression_has_its_tree(text: str, tree: str) -> None:
     assert tree == drawn(found.root)
 
 
-@pytest.mark.parametrize(("text", "fault"), FAULTS)
+@pytest.mark.parametrize(("text", "fault"), BOTOCORE_ERRORS)
 def test_an_invalid_text_states_the_reason(text: str, fault: str) -> None:
     assert (fault, None) == (parse_expression(text).fault, parse_expression(text).root)
 

@@ -279,10 +279,10 @@ def test_requests_to_a_host_are_a_fixed_time_apart() -> None:
 
     policy = ThrottledRetry(60, 10, clock=lambda: now[0], pause=pause)
     for host in ("a", "a", "b", "a"):
-        with policy.watched(host):
+        with policy.track_request(host):
             pass
     now[0] = 9.0
-    with policy.watched("a"):
+    with policy.track_request("a"):
         pass
 
     assert [0.1, 0.1] == [round(wait, 6) for wait in waits]

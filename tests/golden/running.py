@@ -17,8 +17,9 @@ from unittest import mock
 from deltacli.cli.app import run
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.signals import has_raised_interruption
-from deltacli.core.errors import ShellSpelling, use_spelling
+from deltacli.core.errors import ShellSyntax, use_hint_syntax
 from deltacli.storage import Creation, Existed, local
+from deltacli.storage.local_deletion import delete_local_file
 from deltacli.storage.local_write import LocalDraft
 
 NOW = "2026-02-10T12:00:00Z"
@@ -132,7 +133,7 @@ def run_in(
         stack.enter_context(disk(interrupted_after))
         # Where a script runs this in its background, Ctrl-C is ignored, and the command line would leave it at that.
         stack.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
-        stack.enter_context(use_spelling(ShellSpelling()))
+        stack.enter_context(use_hint_syntax(ShellSyntax()))
         code = run(words if now is None or "--now" in words else [*words, "--now", now])
         said = Seen(code, out.text(), err.text())
         invocation.begin(())
@@ -164,7 +165,7 @@ def disk(interrupted_after: int = 0) -> Iterator[None]:
     interruption = _Interruption(interrupted_after)
     with (
         mock.patch.object(LocalDraft, "publish", interruption.after(_published_now)),
-        mock.patch.object(local, "_delete", interruption.after(local._delete)),
+        mock.patch.object(local, "delete_local_file", interruption.after(delete_local_file)),
         mock.patch.object(os, "fsync"),
     ):
         yield
@@ -174,7 +175,7 @@ _publish = LocalDraft.publish
 
 
 def _published_now(draft: LocalDraft, *, replace: bool = False) -> Creation:
-    is_by_clock = os.stat(draft.place).st_mtime_ns > NOW_NS
+    is_by_clock = os.stat(draft.local_path).st_mtime_ns > NOW_NS
     outcome = _publish(draft, replace=replace)
     if is_by_clock and not isinstance(outcome, Existed):
         os.utime(draft._target, ns=(NOW_NS, NOW_NS))

@@ -114,7 +114,7 @@ def rotates(cloud: Cloud) -> Fault:
 BUSY = {"gcs": "backendError", "s3": "SlowDown"}
 DENIED = {"gcs": "forbidden", "s3": "AccessDenied"}
 LOGIN_PAGE = Said(200, b"<html>log in</html>", {"Content-Type": "text/html"})
-FAULTS: Mapping[str, Callable[[Cloud], Fault]] = {
+BOTOCORE_ERRORS: Mapping[str, Callable[[Cloud], Fault]] = {
     "the answer is lost": lambda _: loses_reply,
     "it is never sent": lambda _: breaks,
     "half an answer": lambda _: half_a_body,
@@ -151,7 +151,7 @@ def marks_of(store: str, operation: str, name: str) -> tuple[pytest.MarkDecorato
     if (store, operation, name) == ("gcs", "properties", "the answer is lost"):
         return ()
     if store in THOROUGH:  # they share out the faults
-        turn = list(FAULTS).index(name) + list(OPERATIONS).index(operation)
+        turn = list(BOTOCORE_ERRORS).index(name) + list(OPERATIONS).index(operation)
         is_long = (name in OFTEN or operation not in SLOW) and turn % len(THOROUGH) == THOROUGH.index(store)
     else:
         is_long = operation == "properties" and (name in OFTEN or store == "s3")
@@ -162,7 +162,7 @@ CASES = [
     pytest.param(cloud, operation, name, marks=marks_of(cloud, operation, name))
     for cloud in CLOUDS
     for operation in OPERATIONS
-    for name in FAULTS
+    for name in BOTOCORE_ERRORS
     if name != "other credentials" or cloud in ROTATING
 ]
 
@@ -187,7 +187,7 @@ def test_a_fault_at_any_request_loses_nothing_and_every_report_is_true(
 
     for at in tried:
         cloud.reset()
-        cloud.server.fail_at(at, FAULTS[name](cloud))
+        cloud.server.fail_at(at, BOTOCORE_ERRORS[name](cloud))
         try:
             OPERATIONS[operation](cloud.table())
             outcome = "done"

@@ -90,7 +90,7 @@ def test_a_transaction_of_the_same_application_is_made_again() -> None:
     assert [2, 3, 4] == seen
 
 
-FAULTS = (Fault.BEFORE, Fault.AFTER, Fault.DUPLICATED, Fault.LOST, Fault.UNSENT, Fault.DELAYED)
+BOTOCORE_ERRORS = (Fault.BEFORE, Fault.AFTER, Fault.DUPLICATED, Fault.LOST, Fault.UNSENT, Fault.DELAYED)
 ONLY_OF_CREATIONS = (Fault.LOST, Fault.UNSENT, Fault.DELAYED)
 ONLY_OF_OTHERS = (Fault.AFTER,)
 """A creation that raises has left nothing behind."""

@@ -24,7 +24,8 @@ from deltacli.operations.doctor.storage import (
     require_directory,
 )
 from deltacli.storage import Deletion, Failed, LocalStorage, Storage, open_storage
-from deltacli.storage.probing.opening import LocalSubject, subject_of
+from deltacli.storage.probing.local import LocalSubject
+from deltacli.storage.probing.opening import subject_of
 from deltacli.storage.probing.subject import Subject
 from deltacli.storage.retry import Retry
 from tests.storage.stores import EMULATED, azure, azure_tree, gcs, local, params, s3

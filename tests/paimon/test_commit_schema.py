@@ -38,7 +38,7 @@ from tests.support.in_memory import MemoryStorage
 from tests.support.paimon_builder import ID, NAME, PaimonBuilder
 
 ADD = AddColumn(("price",), parse_sql_type("INT"))
-FAULTS = (Fault.BEFORE, Fault.AFTER, Fault.LOST, Fault.UNSENT, Fault.DELAYED, Fault.DUPLICATED)
+BOTOCORE_ERRORS = (Fault.BEFORE, Fault.AFTER, Fault.LOST, Fault.UNSENT, Fault.DELAYED, Fault.DUPLICATED)
 OF_CREATIONS = (Fault.LOST, Fault.UNSENT, Fault.DELAYED)
 
 
@@ -68,7 +68,7 @@ def cases() -> Iterator[tuple[int, Fault]]:
     alter(counting)
     for number, (verb, _) in enumerate(counting.calls, 1):
         is_creation = verb == "put_if_absent"
-        for fault in FAULTS:
+        for fault in BOTOCORE_ERRORS:
             # A creation that raises wrote nothing: the port promises it.
             if is_creation == (fault in OF_CREATIONS) or fault is Fault.DUPLICATED or (fault is Fault.BEFORE):
                 yield number, fault

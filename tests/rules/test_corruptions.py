@@ -11,7 +11,7 @@ import pytest
 from deltacli.delta.log.segment import Place
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation
-from deltacli.storage import Allowed, open_storage
+from deltacli.storage import AllowedPrefixes, open_storage
 from tests.rules.corruptions import DAMAGES, Damage, load_all
 from tests.rules.data_table import DataTable
 from tests.rules.table_builder import NOW_MS, TableBuilder
@@ -21,7 +21,7 @@ load_all()
 
 
 def inspect(root: Path, level: str = "storage") -> Validation:
-    everywhere = Allowed(directories=("/",))
+    everywhere = AllowedPrefixes(directories=("/",))
     return validate_table(open_storage(str(root)), EmbeddedEngine(), level=level, now_ms=NOW_MS, allowed=everywhere)
 
 

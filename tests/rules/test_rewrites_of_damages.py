@@ -25,7 +25,7 @@ from deltacli.core.documents import dumps
 from deltacli.core.errors import DeltacliError
 from deltacli.engine.base import EmbeddedEngine
 from deltacli.rules.framework.base import Severity
-from deltacli.storage import Allowed, open_storage
+from deltacli.storage import AllowedPrefixes, open_storage
 from tests.rules.corruptions import DAMAGES, Damage, load_all
 from tests.rules.table_builder import NOW_MS
 from tests.support.appending import append
@@ -119,7 +119,7 @@ def parquet_of(number: int, size: int) -> bytes | None:
 
 def findings_of(root: Path, level: str) -> tuple[set[str], set[str]]:
     """The rules of errors, and those of all findings."""
-    everywhere = Allowed(directories=("/",))
+    everywhere = AllowedPrefixes(directories=("/",))
     found = validate_table(open_storage(str(root)), EmbeddedEngine(), level=level, now_ms=NOW_MS, allowed=everywhere)
     errors = {one.rule.id for one in found.findings if one.severity is Severity.ERROR}
     return errors, {one.rule.id for one in found.findings}

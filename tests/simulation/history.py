@@ -203,7 +203,7 @@ class History:
 
     def _write(self, item: Item, chance: random.Random) -> None:
         storage: Any = self.world.storage(self.uri, item.actor)
-        storage = storage.held() if self.scenario.is_disk else storage
+        storage = storage.bind_to_directory() if self.scenario.is_disk else storage
         writer = Writer(self.schedule, storage, chance, name=item.actor, witness=Witness(self._oracle))
         self.writing.add(item.actor)  # it does not look again at what it has read, as the product does
         try:

@@ -18,17 +18,8 @@ from functools import partial
 from typing import Any, Protocol, Self, TypeVar
 
 from deltacli.core.errors import FileMissing, StorageFailed
-from deltacli.storage.base import (
-    Capabilities,
-    Draft,
-    FileStat,
-    PathKind,
-    Place,
-    ShouldDescend,
-    WalkEntry,
-    is_flat_level,
-    other_place,
-)
+from deltacli.storage.base import Capabilities, Draft, FileStat, PathKind, ShouldDescend, WalkEntry, is_flat_level
+from deltacli.storage.directory_identity import DirectoryIdentity, other_directory_refusal
 from deltacli.storage.outcomes import Created, Creation, Deleted, Deletion, Existed, Failed, Missing, Unknown
 from tests.simulation.schedule import FaultKind, Schedule
 from tests.support.builder import Files, StoredFile
@@ -403,23 +394,23 @@ class DiskStore(Store):
         return _OF_DISKS
 
     @property
-    def place(self) -> Place | None:
+    def directory_identity(self) -> DirectoryIdentity | None:
         return None if self._held is None else ("simulation", 0, self._held.inode)
 
-    def held(self, place: Place | None = None) -> DiskStore:
-        if self._held is not None and place in (None, self.place):
-            self.require_place()
+    def bind_to_directory(self, identity: DirectoryIdentity | None = None) -> DiskStore:
+        if self._held is not None and identity in (None, self.directory_identity):
+            self.require_same_directory()
             return self
         tree = self._world.places.get(self._place)
-        if place is not None and (tree is None or place[2] != tree.inode):
-            raise other_place(self.uri)
+        if identity is not None and (tree is None or identity[2] != tree.inode):
+            raise other_directory_refusal(self.uri)
         store = DiskStore(self._world, self._place, self._prefix, self.actor)
         store._held = tree
         return store
 
-    def require_place(self) -> None:
+    def require_same_directory(self) -> None:
         if self._held is not None and self._world.places.get(self._place) is not self._held:
-            raise other_place(self.uri)
+            raise other_directory_refusal(self.uri)
 
     def remove_directory(self, path: str) -> Deletion:
         self._step(f"remove directory {path}", is_write=True)
@@ -433,7 +424,7 @@ class DiskStore(Store):
         return Deleted()
 
     def _to_write(self) -> Tree:
-        self.require_place()
+        self.require_same_directory()
         return super()._to_write()
 
     def _to_delete(self) -> Tree:
@@ -448,10 +439,10 @@ class _Draft:
     """A file of this machine that is sent when it is published."""
 
     def __init__(self, store: Store, path: str, place: str) -> None:
-        self._store, self._path, self.place = store, path, place
+        self._store, self._path, self.local_path = store, path, place
 
     def publish(self, *, replace: bool = False) -> Creation:
-        with open(self.place, "rb") as file:
+        with open(self.local_path, "rb") as file:
             data = file.read()
         if not replace:
             return self._store.put_if_absent(self._path, data)
@@ -459,11 +450,11 @@ class _Draft:
         return Created()
 
     def __enter__(self) -> Self:
-        with open(self.place, "wb"):
+        with open(self.local_path, "wb"):
             return self
 
     def __exit__(self, *_: object) -> None:
-        os.unlink(self.place)
+        os.unlink(self.local_path)
 
 
 def _entry(path: str, files: Mapping[str, StoredFile]) -> WalkEntry:

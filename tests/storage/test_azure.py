@@ -38,10 +38,15 @@ from deltacli.storage import (
     is_inside,
     open_storage,
 )
-from deltacli.storage.azure.credentials import AzureCredentials, authorization, read_address, read_azure_options
-from deltacli.storage.objects.http import Body, HttpFault
+from deltacli.storage.azure.addresses import read_address
+from deltacli.storage.azure.credentials import AzureCredentials
+from deltacli.storage.azure.options import read_azure_options
+from deltacli.storage.azure.shared_key import authorization
+from deltacli.storage.objects.body import Body
+from deltacli.storage.objects.http_errors import HttpError
 from deltacli.storage.objects.store import ObjectStorage
-from deltacli.storage.retry import Retry, sending_while
+from deltacli.storage.repeat_condition import repeat_only_while
+from deltacli.storage.retry import Retry
 from tests.support.azure import ACCOUNT, KEY, AzureServer, problem
 from tests.support.clocks import FakeClock
 from tests.support.cloud import Fault, Said, answers, breaks, done_but, half_a_body, loses_reply
@@ -100,14 +105,14 @@ def test_a_creation_is_sent_again_only_if_nothing_was_done(
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr("deltacli.storage.azure.store.LARGEST_SINGLE", 100)
-    monkeypatch.setattr("deltacli.storage.azure.store._BLOCK_BYTES", 100)
+    monkeypatch.setattr("deltacli.storage.azure.calls.LARGEST_SINGLE", 100)
+    monkeypatch.setattr("deltacli.storage.azure.calls._BLOCK_BYTES", 100)
     return 100
 
 
 def _published(storage: Storage, data: bytes, *, replace: bool = False) -> Creation:
     with storage.draft("big") as draft:
-        Path(draft.place).write_bytes(data)
+        Path(draft.local_path).write_bytes(data)
         return draft.publish(replace=replace)
 
 
@@ -158,10 +163,10 @@ def test_a_conditional_replace_needs_the_tag(azure: AzureServer, table: Table) -
     assert isinstance(table.storage, ObjectStorage)
     calls = table.storage._calls
     azure.put(table.container, "t/hint", b"first")
-    _, tag = calls.look("t/hint")
+    _, tag = calls.head("t/hint")
 
     calls.write("t/hint", Body(b"second"), tag)
-    with pytest.raises(HttpFault) as raised:
+    with pytest.raises(HttpError) as raised:
         calls.write("t/hint", Body(b"third"), tag)
 
     assert 412 == raised.value.status
@@ -306,7 +311,7 @@ def test_files_of_an_account_without_batches_are_not_deleted_after_the_time(
     list(storage.delete_many(["absent"]))
     azure.forget()
 
-    with sending_while(lambda: False):
+    with repeat_only_while(lambda: False):
         [(_, outcome)] = storage.delete_many(["file"])
 
     assert (Failed("the time limit for sending it was reached"), []) == (outcome, azure.requests)

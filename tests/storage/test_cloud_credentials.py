@@ -15,6 +15,7 @@ import pytest
 from deltacli.core.errors import CredentialsMissing, PermissionRefused, StorageFailed, UsageError
 from deltacli.storage import Failed, open_storage
 from deltacli.storage.azure import credentials as azure_credentials
+from deltacli.storage.gcs import credential_sources
 from deltacli.storage.gcs import credentials as gcs_credentials
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.retry import Retry
@@ -78,9 +79,9 @@ def failed(uri: str, **options: str) -> StorageFailed:
 def test_google_s_metadata_server_that_is_silent_is_asked_once_for_a_second(
     silent: Silent, nowhere: pytest.MonkeyPatch
 ) -> None:
-    assert gcs_credentials._METADATA_SECONDS <= 1
-    nowhere.setattr(gcs_credentials, "_METADATA_SECONDS", 0.05)
-    nowhere.setattr(gcs_credentials, "_is_googles_machine", lambda: False)
+    assert credential_sources._METADATA_SECONDS <= 1
+    nowhere.setattr(credential_sources, "_METADATA_SECONDS", 0.05)
+    nowhere.setattr(credential_sources, "_is_googles_machine", lambda: False)
     nowhere.setenv("GCE_METADATA_IP", silent.address)
 
     error = failed("gs://bucket/t")
@@ -174,9 +175,9 @@ def test_a_login_of_google_that_expired_is_called_expired(
 ) -> None:
     login = {"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "r"}
     (tmp_path / "login.json").write_text(json.dumps(login))
-    send = gcs_credentials.request_of()
+    send = gcs_credentials.make_auth_request()
     here = f"{gcs.url}/token"
-    monkeypatch.setattr(gcs_credentials, "request_of", lambda: lambda url, **given: send(here, **given))  # noqa: ARG005
+    monkeypatch.setattr(gcs_credentials, "make_auth_request", lambda: lambda url, **given: send(here, **given))  # noqa: ARG005
     gcs.fail("POST", "/token", *[answers(Said(400, json.dumps(problem).encode(), JSON))] * 9)
 
     error = failed("gs://bucket/t", token=str(tmp_path / "login.json"))

@@ -6,10 +6,10 @@ import pytest
 
 from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed
 from deltacli.storage import Created, Existed, Unknown
-from deltacli.storage.azure import store as azure_calls
-from deltacli.storage.azure import store as azure_versions
+from deltacli.storage.azure import calls as azure_calls
+from deltacli.storage.azure import versions as azure_versions
 from deltacli.storage.azure.store import open_azure
-from deltacli.storage.gcs import store as gcs_versions
+from deltacli.storage.gcs import versions as gcs_versions
 from deltacli.storage.gcs.store import open_gcs
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.retry import Retry

@@ -10,7 +10,7 @@ import pytest
 
 from deltacli.core.errors import FileMissing
 from deltacli.storage import PathKind, Storage, open_storage
-from deltacli.storage.base import StoreOfPrefix
+from deltacli.storage.optional_interfaces import StoreOfPrefix
 from tests.storage.stores import EMULATED, READABLE, Place, params
 
 FILES = {
@@ -198,7 +198,7 @@ def test_a_page_has_all_files_from_a_path_on_or_none(objects: Place) -> None:
     storage = objects.holding(files)
     assert isinstance(storage, StoreOfPrefix)
 
-    found, is_all = storage.page_from("q3/")
+    found, is_all = storage.list_page_from("q3/")
 
     if storage.uri.startswith(("abfss://", "az://")):
         assert ([], False) == (found, is_all)

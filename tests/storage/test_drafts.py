@@ -14,7 +14,9 @@ import pytest
 
 from deltacli.core.errors import NoSpace
 from deltacli.storage import Created, LocalStorage
-from deltacli.storage.local_write import OLD_NS, Lock, LockedDraft, ScratchDraft, is_abandoned, replacement, sweep
+from deltacli.storage.locked_drafts import OLD_NS, Lock, LockedDraft, is_abandoned, sweep
+from deltacli.storage.output_file import replacement
+from deltacli.storage.scratch_draft import ScratchDraft
 from tests.cli.support import ROOT
 
 _LOG = "_delta_log"
@@ -22,8 +24,8 @@ _HERE, _ELSEWHERE, _UNKNOWN = "a" * 12, "b" * 12, "0" * 12
 _KILLED = """
 import os, signal, sys, tempfile
 from deltacli.storage import LocalStorage
-from deltacli.storage.local_write import replacement
-from deltacli.storage.local_write import ScratchDraft
+from deltacli.storage.output_file import replacement
+from deltacli.storage.scratch_draft import ScratchDraft
 root = sys.argv[1]
 drafts = {
     "log": lambda: LocalStorage(root).draft("_delta_log/1.json"),
@@ -88,7 +90,7 @@ def test_a_draft_that_is_being_written_is_kept(what: str, tmp_path: Path) -> Non
         other.put(f"{_LOG}/2.json", b"")
         with other.draft(f"{_LOG}/3.json") as second:
             second.publish()
-        Path(draft.place).write_bytes(b"whole")
+        Path(draft.local_path).write_bytes(b"whole")
         outcome = draft.publish()
 
     assert Created() == outcome
@@ -178,8 +180,8 @@ def test_a_draft_removed_before_it_was_locked_is_created_again(tmp_path: Path, m
 
     draft = LockedDraft(str(tmp_path), ".")
 
-    assert [Path(draft.place).name] == hidden(tmp_path)
-    assert first != [draft.place]
+    assert [Path(draft.local_path).name] == hidden(tmp_path)
+    assert first != [draft.local_path]
     draft.close()
     assert [] == hidden(tmp_path)
 
@@ -187,7 +189,7 @@ def test_a_draft_removed_before_it_was_locked_is_created_again(tmp_path: Path, m
 def test_the_name_of_a_draft_does_not_reveal_the_machine(tmp_path: Path) -> None:
     draft = LockedDraft(str(tmp_path), ".")
 
-    assert re.fullmatch(r"\.[0-9a-f]{32}\.[0-9a-f]{12}\.tmp", Path(draft.place).name)
+    assert re.fullmatch(r"\.[0-9a-f]{32}\.[0-9a-f]{12}\.tmp", Path(draft.local_path).name)
     draft.close()
 
 

@@ -22,9 +22,12 @@ from deltacli.core.errors import (
     UsageError,
 )
 from deltacli.storage import Created, Creation, Deleted, Existed, Failed, Missing, Storage, Unknown, open_storage
-from deltacli.storage.gcs import store as gcs_calls
-from deltacli.storage.gcs.credentials import GcsCredentials, GcsOptions
-from deltacli.storage.objects.http import Body, HttpFault
+from deltacli.storage.gcs import calls as gcs_calls
+from deltacli.storage.gcs import uploads as gcs_uploads
+from deltacli.storage.gcs.credentials import GcsCredentials
+from deltacli.storage.gcs.options import GcsOptions
+from deltacli.storage.objects.body import Body
+from deltacli.storage.objects.http_errors import HttpError
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.retry import Retry
 from tests.support.cloud import Fault, Said, answers, breaks, done_but, half_a_body, loses_reply
@@ -81,14 +84,14 @@ def test_a_creation_is_sent_again_only_if_nothing_was_done(
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(gcs_calls, "LARGEST_SINGLE", 1 << 10)
-    monkeypatch.setattr("deltacli.storage.gcs.store.LARGEST_SINGLE", 1 << 10)
-    monkeypatch.setattr(gcs_calls, "PIECE_BYTES", 256 << 10)
+    monkeypatch.setattr("deltacli.storage.gcs.uploads.LARGEST_SINGLE", 1 << 10)
+    monkeypatch.setattr(gcs_uploads, "PIECE_BYTES", 256 << 10)
     return 256 << 10
 
 
 def _published(storage: Storage, data: bytes, *, replace: bool = False) -> Creation:
     with storage.draft("big") as draft:
-        Path(draft.place).write_bytes(data)
+        Path(draft.local_path).write_bytes(data)
         return draft.publish(replace=replace)
 
 
@@ -165,10 +168,10 @@ def test_a_conditional_replace_needs_the_generation(gcs: GcsServer, table: Table
     assert isinstance(table.storage, ObjectStorage)
     calls = table.storage._calls
     gcs.put(table.bucket, "t/hint", b"first")
-    _, tag = calls.look("t/hint")
+    _, tag = calls.head("t/hint")
 
     calls.write("t/hint", Body(b"second"), tag)
-    with pytest.raises(HttpFault) as raised:
+    with pytest.raises(HttpError) as raised:
         calls.write("t/hint", Body(b"third"), tag)
 
     assert 412 == raised.value.status

@@ -12,8 +12,10 @@ import pytest
 
 from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed
 from deltacli.storage import Created, Creation, Deleted, Existed, Failed, Missing, Storage, Unknown, open_storage
-from deltacli.storage.gcs import store as gcs_calls
-from deltacli.storage.objects.http import Body, HttpFault
+from deltacli.storage.gcs import calls as gcs_calls
+from deltacli.storage.gcs import uploads as gcs_uploads
+from deltacli.storage.objects.body import Body
+from deltacli.storage.objects.http_errors import HttpError
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.retry import Retry
 from tests.support.cloud import answers, done_but, half_a_body, loses_reply
@@ -38,13 +40,13 @@ def opened(bucket: str, path: str = "t", **options: str) -> Storage:
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gcs_calls, "LARGEST_SINGLE", 1 << 10)
-    monkeypatch.setattr("deltacli.storage.gcs.store.LARGEST_SINGLE", 1 << 10)
-    monkeypatch.setattr(gcs_calls, "PIECE_BYTES", PIECE)
+    monkeypatch.setattr("deltacli.storage.gcs.uploads.LARGEST_SINGLE", 1 << 10)
+    monkeypatch.setattr(gcs_uploads, "PIECE_BYTES", PIECE)
 
 
 def published(storage: Storage, data: bytes, *, replace: bool = False) -> Creation:
     with storage.draft("big") as draft:
-        Path(draft.place).write_bytes(data)
+        Path(draft.local_path).write_bytes(data)
         return draft.publish(replace=replace)
 
 
@@ -112,11 +114,11 @@ def test_a_conditional_replacement_needs_the_generation_that_was_read(gcs_api: G
     storage = opened(bucket)
     assert isinstance(storage, ObjectStorage)
     gcs_api.put(bucket, "t/hint", b"first")
-    _, generation = storage._calls.look("t/hint")
+    _, generation = storage._calls.head("t/hint")
     assert str(gcs_api.buckets[bucket]["t/hint"].generation) == generation
 
     storage._calls.write("t/hint", Body(b"second"), generation)
-    with pytest.raises(HttpFault) as raised:
+    with pytest.raises(HttpError) as raised:
         storage._calls.write("t/hint", Body(b"third"), generation)
 
     assert (412, "conditionNotMet") == (raised.value.status, raised.value.reason)
@@ -148,7 +150,7 @@ def test_listings_are_complete_in_the_order_of_bytes_over_pages_of_any_size(
     gcs_api.put(bucket, "tt/outside", b"")
     for name in ODD:
         gcs_api.put(bucket, f"t/d/{name}", b"x")
-    monkeypatch.setattr("deltacli.storage.gcs.store._PAGE", size)
+    monkeypatch.setattr("deltacli.storage.gcs.calls._PAGE", size)
     monkeypatch.setattr(gcs_api, "short_pages", short_pages)
 
     direct = sorted((name for name in ODD if "/" not in name), key=str.encode)

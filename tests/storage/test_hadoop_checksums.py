@@ -12,10 +12,10 @@ import pytest
 
 from deltacli.core.errors import PermissionRefused
 from deltacli.storage import Created, Deleted, Existed, LocalStorage, Missing, open_storage
+from deltacli.storage.copy_process import CopyProcess
 from deltacli.storage.hadoop_checksums import HadoopChecksum, checksum_of, file_of, is_checksum_name
-from deltacli.storage.local_write import replacement
 from deltacli.storage.outcomes import Creation, Failed
-from deltacli.storage.second_process import Beside
+from deltacli.storage.output_file import replacement
 from tests.support.hadoop import checksum_content, checksum_file, orphaned_checksums, unfit_checksums, write_checksum
 
 NAME = "log/00000000000000000007.json"
@@ -29,8 +29,8 @@ def _put(root: Path) -> None:
     LocalStorage(str(root)).put(NAME, NEW)
 
 
-def _put_held(root: Path) -> None:
-    LocalStorage(str(root)).held().put(NAME, NEW)
+def _put_bound(root: Path) -> None:
+    LocalStorage(str(root)).bind_to_directory().put(NAME, NEW)
 
 
 def _put_if_absent(root: Path) -> Creation:
@@ -39,7 +39,7 @@ def _put_if_absent(root: Path) -> Creation:
 
 def _publish(root: Path, *, replace: bool = False) -> Creation:
     with LocalStorage(str(root)).draft(NAME) as draft:
-        Path(draft.place).write_bytes(NEW)
+        Path(draft.local_path).write_bytes(NEW)
         return draft.publish(replace=replace)
 
 
@@ -63,12 +63,12 @@ def _copy_group(root: Path) -> Creation:
     return LocalStorage(str(root)).copy_group(_origin(root), [NAME])[0]
 
 
-def _copy_group_held(root: Path) -> Creation:
-    return LocalStorage(str(root)).held().copy_group(_origin(root), [NAME])[0]
+def _copy_group_bound(root: Path) -> Creation:
+    return LocalStorage(str(root)).bind_to_directory().copy_group(_origin(root), [NAME])[0]
 
 
 def _copy_beside(root: Path) -> Creation:
-    with Beside(_origin(root).held(), LocalStorage(str(root)).held()) as beside:
+    with CopyProcess(_origin(root).bind_to_directory(), LocalStorage(str(root)).bind_to_directory()) as beside:
         copied = beside.copy_group([NAME])
     assert copied is not None
     return copied[0]
@@ -84,12 +84,12 @@ CREATIONS: dict[str, Callable[[Path], Creation]] = {
     "draft": _publish,
     "copy_within": _copy_within,
     "copy_group": _copy_group,
-    "copy_group of a held store": _copy_group_held,
+    "copy_group of a bound store": _copy_group_bound,
     "copy_group of a second process": _copy_beside,
 }
 REPLACEMENTS: dict[str, Write] = {
     "put": _put,
-    "put of a held store": _put_held,
+    "put of a bound store": _put_bound,
     "draft": _publish_over,
     "a result": _replace_output,
 }
@@ -224,15 +224,15 @@ def test_nothing_is_published_beside_a_checksum_file_that_cannot_be_removed(
     assert [checksum.name] == os.listdir(root / "log")
 
 
-@pytest.mark.parametrize("is_held", [False, True])
-def test_a_file_is_deleted_with_its_checksum_file(is_held: bool, root: Path) -> None:
+@pytest.mark.parametrize("is_bound", [False, True])
+def test_a_file_is_deleted_with_its_checksum_file(is_bound: bool, root: Path) -> None:
     (root / NAME).write_bytes(OLD)
     (root / "log/other").write_bytes(OLD)
     for path in (root / NAME, root / "log/other"):
         write_checksum(path)
     storage = LocalStorage(str(root))
 
-    [(_, outcome)] = (storage.held() if is_held else storage).delete_many([NAME])
+    [(_, outcome)] = (storage.bind_to_directory() if is_bound else storage).delete_many([NAME])
 
     assert Deleted() == outcome
     assert [".other.crc", "other"] == sorted(os.listdir(root / "log"))
@@ -301,13 +301,13 @@ def test_the_longest_name_leaves_no_room_for_that_of_a_checksum_file(root: Path)
     assert [(name, Deleted())] == list(storage.delete_many([name]))
 
 
-@pytest.mark.parametrize("is_held", [False, True])
-def test_a_directory_with_orphaned_checksum_files_only_counts_as_empty(is_held: bool, root: Path) -> None:
+@pytest.mark.parametrize("is_bound", [False, True])
+def test_a_directory_with_orphaned_checksum_files_only_counts_as_empty(is_bound: bool, root: Path) -> None:
     (root / "log/p=1").mkdir()
     for name in ("a.parquet", "b.parquet"):
         write_checksum(root / "log/p=1" / name, OLD)
     storage = LocalStorage(str(root))
-    storage = storage.held() if is_held else storage
+    storage = storage.bind_to_directory() if is_bound else storage
 
     assert ["log/p=1"] == [entry.directory for entry in storage.walk("", lambda _, names: names) if entry.is_empty]
     assert Deleted() == storage.remove_directory("log/p=1")

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed
-from deltacli.storage import Deleted, Failed, LocalStorage, Missing, WalkEntry, folds_names
-from deltacli.storage import local as local_walk
+from deltacli.storage import Deleted, Failed, LocalStorage, Missing, WalkEntry, folds_names, local_listing
 from tests.storage.test_walking import everything, paths
 
 DAY_NS = 86_400 * 10**9
@@ -138,8 +137,8 @@ def test_a_file_that_vanishes_is_not_reported(store: LocalStorage, monkeypatch: 
         yield iter([Vanished()])
 
     monkeypatch.setattr(os, "scandir", scandir)
-    monkeypatch.setattr(local_walk, "_is_link", Vanished.is_symlink)
-    monkeypatch.setattr(local_walk, "_is_file", Vanished.is_file)
+    monkeypatch.setattr(local_listing, "_is_link", Vanished.is_symlink)
+    monkeypatch.setattr(local_listing, "_is_file", Vanished.is_file)
 
     assert [WalkEntry("", [], None, None, [])] == list(store.walk("", everything))
 
@@ -178,7 +177,7 @@ def test_a_walk_does_not_stat_files(store: LocalStorage, monkeypatch: pytest.Mon
 def test_a_large_directory_is_yielded_in_batches(
     store: LocalStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local_walk, "_PIECE", 10)
+    monkeypatch.setattr(local_listing, "_NAMES_AT_ONCE", 10)
     for number in range(25):
         (tmp_path / "table" / f"{number}").write_bytes(b"")
     (tmp_path / "table" / "empty").mkdir()

@@ -16,8 +16,8 @@ import pytest
 
 from deltacli.core.errors import NoAtomicCreate, PermissionRefused, StorageFailed
 from deltacli.storage import Created, Existed, LocalStorage, Unknown, local_write
+from deltacli.storage.copy_process import CopyProcess
 from deltacli.storage.outcomes import Failed
-from deltacli.storage.second_process import Beside
 
 Patch = pytest.MonkeyPatch
 
@@ -46,7 +46,7 @@ def is_file(descriptor: int, *_: object) -> bool:
     return not is_directory(descriptor)
 
 
-FAULTS: dict[str, tuple[str, int, dict[str, Any], type[StorageFailed]]] = {  # Any: options of `failing`
+BOTOCORE_ERRORS: dict[str, tuple[str, int, dict[str, Any], type[StorageFailed]]] = {  # Any: options of `failing`
     "no space for the name": ("open", errno.ENOSPC, {}, StorageFailed),
     "read-only file system": ("open", errno.EROFS, {}, PermissionRefused),
     "not allowed": ("open", errno.EACCES, {}, PermissionRefused),
@@ -58,10 +58,10 @@ FAULTS: dict[str, tuple[str, int, dict[str, Any], type[StorageFailed]]] = {  # A
 }
 
 
-@pytest.mark.parametrize("fault", list(FAULTS))
+@pytest.mark.parametrize("fault", list(BOTOCORE_ERRORS))
 @pytest.mark.parametrize("verb", ["put_if_absent", "put"])
 def test_a_fault_leaves_nothing_behind(fault: str, verb: str, tmp_path: Path, monkeypatch: Patch) -> None:
-    name, code, how, kind = FAULTS[fault]
+    name, code, how, kind = BOTOCORE_ERRORS[fault]
     storage = LocalStorage(str(tmp_path))
     storage.put("log/before", b"")
     failing(monkeypatch, "replace" if (verb, name) == ("put", "link") else name, code, **how)
@@ -210,7 +210,7 @@ def test_a_group_is_copied_on_every_file_system(
     lack: str, origin: LocalStorage, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     name, code, how = WITHOUT[lack]
-    target = LocalStorage(str(tmp_path / "to")).held()
+    target = LocalStorage(str(tmp_path / "to")).bind_to_directory()
     (tmp_path / "to" / "a").write_bytes(b"mine")
     failing(monkeypatch, name, code, **how)
 
@@ -227,14 +227,14 @@ def test_a_group_is_copied_on_every_file_system(
         assert (made.stat().st_mode, made.stat().st_mtime_ns) == (given.stat().st_mode, 7)
 
 
-@pytest.mark.parametrize("is_held", [True, False])
+@pytest.mark.parametrize("is_bound", [True, False])
 def test_a_group_goes_to_no_other_directory(
-    is_held: bool, origin: LocalStorage, tmp_path: Path, monkeypatch: Patch
+    is_bound: bool, origin: LocalStorage, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     target = LocalStorage(str(tmp_path / "to"))
-    target = target.held() if is_held else target
+    target = target.bind_to_directory() if is_bound else target
     (tmp_path / "to" / "p=1").mkdir()
-    real, looks = target.require_place, []
+    real, looks = target.require_same_directory, []
 
     def switch() -> None:
         """Another directory is at the place after the last look."""
@@ -244,8 +244,8 @@ def test_a_group_goes_to_no_other_directory(
             (tmp_path / "to").rename(tmp_path / "old")
             (tmp_path / "to" / "p=1").mkdir(parents=True)
 
-    monkeypatch.setattr(target, "require_place", switch)
-    if is_held:
+    monkeypatch.setattr(target, "require_same_directory", switch)
+    if is_bound:
         target.copy_group(origin, GROUP[1:])
         assert (tmp_path / "old" / "p=1" / "b").read_bytes() == b"p=1/b" * 1_000
     else:
@@ -258,7 +258,7 @@ def test_a_group_goes_to_no_other_directory(
 def test_a_file_of_a_group_that_changes_meanwhile_is_no_copy(
     grows: bool, origin: LocalStorage, tmp_path: Path, monkeypatch: Patch
 ) -> None:
-    target, real = LocalStorage(str(tmp_path / "to")).held(), os.copy_file_range
+    target, real = LocalStorage(str(tmp_path / "to")).bind_to_directory(), os.copy_file_range
 
     def change(*arguments: Any) -> int:  # Any: as the real one
         os.truncate(tmp_path / "from" / "p=1" / "b", 9_000 if grows else 10)
@@ -271,17 +271,17 @@ def test_a_file_of_a_group_that_changes_meanwhile_is_no_copy(
 
 
 @pytest.fixture
-def beside(origin: LocalStorage, tmp_path: Path) -> Iterator[Beside]:
-    with Beside(origin, LocalStorage(str(tmp_path / "to")).held()) as process:
+def beside(origin: LocalStorage, tmp_path: Path) -> Iterator[CopyProcess]:
+    with CopyProcess(origin, LocalStorage(str(tmp_path / "to")).bind_to_directory()) as process:
         yield process
 
 
-def process_of(beside: Beside) -> subprocess.Popen[bytes]:
+def process_of(beside: CopyProcess) -> subprocess.Popen[bytes]:
     assert beside._process is not None
     return beside._process
 
 
-def test_another_process_copies_a_group_alike(beside: Beside, origin: LocalStorage, tmp_path: Path) -> None:
+def test_another_process_copies_a_group_alike(beside: CopyProcess, origin: LocalStorage, tmp_path: Path) -> None:
     group = [*GROUP, "p=1/\udcff \n"]
     Path(origin.root, group[-1]).write_bytes(b"no name in UTF-8")
     (tmp_path / "to" / "a").write_bytes(b"mine")
@@ -296,7 +296,7 @@ def test_another_process_copies_a_group_alike(beside: Beside, origin: LocalStora
 
 @pytest.mark.parametrize("fault", ["missing", "outside", "no file", "other directory", "killed", "no program", "busy"])
 def test_what_another_process_cannot_copy_is_left_to_this_one(
-    fault: str, beside: Beside, origin: LocalStorage, tmp_path: Path, monkeypatch: Patch
+    fault: str, beside: CopyProcess, origin: LocalStorage, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     group, program = [*GROUP, "d"], process_of(beside)
     target, place = tmp_path / "to", Path(origin.root, "d")
@@ -320,7 +320,7 @@ def test_what_another_process_cannot_copy_is_left_to_this_one(
             program.wait()
         case "no program":
             monkeypatch.setattr("sys.executable", "/nowhere/python")
-            beside = Beside(origin, LocalStorage(str(target)))
+            beside = CopyProcess(origin, LocalStorage(str(target)))
         case "busy":
             beside._lock.acquire()
     assert beside.copy_group(group) is None
@@ -335,9 +335,9 @@ def test_what_another_process_cannot_copy_is_left_to_this_one(
 
 def test_another_process_ends_with_this_one(origin: LocalStorage, tmp_path: Path) -> None:
     code = (
-        "import os; from deltacli.storage.second_process import Beside, LocalStorage\n"
-        f"here, there = LocalStorage({origin.root!r}), LocalStorage({str(tmp_path / 'to')!r}).held()\n"
-        "beside = Beside(here, there)\n"
+        "import os; from deltacli.storage.copy_process import CopyProcess, LocalStorage\n"
+        f"here, there = LocalStorage({origin.root!r}), LocalStorage({str(tmp_path / 'to')!r}).bind_to_directory()\n"
+        "beside = CopyProcess(here, there)\n"
         "assert beside.copy_group(['a']) is not None\n"
         "print(beside._process.pid, flush=True)\n"
         "os.kill(os.getpid(), 9)"

@@ -17,7 +17,7 @@ import pytest
 
 from deltacli.core.errors import CredentialsMissing, StorageFailed
 from deltacli.storage import Failed, Storage, open_storage
-from deltacli.storage.objects.http import Fate, HttpFault
+from deltacli.storage.objects.http_errors import HttpError, RequestOutcome
 from deltacli.storage.probing.s3 import S3Probed
 from deltacli.storage.retry import Retry
 from tests.support.azure import AzureServer
@@ -262,11 +262,11 @@ def test_probes_of_s3_leave_answers_without_end_and_do_not_repeat_them(
     probed = S3Probed(store.calls)  # type: ignore[attr-defined]  # of S3
 
     details = probed.identity().details
-    with pytest.raises(HttpFault) as raised:
+    with pytest.raises(HttpError) as raised:
         probed.calls.page("", "", "", "", 0)
 
     assert "TooLong" in details["name"]
-    assert (Fate.UNEXPECTED, 2) == (raised.value.fate, len(flood.sent))
+    assert (RequestOutcome.UNEXPECTED, 2) == (raised.value.outcome, len(flood.sent))
     assert flood.all_were_left
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from deltacli.core.errors import NoAtomicCreate, StorageFailed, UsageError
 from deltacli.storage import WalkEntry
-from deltacli.storage.fsspec_storage import RemoteStorage, endpoint_of, unloadable_library
+from deltacli.storage.fsspec_errors import endpoint_of
+from deltacli.storage.fsspec_storage import RemoteStorage, unloadable_library
 from deltacli.storage.retry import Retry
 from tests.support.clocks import FakeClock
 

@@ -11,7 +11,8 @@ import pytest
 
 from deltacli.core.errors import StorageFailed
 from deltacli.storage import Created, Deleted, Deletion, Failed, Storage, Unknown, open_storage
-from deltacli.storage.retry import Retry, sending_while
+from deltacli.storage.repeat_condition import repeat_only_while
+from deltacli.storage.retry import Retry
 from tests.support.clocks import FakeClock
 from tests.support.s3 import Fault, S3Server, breaks, says
 
@@ -39,7 +40,9 @@ class Flaky:
 
 
 def send(retry: Retry, flaky: Flaky, cause: str | None = "HTTP 503", max_attempts: int | None = None) -> str:
-    return retry.call(flaky, host="s3.example", faults=(OSError,), passing=lambda _: cause, max_attempts=max_attempts)
+    return retry.call(
+        flaky, host="s3.example", errors=(OSError,), temporary_cause=lambda _: cause, max_attempts=max_attempts
+    )
 
 
 def test_a_call_is_retried_until_it_succeeds() -> None:
@@ -72,7 +75,7 @@ def test_a_busy_host_gets_half_as_many_requests_from_all_threads_and_more_later(
     for _ in range(50):  # other threads, each for the first time
         send(retry, Flaky(0))
     seconds, later = clock.now - busy, clock.now + 300
-    retry.call(Flaky(0), host="other.example", faults=(OSError,), passing=lambda _: None)
+    retry.call(Flaky(0), host="other.example", errors=(OSError,), temporary_cause=lambda _: None)
     waits = len(clock.waits)
     clock.now = later
     for _ in range(100):
@@ -124,11 +127,11 @@ def test_a_request_without_an_answer_is_noted_within_20_seconds() -> None:
     clock, notes = FakeClock(), list[str]()
     retry = Retry(note=notes.append, clock=lambda: clock.now)
 
-    with retry.watched("s3.example"):
+    with retry.track_request("s3.example"):
         for clock.now in (5, 14, 16, 20):
-            retry.look()
+            retry.note_slow_request()
     clock.now = 100
-    retry.look()
+    retry.note_slow_request()
 
     assert ["note: a request to s3.example has been running for 16 s"] == notes
 
@@ -250,7 +253,7 @@ def test_a_key_that_no_list_can_name_is_deleted_alone_within_the_budget(
 def test_a_key_that_no_list_can_name_is_not_sent_after_the_time(s3: S3Server) -> None:
     storage = open_storage(f"s3://{s3.make_bucket()}/t", retry=FakeClock().retry())
 
-    with sending_while(lambda: False):
+    with repeat_only_while(lambda: False):
         [(_, outcome)] = storage.delete_many(["page\fbreak"])
 
     assert (Failed("the time limit for sending it was reached"), 0) == (outcome, s3.asked("DELETE"))

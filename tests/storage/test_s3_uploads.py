@@ -9,10 +9,10 @@ import pytest
 
 from deltacli.core.errors import PermissionRefused, StorageFailed
 from deltacli.storage import Created, Existed, Unknown, open_storage
-from deltacli.storage.objects.http import Body
+from deltacli.storage.objects.body import Body
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.retry import Retry
-from deltacli.storage.s3 import store as s3_store
+from deltacli.storage.s3 import uploads as s3_uploads
 from deltacli.storage.s3.store import open_s3
 from tests.support.s3 import Fault, S3Server, breaks, forgets_condition, loses_reply, says, works
 
@@ -28,8 +28,8 @@ NO_PLACE = says("501 NOT IMPLEMENTED", "NotImplemented")
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(s3_store, "LARGEST_SINGLE", 1_000)
-    monkeypatch.setattr(s3_store, "PART_BYTES", 1_000)
+    monkeypatch.setattr(s3_uploads, "LARGEST_SINGLE", 1_000)
+    monkeypatch.setattr(s3_uploads, "PART_BYTES", 1_000)
     monkeypatch.setattr("moto.s3.models.S3_UPLOAD_PART_MIN_SIZE", 1)
 
 
@@ -105,7 +105,7 @@ def test_parts_that_cannot_be_removed_are_reported(s3: S3Server, store: ObjectSt
 def test_a_draft_is_sent_in_parts_and_replaced(s3: S3Server, bucket: str, store: ObjectStorage) -> None:
     for is_replaced in (False, True):
         with store.draft("new") as draft:
-            Path(draft.place).write_bytes(DATA[is_replaced:])
+            Path(draft.local_path).write_bytes(DATA[is_replaced:])
             draft.publish(replace=is_replaced)
 
     assert DATA[1:] == store.read("new")
@@ -132,7 +132,7 @@ def test_a_store_that_cannot_complete_on_a_condition_gets_one_request(
     s3.fail("POST", ".probe", *faults)
 
     outcome = storage.put_if_absent("new", DATA)
-    monkeypatch.setattr(s3_store, "LARGEST_PUT", 2_000)
+    monkeypatch.setattr(s3_uploads, "LARGEST_PUT", 2_000)
     with pytest.raises(StorageFailed, match="5 GiB"):
         storage.put_if_absent("newer", DATA)
 
@@ -141,7 +141,7 @@ def test_a_store_that_cannot_complete_on_a_condition_gets_one_request(
 
 
 def test_parts_grow_with_the_object(monkeypatch: pytest.MonkeyPatch, s3: S3Server, store: ObjectStorage) -> None:
-    monkeypatch.setattr(s3_store, "MOST_PARTS", 2)
+    monkeypatch.setattr(s3_uploads, "MOST_PARTS", 2)
 
     store.put_if_absent("new", DATA)
 

@@ -11,10 +11,10 @@ from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed
 from deltacli.storage import Created, Existed, Unknown
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.retry import Retry
-from deltacli.storage.s3 import store as s3_store
-from deltacli.storage.s3 import store as versions
+from deltacli.storage.s3 import uploads as s3_uploads
+from deltacli.storage.s3 import versions
 from deltacli.storage.s3.store import open_s3
-from deltacli.storage.versions import Keeping, ObjectVersion, VersionedObjects, VersionState
+from deltacli.storage.versions import ObjectVersion, VersionedObjects, VersionRetention, VersionState
 from tests.storage.stores import ODD_NAMES
 from tests.support.s3 import Fault, S3Server, breaks, forgets_condition, loses_reply, says, works
 
@@ -238,7 +238,7 @@ def test_a_large_object_is_copied_in_parts(
     fault: Fault, store: ObjectStorage, s3: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, size in (("LARGEST_PUT", 1_000), ("COPIED_BYTES", 1_000)):
-        monkeypatch.setattr(s3_store, name, size)
+        monkeypatch.setattr(s3_uploads, name, size)
     monkeypatch.setattr("moto.s3.models.S3_UPLOAD_PART_MIN_SIZE", 1)
     whole = bytes(range(256)) * 9
     store.put("a", whole)
@@ -257,7 +257,7 @@ def test_a_large_object_is_copied_in_parts(
 def test_a_large_copy_does_not_replace_what_another_writer_created(
     store: ObjectStorage, s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(s3_store, "LARGEST_PUT", 2)
+    monkeypatch.setattr(s3_uploads, "LARGEST_PUT", 2)
     store.put("a", b"whole")
     store.put("a", b"whol")
     truncated, old = listed(store, "a")
@@ -328,4 +328,4 @@ def test_a_bucket_says_whether_it_keeps_versions(
     assert of_bucket is not None
 
     assert is_kept == of_bucket.keeping().is_kept
-    assert isinstance(of_bucket.keeping(), Keeping)
+    assert isinstance(of_bucket.keeping(), VersionRetention)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from deltacli.core.errors import PermissionRefused, StorageFailed
 from deltacli.storage import WalkEntry
 from deltacli.storage.base import PARALLEL_READS
-from deltacli.storage.objects.calls import Entry, ListedPage
+from deltacli.storage.objects.calls import ListedObject, ListedPage
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.objects.walk import Lister, walk
 from deltacli.storage.s3.store import open_s3
@@ -181,7 +181,7 @@ class Listing:
             found.append((f"{prefix}{head}/" if is_prefix else key, is_prefix))
             place = bisect_left(self._keys, f"{prefix}{head}0") if is_prefix else place + 1
         shown, rest = found[: self._size], found[self._size :]
-        objects = [Entry(name, 1, 0) for name, is_prefix in shown if not is_prefix]
+        objects = [ListedObject(name, 1, 0) for name, is_prefix in shown if not is_prefix]
         prefixes = [name for name, is_prefix in shown if is_prefix]
         return ListedPage(objects, prefixes, rest[0][0] if rest else "")
 

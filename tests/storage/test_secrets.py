@@ -26,7 +26,7 @@ def test_options_without_a_secret_are_accepted(option: str) -> None:
     assert option == "=".join(parse_storage_option(option))
 
 
-FAULTS = sorted(
+BOTOCORE_ERRORS = sorted(
     (kind for _, kind in inspect.getmembers(boto, inspect.isclass) if issubclass(kind, boto.BotoCoreError)),
     key=lambda kind: kind.__name__,
 )
@@ -41,7 +41,7 @@ class AnyText(dict[str, str]):
         )
 
 
-@pytest.mark.parametrize("kind", FAULTS)
+@pytest.mark.parametrize("kind", BOTOCORE_ERRORS)
 def test_library_errors_contain_no_secret(kind: type[Exception]) -> None:
     fault = kind.__new__(kind)
     Exception.__init__(fault, str(getattr(kind, "fmt", "{error}")).format_map(AnyText()))

@@ -6,7 +6,8 @@ import pytest
 
 from deltacli.cli.running.call_tallies import describe_calls, describe_calls_as_json, merge_tallies
 from deltacli.storage import open_storage
-from deltacli.storage.retry import GCS_PRICES, S3_PRICES, Call, HostTally, Retry
+from deltacli.storage.retry import Retry
+from deltacli.storage.tally import GCS_PRICES, S3_PRICES, Call, HostTally
 from tests.docs.test_schemas import line_faults
 from tests.storage.stores import WRITABLE
 
@@ -55,8 +56,8 @@ def test_a_price_is_an_estimate_that_names_its_source() -> None:
 def test_several_policies_of_a_run_are_one_report() -> None:
     hosts = [HostTally("b", GCS_PRICES), HostTally("a", None), HostTally("b", GCS_PRICES)]
     for host in hosts:
-        host.sent(Call.GET, 1)
-        host.received(2)
+        host.count_sent(Call.GET, 1)
+        host.count_received(2)
 
     found = merge_tallies(hosts)
 

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from deltacli.core.errors import UsageError
-from deltacli.storage.azure.credentials import AzureCredentials, read_address
-from deltacli.storage.azure.credentials import read_azure_options as azure_options
-from deltacli.storage.gcs.credentials import read_gcs_options as gcs_options
-from deltacli.storage.objects.http import ANONYMOUS
+from deltacli.storage.azure.addresses import read_address
+from deltacli.storage.azure.credentials import AzureCredentials
+from deltacli.storage.azure.options import read_azure_options as azure_options
+from deltacli.storage.gcs.options import read_gcs_options as gcs_options
+from deltacli.storage.objects.http_errors import ANONYMOUS
 from deltacli.storage.s3.faults import s3_sources
 from deltacli.storage.s3.options import make_client, make_session, read_s3_options
 from tests.cli.support import ROOT

@@ -12,10 +12,11 @@ import pytest
 
 from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed, UsageError
 from deltacli.storage import Storage, open_storage
-from deltacli.storage.grants import Grant, HeldGrant, read_location
+from deltacli.storage.grants import Grant, HeldGrant
 from deltacli.storage.retry import Retry
 from deltacli.storage.secrets import without_secrets
-from deltacli.storage.vended import open_vended, reach_of_environment
+from deltacli.storage.store_locations import read_location
+from deltacli.storage.vended import open_vended, read_reach_of_environment
 from tests.support.azure import ACCOUNT, AzureServer
 from tests.support.azure import problem as azure_problem
 from tests.support.cloud import answers
@@ -145,7 +146,7 @@ def test_variables_say_where_a_store_is_and_not_who_asks(
 ) -> None:
     own = {"AWS_ACCESS_KEY_ID": "own", "AWS_PROFILE": "own", "AZURE_STORAGE_ACCOUNT_KEY": "b3du"}
 
-    assert reach_of_environment(read_location(uri), {**own, **environment}) == options
+    assert read_reach_of_environment(read_location(uri), {**own, **environment}) == options
 
 
 REFUSALS = {

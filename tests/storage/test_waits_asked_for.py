@@ -9,8 +9,8 @@ import pytest
 
 from deltacli.core.errors import StorageFailed
 from deltacli.storage import Created, Deleted, Storage, open_storage
-from deltacli.storage.fsspec_storage import asked_by_fsspec
-from deltacli.storage.retry import asked_by, asked_seconds
+from deltacli.storage.fsspec_errors import read_fsspec_retry_after
+from deltacli.storage.retry_after import parse_retry_after, read_retry_after
 from tests.support import azure as azure_words
 from tests.support import gcs as gcs_words
 from tests.support.azure import AzureServer
@@ -137,11 +137,11 @@ def test_a_bulk_deletion_waits_as_long_as_the_store_asks_for_its_objects(azure: 
 def test_a_date_is_compared_with_that_of_the_answer_else_with_the_clock() -> None:
     later = "Mon, 30 Nov 2026 12:00:30 GMT"
 
-    assert asked_by({"retry-after": later, "date": SENT_AT}, now=lambda: 0.0) == 30
-    noon = asked_seconds(SENT_AT, 0.0)
-    assert asked_by({"retry-after": later}, now=lambda: noon + 10) == 20
-    assert asked_by({"retry-after": later, "date": "no date"}, now=lambda: noon + 10) == 20
-    assert asked_by({"retry-after": later.replace("GMT", "-0000"), "date": SENT_AT}) == 30
+    assert read_retry_after({"retry-after": later, "date": SENT_AT}, now=lambda: 0.0) == 30
+    noon = parse_retry_after(SENT_AT, 0.0)
+    assert read_retry_after({"retry-after": later}, now=lambda: noon + 10) == 20
+    assert read_retry_after({"retry-after": later, "date": "no date"}, now=lambda: noon + 10) == 20
+    assert read_retry_after({"retry-after": later.replace("GMT", "-0000"), "date": SENT_AT}) == 30
 
 
 class HeaderError(OSError):
@@ -158,4 +158,4 @@ def test_headers_on_errors_of_other_file_systems_count() -> None:
     behind = OSError("outer")
     behind.__cause__ = own
 
-    assert [asked_by_fsspec(fault) for fault in (own, of_answer, behind, OSError())] == [5, 6, 5, 0]
+    assert [read_fsspec_retry_after(fault) for fault in (own, of_answer, behind, OSError())] == [5, 6, 5, 0]

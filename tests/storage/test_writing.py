@@ -74,7 +74,7 @@ def test_a_draft_is_invisible_before_publication_and_complete_afterwards(size: i
     storage.put("log/there", b"theirs")
 
     with storage.draft("log/mine") as draft:
-        Path(draft.place).write_bytes(data)
+        Path(draft.local_path).write_bytes(data)
         assert ["there"] == [stat.name for stat in storage.list_from("log") if not stat.name.startswith(".")]
         assert [Created(), Existed()] == [draft.publish(), _published(storage, "log/there", replace=False)]
     assert (b"theirs", data) == (storage.read("log/there"), storage.read("log/mine"))
@@ -82,20 +82,20 @@ def test_a_draft_is_invisible_before_publication_and_complete_afterwards(size: i
 
     assert b"ours" == storage.read("log/there")
     assert ["mine", "there"] == [stat.name for stat in storage.list_from("log")]
-    assert not Path(draft.place).exists()
+    assert not Path(draft.local_path).exists()
 
 
 def _published(storage: Storage, path: str, *, replace: bool) -> Creation:
     with storage.draft(path) as draft:
-        Path(draft.place).write_bytes(b"ours")
+        Path(draft.local_path).write_bytes(b"ours")
         return draft.publish(replace=replace)
 
 
 def test_an_abandoned_draft_leaves_nothing(place: Place) -> None:
     with place.storage.draft("log/mine") as draft:
-        Path(draft.place).write_bytes(b"half")
+        Path(draft.local_path).write_bytes(b"half")
 
-    assert not Path(draft.place).exists()
+    assert not Path(draft.local_path).exists()
     assert place.storage.kind_of("log/mine") is PathKind.MISSING
 
 

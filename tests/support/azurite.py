@@ -11,9 +11,12 @@ from threading import Thread
 from typing import NamedTuple
 from uuid import uuid4
 
-from deltacli.storage.azure.credentials import Address, AzureCredentials, read_azure_options
-from deltacli.storage.azure.store import AzureCalls
-from deltacli.storage.objects.http import Body, Request
+from deltacli.storage.azure.addresses import Address
+from deltacli.storage.azure.calls import AzureCalls
+from deltacli.storage.azure.credentials import AzureCredentials
+from deltacli.storage.azure.options import read_azure_options
+from deltacli.storage.objects.body import Body
+from deltacli.storage.objects.http import Request
 from deltacli.storage.retry import Retry
 
 PROGRAM = os.environ.get("DELTACLI_AZURITE", "")

@@ -144,7 +144,7 @@ class Rivals:
         inner, rivals = self._inner.draft(path), self
 
         class Late:
-            place = property(lambda _: inner.place)
+            local_path = property(lambda _: inner.local_path)
 
             def __enter__(self) -> Any:  # Any: a draft
                 inner.__enter__()

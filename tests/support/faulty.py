@@ -28,7 +28,7 @@ from deltacli.storage import (
     Unknown,
     WalkEntry,
 )
-from deltacli.storage.versions import Keeping, ObjectVersion, VersionedObjects
+from deltacli.storage.versions import ObjectVersion, VersionedObjects, VersionRetention
 
 Answer = TypeVar("Answer")
 
@@ -53,8 +53,8 @@ class FaultyDraft:
         self._inner, self._store, self._path = inner, store, path
 
     @property
-    def place(self) -> str:
-        return self._inner.place
+    def local_path(self) -> str:
+        return self._inner.local_path
 
     def publish(self, *, replace: bool = False) -> Creation:
         verb = "replace" if replace else "publish"
@@ -78,7 +78,7 @@ class FaultyVersions:
     def __init__(self, inner: VersionedObjects, store: FaultyStorage) -> None:
         self._inner, self._store = inner, store
 
-    def keeping(self) -> Keeping:
+    def keeping(self) -> VersionRetention:
         return self._store.step("keeping", "", self._inner.keeping)
 
     def list(self, prefix: str = "") -> Iterator[ObjectVersion]:

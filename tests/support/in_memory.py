@@ -53,7 +53,7 @@ class MemoryStorage:
             return Created()
 
     def draft(self, path: str) -> Draft:
-        from deltacli.storage.local_write import ScratchDraft
+        from deltacli.storage.scratch_draft import ScratchDraft
 
         def content(place: str) -> bytes:
             with open(place, "rb") as file:

@@ -32,8 +32,8 @@ class RecordedDraft:
         self._tell = tell
 
     @property
-    def place(self) -> str:
-        return self._inner.place
+    def local_path(self) -> str:
+        return self._inner.local_path
 
     def publish(self, *, replace: bool = False) -> Creation:
         self._tell()

@@ -13,7 +13,7 @@ from deltacli.core.machine import Clock, fixed_clock
 from deltacli.operations.vacuum.plan import VacuumPlan
 from deltacli.operations.vacuum.saved import read_plan, save_plan
 from deltacli.storage import Storage
-from deltacli.storage.base import Place, held
+from deltacli.storage.directory_identity import DirectoryIdentity, bind_to_directory
 from tests.support.actions import Action, Line, add, deletion_vector, metadata, protocol, to_bytes
 from tests.support.builder import EPOCH_MS, TableBuilder, commit_path
 from tests.support.reading import NOW_MS
@@ -123,9 +123,9 @@ class Meanwhile:
         self._inner, self._verb, self._after = inner, verb, after
         self._acts = iter(acts)
 
-    def held(self, place: Place | None = None) -> Meanwhile:
+    def bind_to_directory(self, place: DirectoryIdentity | None = None) -> Meanwhile:
         """The same store, bound to the directory at its path."""
-        other = Meanwhile(held(self._inner, place), self._verb, after=self._after)
+        other = Meanwhile(bind_to_directory(self._inner, place), self._verb, after=self._after)
         other._acts = self._acts
         return other
 

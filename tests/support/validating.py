@@ -10,7 +10,7 @@ from deltacli.operations.validate.findings import ValidateRequest
 from deltacli.operations.validate.validate import Validation
 from deltacli.operations.validate.validate import validate_table as validate_handle
 from deltacli.rules.paimon.catalogue import Profile
-from deltacli.storage import NOTHING, Allowed, Storage
+from deltacli.storage import NO_PREFIXES, AllowedPrefixes, Storage
 from deltacli.table.handle import TableHandle
 
 
@@ -19,7 +19,7 @@ def validate_table(
     engine: Engine,
     *,
     now_ms: int,
-    allowed: Allowed = NOTHING,
+    allowed: AllowedPrefixes = NO_PREFIXES,
     **fields: Any,  # Any: fields of the request
 ) -> Validation:
     """Check a Delta table at a time."""

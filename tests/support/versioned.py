@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from deltacli.core.errors import FileMissing
 from deltacli.storage import Created, Creation, Deleted, Deletion, Existed
-from deltacli.storage.versions import Keeping, ObjectVersion, VersionState
+from deltacli.storage.versions import ObjectVersion, VersionRetention, VersionState
 from tests.support.in_memory import MemoryStorage
 
 
@@ -75,9 +75,9 @@ class Versions:
     def __init__(self, store: VersionedMemory) -> None:
         self._store = store
 
-    def keeping(self) -> Keeping:
+    def keeping(self) -> VersionRetention:
         how = "soft delete" if self._store.is_soft else "versioning"
-        return Keeping(self._store.keeps, f"{how} is {'enabled' if self._store.keeps else 'disabled'}")
+        return VersionRetention(self._store.keeps, f"{how} is {'enabled' if self._store.keeps else 'disabled'}")
 
     def list(self, prefix: str = "") -> Iterator[ObjectVersion]:
         with self._store._lock:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from deltacli.engine.base import EmbeddedEngine
-from deltacli.storage import local, open_storage, path_external
+from deltacli.storage import local_bounds, open_storage, path_external
 from deltacli.storage.secrets import without_secrets
 from deltacli.work import task
 from deltacli.work.task import TableFiles, read_prefixes
@@ -35,7 +35,7 @@ def test_the_effort_for_refused_files_does_not_grow_with_them(
         return call
 
     monkeypatch.setattr(os.path, "realpath", counted(os.path.realpath))
-    for module in (task, local):
+    for module in (task, local_bounds):
         monkeypatch.setattr(module, "path_external", counted(path_external))
 
     found = validate_table(open_storage(str(root)), EmbeddedEngine(), level=level, now_ms=1)

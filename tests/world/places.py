@@ -47,8 +47,8 @@ class ToldDraft:
         self._inner, self._listener, self._path = inner, listener, path
 
     @property
-    def place(self) -> str:
-        return self._inner.place
+    def local_path(self) -> str:
+        return self._inner.local_path
 
     def publish(self, *, replace: bool = False) -> Creation:
         return _created(self._listener, self._path, lambda: self._inner.publish(replace=replace), is_draft=True)
@@ -80,8 +80,8 @@ class ToldDisk(LocalStorage):
 
     listener = Listener()
 
-    def held(self, *place: Any) -> LocalStorage:  # Any: as in the store
-        found = super().held(*place)
+    def bind_to_directory(self, *place: Any) -> LocalStorage:  # Any: as in the store
+        found = super().bind_to_directory(*place)
         if found is not self:
             found.__class__ = ToldDisk
             found.listener = self.listener  # type: ignore[attr-defined]
@@ -133,7 +133,7 @@ class ToldObjects(MemoryStorage):
         return _created(self.listener, path, lambda: create(path, data, modified_ms=modified_ms or self.time.now_ms))
 
     def draft(self, path: str) -> Draft:
-        from deltacli.storage.local_write import ScratchDraft
+        from deltacli.storage.scratch_draft import ScratchDraft
 
         def content(place: str) -> bytes:
             return Path(place).read_bytes()

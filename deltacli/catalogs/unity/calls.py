@@ -23,9 +23,22 @@ from deltacli.core import errors
 from deltacli.core.hosts import is_loopback
 from deltacli.core.machine import Clock, system_clock
 from deltacli.core.typing import Json, JsonObject
-from deltacli.storage.objects import http
-from deltacli.storage.retry import PASSING_STATUS, Call, Retry, asked_by, bound_seconds, tried
-from deltacli.storage.secrets import StoreFault, remember_secrets
+from deltacli.storage.listing_limit import get_answer_limit_seconds
+from deltacli.storage.objects.body import Body
+from deltacli.storage.objects.http import HttpResponse, Request, Transport
+from deltacli.storage.objects.http_calls import repeat_call
+from deltacli.storage.objects.http_errors import (
+    CERTIFICATES_HINT,
+    TOO_SLOW,
+    UNTRUSTED,
+    HttpError,
+    RequestOutcome,
+    shorten_message,
+)
+from deltacli.storage.retry import TEMPORARY_STATUSES, Retry, describe_attempts
+from deltacli.storage.retry_after import read_retry_after
+from deltacli.storage.secrets import MaskedCause, remember_secrets
+from deltacli.storage.tally import Call
 
 LARGEST_ANSWER = 64 << 20
 BODY_SECONDS = 300.0
@@ -76,12 +89,12 @@ class Refusal(NamedTuple):
         return {name: text for name, text in every.items() if text}
 
 
-class RefusedCall(http.HttpFault):
+class RefusedCall(HttpError):
     """An answer without success."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(
-            http.Fate.ANSWERED,
+            RequestOutcome.ANSWERED,
             refusal.message,
             status=refusal.status,
             reason=refusal.kind,
@@ -92,12 +105,12 @@ class RefusedCall(http.HttpFault):
 
 def _one_line(value: object) -> str:
     text = value if isinstance(value, str) else ""
-    return http.said_of("".join(letter if letter.isprintable() else " " for letter in text))
+    return shorten_message("".join(letter if letter.isprintable() else " " for letter in text))
 
 
-def refusal_of(answer: http.Answer, now_ms: int) -> Refusal:
+def refusal_of(answer: HttpResponse, now_ms: int) -> Refusal:
     """Return what an answer without success says: in the form of the Delta API, of the older paths, or in none."""
-    wait = min(asked_by(answer.headers, now=lambda: now_ms / 1_000), _LONGEST_ASKED_S)
+    wait = min(read_retry_after(answer.headers, now=lambda: now_ms / 1_000), _LONGEST_ASKED_S)
     try:
         document = orjson.loads(answer.data)
     except orjson.JSONDecodeError:
@@ -192,7 +205,7 @@ class Calls:
                 hint=errors.install_command("catalog"),
             )
         self.profile, self.retry, self.clock, self._now = profile, retry, clock, now
-        self._answer_seconds = min(bound_seconds(retry), BODY_SECONDS)
+        self._answer_seconds = min(get_answer_limit_seconds(retry), BODY_SECONDS)
         self._transport = self._connect(profile.endpoint)
         self._tokens: Tokens = FixedToken(profile.token)
         if profile.client_id:
@@ -202,11 +215,11 @@ class Calls:
     def __repr__(self) -> str:
         return f"Calls({self.profile.endpoint!r})"
 
-    def _connect(self, url: str) -> http.Transport:
+    def _connect(self, url: str) -> Transport:
         parts = urlsplit(url)
         is_near = is_loopback(parts.hostname or "")
-        transport = http.Transport(url, is_direct=is_near, answer_seconds=self._answer_seconds, now=self._now)
-        transport.tally = self.retry.tally.of(parts.netloc, None)
+        transport = Transport(url, is_direct=is_near, answer_seconds=self._answer_seconds, now=self._now)
+        transport.tally = self.retry.tally.get_host(parts.netloc, None)
         return transport
 
     def ask(
@@ -219,7 +232,7 @@ class Calls:
     ) -> Json:
         """Return the JSON object of an answer to a request that changes nothing, repeated within the budget.
 
-        Raises HttpFault, RefusedCall for an answer without success, and what a token server makes of it.
+        Raises HttpError, RefusedCall for an answer without success, and what a token server makes of it.
         """
         request = self._request(method, path, query, None if body is None else orjson.dumps(body))
         return self._repeated(lambda: self._fields(self._with_token(request)), self._transport.host)
@@ -232,7 +245,7 @@ class Calls:
         """
         request = self._request("POST", path, None, body)
         token = self._tokens.now()
-        with self.retry.watched(self._transport.host):
+        with self.retry.track_request(self._transport.host):
             try:
                 return self._fields(self._send(request, token))
             except RefusedCall as fault:
@@ -240,16 +253,14 @@ class Calls:
                     fault.reason = RENEWED
                 raise
 
-    def _request(
-        self, method: str, path: str, query: Mapping[str, str | int] | None, body: bytes | None
-    ) -> http.Request:
+    def _request(self, method: str, path: str, query: Mapping[str, str | int] | None, body: bytes | None) -> Request:
         url = f"{self.profile.base}{path}{'?' if query else ''}{urlencode(query or {})}"
         headers = {"Accept": "application/json"} | ({} if body is None else {"Content-Type": "application/json"})
-        content = None if body is None else http.Body(body)
+        content = None if body is None else Body(body)
         call = None if method == "POST" else Call.GET
-        return http.Request(method, url, headers, content, call, limit=LARGEST_ANSWER, seconds=self._answer_seconds)
+        return Request(method, url, headers, content, call, limit=LARGEST_ANSWER, seconds=self._answer_seconds)
 
-    def _with_token(self, request: http.Request) -> http.Answer:
+    def _with_token(self, request: Request) -> HttpResponse:
         token = self._tokens.now()
         try:
             return self._send(request, token)
@@ -258,7 +269,7 @@ class Calls:
                 raise
         return self._send(request, self._tokens.now())
 
-    def _send(self, request: http.Request, token: str) -> http.Answer:
+    def _send(self, request: Request, token: str) -> HttpResponse:
         headers = {**request.headers} | ({"Authorization": f"Bearer {token}"} if token else {})
         answer = self._transport.send(replace(request, headers=headers))
         if answer.status not in (200, 204):
@@ -266,8 +277,8 @@ class Calls:
         self._tokens.accepted()
         return answer
 
-    def _fields(self, answer: http.Answer) -> Json:
-        """Return the JSON object of an answer. Raises HttpFault for anything else, also one that is nested too deep."""
+    def _fields(self, answer: HttpResponse) -> Json:
+        """Return the JSON object of an answer. Raises HttpError for anything else, also one that is nested too deep."""
         try:
             found = orjson.loads(answer.data)
         except orjson.JSONDecodeError:
@@ -277,7 +288,7 @@ class Calls:
         return found
 
     def _repeated(self, send: Callable[[], Json], host: str) -> Json:
-        return http.repeat_call(self.retry, send, host=host)
+        return repeat_call(self.retry, send, host=host)
 
     def _fetch_token(self) -> tuple[str, int]:
         """Return a new token and its seconds. Raises CatalogDenied and CatalogUnavailable."""
@@ -287,8 +298,8 @@ class Calls:
             "Content-Type": "application/x-www-form-urlencoded",
             "Accept": "application/json",
         }
-        form = http.Body(urlencode({"grant_type": "client_credentials", "scope": "all-apis"}).encode())
-        request = http.Request("POST", self.profile.oauth_uri, headers, form, seconds=self._answer_seconds)
+        form = Body(urlencode({"grant_type": "client_credentials", "scope": "all-apis"}).encode())
+        request = Request("POST", self.profile.oauth_uri, headers, form, seconds=self._answer_seconds)
 
         def send() -> Json:
             answer = self._oauth.send(request)
@@ -300,12 +311,12 @@ class Calls:
         try:
             answer = self._repeated(send, host)
         except RefusedCall as fault:
-            if fault.status in PASSING_STATUS or not 400 <= fault.status < 500:
-                raise self._unavailable(fault, host) from StoreFault.of(fault)
+            if fault.status in TEMPORARY_STATUSES or not 400 <= fault.status < 500:
+                raise self._unavailable(fault, host) from MaskedCause.of(fault)
             facts = fault.refusal.facts()
             raise errors.CatalogDenied(f"the token server {host} refuses the client", facts=facts) from None
-        except http.HttpFault as fault:
-            raise self._unavailable(fault, host) from StoreFault.of(fault)
+        except HttpError as fault:
+            raise self._unavailable(fault, host) from MaskedCause.of(fault)
         token, lifetime = answer.get("access_token"), answer.get("expires_in")
         if not isinstance(token, str) or not is_header_text(token):
             raise errors.CatalogDenied(f"the token server {host} sent no access_token")
@@ -313,18 +324,18 @@ class Calls:
         is_number = isinstance(lifetime, int | float) and not isinstance(lifetime, bool)
         return token, int(min(max(lifetime, 0), _LONGEST_LIFETIME_S)) if is_number else _USUAL_LIFETIME_S
 
-    def error_of(self, fault: http.HttpFault, what: str, name: str) -> errors.DeltacliError:
+    def error_of(self, fault: HttpError, what: str, name: str) -> errors.DeltacliError:
         """Return the error for a request about a table, schema or catalog of a name. `what` could not be done."""
         found = self._judge(fault, what, name)
-        found.facts |= tried(fault)
-        found.__cause__ = StoreFault.of(fault)
+        found.facts |= describe_attempts(fault)
+        found.__cause__ = MaskedCause.of(fault)
         return found
 
-    def _judge(self, fault: http.HttpFault, what: str, name: str) -> errors.DeltacliError:
+    def _judge(self, fault: HttpError, what: str, name: str) -> errors.DeltacliError:
         host = self._transport.host
         if not isinstance(fault, RefusedCall):
-            if fault.fate is http.Fate.UNEXPECTED and fault.status not in PASSING_STATUS:
-                seen = {"seen": fault.said, "expected": "Unity Catalog instead of a proxy or a login page"}
+            if fault.outcome is RequestOutcome.UNEXPECTED and fault.status not in TEMPORARY_STATUSES:
+                seen = {"seen": fault.message, "expected": "Unity Catalog instead of a proxy or a login page"}
                 return errors.CatalogAnswerInvalid(f"{what}: the answer is not one of a catalog", facts=seen)
             return self._unavailable(fault, host)
         refusal = fault.refusal
@@ -334,7 +345,7 @@ class Calls:
             return _unknown(refusal, name)
         if refusal.kind == "UnsupportedTableFormat":
             return errors.NotATable(f"{name} is not a Delta table", code=NOT_DELTA, facts=refusal.facts())
-        if refusal.status in PASSING_STATUS or refusal.status >= 500:
+        if refusal.status in TEMPORARY_STATUSES or refusal.status >= 500:
             return self._unavailable(fault, host)
         if 300 <= refusal.status < 400:
             return errors.CatalogUnavailable(
@@ -361,17 +372,17 @@ class Calls:
             why, hint = "the catalog does not accept the token", f"check {_credentials_of(self.profile)}"
         return errors.CatalogDenied(f"{what}: {why}", facts=refusal.facts(), hint=hint)
 
-    def _unavailable(self, fault: http.HttpFault, host: str) -> errors.CatalogUnavailable:
+    def _unavailable(self, fault: HttpError, host: str) -> errors.CatalogUnavailable:
         facts = fault.refusal.facts() if isinstance(fault, RefusedCall) else {"reason": str(fault)}
         if fault.reason == "unreachable":
-            facts = {"reason": fault.said}
-        if fault.reason == http.TOO_SLOW:
+            facts = {"reason": fault.message}
+        if fault.reason == TOO_SLOW:
             budget = errors.parameter("open_table.retry_budget")
-            facts = {"reason": fault.said, "limit": f"{self._answer_seconds:g} s for an answer ({budget})"}
-        if fault.fate is http.Fate.UNSENT:
+            facts = {"reason": fault.message, "limit": f"{self._answer_seconds:g} s for an answer ({budget})"}
+        if fault.outcome is RequestOutcome.UNSENT:
             hint = f"check the endpoint of {self.profile.source}, and HTTPS_PROXY and NO_PROXY"
             return errors.CatalogUnavailable(f"the catalog {host} cannot be reached", facts=facts, hint=hint)
-        advice = http.CERTIFICATES_HINT if fault.reason == http.UNTRUSTED else None
+        advice = CERTIFICATES_HINT if fault.reason == UNTRUSTED else None
         return errors.CatalogUnavailable(f"the catalog {host} failed", facts=facts, hint=advice)
 
 

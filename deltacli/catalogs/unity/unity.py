@@ -42,8 +42,9 @@ from deltacli.core.typing import Json, JsonObject
 from deltacli.storage import Storage
 from deltacli.storage.base import RETRY_BUDGET
 from deltacli.storage.grants import Grant
-from deltacli.storage.objects.http import Fate, HttpFault
-from deltacli.storage.retry import ListingLimit, Retry
+from deltacli.storage.listing_limit import ListingLimit
+from deltacli.storage.objects.http_errors import HttpError, RequestOutcome
+from deltacli.storage.retry import Retry
 from deltacli.storage.vended import open_vended
 
 _PAGE = 50
@@ -77,7 +78,7 @@ class UnityCatalog:
             if not self._has_delta_api(name.catalog):
                 return self._load_preview(name)
             answer = self._calls.ask(_path(name))
-        except HttpFault as fault:
+        except HttpError as fault:
             raise self._calls.error_of(fault, what, str(name)) from fault.__cause__
         return answers.table_of(name, answer, is_local=self._is_local)
 
@@ -107,7 +108,7 @@ class UnityCatalog:
             if not self._has_delta_api(table.name.catalog):
                 return self._grant_preview(table, operation)
             answer = self._calls.ask(f"{_path(table.name)}/credentials", {"operation": operation.value})
-        except HttpFault as fault:
+        except HttpError as fault:
             raise self._calls.error_of(fault, what, str(table.name)) from fault.__cause__
         return answers.grant_of(table.name, table.location, answer.get("storage-credentials"))
 
@@ -123,8 +124,8 @@ class UnityCatalog:
             answer = self._calls.send_once(_path(table.name), body)
         except RefusedCall as fault:
             return self._judged(table, fault)
-        except HttpFault as fault:
-            return Answer(Verdict.AGAIN if fault.fate is Fate.UNSENT else Verdict.UNKNOWN, said=str(fault))
+        except HttpError as fault:
+            return Answer(Verdict.AGAIN if fault.outcome is RequestOutcome.UNSENT else Verdict.UNKNOWN, said=str(fault))
         except CatalogUnavailable as fault:  # of the token server: nothing was sent
             return Answer(Verdict.AGAIN, said=fault.message)
         except DeltacliError as fault:
@@ -151,7 +152,7 @@ class UnityCatalog:
         request = orjson.loads(_body(table, [_report(version)]))
         try:
             answer = self._calls.ask(_path(table.name), body=request, method="POST")
-        except HttpFault as fault:
+        except HttpError as fault:
             raise self._calls.error_of(fault, what, str(table.name)) from fault.__cause__
         found = answers.table_of(table.name, answer, is_local=self._is_local)
         if found.uuid != table.uuid:
@@ -183,7 +184,7 @@ class UnityCatalog:
         """Return the names of the catalogs that the caller may see, in order. Raises as the port says."""
         try:
             return sorted(self._names_in(self._pages("/catalogs", "catalogs", {})))
-        except HttpFault as fault:
+        except HttpError as fault:
             raise self._calls.error_of(fault, "the catalogs cannot be listed", "uc://") from fault.__cause__
 
     def tables_of(self, catalog: str, schema: str | None) -> list[Listed]:
@@ -192,7 +193,7 @@ class UnityCatalog:
         try:
             schemas = [schema] if schema is not None else self._schemas_of(catalog)
             found = {one.name: one for each in schemas for one in self._tables_of_schema(catalog, each)}
-        except HttpFault as fault:
+        except HttpError as fault:
             raise self._calls.error_of(fault, f"{name} cannot be listed", name) from fault.__cause__
         return [found[key] for key in sorted(found)]
 

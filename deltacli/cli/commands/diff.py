@@ -22,7 +22,7 @@ from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_comm
 from deltacli.core.errors import EXIT_FINDINGS, PaimonTable, UsageError, command, quote_table
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.storage.secrets import without_secrets
-from deltacli.table.api_errors import errors_about
+from deltacli.table.api_errors import attribute_errors_to
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -135,7 +135,7 @@ def diff(
 
 def _open_other_table(run: CommandContext, other: str) -> Table:
     name = without_secrets(other)
-    with errors_about(name):
+    with attribute_errors_to(name):
         return run.table_of(run.open(other), name)
 
 

@@ -205,7 +205,7 @@ def _show_state(run: CommandContext, name: str, table: Table, wanted: SnapshotOp
 
     following = f"deltacli snapshot {quote_table(name)} --schema"
     if wanted.from_checksum:
-        from deltacli.table.stated_version import ReplayNeeded
+        from deltacli.table.version_from_checksum import ReplayNeeded
 
         stated = table.read_checksum(version=wanted.version, timestamp_ms=at_ms)
         if not isinstance(stated, ReplayNeeded):

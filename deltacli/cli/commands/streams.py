@@ -134,7 +134,7 @@ def _find_tables(run: CommandContext, names: list[str]) -> Iterator[TableHandle]
     targets = find_tables(names, open_store, progress=run.progress)
     if not targets.tables and targets.failures:
         raise targets.failures[0][1]
-    note_log_backups(run.note, targets.backups)
+    note_log_backups(run.note, targets.log_backups)
     for name, error in targets.failures:
         run.note(f"note: {name}: {error.message}")
     for target in targets.tables:

@@ -46,7 +46,7 @@ def open_destination(output: str | None, screen: PagedStream | None = None) -> I
         return
 
     # Storage is needed for a file only; most results go to stdout.
-    from deltacli.storage.local_write import replacement, unwritable
+    from deltacli.storage.output_file import replacement, unwritable
 
     try:
         if _must_be_written_in_place(output):
@@ -138,7 +138,7 @@ def require_parent_directory(output: str) -> None:
     """Raise StorageFailed if the directory of a file does not exist."""
     if output == STDOUT or os.path.isdir(os.path.dirname(os.path.realpath(output))):
         return
-    from deltacli.storage.local_write import unwritable
+    from deltacli.storage.output_file import unwritable
 
     raise unwritable(output, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
 

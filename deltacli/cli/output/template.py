@@ -223,7 +223,7 @@ def _find_field_error(field: str, known_fields: Sequence[str], template: str) ->
     names = [known for known in known_fields if not known.endswith(ANY_FIELD)]
     has_any_fields = ANY_FIELD in known_fields
     similarity = _MISSPELT_KEY_SIMILARITY if has_any_fields else _MISSPELT_SIMILARITY
-    nearest = nearest_name(field, names, ignores_case=True, alike=similarity)
+    nearest = nearest_name(field, names, ignores_case=True, cutoff=similarity)
     # A writer may add any key to such an object, so that an unknown name is wrong only if it is nearly a known one.
     if has_any_fields and nearest is None:
         return None

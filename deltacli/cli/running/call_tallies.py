@@ -9,7 +9,7 @@ from deltacli.core.units import format_size
 
 if TYPE_CHECKING:
     from deltacli.core.typing import Json
-    from deltacli.storage.retry import HostTally
+    from deltacli.storage.tally import HostTally
 
 if TYPE_CHECKING:
     pass
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def describe_calls(host: HostTally) -> str:
     """Return the calls to one endpoint for people."""
-    from deltacli.storage.retry import Call
+    from deltacli.storage.tally import Call
 
     calls = ", ".join(f"{host.calls[call]:,} {call}" for call in Call if host.calls[call]) or "none"
     moved = f"{format_size(host.bytes_read)} read, {format_size(host.bytes_written)} written"
@@ -29,7 +29,7 @@ def describe_calls(host: HostTally) -> str:
 
 def describe_calls_as_json(host: HostTally) -> dict[str, Json]:
     """Return the calls to one endpoint for programs."""
-    from deltacli.storage.retry import Call
+    from deltacli.storage.tally import Call
 
     return {
         "type": "calls",
@@ -48,7 +48,7 @@ def _dollars(price_usd: float) -> str:
 
 def merge_tallies(hosts: Iterable[HostTally]) -> list[HostTally]:
     """Return the calls by endpoint, by name, where several policies of a run sent some to the same one."""
-    from deltacli.storage.retry import HostTally
+    from deltacli.storage.tally import HostTally
 
     found: dict[str, HostTally] = {}
     for host in hosts:

@@ -144,7 +144,7 @@ def _completed_refusals(wording: Wording[P, O]) -> Iterator[None]:
         raise
     except PartlyDone as partly:
         wording.refused(partly)
-        if wording.repeats and partly.cause_exit is None:
+        if wording.repeats and partly.cause_exit_code is None:
             partly.hint = repeat_command(invocation.arguments)
         raise
 

@@ -37,12 +37,8 @@ from deltacli.core.machine import Clock
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.texts import cut_middle
 from deltacli.core.units import format_size, plural
-from deltacli.storage import Allowed, ReadStorage, Storage
-from deltacli.storage.base import (
-    StoreOfVersions,
-    StoreWithBounds,
-    is_of_this_process,
-)
+from deltacli.storage import AllowedPrefixes, ReadStorage, Storage
+from deltacli.storage.optional_interfaces import StoreOfVersions, StoreWithBounds, is_bound_to_this_process
 from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
@@ -165,7 +161,7 @@ class CommandContext:
                     write_message(describe_calls(host))
 
     @property
-    def allowed(self) -> Allowed:
+    def allowed(self) -> AllowedPrefixes:
         """Return the prefixes below which files outside a table may be opened. Raises UsageError."""
         return self.stores.allowed
 
@@ -282,7 +278,7 @@ class CommandContext:
         """Return the progress of an operation on a store; it names the cluster engine where this process takes long."""
         if self.quiet or not self.engine_source.can_use_cluster or self.engine.may_repeat:
             return self.progress
-        return LongStepAdvisor(self.progress, self._suggest_cluster, is_far=storage.capabilities.parallel_reads > 1)
+        return LongStepAdvisor(self.progress, self._suggest_cluster, is_remote=storage.capabilities.parallel_reads > 1)
 
     def _suggest_cluster(self, why: str) -> None:
         self.note(f"note: {why}; on a Spark cluster: {repeat_command_with(invocation.arguments, '--engine', 'spark')}")
@@ -295,7 +291,7 @@ class CommandContext:
 
         if isinstance(storage, StoreOfVersions | StoreWithBounds):
             return None
-        if is_of_this_process(storage):
+        if is_bound_to_this_process(storage):
             raise UsageError(
                 "--engine spark does not work on tables of a catalog: its credentials and commits stay in this process",
                 code="cluster.catalog",

@@ -398,7 +398,7 @@ def _parts(run: CommandContext, names: Sequence[str]) -> list[Part]:
         except DeltacliError as fault:
             found[name] = Part(name, storage.uri, fault)
             continue
-        note_log_backups(run.note, targets.backups)
+        note_log_backups(run.note, targets.log_backups)
         for path, failure in targets.failures:
             found[path] = Part(path, storage.uri, failure)
         for target in targets.tables:

@@ -17,9 +17,7 @@ from deltacli.core.errors import DeltacliError, Refused, UsageError
 from deltacli.core.texts import summarize_names
 from deltacli.core.times import format_timestamp
 from deltacli.delta.log.disputed_readings import DECISIONS, KEY_IN_OTHER_CASE
-from deltacli.storage.base import (
-    PathKind,
-)
+from deltacli.storage.base import PathKind
 from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
@@ -28,8 +26,8 @@ if TYPE_CHECKING:
     from deltacli.delta.schema.misnamed_fields import MisnamedField
     from deltacli.table.output import WrittenDirectory
     from deltacli.table.scan import ArrowRows
-    from deltacli.table.stated_version import StatedVersion
     from deltacli.table.version import Snapshot
+    from deltacli.table.version_from_checksum import VersionFromChecksum
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
@@ -249,7 +247,7 @@ def note_staged(run: CommandContext, table: TableHandle, name: str = "") -> None
             note_catalog(run, read_snapshot(table), name=name)
 
 
-def note_findings(run: CommandContext, found: Snapshot | StatedVersion, at_ms: int | None) -> None:
+def note_findings(run: CommandContext, found: Snapshot | VersionFromChecksum, at_ms: int | None) -> None:
     """Note which problems were worked around, and that a time is later than the newest version."""
     for problem in found.problems:
         files = ", ".join(name for name, rule in found.set_aside.items() if rule == problem)

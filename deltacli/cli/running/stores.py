@@ -13,14 +13,13 @@ from deltacli.cli.options.configuration import CatalogChoice, catalog_profile_of
 from deltacli.cli.terminal.library_messages import capture_logging
 from deltacli.cli.terminal.signals import is_interrupted
 from deltacli.core.errors import UsageError, quote_table
-from deltacli.storage import NOTHING, Allowed, Storage, open_storage
-from deltacli.storage.base import (
-    RETRY_BUDGET,
-    require_writable,
-)
+from deltacli.storage import NO_PREFIXES, AllowedPrefixes, Storage, open_storage
+from deltacli.storage.base import RETRY_BUDGET
+from deltacli.storage.optional_interfaces import require_writable
 
 if TYPE_CHECKING:
-    from deltacli.storage.retry import HostTally, Retry
+    from deltacli.storage.retry import Retry
+    from deltacli.storage.tally import HostTally
 
 if TYPE_CHECKING:
     from deltacli.catalogs.unity.unity import UnityCatalog
@@ -81,10 +80,10 @@ class StoreOptions:
     catalog: CatalogChoice | None = None
 
     @property
-    def allowed(self) -> Allowed:
+    def allowed(self) -> AllowedPrefixes:
         """Return the prefixes below which files outside a table may be opened. Raises UsageError."""
         if not self.allow_external:
-            return NOTHING
+            return NO_PREFIXES
         from deltacli.work.task import read_prefixes
 
         return read_prefixes(self.allow_external)

@@ -15,7 +15,7 @@ from deltacli.core.errors import UsageError, quote_table
 from deltacli.core.texts import summarize_names
 from deltacli.core.times import format_timestamp
 from deltacli.core.units import plural
-from deltacli.storage.local_write import unwritable
+from deltacli.storage.output_file import unwritable
 
 _NAMED = 5
 _ATTEMPTS, _PAUSE_SECONDS = 200, 0.01

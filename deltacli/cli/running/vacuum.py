@@ -15,7 +15,7 @@ from deltacli.cli.running.context import CommandContext
 from deltacli.cli.terminal.suggested_commands import suggest_own_retention
 from deltacli.core.errors import PartlyDone, Refused, quote_table, quote_word
 from deltacli.core.units import format_size, plural
-from deltacli.storage.base import OTHER_PLACE
+from deltacli.storage.directory_identity import OTHER_DIRECTORY
 
 if TYPE_CHECKING:
     from deltacli.api.prepared_change import PreparedChange
@@ -143,7 +143,7 @@ class VacuumCommand(NamedTuple):
         try:
             self._run(change, following=lambda: not was_complete())
         except Refused as refused:
-            if refused.override and refused.code != OTHER_PLACE:
+            if refused.override and refused.code != OTHER_DIRECTORY:
                 refused.hint = _SAVE_AGAIN.format(override=refused.override)
             raise
 

@@ -471,7 +471,7 @@ def choose_groups(file: model.FleetFile, only: Collection[str]) -> Sequence[mode
                 f"{errors.parameter('fleet plan.only', name)}: {file.path} has no such group",
                 code="fleet.group",
                 facts={"groups": ", ".join(known)},
-            ).suggest(name, nearest, errors.QUOTED_SUGGESTION)
+            ).suggest(name, nearest, is_quoted=True)
     return [group for group in file.groups if not only or group.name in only]
 
 

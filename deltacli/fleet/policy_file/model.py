@@ -24,7 +24,7 @@ from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.operations.validate.findings import ValidateRequest
 from deltacli.rules.framework.base import Severity
-from deltacli.storage.local import local_uri
+from deltacli.storage.local_files import local_uri
 
 # -- names of tables for people ----------------------------------------------------------------------------------------
 

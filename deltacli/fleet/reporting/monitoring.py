@@ -31,7 +31,8 @@ from deltacli.core.hosts import is_loopback
 from deltacli.core.release import VERSION
 from deltacli.fleet.policy_file.model import Webhook
 from deltacli.fleet.status import FleetStatus, State, TableStatus
-from deltacli.storage.retry import PASSING_STATUS, asked_seconds
+from deltacli.storage.retry import TEMPORARY_STATUSES
+from deltacli.storage.retry_after import parse_retry_after
 
 # -- the status of a fleet as metrics in the OpenMetrics text format ---------------------------------------------------
 
@@ -361,8 +362,8 @@ class Sender:
             return None, False, 0
         if 300 <= answer.status < 400:
             return f"{parts.hostname} answered {answer.status}, and redirects are not followed", False, 0
-        seconds = asked_seconds(answer.getheader("Retry-After", ""), self.clock() / 1_000)
-        return f"{parts.hostname} answered {answer.status}", answer.status in PASSING_STATUS, seconds
+        seconds = parse_retry_after(answer.getheader("Retry-After", ""), self.clock() / 1_000)
+        return f"{parts.hostname} answered {answer.status}", answer.status in TEMPORARY_STATUSES, seconds
 
     @staticmethod
     def _connection(scheme: str, host: str, port: int | None, seconds: float) -> HTTPConnection:

@@ -38,8 +38,8 @@ from deltacli.core.typing import Json, JsonObject
 from deltacli.fleet.planning.due import NEVER_MS, LastRun, Past
 from deltacli.fleet.policy_file.model import table_digest
 from deltacli.storage import Storage
-from deltacli.storage.local_write import replacement, unwritable
 from deltacli.storage.outcomes import Unknown
+from deltacli.storage.output_file import replacement, unwritable
 from deltacli.storage.secrets import without_secrets
 
 _SUFFIX = ".lease"

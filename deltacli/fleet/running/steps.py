@@ -33,7 +33,7 @@ from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.baseline import Baseline, read_baseline
 from deltacli.rules.framework.repairs import LOST, UNREADABLE
 from deltacli.storage import LocalStorage, ReadStorage
-from deltacli.storage.base import require_writable
+from deltacli.storage.optional_interfaces import require_writable
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.handle import TableHandle
 from deltacli.table.table_directories import require_one_format

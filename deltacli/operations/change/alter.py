@@ -109,7 +109,7 @@ class RowsInQuestion:
                 fresh = self._fresh(adds)
                 if fresh.num_rows:
                     without.take(fresh)
-                    check.take(fresh)
+                    check.check_files(fresh)
                 step.advance(adds.num_rows)
         refusals = (*without.refusals(), *_refusals(check))
         if refusals:
@@ -152,12 +152,12 @@ class _WithoutStatistics:
 
 
 def _refusals(check: ConstraintCheck) -> Iterator[Refusal]:
-    for demand, found in check.found.items():
+    for demand, found in check.violations.items():
         if found.files:
             yield _violated(demand, found)
-        if found.unjudged:
-            files = plural(len(found.unjudged), "file")
-            message = f"{files} may violate {demand}, first {found.unjudged[0]}: {found.reason}"
+        if found.unchecked_files:
+            files = plural(len(found.unchecked_files), "file")
+            message = f"{files} may violate {demand}, first {found.unchecked_files[0]}: {found.reason}"
             yield Refusal("alter.rows-unknown", message, "let an engine make the change, which checks the rows")
 
 

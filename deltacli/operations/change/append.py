@@ -41,7 +41,7 @@ from deltacli.work.rewrite.pieces import RewriteSpec
 if TYPE_CHECKING:
     from deltacli.changing.execution import ChangeExecution
     from deltacli.delta.log.segment import LogFile
-    from deltacli.storage.base import Place
+    from deltacli.storage.directory_identity import DirectoryIdentity
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
@@ -64,14 +64,16 @@ class AppendBasis(NamedTuple):
 
     version: int
     past: LogFile | None
-    place: Place | None
+    place: DirectoryIdentity | None
     now_ms: int
 
     @classmethod
     def of(cls, basis: Basis) -> AppendBasis:
         """Return what can be pickled of a basis, with the directory that its table is bound to."""
         location = basis.table.stores.location
-        return cls(basis.version, basis.base_commit, None if location is None else location.place, basis.now_ms)
+        return cls(
+            basis.version, basis.base_commit, None if location is None else location.directory_identity, basis.now_ms
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,7 @@ class Append:
             raise
         except DeltacliError as fault:
             new.delete(sizes)
-            fault.facts |= new.facts
+            fault.facts |= new.left_behind_facts
             raise
         if isinstance(done, Committed):
             execution.outcome = replace(execution.plan, committed_version=done.version)
@@ -354,9 +356,9 @@ def require_demands(
     if not demands or not files:
         return
     check = ConstraintCheck(table, spec.config, demands, zone)
-    check.take(adds_of(spec.config, files))
-    for demand, found in check.found.items():
-        if found.files or found.unjudged:
+    check.check_files(adds_of(spec.config, files))
+    for demand, found in check.violations.items():
+        if found.files or found.unchecked_files:
             broken = bool(found.files)
             facts = {"first": found.first} if found.first else {}
             if zone is not None and not isinstance(demand.owner, str):

@@ -170,13 +170,13 @@ class CheckpointWriter:
         schema = checkpoint_schema(self._columns, kinds=_ALL_KINDS)
         path = layout.classic_path(version)
         with self._storage.draft(path) as draft:
-            with writing.FileEncoder(draft.place, schema, self._encoding, name=path) as encoder:
+            with writing.FileEncoder(draft.local_path, schema, self._encoding, name=path) as encoder:
                 encoder.add_rows(small_rows(self._rows.small(), schema))
                 for batch in self._rows.batches():
                     for kind, actions in batch.actions.items():
                         encoder.add(kind, actions)
                 encoded = encoder.finish()
-            self._require_proven(draft.place, path, encoded)
+            self._require_proven(draft.local_path, path, encoded)
             self._require_checksum(encoded.actions)
             was_there = not self._published(draft, path, encoded.size_bytes, replace=self._replace)
             if (
@@ -202,7 +202,7 @@ class CheckpointWriter:
             encoders = [
                 stack.enter_context(
                     writing.FileEncoder(
-                        *(draft.place, schema, self._encoding),
+                        *(draft.local_path, schema, self._encoding),
                         name=path,
                         rows_a_group=rows_a_group,
                         bytes_a_group=bytes_a_group,
@@ -217,7 +217,7 @@ class CheckpointWriter:
                         encoders[part].add(kind, chosen)
             encoded = [encoder.finish() for encoder in encoders]
             for draft, path, one in zip(drafts, paths, encoded, strict=True):
-                self._require_proven(draft.place, path, one)
+                self._require_proven(draft.local_path, path, one)
             actions = _summed(one.actions for one in encoded)
             self._require_checksum(actions)
             was_there = self._publish_parts(list(zip(drafts, paths, encoded, strict=True)))
@@ -281,15 +281,15 @@ class CheckpointWriter:
         self, draft: Draft, path: str, form: layout.TopFile, small: list[tuple[str, Action]]
     ) -> tuple[int, pa.Schema | None]:
         if form is layout.TopFile.JSON:
-            data = writing.write_lines(draft.place, small, name=path)
+            data = writing.write_lines(draft.local_path, small, name=path)
             with writing.not_proven(path):
-                writing.require_lines(draft.place, data)
+                writing.require_lines(draft.local_path, data)
             return len(data), None
         schema = checkpoint_schema(self._columns, kinds=_TOP_KINDS)
-        with writing.FileEncoder(draft.place, schema, self._encoding, name=path) as encoder:
+        with writing.FileEncoder(draft.local_path, schema, self._encoding, name=path) as encoder:
             encoder.add_rows(small_rows(small, schema))
             encoded = encoder.finish()
-        self._require_proven(draft.place, path, encoded)
+        self._require_proven(draft.local_path, path, encoded)
         return encoded.size_bytes, schema
 
     # -- proof ----------------------------------------------------------------------------------------------------
@@ -416,7 +416,7 @@ class NewSidecars:
         table = snapshot.table
         planned = list(_numbered(pieces, len(self.written) + 1, writer.most_rows))
         task = writing.WriteSidecars(writer.version, writer.unique, writer.encoding, writer.most_rows)
-        shared = {"touched": snapshot.file_actions.touched, "converter": rows.converter}
+        shared = {"touched": snapshot.file_actions.changed_after_checkpoint, "converter": rows.converter}
         self._were_spread = True
         results = table.engine.spread(task, planned, table.stores, shared=shared, weigh=writing.rows_of_sidecars)
         total = sum(map(writing.rows_of_sidecars, planned))

@@ -20,7 +20,7 @@ from deltacli.changing.file_totals import FileTotals
 from deltacli.changing.outcome import PartialFailure
 from deltacli.core import errors
 from deltacli.core.open_files import raise_open_file_limit
-from deltacli.core.progress import WeighedStep, weighed_step
+from deltacli.core.progress import WeighedStep, start_weighed_step
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
 from deltacli.core.units import plural
@@ -35,9 +35,10 @@ from deltacli.operations.copy.verify import Difference, differences, require_equ
 from deltacli.operations.log.log_copy import log_location
 from deltacli.operations.recover.copies import copy_file, copy_within_store, refuse_sparse, same_content
 from deltacli.storage import Created, Creation, Existed, LocalStorage, PathKind, Storage
-from deltacli.storage.base import held, require_place, stat_created
+from deltacli.storage.base import stat_created
+from deltacli.storage.copy_process import CopyProcess
+from deltacli.storage.directory_identity import bind_to_directory, require_same_directory
 from deltacli.storage.outcomes import Unknown
-from deltacli.storage.second_process import Beside
 from deltacli.table.find_log import list_log_files
 from deltacli.table.rebuild import read_snapshot
 
@@ -191,9 +192,9 @@ class _Run:
         if plan.needed is None:
             raise errors.UsageError("this plan was executed before: plan the copy again", code="usage.copy")
         self._execution.recheck_table()
-        require_place(self._data)
+        require_same_directory(self._data)
         note = self._begin()
-        self._target = held(self._target)
+        self._target = bind_to_directory(self._target)
         self._within = copy_within_store(self._table, cast("Storage", self._data), self._target)
         self._copy_data()
         if self._execution.outcome.is_out_of_time:
@@ -211,7 +212,7 @@ class _Run:
         self._note_in_owners(begun)
         commits = {**note.commits, **plan.resumed, **self._copy_log()}
         self._execution.recheck_table()
-        require_place(self._data)
+        require_same_directory(self._data)
         require_log(plan, self._target)
         result = self._execution.outcome
         copied = require_state(self._table.replace_storage(self._target), plan.last, plan.digest)
@@ -289,7 +290,7 @@ class _Run:
         files, progress = self._plan.files, self._table.progress
         total = {"total": files.num_rows, "weight": self._plan.to_copy.size_bytes}
         is_disk = isinstance(self._data, LocalStorage) and isinstance(self._target, LocalStorage)
-        with weighed_step(progress, "copying", unit="files", **total) as step:
+        with start_weighed_step(progress, "copying", unit="files", **total) as step:
             if is_disk:
                 self._copy_groups(step)
             else:
@@ -327,7 +328,7 @@ class _Run:
                 made = (beside and beside.copy_group(paths)) or target.copy_group(source, paths)
             return self._done(group, made)
 
-        with Beside(source, target) if is_many else nullcontext() as beside:
+        with CopyProcess(source, target) if is_many else nullcontext() as beside:
             for copied in self._table.engine.run(copy, groups, at_once=at_once):
                 self._count(copied, step)
         target.sync()
@@ -391,7 +392,7 @@ class _Run:
             self._write_start()
         commits = {}
         weight = sum(file.size_bytes for file in plan.log)
-        with weighed_step(progress, "copying the log", unit="files", total=len(plan.log), weight=weight) as step:
+        with start_weighed_step(progress, "copying the log", unit="files", total=len(plan.log), weight=weight) as step:
             for file in plan.log:
                 self._look()
                 sha256 = self._copy_log_file(file, step)

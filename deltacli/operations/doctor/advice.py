@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from deltacli.core.errors import UsageError, fill_hint, get_spelling, parameter
+from deltacli.core.errors import UsageError, fill_table, parameter
 from deltacli.core.request_fields import Kind, option
 from deltacli.core.times import format_duration
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_count, format_size
 from deltacli.storage import ReadStorage
-from deltacli.storage.retry import AZURE_PRICES, GCS_PRICES, S3_PRICES, Call, Prices
+from deltacli.storage.tally import AZURE_PRICES, GCS_PRICES, S3_PRICES, Call, Prices
 
 # -- what a diagnosis found --------------------------------------------------------------------------------------------
 
@@ -272,7 +272,7 @@ class Advice:
         """Return the command with the name of the table; None where there is none for this caller."""
         if not self.command:
             return None
-        return fill_hint(self.command, None) if name is None else get_spelling().fill(self.command, name)
+        return fill_table(self.command, name)
 
     def as_json(self, name: str | None) -> dict[str, Json]:
         return {

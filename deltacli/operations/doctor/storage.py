@@ -31,7 +31,7 @@ from deltacli.core.units import plural
 from deltacli.operations.doctor import advice as found
 from deltacli.operations.doctor.advice import Severity, StoreFinding, fails
 from deltacli.storage import Failed, PathKind, ReadStorage
-from deltacli.storage.probing.subject import Granted, Identity, Permit, Reply, Said, Subject
+from deltacli.storage.probing.subject import Granted, Identity, Permit, ProbeAnswer, Reply, Subject
 from deltacli.table.missing_log import missing_log_error, missing_path_error
 
 # -- names of scratch files --------------------------------------------------------------------------------------------
@@ -404,7 +404,7 @@ PROBES = (
 )
 
 
-def _replacement(said: Said, message: str) -> ProbeResult:
+def _replacement(said: ProbeAnswer, message: str) -> ProbeResult:
     if said.reply is Reply.UNSUPPORTED:
         return ProbeResult(Outcome.SKIPPED, said.text)
     if said.reply in (Reply.UNKNOWN, Reply.FAILED):
@@ -413,7 +413,7 @@ def _replacement(said: Said, message: str) -> ProbeResult:
     return ProbeResult(Outcome.FAILED, said.text or said.reply, finding)
 
 
-def _unexpected(said: Said, code: str, message: str) -> ProbeResult:
+def _unexpected(said: ProbeAnswer, code: str, message: str) -> ProbeResult:
     """Return the result of a request that was not answered as it must be."""
     seen = said.text or said.reply
     match said.reply:
@@ -647,7 +647,7 @@ def _write_permits(subject: Subject, report: AccessReport) -> dict[str, Permit]:
             report.findings.append(StoreFinding(found.LEFT, Severity.WARNING, message, "delete it"))
 
 
-def _by_reply(said: Said, done: str) -> Permit:
+def _by_reply(said: ProbeAnswer, done: str) -> Permit:
     match said.reply:
         case Reply.DONE:
             return Permit(Granted.YES, done)

@@ -61,9 +61,9 @@ from deltacli.operations.read.snapshot import summarize_with_digests
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
 from deltacli.storage.hadoop_checksums import checksum_of
 from deltacli.table.api_arguments import require_optional_count, require_version
-from deltacli.table.checksum_guard import find_contradiction
+from deltacli.table.checksum_guard import find_checksum_contradiction
 from deltacli.table.file_history import MISSING_ADD_RULE as MISSING_ADD
-from deltacli.table.file_history import count_lost_files
+from deltacli.table.file_history import count_missing_live_files
 from deltacli.table.find_log import ListedLog, read_hint_file
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import read_snapshot, rebuild_version
@@ -725,7 +725,7 @@ def _prove_checkpoint(table: TableHandle, listing: LogListing, instance: Checkpo
 
 def _require_as_in_checksum(state: Snapshot, files: FileCounts) -> None:
     """Raise Refused where the checksum file of a version counts other files than its state."""
-    found = find_contradiction(state, files.count, files.size_bytes)
+    found = find_checksum_contradiction(state, files.count, files.size_bytes)
     if found is not None:
         raise _Unproven(f"{found.message} [{found.rule}]")
 
@@ -736,7 +736,7 @@ def _require_no_lost_files(state: Snapshot, listing: LogListing) -> None:
     commits = {
         version: file for version, file in listing.commits.items() if first <= version <= min(last, state.version)
     }
-    lost = count_lost_files(state, replace(listing, commits=commits))
+    lost = count_missing_live_files(state, replace(listing, commits=commits))
     if lost:
         raise _Unproven(
             f"{plural(lost, 'file')} that commits add and do not remove {'is' if lost == 1 else 'are'} missing from "

@@ -18,7 +18,7 @@ from deltacli.changing.file_totals import FileTotals
 from deltacli.changing.outcome import CompleteOutcome
 from deltacli.changing.plan import PlanWithoutRefusals, WithTableUri
 from deltacli.core import errors
-from deltacli.core.progress import report_items, weighed_step
+from deltacli.core.progress import report_items, start_weighed_step
 from deltacli.core.ranges import format_ranges, name_ranges
 from deltacli.core.short_repr import short_repr
 from deltacli.core.times import format_timestamp
@@ -26,7 +26,8 @@ from deltacli.core.units import plural
 from deltacli.delta.log.segment import BACKUP_LIST, HINT_NAME, LOG_DIRECTORY, MAX_HINT_BYTES, LogFile, LogFileKind
 from deltacli.operations.log import log_copy
 from deltacli.storage import Existed, PathKind, ReadStorage, Storage, is_inside
-from deltacli.storage.base import require_place, require_writable
+from deltacli.storage.directory_identity import require_same_directory
+from deltacli.storage.optional_interfaces import require_writable
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.find_log import list_log, read_hint_file
 from deltacli.table.handle import TableHandle
@@ -246,7 +247,7 @@ class LogBackup:
             read, plan.copies, at_once=log_copy.at_once(storage, (file.size_bytes for file in plan.copies))
         )
         size_bytes = sum(file.size_bytes for file in plan.copies)
-        with weighed_step(progress, "copying", unit="files", total=len(plan.copies), weight=size_bytes) as step:
+        with start_weighed_step(progress, "copying", unit="files", total=len(plan.copies), weight=size_bytes) as step:
             for file, data in zip(plan.copies, contents, strict=True):
                 if data is not None:
                     destination.put(log_copy.log_location(file.name), data, modified_ms=file.modified_ms)
@@ -267,7 +268,7 @@ class LogBackup:
 
 
 def _look(execution: ChangeExecution[BackupPlan, BackupResult]) -> None:
-    require_place(execution.table.storage)  # what only reads follows the path
+    require_same_directory(execution.table.storage)  # what only reads follows the path
     execution.recheck_table()
 
 

@@ -56,7 +56,7 @@ from deltacli.paimon.schema_changes import (
 )
 from deltacli.rules.paimon.branches import BranchFault, faults_of_branches
 from deltacli.storage import Created, Existed, ReadStorage, Storage, Unknown
-from deltacli.storage.base import require_writable
+from deltacli.storage.optional_interfaces import require_writable
 from deltacli.table.handle import TableHandle
 
 # -- commit of a schema ------------------------------------------------------------------------------------------------
@@ -454,7 +454,7 @@ class SchemaAlteration:
         used = UsedIds(table.storage, table.engine, self.request.branch)
 
         def make(newest: Newest) -> Schema | None:
-            if not execution.may_plan_again or newest.schema.id < agreed.before.id:
+            if not execution.accepts_any_plan or newest.schema.id < agreed.before.id:
                 _require_same(agreed, newest)
             is_same = newest.schema == agreed.before and newest.has_snapshots == agreed.has_snapshots
             is_agreed = is_same and execution.plan is agreed

@@ -10,7 +10,7 @@ from deltacli.delta.schema.to_arrow import read_columns
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.operations.read.snapshot import count_rows as count_rows_in_log
 from deltacli.operations.read.snapshot import doubts_of_rows
-from deltacli.table.repeated_files import settle_repeated_files
+from deltacli.table.repeated_files import deduplicate_live_files
 
 if TYPE_CHECKING:
     from deltacli.table.scan import Scan
@@ -55,7 +55,7 @@ def count_rows(snapshot: Snapshot, where: str | None) -> RowCount:
         DataUnreadable: If a footer or vector is needed, and cannot be read.
     """
     if where is None:
-        snapshot = settle_repeated_files(snapshot)
+        snapshot = deduplicate_live_files(snapshot)
         rows, is_from_log = count_rows_in_log(snapshot)
         if rows is not None:
             return RowCount(snapshot, rows=rows, is_from_log=is_from_log)
@@ -70,7 +70,7 @@ def find_row_count(snapshot: Snapshot) -> int | None:
     if checkpoint_bytes > _MAX_CHECKPOINT_BYTES or snapshot.sidecars:
         return None
 
-    snapshot = settle_repeated_files(snapshot)
+    snapshot = deduplicate_live_files(snapshot)
     counts, _ = snapshot.counts()
     if doubts_of_rows(snapshot, counts):
         return None

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.changing.recorded_fields import is_field, read_path, read_time_ms
 from deltacli.core.errors import FileMissing, Refused, StorageFailed
-from deltacli.core.progress import Progress, weighed_step
+from deltacli.core.progress import Progress, start_weighed_step
 from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import format_size
@@ -29,8 +29,8 @@ from deltacli.delta.paths.spelling import key_text
 from deltacli.engine.base import Engine
 from deltacli.operations.recover.verify import Fault, Problem
 from deltacli.storage import Created, Creation, ReadStorage, Storage
-from deltacli.storage.base import writing_faults
-from deltacli.storage.local_write import take_permissions
+from deltacli.storage.local_copy import take_permissions
+from deltacli.storage.os_errors import writing_faults
 from deltacli.table.needed_files import NeededFiles, combine_chunks
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def write_checksums(storage: Storage, directory: str, parts: Sequence[ArrowTable
     rows = pa.concat_tables([rows, pa.Table.from_batches(earlier, _schema())])
     path = checksums_of(directory)
     with storage.draft(path) as draft:
-        with open(draft.place, "wb") as sink:  # pyarrow takes no path with a byte that is not UTF-8
+        with open(draft.local_path, "wb") as sink:  # pyarrow takes no path with a byte that is not UTF-8
             pq.write_table(rows, sink, _ROWS_AT_ONCE, compression="zstd", write_page_checksum=True)
         draft.publish(replace=True)
 
@@ -276,7 +276,7 @@ def copy_file(
         to.put(target, data, modified_ms=modified_ms)
         return Created()
     with to.draft(target) as draft, origin.open(path) as reader:
-        with writing_faults(draft.place, path), open(draft.place, "wb") as writer:
+        with writing_faults(draft.local_path, path), open(draft.local_path, "wb") as writer:
             if is_local:
                 take_permissions(writer.fileno(), os.stat(f"{roots[0]}/{path}"))
             while data := reader.read(_BYTES_AT_ONCE):
@@ -284,7 +284,7 @@ def copy_file(
                 for one in digests:
                     one.update(data)
             require_whole(writer.tell())
-        os.utime(draft.place, ns=(modified_ms * 1_000_000,) * 2)
+        os.utime(draft.local_path, ns=(modified_ms * 1_000_000,) * 2)
         return draft.publish(replace=replace)
 
 
@@ -401,7 +401,7 @@ def compare_digests(
         return _is_same(storage, file)
 
     total = pc.sum(columns[2]).as_py() or 0
-    with weighed_step(progress, "comparing checksums", unit="files", total=len(rows), weight=total) as step:
+    with start_weighed_step(progress, "comparing checksums", unit="files", total=len(rows), weight=total) as step:
         for begin in range(0, len(rows), _FILES_AT_ONCE):
             part = zip(*(column.slice(begin, _FILES_AT_ONCE).to_pylist() for column in columns), strict=True)
             files = [_Noted(row, key_text(path), *known) for row, path, *known in part]

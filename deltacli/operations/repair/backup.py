@@ -56,8 +56,8 @@ from deltacli.operations.repair.backup_manifest import (
 )
 from deltacli.operations.vacuum.quarantine import open_quarantine
 from deltacli.storage import Created, Failed, ReadStorage, Storage
-from deltacli.storage.base import require_writable
 from deltacli.storage.hadoop_checksums import is_checksum_name
+from deltacli.storage.optional_interfaces import require_writable
 from deltacli.table.file_history import read_live_keys
 from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import managed_store
@@ -328,7 +328,7 @@ def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
     backup of another table.
     """
     require_writable(table.storage)
-    table, store = table.held(), table.open_other(uri)
+    table, store = table.bind_to_directory(), table.open_other(uri)
     noted = read_backup_manifest(table.storage, store, uri)
     of_log = [one for one in noted.files if one.is_of_log]
     listing = _listed(table)

@@ -36,7 +36,7 @@ from deltacli.operations.validate.findings import LevelChoice
 from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import StepKind
 from deltacli.storage import Failed, is_address_of
-from deltacli.storage.local_write import replacement
+from deltacli.storage.output_file import replacement
 from deltacli.table.api_arguments import require_version
 
 if TYPE_CHECKING:

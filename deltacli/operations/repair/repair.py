@@ -76,7 +76,7 @@ from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.rules.framework.base import CATALOGUE, Finding, Severity
 from deltacli.rules.framework.choice import RuleChoice
 from deltacli.rules.framework.repairs import Family, reason_without_steps, row_of
-from deltacli.storage.base import require_writable
+from deltacli.storage.optional_interfaces import require_writable
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import managed_store
 from deltacli.table.missing_log import missing_log_error
@@ -105,7 +105,7 @@ def plan_repair(table: TableHandle, request: RepairRequest) -> RepairPlan:
     of this table, UsageError and StorageFailed.
     """
     require_writable(table.storage)
-    table = table.held()
+    table = table.bind_to_directory()
     if not has_log(table):
         require_no_paimon_table(table.storage)
         if not request.sources:
@@ -619,7 +619,7 @@ class Repair:
         backup.note_end()
 
     def _may_follow(self, execution: ChangeExecution[RepairPlan, RepairOutcome], plan: RepairPlan) -> bool:
-        return execution.continue_with(plan) if self.saved is None else self.saved.is_partial
+        return execution.ask_to_continue(plan) if self.saved is None else self.saved.is_partial
 
 
 def _execute(plan: RepairPlan, run: Run, outcome: RepairOutcome, names: set[str]) -> bool:

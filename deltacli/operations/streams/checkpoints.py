@@ -21,7 +21,8 @@ from urllib.parse import quote
 from deltacli.core import errors
 from deltacli.core.progress import SILENT, Progress, report_items
 from deltacli.delta import streams
-from deltacli.storage.base import PARALLEL_READS, FileStat, PathKind, ReadStorage, StoreOfPrefix, StoreOfVersions
+from deltacli.storage.base import PARALLEL_READS, FileStat, PathKind, ReadStorage
+from deltacli.storage.optional_interfaces import StoreOfPrefix, StoreOfVersions
 from deltacli.table.discover import (
     Opener,
     find_matching_directories,
@@ -257,7 +258,7 @@ def _matches(pattern: str, open_: Opener) -> Iterator[_Place]:
         return [one for one in names if one not in _OF_SPARK] if {OFFSETS, COMMITS} <= set(names) else names
 
     parent = base if isinstance(base, StoreOfPrefix) else None
-    for below in find_matching_directories(directories, segments, whole=""):
+    for below in find_matching_directories(directories, segments, table_marker=""):
         name = join_name(prefix, quote(below) if prefix.startswith("file:") else below) or "."
         storage = parent.below(below) if below and parent is not None else open_(name)
         yield _Place(name, storage, parent, below)
@@ -285,7 +286,7 @@ def _listed(places: Iterable[_Place]) -> Iterator[tuple[_Place, _Listed | None]]
         rest, apart = sorted(group, key=lambda one: one.prefix), _FEWEST
         while len(rest) >= _FEWEST and parent is not None:
             try:
-                files, is_all = parent.page_from(rest[0].prefix)
+                files, is_all = parent.list_page_from(rest[0].prefix)
             except errors.StorageFailed:
                 break  # listed one by one, each has its own fault
             listed = list(_whole(files, rest, is_all=is_all))

@@ -29,7 +29,7 @@ from deltacli.operations.streams.checkpoints import (
 )
 from deltacli.operations.streams.judge import SourceJudgement, judge, stop_by
 from deltacli.operations.streams.needs import Needs, files_to_deliver, former_ids, read_history
-from deltacli.storage.base import StoreOfVersions
+from deltacli.storage.optional_interfaces import StoreOfVersions
 from deltacli.table.discover import Opener
 from deltacli.table.handle import TableHandle
 from deltacli.table.missing_files import find_missing_files

@@ -50,9 +50,9 @@ from deltacli.operations.vacuum.lite_plan import write_last_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan, VacuumRequest, VacuumResult
 from deltacli.operations.vacuum.rechecking import NewerCommits, adopted
 from deltacli.storage import Deleted, Failed, folds_names, is_inside
-from deltacli.storage.base import StoreWithPlace, other_place
+from deltacli.storage.directory_identity import StoreOfDirectory, other_directory_refusal
 from deltacli.table.find_log import list_log
-from deltacli.table.nested_tables import find_tables_above
+from deltacli.table.nested_tables import find_tables_containing
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.files.deleting import (
     MOST_AT_ONCE,
@@ -637,11 +637,11 @@ def execute_vacuum(
 def bound(table: TableHandle, plan: VacuumPlan) -> TableHandle:
     """Return the table bound to the directory of a plan. Raises Refused (`plan.other-place`) where it is another."""
     own = plan.basis.table.storage
-    if isinstance(own, StoreWithPlace) and isinstance(table.storage, StoreWithPlace):
-        return table.held(own.place)
+    if isinstance(own, StoreOfDirectory) and isinstance(table.storage, StoreOfDirectory):
+        return table.bind_to_directory(own.directory_identity)
     if not (is_inside(own, table.storage) and is_inside(table.storage, own)):
-        raise other_place(table.uri)
-    plan.basis.table.held()
+        raise other_directory_refusal(table.uri)
+    plan.basis.table.bind_to_directory()
     return table
 
 
@@ -692,7 +692,7 @@ def _require_store_clock(table: TableHandle, plan: VacuumPlan, outcome: VacuumOu
 
 def _require_no_new_tables(table: TableHandle, plan: VacuumPlan) -> None:
     """Raise Refused where another table was created in a directory that a plan deletes from."""
-    found = find_tables_above(table, plan.candidates.column("path").combine_chunks())
+    found = find_tables_containing(table, plan.candidates.column("path").combine_chunks())
     new = sorted(directory for directory in found if directory)
     if new:
         raise Refused(

@@ -62,7 +62,8 @@ from deltacli.storage import (
     is_address_of,
     is_inside,
 )
-from deltacli.storage.base import FileStat, require_writable
+from deltacli.storage.base import FileStat
+from deltacli.storage.optional_interfaces import require_writable
 from deltacli.table.nested_tables import find_table_uri, open_enclosing_directories
 from deltacli.table.rebuild import read_snapshot
 

@@ -30,7 +30,7 @@ from deltacli.operations.vacuum.misnamed import NamedBatch, NameSearch
 from deltacli.operations.vacuum.plan import ProtectedTable, VacuumPlan, of_protected
 from deltacli.operations.vacuum.plan_context import find_clones, open_protected, with_codes_of_vacuum
 from deltacli.storage import folds_names, is_address_of, link_targets
-from deltacli.storage.base import OTHER_PLACE
+from deltacli.storage.directory_identity import OTHER_DIRECTORY
 from deltacli.table.commit_contents import read_commit_actions
 from deltacli.table.file_references import FileReferenceCollector, FileReferences
 from deltacli.table.find_log import list_log
@@ -237,7 +237,7 @@ class _LogTail:
         for file in new:
             actions = list(read_commit_actions(self.table.storage, file, None))
             is_other = is_other or any(kind not in _HARMLESS for kind, _ in actions)
-            references += named.take(actions, file)
+            references += named.add_commit(actions, file)
         references += named.flush()
         if new:
             self._seen, self.last = new[-1].version, new[-1]
@@ -331,7 +331,7 @@ def adopted(
     Raises Refused, with nothing changed, where the plan cannot be executed on the newest version, and of a copy unless
     that is accepted.
     """
-    table = table.held()
+    table = table.bind_to_directory()
     if plan.snapshot_sha256 is None and plan.made_from is not None:
         plan = with_past(plan.made_from.table, plan)
     snapshot = snapshot or read_snapshot(table)
@@ -362,7 +362,7 @@ def _is_elsewhere(table: TableHandle, plan: VacuumPlan) -> Refused:
     override = parameter("vacuum.accept_copy", True)
     refused = Refused(
         "the plan was made for a table at another address, of which this one is a copy",
-        code=OTHER_PLACE,
+        code=OTHER_DIRECTORY,
         facts={"planned for": plan.table, "this table": table.uri},
         hint=suggest_parameters(override),
     )

@@ -44,7 +44,7 @@ from deltacli.operations.vacuum.plan import (
     VacuumOutcome,
     VacuumPlan,
 )
-from deltacli.storage.local_write import replacement, unwritable
+from deltacli.storage.output_file import replacement, unwritable
 
 if TYPE_CHECKING:
     import pyarrow

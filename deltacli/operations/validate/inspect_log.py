@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.core.errors import FileMissing, PathExternal
 from deltacli.core.memory import raise_if_out_of_memory
-from deltacli.core.progress import Progress, weighed_step
+from deltacli.core.progress import Progress, start_weighed_step
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, CheckpointInstance, LogFile, LogFileKind, Place
 from deltacli.delta.log.state import TableConfiguration
@@ -19,7 +19,7 @@ from deltacli.engine.base import Engine
 from deltacli.operations.validate.findings import Collector
 from deltacli.operations.validate.inspect_storage import Foresight, WholeLog, is_hint_ahead
 from deltacli.operations.validate.log_reader import (
-    FAULTS,
+    BOTOCORE_ERRORS,
     CatalogFault,
     Fault,
     FileRows,
@@ -123,7 +123,7 @@ class LogInspector:
             self.files = KnownFiles(is_known=True)
         commits = self._log.listing.commits
         size_bytes = sum(file.size_bytes for file in commits.values())
-        with weighed_step(
+        with start_weighed_step(
             self._progress, "checking the log", unit="commits", total=len(commits), weight=size_bytes
         ) as step:
             scanned: dict[str, Scan] = {}
@@ -165,7 +165,7 @@ class LogInspector:
         """Report an error in one file, discard its content, and continue with the others."""
         try:
             yield
-        except FAULTS as fault:
+        except BOTOCORE_ERRORS as fault:
             self._reader.require_tolerable(fault)
             self._report_unread(name, version, fault)
         except Exception as fault:  # noqa: BLE001  (one file must not lose the findings of all others)
@@ -247,7 +247,7 @@ class LogInspector:
         self.files.prefetch(
             placed.action["path"]
             for lines in scanned.values()
-            if not isinstance(lines, FAULTS)
+            if not isinstance(lines, BOTOCORE_ERRORS)
             for placed in lines.actions
             if placed.kind in ("add", "remove")
         )
@@ -258,7 +258,7 @@ class LogInspector:
             first, last = self.version + 1, version - 1
             missing = f"commit {first}, which is" if first == last else f"the commits {first} to {last}, which are"
             self._forget(f"the consequences of {missing} missing")
-        if isinstance(lines, FAULTS):
+        if isinstance(lines, BOTOCORE_ERRORS):
             self.version = version
             raise lines
         self._collector.take(self._weigh(finding, version) for finding in lines.findings)
@@ -455,7 +455,7 @@ class LogInspector:
             self._take_small_action(kind, action)
 
     def _take_checksum(self, file: LogFile, data: bytes | Fault) -> None:
-        if isinstance(data, FAULTS):
+        if isinstance(data, BOTOCORE_ERRORS):
             self._report_unread(file.name, None, data)
             return
         expected = self.expected(file.version)
@@ -490,7 +490,7 @@ class LogInspector:
         for file in compacted:
             with self._guarded(file.name, file.path.last_version):
                 scanned = self._reader.scan([file])[file.name]
-                if isinstance(scanned, FAULTS):
+                if isinstance(scanned, BOTOCORE_ERRORS):
                     self._report_unread(file.name, None, scanned)
                     continue
                 self._collector.take(scanned.findings)
@@ -513,7 +513,7 @@ class LogInspector:
         file = next(file for file in self._log.files if file.name == HINT_NAME)
         with self._guarded(file.name, self.version):
             (data,) = self._reader.read([file])
-            if isinstance(data, FAULTS):
+            if isinstance(data, BOTOCORE_ERRORS):
                 self._report_unread(file.name, None, data)
                 return
             if is_hint_ahead(self._storage, self._log.listing, data):

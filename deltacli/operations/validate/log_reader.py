@@ -125,7 +125,7 @@ Fault = errors.StorageFailed | errors.PathExternal | CatalogFault
 """The reason why a file could not be read."""
 
 _OF_CATALOGS = (errors.LogIncomplete, errors.DataUnreadable, errors.CommitCorrupt)
-FAULTS = (errors.StorageFailed, errors.PathExternal, *_OF_CATALOGS)
+BOTOCORE_ERRORS = (errors.StorageFailed, errors.PathExternal, *_OF_CATALOGS)
 
 
 def is_of_one_commit(fault: CatalogFault) -> bool:
@@ -158,13 +158,13 @@ class LogReader:
             if data is None:
                 scans[file.name] = self._scan_large(file, place)
             else:
-                scans[file.name] = data if isinstance(data, FAULTS) else self.scanner.scan(data, place)
+                scans[file.name] = data if isinstance(data, BOTOCORE_ERRORS) else self.scanner.scan(data, place)
         return scans
 
     def actions_of(self, files: Sequence[LogFile]) -> list[list[LocatedAction]] | None:
         """Return the actions of each file, None if one of them cannot be read completely."""
         scanned = self.scan(files).values()
-        sound = [lines for lines in scanned if not isinstance(lines, FAULTS)]
+        sound = [lines for lines in scanned if not isinstance(lines, BOTOCORE_ERRORS)]
         if len(sound) < len(files) or not all(lines.is_readable and not lines.broken for lines in sound):
             return None
         return [lines.actions for lines in sound]
@@ -179,7 +179,7 @@ class LogReader:
             if file.name == HINT_NAME:
                 return read_hint_file(self._storage)
             return self._storage.read(f"{LOG_DIRECTORY}/{file.name}")
-        except FAULTS as fault:
+        except BOTOCORE_ERRORS as fault:
             self.require_tolerable(fault)
             return fault
 
@@ -198,7 +198,7 @@ class LogReader:
     def _scan_large(self, file: LogFile, place: Place) -> Scan:
         try:
             return self.scanner.scan_lines(stream_lines(self._storage, file), place)
-        except FAULTS as fault:
+        except BOTOCORE_ERRORS as fault:
             if isinstance(fault, errors.CommitCorrupt) and not is_of_one_commit(fault):
                 # A line that does not fit into memory, or a file that was truncated meanwhile.
                 return ScannedLines([], [], [BAD_JSON.at(place, fault.message)], False)

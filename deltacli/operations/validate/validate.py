@@ -41,14 +41,14 @@ from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.choice import RuleChoice
 from deltacli.rules.framework.repairs import LOST, Condition
 from deltacli.rules.framework.views import HadoopChecksumsView, HistoryView, ListingView, StateView, StorageView
-from deltacli.storage.base import StoreOfVersions, StoreWithBounds
+from deltacli.storage.optional_interfaces import StoreOfVersions, StoreWithBounds
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.table_directories import has_clone_notes
 
 if TYPE_CHECKING:
     from deltacli.operations.validate.inspect_files import FilesChecked, TableContext
     from deltacli.storage import ReadStorage
-    from deltacli.table.walk import RememberedWalk
+    from deltacli.table.walk import CachedWalk
     from deltacli.work.task import TableFiles, TableStores
 
 
@@ -144,7 +144,7 @@ def validate_table(
     *,
     on_finding: Callable[[Finding], None] | None = None,
     whole: WholeLog | None = None,
-    walk: RememberedWalk | None = None,
+    walk: CachedWalk | None = None,
 ) -> Validation:
     """Check a table against the rules of a level. `on_finding` gets each finding when it is found. `whole` is the log
     and `walk` the table where they were listed before.

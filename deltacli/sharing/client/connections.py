@@ -17,7 +17,8 @@ from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConn
 from deltacli.core.hosts import is_loopback
 from deltacli.core.lock_free_property import cached_property
 from deltacli.sharing.client.faults import DEFAULTS
-from deltacli.storage.objects.http import proxy_of, timed_heads
+from deltacli.storage.objects.proxies import proxy_of
+from deltacli.storage.objects.timed_responses import timed_heads
 
 _MOST_POOLS = 16
 _NO_RETRIES = urllib3.Retry(False, redirect=False)

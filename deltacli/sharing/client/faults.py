@@ -364,6 +364,6 @@ def wait_for(ask: Callable[[str | None], Answer], retry: Retry, limit_s: float, 
                 hint="run the command again later",
             )
         since = f"has been preparing {what} for {waited_s:.0f} s" if waited_s >= 1 else f"is preparing {what}"
-        retry.say(f"the server {since}")
+        retry.note_delay(f"the server {since}")
         retry.wait(pause_s)
         wait_s = min(2 * wait_s, _LONGEST_WAIT_S)

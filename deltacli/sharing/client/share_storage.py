@@ -61,17 +61,10 @@ from deltacli.sharing.client.shared_version import (
 from deltacli.sharing.client.table_requests import NEWEST, AnswerHead, Query, TableRequests
 from deltacli.sharing.client.transport import ENABLE_FEED, SINCE_LATER, Reply, Transport, open_profile
 from deltacli.sharing.protocol.parameters import LONGEST_SENT, MOST_VALUES_SENT, NEWEST_POINT, Point
-from deltacli.storage.base import (
-    PARALLEL_READS,
-    Capabilities,
-    FileStat,
-    PathKind,
-    ReadOnlyFiles,
-    ShouldDescend,
-    WalkEntry,
-    writing_faults,
-)
-from deltacli.storage.objects.http import ObjectReader
+from deltacli.storage.base import PARALLEL_READS, Capabilities, FileStat, PathKind, ShouldDescend, WalkEntry
+from deltacli.storage.objects.body import ObjectReader
+from deltacli.storage.os_errors import writing_faults
+from deltacli.storage.read_only import ReadOnlyFiles
 from deltacli.storage.retry import Retry
 from deltacli.work.checkpoints.reading import longest_repeated, require_sound
 from deltacli.work.rows.row_reader import MAX_BATCH_BYTES, ROWS_A_BATCH

@@ -43,20 +43,13 @@ from deltacli.sharing.protocol.directories import (
     read_credential,
 )
 from deltacli.storage import Storage
-from deltacli.storage.base import (
-    NOTHING,
-    RETRY_BUDGET,
-    Allowed,
-    Capabilities,
-    FileStat,
-    PathKind,
-    ReadOnlyFiles,
-    ShouldDescend,
-    WalkEntry,
-)
-from deltacli.storage.grants import FAMILIES, Grant, HeldGrant, Location, read_location
+from deltacli.storage.allowed_prefixes import NO_PREFIXES, AllowedPrefixes
+from deltacli.storage.base import RETRY_BUDGET, Capabilities, FileStat, PathKind, ShouldDescend, WalkEntry
+from deltacli.storage.grants import Grant, HeldGrant
 from deltacli.storage.location import StoreLocation, require_sendable
+from deltacli.storage.read_only import ReadOnlyFiles
 from deltacli.storage.retry import Retry
+from deltacli.storage.store_locations import FAMILIES, Location, read_location
 from deltacli.storage.vended import open_held, require_no_credentials
 
 MOST_FILES_BY_URL = 10_000
@@ -256,7 +249,7 @@ class SentDirectory:
     grants: tuple[SentGrant, ...] = field(repr=False)
     options: tuple[tuple[str, str], ...] = ()
     retry_seconds: float = RETRY_BUDGET.total_seconds()
-    allowed: Allowed = NOTHING
+    allowed: AllowedPrefixes = NO_PREFIXES
 
     @property
     def uri(self) -> str:
@@ -401,9 +394,9 @@ class DirectoryStorage(ReadOnlyFiles):
             raise invalid_answer("the log names a file outside of the locations of the table", {"file": uri}) from None
         return self._open(wanted)
 
-    def allowed_within(self) -> Allowed:
+    def allowed_within(self) -> AllowedPrefixes:
         """Return the locations of the table in every spelling of their schemes."""
-        return Allowed.of(
+        return AllowedPrefixes.of(
             uri
             for location in self._vendors
             for scheme, family in FAMILIES.items()

@@ -32,7 +32,7 @@ from deltacli.delta.log.file_actions import action_schemas
 from deltacli.sharing.client.faults import invalid_answer
 from deltacli.sharing.client.table_requests import ActionLine
 from deltacli.sharing.protocol.parameters import ResponseFormat
-from deltacli.storage.base import writing_faults
+from deltacli.storage.os_errors import writing_faults
 from deltacli.work.commits.blocks import count_up_to
 
 _LARGEST = 2**63 - 1

@@ -40,7 +40,7 @@ from deltacli.sharing.client.table_requests import (
     TableRequests,
 )
 from deltacli.sharing.protocol.parameters import Point, ResponseFormat
-from deltacli.storage.base import writing_faults
+from deltacli.storage.os_errors import writing_faults
 from deltacli.work.checkpoints.writing import FileEncoder
 from deltacli.work.parquet_writing import Encoding
 

@@ -43,7 +43,9 @@ from deltacli.sharing.client.transport import Reply, Request, Transport
 from deltacli.sharing.protocol import directories
 from deltacli.sharing.protocol import parameters as wire
 from deltacli.sharing.protocol.parameters import NEWEST_POINT, Point, ResponseFormat
-from deltacli.storage.retry import BODY_ATTEMPTS, ListingLimit, asked_by
+from deltacli.storage.listing_limit import ListingLimit
+from deltacli.storage.retry import BODY_ATTEMPTS
+from deltacli.storage.retry_after import read_retry_after
 
 # -- answers with lines ------------------------------------------------------------------------------------------------
 
@@ -133,7 +135,7 @@ class LineAnswer:
         if found is not None and found[0] == _END:
             self._take_end(found[1])
         if found is not None and found[0] == STATUS and kind == "protocol" and self._has_files:
-            raise NotReadyError(found[1], asked_by(self._reply.headers, now=lambda: self._now_ms / 1000))
+            raise NotReadyError(found[1], read_retry_after(self._reply.headers, now=lambda: self._now_ms / 1000))
         if found is None or found[0] != kind:
             raise invalid_answer(f"{self._what} does not begin with protocol and metaData", {"expected": kind})
         return found[1]

@@ -30,9 +30,10 @@ from deltacli.core.machine import Clock, system_clock
 from deltacli.core.typing import Json, JsonObject
 from deltacli.sharing.client import faults
 from deltacli.sharing.configuration.secrets import CODE, Profile, problems_of, read_profile
-from deltacli.storage.fsspec_storage import is_unreachable
-from deltacli.storage.objects.http import CERTIFICATES_HINT
-from deltacli.storage.retry import BODY_ATTEMPTS, PASSING_STATUS, Retry, asked_by, tried
+from deltacli.storage.fsspec_errors import is_unreachable
+from deltacli.storage.objects.http_errors import CERTIFICATES_HINT
+from deltacli.storage.retry import BODY_ATTEMPTS, TEMPORARY_STATUSES, Retry, describe_attempts
+from deltacli.storage.retry_after import read_retry_after
 from deltacli.storage.secrets import remember_secrets, without_secrets
 
 if TYPE_CHECKING:
@@ -428,7 +429,7 @@ class Transport:
             try:
                 if reply.status in _REDIRECTS:
                     raise faults.invalid_answer("the URL of a file redirects", {"host": host, "status": reply.status})
-                if reply.status in PASSING_STATUS:
+                if reply.status in TEMPORARY_STATUSES:
                     fault = faults.ServerUnavailable(f"{host} answered with status {reply.status}")
                     raise _AgainError(fault, f"status {reply.status}", self._asked_seconds(reply))
                 return read(reply)
@@ -513,15 +514,15 @@ class Transport:
             return self.retry.call(
                 answered,
                 host=host,
-                faults=(_AgainError, faults.AnswerBroken, urllib3.exceptions.HTTPError),
-                passing=cause_of,
-                asked=lambda fault: fault.seconds if isinstance(fault, _AgainError) else 0.0,
+                errors=(_AgainError, faults.AnswerBroken, urllib3.exceptions.HTTPError),
+                temporary_cause=cause_of,
+                retry_after=lambda fault: fault.seconds if isinstance(fault, _AgainError) else 0.0,
             )
         except _AgainError as fault:
-            fault.fault.facts |= tried(fault)
+            fault.fault.facts |= describe_attempts(fault)
             raise fault.fault from fault
         except faults.AnswerBroken as fault:
-            fault.facts |= tried(fault)
+            fault.facts |= describe_attempts(fault)
             raise
         except urllib3.exceptions.HTTPError as fault:
             raise _unreachable(host, fault) from fault
@@ -531,12 +532,12 @@ class Transport:
             return
         code, message = _error_of(reply, self.limits)
         fault = fault_of_status(reply.status, code, message, who)
-        if reply.status in PASSING_STATUS:
+        if reply.status in TEMPORARY_STATUSES:
             raise _AgainError(fault, f"status {reply.status}", self._asked_seconds(reply))
         raise fault
 
     def _asked_seconds(self, reply: Reply) -> float:
-        return min(asked_by(reply.headers, now=lambda: self.clock() / 1_000), _LONGEST_ASKED_S)
+        return min(read_retry_after(reply.headers, now=lambda: self.clock() / 1_000), _LONGEST_ASKED_S)
 
 
 def parse_json(body: bytes) -> Json:
@@ -578,7 +579,7 @@ def fault_of_status(status: int, code: str, message: str, who: str) -> DeltacliE
             return faults.ShareAbsent(f"{who} has no such share, schema or table{said}", facts=facts)
         case _ if status >= 500:
             return faults.ServerUnavailable(f"{who} failed{said}", facts=facts)
-        case _ if status in PASSING_STATUS:
+        case _ if status in TEMPORARY_STATUSES:
             return faults.ServerUnavailable(f"{who} is too busy{said}", facts=facts)
     refused = faults.RequestRefused(f"{who} refused the request{said}", facts=facts)
     if re.search(r"\bhistory\b.* not (?:shared|enabled)\b", message):  # also that of the reference server
@@ -598,7 +599,7 @@ def _unreachable(host: str, fault: Exception) -> DeltacliError:
 
     is_url = isinstance(fault, urllib3.exceptions.LocationValueError)  # its message has the URL, which gives access
     reason = "invalid URL" if is_url else faults.clean(getattr(fault, "reason", None) or fault)
-    facts = {"host": faults.clean(host), "reason": reason.split(": ", 1)[-1]} | tried(fault)
+    facts = {"host": faults.clean(host), "reason": reason.split(": ", 1)[-1]} | describe_attempts(fault)
     if isinstance(fault, urllib3.exceptions.ProtocolError):
         return faults.AnswerBroken(f"the answer of {faults.clean(host)} broke off", facts=facts)
     hint = "check the endpoint in the profile, and whether the server runs" if is_unreachable(fault) else None

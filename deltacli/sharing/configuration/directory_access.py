@@ -15,8 +15,15 @@ from deltacli.sharing.configuration.fields import Fields
 from deltacli.sharing.configuration.keys import DIRECTORY_ACCESS_KEYS
 from deltacli.sharing.model import URL_ONLY, AccessMode, SharedTable
 from deltacli.sharing.protocol import directories
-from deltacli.storage.grants import Location, read_location
-from deltacli.storage.signing import values
+from deltacli.storage.signing.delegation import Delegation
+from deltacli.storage.signing.policies import (
+    LONGEST_EXPRESSION,
+    LONGEST_POLICY,
+    boundary_expression,
+    partition_of,
+    session_policy,
+)
+from deltacli.storage.store_locations import Location, read_location
 
 
 class Inherited(NamedTuple):
@@ -24,7 +31,7 @@ class Inherited(NamedTuple):
 
     options: Mapping[str, str]
     modes: tuple[AccessMode, ...] = URL_ONLY
-    delegation: values.Delegation = values.Delegation()
+    delegation: Delegation = Delegation()
 
 
 def read_modes(fields: Fields, inherited: tuple[AccessMode, ...]) -> tuple[AccessMode, ...]:
@@ -67,20 +74,20 @@ def _require_readable(fields: Fields, key: str, text: str, longest: int, *, may_
         raise fields.fault(key, "has control characters, or others that cannot be seen")
 
 
-def read_delegation(fields: Fields, inherited: values.Delegation) -> values.Delegation:
+def read_delegation(fields: Fields, inherited: Delegation) -> Delegation:
     """Return `directoryAccess`, with what it lacks taken from above. Raises UsageError."""
     given = fields.fields("directoryAccess")
     if given is None:
         return inherited
     given.require_known(DIRECTORY_ACCESS_KEYS)
     role = given.text("roleArn")
-    if role is not None and values.partition_of(role) is None:
+    if role is not None and partition_of(role) is None:
         raise given.fault("roleArn", "is not that of a role", expected="arn:aws:iam::123456789012:role/NAME")
     endpoint = given.text("stsEndpoint")
     if endpoint and urlsplit(endpoint).scheme not in ("https", "http"):
         raise given.fault("stsEndpoint", f"is {endpoint[:60]!r}", expected="a URL")
     external, _ = given.secret("externalId")
-    return values.Delegation(
+    return Delegation(
         role_arn=inherited.role_arn if role is None else role,
         external_id=inherited.external_id if external is None else external,
         sts_endpoint=inherited.sts_endpoint if endpoint is None else endpoint,
@@ -126,7 +133,8 @@ def _directory(place: str, options: Mapping[str, str]) -> Location:
     if not separator or scheme.lower() == "file":
         raise NoDirectory("it is on a local disk, which has no credentials to give")
     if scheme.lower() in _AZURE:
-        from deltacli.storage.azure.credentials import read_address, read_azure_options
+        from deltacli.storage.azure.addresses import read_address
+        from deltacli.storage.azure.options import read_azure_options
 
         address = read_address(place)
         read = read_azure_options(options, address)
@@ -172,16 +180,16 @@ def _unfit(table: SharedTable, roots: tuple[Location, ...]) -> Iterator[str]:
         path = "/".join(root.segments)
         match root.family:
             case "s3":
-                partition = values.partition_of(delegation.role_arn)
+                partition = partition_of(delegation.role_arn)
                 if partition is None:
                     yield "no role is configured to make credentials with (directoryAccess: roleArn)"
-                policy = values.session_policy(
+                policy = session_policy(
                     root.authority, path, partition=partition or "aws", uses_kms=delegation.uses_kms
                 )
-                if len(policy) > values.LONGEST_POLICY:
-                    yield f"its session policy has {len(policy):,} characters, and AWS allows {values.LONGEST_POLICY:,}"
+                if len(policy) > LONGEST_POLICY:
+                    yield f"its session policy has {len(policy):,} characters, and AWS allows {LONGEST_POLICY:,}"
                 if any("endpoint" in name.lower() for name in table.storage_options) and not delegation.sts_endpoint:
                     yield "its store has an endpoint of its own, without a token service (directoryAccess: stsEndpoint)"
             case "gs":
-                if len(values.boundary_expression(root.authority, path)) > values.LONGEST_EXPRESSION:
-                    yield f"the condition of its credential has more than {values.LONGEST_EXPRESSION:,} characters"
+                if len(boundary_expression(root.authority, path)) > LONGEST_EXPRESSION:
+                    yield f"the condition of its credential has more than {LONGEST_EXPRESSION:,} characters"

@@ -17,7 +17,7 @@ from deltacli.sharing.model import URL_ONLY, SharedTable
 from deltacli.sharing.protocol.directories import LONGEST_COMMENT, LONGEST_DISPLAY_NAME, MOST_PROPERTIES
 from deltacli.sharing.protocol.names import LONGEST_NAME
 from deltacli.sharing.signing.choose import LONGEST_SECONDS
-from deltacli.storage.signing.values import LEAST_SECONDS, Delegation
+from deltacli.storage.signing.delegation import LEAST_SECONDS, Delegation
 
 FORMAT_VERSION = 1
 """The version of the format of the file."""

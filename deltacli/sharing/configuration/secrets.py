@@ -31,8 +31,8 @@ from deltacli.core.hosts import is_loopback
 from deltacli.core.times import DAY_MS, EPOCH, format_age, format_timestamp
 from deltacli.core.typing import Json
 from deltacli.sharing.model import Problem
-from deltacli.storage.base import writing_faults
-from deltacli.storage.local_write import LockedDraft, sweep
+from deltacli.storage.locked_drafts import LockedDraft, sweep
+from deltacli.storage.os_errors import writing_faults
 
 PREFIX = "dct_"
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -95,10 +95,10 @@ def write_atomically(path: Path, data: bytes, *, replace: bool = True) -> bool:
     draft = LockedDraft(directory, f".{name[:100]}.", MODE)
     try:
         sweep(directory, f".{name[:100]}.", draft.changed_ns)
-        _fill(draft.place, data)
+        _fill(draft.local_path, data)
         if replace:
-            os.replace(draft.place, target)
-        elif not _claim(draft.place, target):
+            os.replace(draft.local_path, target)
+        elif not _claim(draft.local_path, target):
             return False
         _sync_directory(directory)
         return True

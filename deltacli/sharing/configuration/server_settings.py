@@ -21,7 +21,7 @@ from deltacli.sharing.configuration.keys import (
 )
 from deltacli.sharing.configuration.settings import AsyncQueries, Audit, Limits, Settings, Tls
 from deltacli.sharing.signing.choose import Proxy
-from deltacli.storage.signing.values import LEAST_SECONDS
+from deltacli.storage.signing.delegation import LEAST_SECONDS
 
 _URL = re.compile(r"[!$&()*+,./0-9:;=@A-Z\[\]_a-z~%-]{1,2000}")
 _HOST = re.compile(r"[A-Za-z0-9_.\-:%\[\]]{1,255}")

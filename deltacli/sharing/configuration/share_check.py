@@ -25,7 +25,7 @@ from deltacli.sharing.signing.choose import Proxy, choose_access
 from deltacli.sharing.tables.snapshots import SharedSnapshot, SharedSnapshots, unavailable_files
 from deltacli.storage import ReadStorage
 from deltacli.storage.secrets import without_secrets
-from deltacli.storage.signing.values import CannotMint
+from deltacli.storage.signing.delegation import CannotMint
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import managed_store
 

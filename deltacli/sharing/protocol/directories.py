@@ -15,7 +15,8 @@ from typing import NamedTuple
 from urllib.parse import parse_qs
 
 from deltacli.core.typing import Json, JsonObject
-from deltacli.storage.grants import Grant, Location, read_location
+from deltacli.storage.grants import Grant
+from deltacli.storage.store_locations import Location, read_location
 
 URL, DIRECTORY = "url", "dir"
 MODES = (URL, DIRECTORY)

@@ -34,7 +34,7 @@ from deltacli.sharing.client.share_storage import CONTENT_RANGE, EXPIRED, FindUr
 from deltacli.sharing.client.shared_files import FileUrl
 from deltacli.sharing.client.transport import Reply, Transport
 from deltacli.sharing.pulling.local_table import Part, is_strong_tag, open_part
-from deltacli.storage.base import writing_faults
+from deltacli.storage.os_errors import writing_faults
 from deltacli.work.rows.data_files import AROUND, VectorFaultError, parse_vector, stored_data_of
 from deltacli.work.rows.row_reader import MAX_BATCH_BYTES, ROWS_A_BATCH
 

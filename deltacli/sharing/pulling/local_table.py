@@ -35,8 +35,8 @@ from deltacli.delta.protocol.feature_use import constraint_uses, property_uses, 
 from deltacli.delta.protocol.features import FEATURES, WRITER_FEATURES_VERSION, stable_name
 from deltacli.delta.schema.types import NO_COLUMNS, parse_schema
 from deltacli.sharing.client.faults import PullRefused
-from deltacli.storage.base import disk_fault, writing_faults
 from deltacli.storage.local_write import replace_file
+from deltacli.storage.os_errors import translate_os_error, writing_faults
 from deltacli.table.api_errors import name_table
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot
@@ -479,7 +479,7 @@ def _entries(directory: str) -> set[str]:
     except NotADirectoryError:
         raise PullRefused(f"{directory} is a file, not a directory") from None
     except OSError as fault:
-        raise disk_fault(fault, directory, directory, "read") from fault
+        raise translate_os_error(fault, directory, directory, "read") from fault
 
 
 def _has_commits(directory: str) -> bool:
@@ -489,7 +489,7 @@ def _has_commits(directory: str) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as fault:
-        raise disk_fault(fault, LOG_DIRECTORY, f"{directory}/{LOG_DIRECTORY}", "read") from fault
+        raise translate_os_error(fault, LOG_DIRECTORY, f"{directory}/{LOG_DIRECTORY}", "read") from fault
 
 
 def pulled_table(snapshot: Snapshot, directory: str) -> PulledTable:

@@ -36,7 +36,8 @@ from deltacli.sharing.pulling import local_table
 from deltacli.sharing.pulling.downloading import Destination, WantedFile, decode, verify
 from deltacli.sharing.pulling.sources import DirectoryVersion, Share, UrlVersion, version_of
 from deltacli.storage import LocalStorage
-from deltacli.storage.base import require_place, writing_faults
+from deltacli.storage.directory_identity import require_same_directory
+from deltacli.storage.os_errors import writing_faults
 from deltacli.table.api_errors import name_table
 from deltacli.table.handle import TableHandle
 from deltacli.table.scan_requests import ScanRequest
@@ -457,7 +458,7 @@ class Pull:
         _require_space(directory, plan.difference.wanted_bytes)
         with writing_faults(directory, directory):
             os.makedirs(directory, exist_ok=True)
-        execution.table = execution.table.held()
+        execution.table = execution.table.bind_to_directory()
         if plan.target.table is None:
             local_table.read_target(execution.table, directory)  # others may have written there since
         with local_table.open_workspace(directory) as workspace:
@@ -472,7 +473,7 @@ class Pull:
         plan = execution.plan
         assert plan.shared is not None
         with self.progress.step("downloading", unit="bytes", total=plan.difference.wanted_bytes) as step:
-            look, decodes = partial(require_place, execution.table.storage), self.request.decodes
+            look, decodes = partial(require_same_directory, execution.table.storage), self.request.decodes
             to = Destination(workspace, plan.target.directory, step.advance, look, decodes)
             for size in plan.shared.downloads(to).run(plan.difference.wanted):
                 received.files += 1

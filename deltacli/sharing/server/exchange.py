@@ -34,7 +34,7 @@ from deltacli.sharing.model import Catalog, SharedTable
 from deltacli.sharing.protocol.parameters import invalid_parameter
 from deltacli.sharing.signing.choose import SignedUrls
 from deltacli.sharing.signing.keys import Bound, Seal, TokenRefused
-from deltacli.storage.base import writing_faults
+from deltacli.storage.os_errors import writing_faults
 from deltacli.storage.secrets import without_secrets
 
 # -- what the application needs from others ----------------------------------------------------------------------------

@@ -28,8 +28,9 @@ from deltacli.sharing.server.connections import Metrics, too_many
 from deltacli.sharing.server.exchange import NAME, Access, Caller
 from deltacli.sharing.tables.directory_refusals import nested_while_served, refusal_now
 from deltacli.sharing.tables.snapshots import SharedSnapshots, SingleFlight, place_of
-from deltacli.storage.grants import Location, read_location
-from deltacli.storage.signing.values import LEAST_SECONDS, AzureSource, CannotMint, Minted
+from deltacli.storage.signing.delegation import LEAST_SECONDS, CannotMint, Minted
+from deltacli.storage.signing.values import AzureSource
+from deltacli.storage.store_locations import Location, read_location
 
 _LOG = logging.getLogger(NAME)
 
@@ -250,7 +251,7 @@ class DirectoryAnswers:
         place = directory.authority, "/".join(directory.segments)
         match directory.family:
             case "s3":
-                from deltacli.storage.signing.s3 import mint_session
+                from deltacli.storage.signing.s3_sessions import mint_session
 
                 if seconds < LEAST_SECONDS:
                     raise _ends_too_soon(table)
@@ -258,10 +259,10 @@ class DirectoryAnswers:
                     place, table.storage_options, table.delegation, recipient=caller.name, seconds=seconds
                 )
             case "gs":
-                from deltacli.storage.signing.gcs import mint_token
+                from deltacli.storage.signing.gcs_tokens import mint_token
 
                 return mint_token(place, table.storage_options, table.delegation, seconds_of)
-        from deltacli.storage.signing.azure import delegated_source, mint_directory_sas
+        from deltacli.storage.signing.azure_sas import delegated_source, mint_directory_sas
 
         source = self.vault.sources.get(place_of(table))
         if source is None:

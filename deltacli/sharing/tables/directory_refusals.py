@@ -18,8 +18,8 @@ from deltacli.sharing.model import SharedTable
 from deltacli.sharing.tables.snapshots import SharedSnapshot, SharedSnapshots, vector_place, vectors_of
 from deltacli.storage import ReadStorage, open_storage
 from deltacli.storage.base import PathKind
-from deltacli.storage.grants import Location, read_location
-from deltacli.storage.signing.values import CannotMint
+from deltacli.storage.signing.delegation import CannotMint
+from deltacli.storage.store_locations import Location, read_location
 
 if TYPE_CHECKING:
     import pyarrow
@@ -52,7 +52,7 @@ def refusal_now(snapshots: SharedSnapshots, table: SharedTable, version: int) ->
 def _of_account(table: SharedTable, root: Location) -> str | None:
     if root.family != "abfss":
         return None
-    from deltacli.storage.signing.azure import delegated_source, is_hierarchical
+    from deltacli.storage.signing.azure_sas import delegated_source, is_hierarchical
 
     try:
         delegated_source(table.location, table.storage_options)

@@ -67,7 +67,7 @@ from deltacli.spark.source_options import StreamOptions
 from deltacli.spark.source_plans import StreamPlan as TableStreamPlan
 from deltacli.spark.source_plans import newest_commit, partitions_of, require_schema, searchable_faults
 from deltacli.spark.table_log import TableLog
-from deltacli.storage import NOTHING, Allowed, Storage, path_external
+from deltacli.storage import NO_PREFIXES, AllowedPrefixes, Storage, path_external
 from deltacli.table.api_arguments import require_path_text, require_timestamp_ms
 from deltacli.table.api_errors import api_function
 from deltacli.table.handle import TableHandle
@@ -133,7 +133,7 @@ def read_shared(share: Share, options: ShareBatchOptions) -> SharedRows:
         snapshot = find_snapshot(table, version=options.version, timestamp_ms=options.timestamp_ms)
     snapshot.scan()  # refuses what no reader may read
     columns = columns_for_spark(snapshot.schema, None if options.columns is None else list(options.columns))
-    selection = Selection.make(snapshot.schema, columns, options.where)
+    selection = Selection.resolve(snapshot.schema, columns, options.where)
     live = find_live_files(snapshot, selection)
     return _rows(snapshot, selection.columns, selection.make_read_spec(snapshot.config), live.files)
 
@@ -288,7 +288,7 @@ class SharedFiles:
     table: str
     endpoint: str = field(repr=False)
     urls: tuple[tuple[str, FileUrl], ...] = field(repr=False)
-    allowed: Allowed = NOTHING
+    allowed: AllowedPrefixes = NO_PREFIXES
 
     @property
     def uri(self) -> str:

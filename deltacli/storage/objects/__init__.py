@@ -1,4 +1,4 @@
-"""What object stores have in common: HTTP, errors, listings, and the storage interface on top of a few calls.
+"""Everything that object stores have in common: HTTP, errors, listings, and the storage interface on a few calls.
 
 Start with `calls.py`, the calls that a cloud has to implement, and `store.py`, which builds the
 interface on them. A creation is sent once and only once: its answer may be lost, and then the

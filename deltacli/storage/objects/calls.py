@@ -1,4 +1,8 @@
-"""The calls of one bucket or container that `ObjectStorage` stands on, and what its listings and reads return."""
+"""The calls of one bucket or container that `ObjectStorage` is built on.
+
+`ObjectCalls` is what a cloud has to implement: list, read, write, copy and delete, one request
+each. Everything else of the interface is built on these in `store.py`, the same for all clouds.
+"""
 
 from __future__ import annotations
 
@@ -7,52 +11,68 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from deltacli.core.errors import StorageFailed, UsageError
-from deltacli.storage.objects.http import Body, Dialect, Fate, HttpFault, repeat_call
+from deltacli.storage.objects.body import Body
+from deltacli.storage.objects.dialect import Dialect
+from deltacli.storage.objects.http_calls import repeat_call
+from deltacli.storage.objects.http_errors import HttpError, RequestOutcome
 from deltacli.storage.outcomes import Creation
 from deltacli.storage.retry import Retry
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
+# The condition of a write that no object of the name exists. Any other condition is the tag of the
+# object to replace.
 ABSENT = ""
-"""The condition of a write that no object of the name exists."""
-
 
 _MD5_BYTES = 16
 
 
-class Entry(NamedTuple):
-    """An object of a listing."""
+class ListedObject(NamedTuple):
+    """An object of a listing.
+
+    Attributes:
+        key: The key.
+        size_bytes: The size.
+        modified_ms: When it was written, in epoch milliseconds.
+        md5: The MD5 of its bytes in hexadecimal digits, if one object was asked for and the store
+            reports it.
+        archive_class: The storage class of an object that cannot be read before the store has
+            restored it; '' for others.
+        is_restored: Whether a restored copy can be read, if one object was asked for and the store
+            reports it.
+    """
 
     key: str
     size_bytes: int
     modified_ms: int
     md5: str = ""
-    """The MD5 of its bytes in hexadecimal digits, where one object was asked for and the store reports it."""
     archive_class: str = ""
-    """The storage class of an object that cannot be read before the store has restored it; '' for every other one."""
     is_restored: bool = False
-    """Whether a restored copy of it can be read, where one object was asked for and the store reports it."""
-
-
-def md5_of(text: str) -> str:
-    """Return an MD5 in hexadecimal digits from one in base64; '' for anything else."""
-    try:
-        found = base64.b64decode(text, validate=True)
-    except ValueError:
-        return ""
-    return found.hex() if len(found) == _MD5_BYTES else ""
 
 
 class ListedPage(NamedTuple):
-    """A page of a listing: objects, the prefixes below it, and the token of the next page ('' at the end)."""
+    """A page of a listing.
 
-    entries: list[Entry]
+    Attributes:
+        entries: The objects.
+        prefixes: The prefixes below the one that was listed, as directories are shown.
+        token: The token of the next page; '' at the end.
+    """
+
+    entries: list[ListedObject]
     prefixes: list[str]
     token: str
 
 
-class Content(NamedTuple):
-    """Bytes of an object: the first of them is at `offset`, and the whole object has `size` bytes."""
+class ObjectContent(NamedTuple):
+    """Bytes of an object.
+
+    Attributes:
+        data: The bytes.
+        offset: Where the first of them is in the object.
+        size: The size of the whole object.
+        tag: Identifies the content.
+    """
 
     data: bytes
     offset: int
@@ -60,53 +80,15 @@ class Content(NamedTuple):
     tag: str
 
 
-def length_of(span: str) -> int:
-    """Return the number of bytes of a range in the form of the header Range; 0 for ''."""
-    first, _, last = span.removeprefix("bytes=").partition("-")
-    return int(last or 0) - int(first) + 1 if first else int(last or 0)
+class CopySource(NamedTuple):
+    """An object, or a version of one, to copy within its bucket.
 
-
-def not_repeated(entries: list[Entry], before: list[Entry]) -> list[Entry]:
-    """Return the entries of a page that were not on the one before; pages of some stores overlap."""
-    if not before or not entries or entries[0].key > before[-1].key:
-        return entries
-    known = {entry.key for entry in before}
-    return [entry for entry in entries if entry.key not in known]
-
-
-def in_byte_order(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Yield the entries of a listing in the order of their UTF-8 bytes, where a store sorts by UTF-16 instead.
-
-    Both orders differ only among names that hold a character from U+E000 on. Those between two other names are the same
-    in both, so that only runs of them are sorted.
+    Attributes:
+        key: The key.
+        version_id: The version; '' for the current one.
+        size_bytes: The size.
+        tag: If it is not '', the object is copied only while it has this content.
     """
-    run: list[Entry] = []
-    for entry in entries:
-        if not entry.key.isascii() and max(entry.key) >= "\ue000":
-            run.append(entry)
-            continue
-        if run:
-            yield from sorted(run)
-            run.clear()
-        yield entry
-    yield from sorted(run)
-
-
-def missing_fault(calls: ObjectCalls, key: str) -> HttpFault | None:
-    """Return the fault of a missing object after a 403, where a listing agrees; else None.
-
-    A store says 404 only to those who may list all of it, which a grant for a directory does not permit.
-    """
-    try:
-        if any(entry.key == key for entry in calls.page(key, "", "", "", 1).entries):
-            return None
-    except HttpFault:
-        return None
-    return HttpFault(Fate.ANSWERED, "the object is not listed", status=404, reason="NoSuchKey")
-
-
-class Source(NamedTuple):
-    """An object, or a version of one, to copy within its bucket. With a tag, only while it has this content."""
 
     key: str
     version_id: str
@@ -118,28 +100,34 @@ class Uploads(Protocol):
     """Uploads of large objects, which repeat and judge each of their requests themselves. Raises StorageFailed."""
 
     def create(self, key: str, body: Body) -> Creation | None:
-        """Create an object unless its key exists. None, with nothing done, where `write` has to send it."""
+        """Create an object unless its key exists. None, with nothing done, if `ObjectCalls.write` has to send it."""
 
     def replace(self, key: str, body: Body) -> bool:
-        """Write an object, replacing an existing one. False, with nothing done, where `write` has to send it."""
+        """Write an object, replacing an existing one. False, with nothing done, if `write` has to send it."""
 
-    def copy(self, source: Source, key: str, condition: str) -> Creation | None:
-        """Copy an object on the condition of `ObjectCalls.copy`. None, with nothing done, where that has to do it."""
+    def copy(self, source: CopySource, key: str, condition: str) -> Creation | None:
+        """Copy an object on the condition of `ObjectCalls.copy`. None, with nothing done, if that has to do it."""
 
 
 class ObjectCalls(Protocol):
-    """Each call raises HttpFault, and is sent once where it has a condition. Thread-safe."""
+    """The calls of one bucket or container. Thread-safe.
+
+    Each call raises HttpError. A call with a condition is sent once.
+
+    Attributes:
+        deletes_per_request: The most objects of one `delete_together`.
+        starts_anywhere: Whether listings are in bytewise order, and `start` of a page is honoured.
+    """
 
     deletes_per_request: int
     starts_anywhere: bool
-    """Listings are in bytewise order, and `start` of a page is honoured."""
 
     @property
     def dialect(self) -> Dialect: ...
 
     @property
     def uploads(self) -> Uploads | None:
-        """None where `write` sends objects of any size."""
+        """Uploads of large objects; None if `write` sends objects of any size."""
 
     @property
     def max_attempts(self) -> int | None:
@@ -155,53 +143,152 @@ class ObjectCalls(Protocol):
 
     @property
     def is_known_atomic(self) -> bool:
-        """Whether the endpoint is one of the cloud itself, which honours conditions."""
+        """True if the endpoint is one of the cloud itself, which honours conditions."""
 
     def page(self, prefix: str, delimiter: str, token: str, start: str, limit: int) -> ListedPage:
-        """Return a page of the listing of keys with a prefix, in bytewise order, for a token ('' for the first). Keys
-        below `start` may be left out. `limit`: maximum number of entries; 0 for as many as the store returns.
+        """Return a page of the listing of keys with a prefix, in bytewise order.
+
+        Args:
+            prefix: How the keys begin.
+            delimiter: "/" to list one level, '' for everything below the prefix.
+            token: The token of the page; '' for the first.
+            start: Keys below it may be left out.
+            limit: Most entries of the page; 0 for as many as the store returns.
         """
 
-    def look(self, key: str) -> tuple[Entry, str]:
+    def head(self, key: str) -> tuple[ListedObject, str]:
         """Return the properties of an object and its tag."""
 
-    def get(self, key: str, span: str, tag: str, version_id: str = "") -> Content:
-        """Return an object, or a range of it ('' for all; the form of the header Range). Status 416 after its end,
-        412 where a tag is given and the object has another one. `version_id`: of this version.
+    def get(self, key: str, span: str, tag: str, version_id: str = "") -> ObjectContent:
+        """Return an object or a range of it.
+
+        Args:
+            key: The key.
+            span: The range in the form of the header Range, such as "bytes=0-99"; '' for the whole
+                object.
+            tag: If it is not '', the content that the object must have.
+            version_id: The version to read; '' for the current one.
+
+        Raises:
+            HttpError: With status 416 for a range after the end, and 412 if the object has another tag.
         """
 
     def write(self, key: str, body: Body, condition: str | None) -> None:
-        """Write an object of any size. `condition`: ABSENT, the tag that it must have, or None. Without an error, the
-        object is complete.
+        """Write an object of any size. If no error is raised, the object is complete.
+
+        Args:
+            key: The key.
+            body: The content.
+            condition: ABSENT, the tag that the object must have, or None.
         """
 
-    def copy(self, source: Source, key: str, condition: str) -> None:
-        """Copy an object within the store. `condition`: ABSENT, or the tag of the object to replace. Without an error,
-        the copy is complete; before, the key leads to nothing of it.
+    def copy(self, source: CopySource, key: str, condition: str) -> None:
+        """Copy an object within the store.
+
+        If no error is raised, the copy is complete. Before, nothing of it is visible under the key.
+
+        Args:
+            source: What to copy.
+            key: The key of the copy.
+            condition: ABSENT, or the tag of the object to replace.
         """
 
     def delete(self, key: str) -> None:
-        """Delete an object. Status 404 where there is none."""
+        """Delete an object. Status 404 if there is none."""
 
-    def delete_together(self, keys: Sequence[str]) -> Mapping[str, HttpFault | None]:
-        """Delete up to `deletes_per_request` objects in one request, and return the fault of each."""
+    def delete_together(self, keys: Sequence[str]) -> Mapping[str, HttpError | None]:
+        """Delete up to `deletes_per_request` objects in one request, and return the error of each."""
 
     def can_delete_together(self, key: str, /) -> bool:
-        """Return False for an object that is deleted alone: `delete_together` cannot name it, or it has found that the
-        store has no such requests.
+        """Return whether `delete_together` can delete an object.
+
+        It cannot if its form has no way to name the object, or once the store has refused such a request.
         """
 
     def can_hold(self, key: str) -> bool:
         """Return False for a key that no object can have."""
 
-    def translated(self, fault: HttpFault, place: str, what: str) -> StorageFailed | UsageError:
-        """Return the error of deltacli, without secrets, for a fault; `what` could not be done to `place`."""
+    def translate_error(self, error: HttpError, location: str, verb: str) -> StorageFailed | UsageError:
+        """Return the error of deltacli, without secrets.
+
+        Args:
+            error: The error of a request.
+            location: The URI of the object.
+            verb: What could not be done to it, as a participle: "written".
+        """
 
 
-def ask(calls: ObjectCalls, retry: Retry, call: Callable[[], Answer], place: str, what: str) -> Answer:
-    """Make a call with retries and translate its errors; `what` could not be done to `place`."""
+def call_store(calls: ObjectCalls, retry: Retry, call: Callable[[], Result], location: str, verb: str) -> Result:
+    """Make an idempotent call with retries, and translate its errors.
+
+    Args:
+        calls: The calls of the bucket.
+        retry: The retry policy.
+        call: Makes the call.
+        location: The URI of the object, for messages.
+        verb: What could not be done to it, as a participle: "written".
+    """
     try:
         return repeat_call(retry, call, host=calls.endpoint, max_attempts=calls.max_attempts)
-    except HttpFault as fault:
-        error = calls.translated(fault, place, what)
+    except HttpError as http_error:
+        error = calls.translate_error(http_error, location, verb)
         raise error from error.__cause__
+
+
+def find_missing_error(calls: ObjectCalls, key: str) -> HttpError | None:
+    """Return the error for a missing object after a 403, if a listing shows that it is missing; else None.
+
+    A store answers 404 only to those who may list the whole bucket. Credentials for a directory do
+    not permit that, so a missing object looks like a lack of permission.
+    """
+    try:
+        page = calls.page(key, "", "", "", 1)
+    except HttpError:
+        return None
+    if any(entry.key == key for entry in page.entries):
+        return None
+    return HttpError(RequestOutcome.ANSWERED, "the object is not listed", status=404, reason="NoSuchKey")
+
+
+def drop_repeated(entries: list[ListedObject], previous: list[ListedObject]) -> list[ListedObject]:
+    """Return the entries of a page that were not on the page before. Pages of some stores overlap."""
+    if not previous or not entries or entries[0].key > previous[-1].key:
+        return entries
+    known_keys = {entry.key for entry in previous}
+    return [entry for entry in entries if entry.key not in known_keys]
+
+
+def sort_by_bytes(entries: Iterable[ListedObject]) -> Iterator[ListedObject]:
+    """Yield the entries of a listing in the order of their UTF-8 bytes, if a store sorts by UTF-16 instead.
+
+    Both orders differ only among names that contain a character from U+E000 on: UTF-16 writes those
+    above U+FFFF with surrogates, which are below U+E000. All other names are in the same order in
+    both, so it suffices to sort runs of such names. Nothing else is held in memory.
+    """
+    run: list[ListedObject] = []
+    for entry in entries:
+        if not entry.key.isascii() and max(entry.key) >= "\ue000":
+            run.append(entry)
+            continue
+        if run:
+            yield from sorted(run)
+            run.clear()
+        yield entry
+    yield from sorted(run)
+
+
+def decode_md5(text: str) -> str:
+    """Return an MD5 in hexadecimal digits from one in base64; '' for anything else."""
+    try:
+        digest = base64.b64decode(text, validate=True)
+    except ValueError:
+        return ""
+    return digest.hex() if len(digest) == _MD5_BYTES else ""
+
+
+def parse_range_length(span: str) -> int:
+    """Return the number of bytes of a range in the form of the header Range: "bytes=0-99", or "bytes=-64"; 0 for ''."""
+    first, _, last = span.removeprefix("bytes=").partition("-")
+    if first:
+        return int(last or 0) - int(first) + 1
+    return int(last or 0)

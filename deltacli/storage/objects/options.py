@@ -11,7 +11,7 @@ from deltacli.storage.secrets import remember_secrets
 _TRUTH: Mapping[str, bool] = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
-def known_options(
+def read_known_options(
     options: Mapping[str, str], known: Iterable[str], canonical: Mapping[str, str], store: str
 ) -> dict[str, str]:
     """Return the options by their canonical names. Raises UsageError for an unknown name."""
@@ -29,15 +29,15 @@ def known_options(
     return given
 
 
-def variables(*names: str) -> str:
-    return set_or_unset({name: os.environ.get(name) for name in names})
+def describe_variables(*names: str) -> str:
+    return describe_set_or_unset({name: os.environ.get(name) for name in names})
 
 
-def set_or_unset(values: Mapping[str, object]) -> str:
+def describe_set_or_unset(values: Mapping[str, object]) -> str:
     return ", ".join(f"{name} {'set' if value else 'unset'}" for name, value in values.items())
 
 
-def truth(given: Mapping[str, str], name: str) -> bool:
+def read_flag(given: Mapping[str, str], name: str) -> bool:
     """Return an option that is true or false; false where it is not given. Raises UsageError."""
     text = given.get(name, "false")
     if text.lower() not in _TRUTH:
@@ -47,7 +47,7 @@ def truth(given: Mapping[str, str], name: str) -> bool:
     return _TRUTH[text.lower()]
 
 
-def certificates(given: Mapping[str, str]) -> bool | str:
+def read_verify(given: Mapping[str, str]) -> bool | str:
     """Return the option `verify`: true, false, or a file of certificates."""
     text = given.get("verify", "true")
     return _TRUTH.get(text.lower(), text)

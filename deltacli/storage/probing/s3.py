@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 
 from deltacli.core.errors import CredentialsMissing
-from deltacli.storage.objects.http import said_of
+from deltacli.storage.objects.http_errors import shorten_message
 from deltacli.storage.probing.subject import Identity, Permit, unknown_without_writing
-from deltacli.storage.s3.calls import S3Calls, bound_answers
-from deltacli.storage.s3.faults import FAULTS, code_of, how_to_log_in_to_aws, s3_sources
-from deltacli.storage.s3.options import make_session, profile_of
+from deltacli.storage.s3.calls import S3Calls
+from deltacli.storage.s3.clients import bound_answers
+from deltacli.storage.s3.faults import BOTOCORE_ERRORS, get_error_code, how_to_log_in_to_aws, s3_sources
+from deltacli.storage.s3.options import get_profile, make_session
 
 _NAMES = {
     "list": "s3:ListBucket",
@@ -34,18 +35,19 @@ class S3Probed:
 
     def identity(self) -> Identity:
         """Return the caller. Raises CredentialsMissing."""
-        options, tried = self.calls.options, s3_sources(self.calls.options)
+        options = self.calls.options
+        describe_attempts = s3_sources(self.calls.options)
         if options.anonymous:
             return Identity(None, "none (anon=true)", {}, {})
         credentials = self.calls.client._request_signer._credentials
         if credentials is None:
-            raise CredentialsMissing("no usable AWS credentials", facts=tried, hint=how_to_log_in_to_aws())
+            raise CredentialsMissing("no usable AWS credentials", facts=describe_attempts, hint=how_to_log_in_to_aws())
         details = {"region": str(self.calls.client.meta.region_name)}
         key = str(getattr(credentials.get_frozen_credentials(), "access_key", "") or "")
         if len(key) >= 16:
             details["access key"] = f"ends in {key[-4:]}"
         if getattr(credentials, "method", "") in _OF_PROFILES:
-            details["profile"] = profile_of(options)
+            details["profile"] = get_profile(options)
         if getattr(credentials, "token", None):
             details["kind"] = "temporary"
         return Identity(self._name(details), self.calls.identity, details, {})
@@ -69,10 +71,10 @@ class S3Probed:
                 aws_session_token=signer.token,
             )  # fmt: skip
             bound_answers(service)
-            found = service.get_caller_identity()
-            details["account"] = str(found["Account"])
-            return str(found["Arn"])
-        except FAULTS as fault:
-            said = said_of(code_of(fault) or type(fault).__name__)
-            details["name"] = f"unknown, because the token service gave no usable answer ({said})"
+            caller = service.get_caller_identity()
+            details["account"] = str(caller["Account"])
+            return str(caller["Arn"])
+        except BOTOCORE_ERRORS as error:
+            message = shorten_message(get_error_code(error) or type(error).__name__)
+            details["name"] = f"unknown, because the token service gave no usable answer ({message})"
             return None

@@ -47,8 +47,8 @@ class Reply(StrEnum):
     FAILED = "failed"
 
 
-class Said(NamedTuple):
-    """A reply, and the words of the store. `data` are the bytes of a read, `offset` the place of the first of them."""
+class ProbeAnswer(NamedTuple):
+    """A reply, and the words of the store. `data` are the bytes of a read, `offset` where the first of them is."""
 
     reply: Reply
     text: str = ""
@@ -58,8 +58,9 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True)
 class Identity:
-    """Who sends the requests, without secrets. `name` is None where the store does not tell it; `source` is where the
-    credentials come from; `chain` has the sources that were tried and their states, in order.
+    """The sender of the requests, without secrets. `name` is None where the store does not tell it;
+    `source` is where the credentials come from; `chain` has the sources that were tried and their
+    states, in order.
     """
 
     name: str | None
@@ -69,7 +70,7 @@ class Identity:
 
 
 class Granted(StrEnum):
-    """What is known about a permission."""
+    """The state of a permission, as far as it is known."""
 
     YES = "granted"
     NO = "missing"
@@ -77,7 +78,7 @@ class Granted(StrEnum):
 
 
 class Permit(NamedTuple):
-    """What is known about one permission, and why."""
+    """The state of one permission, and the reason."""
 
     state: Granted
     reason: str
@@ -86,7 +87,8 @@ class Permit(NamedTuple):
 class Subject(Protocol):
     """A store under a root. Names are relative to the root, and are those of scratch files.
 
-    Errors of the network raise StorageFailed. All methods but `create` and `replace` are repeated after passing faults.
+    Errors of the network raise StorageFailed. All methods but `create` and `replace` are repeated
+    after passing errors.
     """
 
     @property
@@ -99,7 +101,7 @@ class Subject(Protocol):
 
     @property
     def names_of_permissions(self) -> dict[str, str]:
-        """What the store calls the permissions `list`, `read`, `create`, `replace` and `delete`."""
+        """The names that the store has for the permissions `list`, `read`, `create`, `replace` and `delete`."""
 
     def identity(self) -> Identity:
         """Return who sends the requests."""
@@ -107,16 +109,16 @@ class Subject(Protocol):
     def permits(self) -> dict[str, Permit]:
         """Return what is known about the permissions to create, replace and delete without writing."""
 
-    def create(self, name: str, data: bytes) -> Said:
+    def create(self, name: str, data: bytes) -> ProbeAnswer:
         """Create a file on the condition that it is absent, in one request."""
 
     def tag(self, name: str) -> str:
         """Return the tag of a file, '' where the store has none."""
 
-    def replace(self, name: str, data: bytes, tag: str | None) -> Said:
+    def replace(self, name: str, data: bytes, tag: str | None) -> ProbeAnswer:
         """Replace a file, on the condition that it has this tag; None: without a condition."""
 
-    def read(self, name: str, first: int | None = None, last: int | None = None, tag: str = "") -> Said:
+    def read(self, name: str, first: int | None = None, last: int | None = None, tag: str = "") -> ProbeAnswer:
         """Read a file, or a range of it with both ends, as the store sends it; with a tag only if the file has it."""
 
     def modified_ms(self, name: str) -> int:

@@ -11,7 +11,7 @@ from botocore.exceptions import ConnectionClosedError, ReadTimeoutError, Unknown
 from urllib3 import exceptions
 
 from deltacli.core.typing import Botocore
-from deltacli.storage.objects.http import LARGEST_ANSWER, LARGEST_LIST, read_up_to
+from deltacli.storage.objects.bounded_reading import LARGEST_ANSWER, LARGEST_LIST, read_up_to
 
 
 class TooLong(ValueError):
@@ -26,22 +26,23 @@ class BoundedSession:
 
     def send(self, request: Any) -> AWSResponse:  # Any: as above
         """Send a request. Raises TooLong, and what botocore raises."""
-        is_object, request.stream_output = request.stream_output, True
-        answer = self._session.send(request)
-        if is_object and answer.status_code < 300:
-            return answer
-        limit = LARGEST_LIST if answer.status_code < 300 else LARGEST_ANSWER
+        is_object = request.stream_output
+        request.stream_output = True
+        response = self._session.send(request)
+        if is_object and response.status_code < 300:
+            return response
+        limit = LARGEST_LIST if response.status_code < 300 else LARGEST_ANSWER
         try:
-            content = read_up_to(limit, answer.raw.read)
-        except exceptions.ReadTimeoutError as fault:
-            raise ReadTimeoutError(endpoint_url=request.url, error=fault) from fault
-        except exceptions.HTTPError as fault:
-            raise ConnectionClosedError(endpoint_url=request.url, error=fault) from fault
+            content = read_up_to(limit, response.raw.read)
+        except exceptions.ReadTimeoutError as error:
+            raise ReadTimeoutError(endpoint_url=request.url, error=error) from error
+        except exceptions.HTTPError as error:
+            raise ConnectionClosedError(endpoint_url=request.url, error=error) from error
         if content is None:
-            answer.raw.close()
-            if answer.status_code < 500:  # of the others, the status says enough
+            response.raw.close()
+            if response.status_code < 500:  # of the others, the status says enough
                 raise TooLong(f"more than {limit:,} bytes, from {urlsplit(request.url).netloc}")
-        return _Whole(answer, content or b"")
+        return _Whole(response, content or b"")
 
     def close(self) -> None:
         self._session.close()
@@ -59,8 +60,8 @@ def bound_metadata(session: Botocore) -> None:
 class _Whole(AWSResponse):  # type: ignore[misc]  # botocore has no types
     """An answer whose body was read."""
 
-    def __init__(self, answer: AWSResponse, content: bytes) -> None:
-        super().__init__(answer.url, answer.status_code, answer.headers, answer.raw)
+    def __init__(self, response: AWSResponse, content: bytes) -> None:
+        super().__init__(response.url, response.status_code, response.headers, response.raw)
         self._whole = content
 
     @property

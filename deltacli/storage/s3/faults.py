@@ -14,17 +14,19 @@ from urllib3.exceptions import HTTPError
 from deltacli.core.errors import CredentialsMissing, FileMissing, StorageFailed, UsageError, parameter
 from deltacli.core.typing import Botocore
 from deltacli.storage.grants import ASK_PROVIDER, SOURCE
-from deltacli.storage.objects.http import Fate, HttpFault, refused, said_of
-from deltacli.storage.objects.options import set_or_unset, variables
-from deltacli.storage.retry import asked_by, tried
+from deltacli.storage.objects.dialect import refused
+from deltacli.storage.objects.http_errors import HttpError, RequestOutcome, shorten_message
+from deltacli.storage.objects.options import describe_set_or_unset, describe_variables
+from deltacli.storage.retry import describe_attempts
+from deltacli.storage.retry_after import read_retry_after
 from deltacli.storage.s3.bounded_botocore import TooLong
-from deltacli.storage.s3.options import S3Options, profile_of
-from deltacli.storage.secrets import StoreFault, without_secrets
+from deltacli.storage.s3.options import S3Options, get_profile
+from deltacli.storage.secrets import MaskedCause, without_secrets
 
 _OF_THE_ANSWER = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, HTTPError)
 """Errors of the library's parsers for unexpected answers."""
 
-FAULTS: tuple[type[Exception], ...] = (
+BOTOCORE_ERRORS: tuple[type[Exception], ...] = (
     boto.BotoCoreError,
     boto.ClientError,
     ResponseParserError,
@@ -100,89 +102,100 @@ _NO_RETRIES = " (reached max retries: 0)"
 """A suffix of the library, which is wrong because only the caller retries."""
 
 
-def s3_fault(fault: BaseException) -> HttpFault:
-    """Return the fault of a request that was sent once, whose cause is what the library raised."""
-    if isinstance(fault, boto.ClientError):
-        status, code = status_of(fault), code_of(fault)
-        message = said_of(str(fault.response.get("Error", {}).get("Message", "")))
+def convert_botocore_error(error: BaseException) -> HttpError:
+    """Return the error of a request that was sent once, whose cause is what the library raised."""
+    if isinstance(error, boto.ClientError):
+        status = get_status(error)
+        code = get_error_code(error)
+        message = shorten_message(str(error.response.get("Error", {}).get("Message", "")))
         reason = "" if code == str(status) else code
-        wait_seconds = asked_by(_headers_of(fault))
-        return HttpFault(
-            Fate.ANSWERED, message, status=_STATUS.get(code, status), reason=reason, wait_seconds=wait_seconds
+        wait_seconds = read_retry_after(_headers_of(error))
+        return HttpError(
+            RequestOutcome.ANSWERED, message, status=_STATUS.get(code, status), reason=reason, wait_seconds=wait_seconds
         )
-    said = said_of(str(fault))
-    if isinstance(fault, _NEVER_SENT):
-        timed_out = isinstance(fault, boto.ConnectTimeoutError)
-        return HttpFault(Fate.UNSENT, _CAUSES.get(type(fault), said), reason="connect-timeout" if timed_out else "")
-    if is_broken_off(fault):
-        return HttpFault(Fate.BROKEN, _CAUSES.get(type(fault), "connection broken"))
-    return HttpFault(Fate.UNEXPECTED if isinstance(fault, (*_BROKEN_OFF, *_OF_THE_ANSWER)) else Fate.UNSENT, said)
-
-
-def refuses_credentials(fault: BaseException) -> bool:
-    """Return whether nothing was done because credentials have ended or are gone; a HEAD's answer has no words."""
-    return isinstance(fault, boto.ClientError) and (
-        code_of(fault) in _CREDENTIALS_REFUSED or (status_of(fault) == 400 and fault.operation_name.startswith("Head"))
+    said = shorten_message(str(error))
+    if isinstance(error, _NEVER_SENT):
+        timed_out = isinstance(error, boto.ConnectTimeoutError)
+        return HttpError(
+            RequestOutcome.UNSENT, _CAUSES.get(type(error), said), reason="connect-timeout" if timed_out else ""
+        )
+    if is_broken_off(error):
+        return HttpError(RequestOutcome.BROKEN, _CAUSES.get(type(error), "connection broken"))
+    return HttpError(
+        RequestOutcome.UNEXPECTED if isinstance(error, (*_BROKEN_OFF, *_OF_THE_ANSWER)) else RequestOutcome.UNSENT, said
     )
 
 
-def is_broken_off(fault: BaseException) -> bool:
+def refuses_credentials(error: BaseException) -> bool:
+    """Return whether nothing was done because credentials have ended or are gone; a HEAD's answer has no words."""
+    return isinstance(error, boto.ClientError) and (
+        get_error_code(error) in _CREDENTIALS_REFUSED
+        or (get_status(error) == 400 and error.operation_name.startswith("Head"))
+    )
+
+
+def is_broken_off(error: BaseException) -> bool:
     """Return True where the connection was closed or timed out."""
-    return isinstance(fault, _BREAKS) or (isinstance(fault, boto.SSLError) and "EOF occurred" in str(fault))
+    return isinstance(error, _BREAKS) or (isinstance(error, boto.SSLError) and "EOF occurred" in str(error))
 
 
-def code_of(fault: BaseException | None) -> str:
+def get_error_code(error: BaseException | None) -> str:
     """Return the error code of S3, or the name of the library's class."""
-    if isinstance(fault, HttpFault):
-        return fault.reason
-    if isinstance(fault, boto.ClientError):
-        return str(fault.response.get("Error", {}).get("Code", ""))
-    return type(fault).__name__ if fault is not None else ""
+    if isinstance(error, HttpError):
+        return error.reason
+    if isinstance(error, boto.ClientError):
+        return str(error.response.get("Error", {}).get("Code", ""))
+    return type(error).__name__ if error is not None else ""
 
 
-def is_absent(fault: BaseException) -> bool:
-    return code_of(fault) in _ABSENT
+def is_absent(error: BaseException) -> bool:
+    return get_error_code(error) in _ABSENT
 
 
 def translate_boto(
-    fault: BaseException, place: str, what: str, options: S3Options, client: Any = None
+    fault: BaseException, location: str, what: str, options: S3Options, client: Any = None
 ) -> StorageFailed | UsageError:  # Any: a botocore client
-    """Return the error of deltacli, without secrets, for a fault; `what` could not be done to `place`."""
-    of_library = fault.__cause__ or fault if isinstance(fault, HttpFault) else fault
-    said = StoreFault.of(of_library, options.secrets)
-    error = _judge(of_library, place, what, options, client, said)
-    error.facts |= tried(fault)
-    error.__cause__ = said
+    """Return the error of deltacli, without secrets, for an error; `what` could not be done to `location`."""
+    of_library = fault.__cause__ or fault if isinstance(fault, HttpError) else fault
+    message = MaskedCause.of(of_library, options.secrets)
+    error = _judge(of_library, location, what, options, client, message)
+    error.facts |= describe_attempts(fault)
+    error.__cause__ = message
     return error
 
 
-def translate_options(fault: BaseException, place: str, options: S3Options) -> StorageFailed | UsageError:
-    """Return the error for a fault before a request was sent, caused by wrong options or credentials."""
+def translate_options(fault: BaseException, location: str, options: S3Options) -> StorageFailed | UsageError:
+    """Return the error for an error before a request was sent, caused by wrong options or credentials."""
     if isinstance(fault, TooLong) or not isinstance(fault, boto.ParamValidationError | ValueError | TypeError):
-        return translate_boto(fault, place, "read", options)
-    said = StoreFault.of(fault, options.secrets)
+        return translate_boto(fault, location, "read", options)
+    message = MaskedCause.of(fault, options.secrets)
     error = UsageError(
-        f"S3 does not accept this request for {place}", code="usage.storage-option", facts={"store says": str(said)}
+        f"S3 does not accept this request for {location}",
+        code="usage.storage-option",
+        facts={"store says": str(message)},
     )
-    error.__cause__ = said
+    error.__cause__ = message
     return error
 
 
 def _judge(
-    fault: BaseException, place: str, what: str, options: S3Options, client: Any, said: StoreFault
+    fault: BaseException, location: str, what: str, options: S3Options, client: Any, message: MaskedCause
 ) -> StorageFailed | UsageError:
-    failed, code, bucket = f"{place} cannot be {what}", code_of(fault), place.split("/")[2]
-    facts = {"store says": str(said).replace(_NO_RETRIES, ""), **_where(client)}
-    if isinstance(fault, HttpFault):  # of an answer that the library took for a good one
-        facts["store says"] = fault.said
+    """Return the error for the first reason that applies, from the most specific to the least."""
+    failed = f"{location} cannot be {what}"
+    code = get_error_code(fault)
+    bucket = location.split("/")[2]
+    facts = {"store says": str(message).replace(_NO_RETRIES, ""), **_where(client)}
+    if isinstance(fault, HttpError):  # of an answer that the library took for a good one
+        facts["store says"] = fault.message
     if is_absent(fault):
-        return FileMissing(f"{place} does not exist")
+        return FileMissing(f"{location} does not exist")
     expired = renewal(fault, client, options)
     if isinstance(fault, _NO_CREDENTIALS):
         return CredentialsMissing(
             "the AWS credentials have expired" if expired else "no usable AWS credentials",
             preamble=f"{failed}: ",
-            facts={"store says": str(said), **s3_sources(options)},
+            facts={"store says": str(message), **s3_sources(options)},
             hint=expired or how_to_log_in_to_aws(),
         )
     if expired or code in _DENIED:
@@ -201,13 +214,17 @@ def _judge(
         return error
     if code in _ELSEWHERE:
         name = region or "REGION"
+        if region:
+            facts["region of the bucket"] = region
+        hint = f"add {parameter('storage_options.region', name)}"
+        if options.held is None:
+            hint += f", or export AWS_REGION={name}"
         return StorageFailed(
             f"the bucket {bucket} is in another region",
             preamble=f"{failed}: ",
             code="storage.region",
-            facts={**facts, **({"region of the bucket": region} if region else {})},
-            hint=f"add {parameter('storage_options.region', name)}"
-            + ("" if options.held is not None else f", or export AWS_REGION={name}"),
+            facts=facts,
+            hint=hint,
         )
     if isinstance(fault, (*_NEVER_SENT, boto.SSLError)):
         return StorageFailed(
@@ -221,9 +238,11 @@ def _judge(
         )
     if isinstance(fault, boto.ParamValidationError):
         return UsageError(
-            f"S3 does not accept this request for {place}", code="usage.storage-option", facts={"store says": str(said)}
+            f"S3 does not accept this request for {location}",
+            code="usage.storage-option",
+            facts={"store says": str(message)},
         )
-    is_ours = isinstance(fault, HttpFault) and fault.fate is Fate.UNEXPECTED
+    is_ours = isinstance(fault, HttpError) and fault.outcome is RequestOutcome.UNEXPECTED
     is_of_a_parser = isinstance(fault, (ResponseParserError, *_OF_THE_ANSWER))
     if is_ours or (is_of_a_parser and not isinstance(fault, boto.BotoCoreError)):
         return _unexpected(failed, facts["store says"][:200], facts)
@@ -239,11 +258,11 @@ def _own_endpoint() -> str:
     return f"if the store has an endpoint of its own, add {parameter('storage_options.endpoint_url', 'URL')}"
 
 
-def _unexpected(failed: str, seen: str, where: Mapping[str, str]) -> StorageFailed:
+def _unexpected(error: str, seen: str, where: Mapping[str, str]) -> StorageFailed:
     """Return the error for an answer that S3 does not give."""
     return StorageFailed(
         "the answer is not a valid answer of S3",
-        preamble=f"{failed}: ",
+        preamble=f"{error}: ",
         code="storage.unexpected-answer",
         facts={"seen": seen, "expected": "S3 instead of a proxy or login page"}
         | {name: text for name, text in where.items() if name == "endpoint"},
@@ -257,16 +276,16 @@ def _where(client: Botocore) -> dict[str, str]:
     return {"endpoint": without_secrets(str(client.meta.endpoint_url)), "region": str(client.meta.region_name)}
 
 
-def status_of(fault: BaseException) -> int:
+def get_status(error: BaseException) -> int:
     """Return the status of an answer; 0 without one."""
-    if not isinstance(fault, boto.ClientError):
+    if not isinstance(error, boto.ClientError):
         return 0
-    return int(fault.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
 
 
-def _headers_of(fault: boto.ClientError) -> Mapping[str, str]:
+def _headers_of(error: boto.ClientError) -> Mapping[str, str]:
     """Return the headers of an answer, their names in lower case."""
-    headers: Mapping[str, str] = fault.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    headers: Mapping[str, str] = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     return headers
 
 
@@ -293,11 +312,11 @@ def used_credentials(client: Botocore, options: S3Options) -> str:
     }.get(method := getattr(credentials, "method", None), str(method))
 
 
-def _redirected_to(fault: BaseException) -> str:
+def _redirected_to(error: BaseException) -> str:
     """Return the host that a redirect leads to, '' where it is one of AWS."""
-    if not isinstance(fault, boto.ClientError) or not 300 <= status_of(fault) < 400:
+    if not isinstance(error, boto.ClientError) or not 300 <= get_status(error) < 400:
         return ""
-    headers = _headers_of(fault)
+    headers = _headers_of(error)
     try:
         host = urlsplit(headers.get("location", "")).hostname or ""
     except ValueError:
@@ -305,10 +324,10 @@ def _redirected_to(fault: BaseException) -> str:
     return "" if host.endswith((".amazonaws.com", ".amazonaws.com.cn")) else host[:80]
 
 
-def renewal(fault: BaseException, client: Botocore, options: S3Options) -> str:
-    """Return how credentials are renewed that have expired; '' for any other fault."""
-    is_of_session = isinstance(fault, _NO_CREDENTIALS) and "expired" in str(fault).lower()
-    if not is_of_session and code_of(fault) not in _EXPIRED:
+def renewal(error: BaseException, client: Botocore, options: S3Options) -> str:
+    """Return how credentials are renewed that have expired; '' for any other error."""
+    is_of_session = isinstance(error, _NO_CREDENTIALS) and "expired" in str(error).lower()
+    if not is_of_session and get_error_code(error) not in _EXPIRED:
         return ""
     if options.held is not None:
         return ASK_PROVIDER
@@ -334,6 +353,10 @@ def _profile(options: S3Options) -> str:
     return f" --profile {options.profile}" if options.profile else ""
 
 
+def _presence(path: str) -> str:
+    return "there" if os.path.exists(os.path.expanduser(path)) else "absent"
+
+
 def s3_sources(options: S3Options) -> dict[str, str]:
     """Return the names of the tried sources, in botocore's order, without values that could be secret."""
     files = (
@@ -342,15 +365,13 @@ def s3_sources(options: S3Options) -> dict[str, str]:
     )
     metadata_off = os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true"
     return {
-        "options": set_or_unset(
+        "options": describe_set_or_unset(
             {"key": options.client.get("aws_access_key_id"), "secret": options.client.get("aws_secret_access_key")}
         ),
-        "environment": variables("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
-        "web identity": variables("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN"),
-        "profile": profile_of(options),
-        "files": ", ".join(
-            f"{name} ({'there' if os.path.exists(os.path.expanduser(name)) else 'absent'})" for name in files
-        ),
-        "container": variables("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"),
+        "environment": describe_variables("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
+        "web identity": describe_variables("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN"),
+        "profile": get_profile(options),
+        "files": ", ".join(f"{name} ({_presence(name)})" for name in files),
+        "container": describe_variables("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"),
         "instance metadata": "disabled by AWS_EC2_METADATA_DISABLED" if metadata_off else "no answer",
     }

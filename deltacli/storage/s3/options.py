@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from deltacli.core.errors import UsageError, parameter
 from deltacli.core.typing import Botocore
 from deltacli.storage.base import CONNECT_SECONDS, MOST_CONNECTIONS
-from deltacli.storage.objects.options import certificates, known_options, truth
+from deltacli.storage.objects.options import read_flag, read_known_options, read_verify
 
 if TYPE_CHECKING:
     from deltacli.storage.grants import HeldGrant
@@ -70,8 +70,9 @@ _NOT_IN_CREDENTIALS = re.compile(r"[\x00-\x20\x7f]")
 
 @dataclass(frozen=True, slots=True)
 class S3Options:
-    """The arguments of a client. `client` and `config` are arguments of botocore. `max_attempts` limits the attempts of
-    a call within the budget of the run; None: no limit. `held`: credentials that a server gave, and the only ones then.
+    """The arguments of a client. `client` and `config` are arguments of botocore. `max_attempts`
+    limits the attempts of a call within the budget of the run; None: no limit. `held`: credentials
+    that a server gave, and the only ones then.
     """
 
     anonymous: bool = False
@@ -90,37 +91,38 @@ class S3Options:
 
 def read_s3_options(options: Mapping[str, str]) -> S3Options:
     """Return the options as values. Raises UsageError for an unknown name or an invalid value."""
-    given = known_options(options, _KNOWN, _CANONICAL, "S3")
+    given = read_known_options(options, _KNOWN, _CANONICAL, "S3")
     client = _json(given, "client_kwargs")
     client |= {_CLIENT_NAMES[name]: text for name, text in given.items() if name in _CLIENT_NAMES}
     client |= {name: _credential(name, client[name]) for name in _CREDENTIALS if isinstance(client.get(name), str)}
-    client |= {name: truth(given, name) for name in ("use_ssl",) if name in given}
+    client |= {name: read_flag(given, name) for name in ("use_ssl",) if name in given}
     if "verify" in given:
-        client["verify"] = certificates(given)
+        client["verify"] = read_verify(given)
     config: dict[str, Any] = {"max_pool_connections": MOST_CONNECTIONS, "connect_timeout": CONNECT_SECONDS}
     config |= _json(given, "config_kwargs")
     if "AWS_REQUEST_CHECKSUM_CALCULATION" not in os.environ:
-        # S3-compatible stores often do not support the newer checksum trailers, and every request is signed anyway.
+        # S3-compatible stores often do not support the newer checksum trailers, and every request
+        # is signed anyway.
         config.setdefault("request_checksum_calculation", "when_required")
     if "addressing_style" in given:
         config["s3"] = {**config.get("s3", {}), "addressing_style": given["addressing_style"]}
     return S3Options(
-        anonymous=truth(given, "anon"),
+        anonymous=read_flag(given, "anon"),
         profile=given.get("profile"),
-        requester_pays=truth(given, "requester_pays"),
+        requester_pays=read_flag(given, "requester_pays"),
         max_attempts=_max_attempts(config.pop("retries", None)),
         client=client,
         config=config,
     )
 
 
-def reach_of_environment(environment: Mapping[str, str]) -> dict[str, str]:
+def read_reach_of_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the endpoint and the region that variables of AWS name, as options, with the priorities of its SDKs."""
-    found = {}
+    reach = {}
     if environment.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "").lower() != "true":
-        found["endpoint_url"] = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL") or ""
-    found["region"] = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or ""
-    return {name: text for name, text in found.items() if text}
+        reach["endpoint_url"] = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL") or ""
+    reach["region"] = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or ""
+    return {name: text for name, text in reach.items() if text}
 
 
 def make_session(options: S3Options) -> Botocore:
@@ -185,7 +187,7 @@ def _vended_session(held: HeldGrant) -> Botocore:
     return _prepared(session)
 
 
-def profile_of(options: S3Options) -> str:
+def get_profile(options: S3Options) -> str:
     """Return the name of the profile that botocore reads credentials from, by the option or its own variables."""
     import botocore.session
 
@@ -216,8 +218,8 @@ def make_client(options: S3Options, session: Botocore = None) -> Botocore:
 
 
 def read_moment(value: Any) -> datetime:  # Any: what botocore's parser gets
-    """Return a time of an answer. Takes the form of S3 itself, and leaves others to botocore, whose parser takes four
-    fifths of the time of reading a page of a listing. Raises what that raises.
+    """Return a time of an answer. Takes the form of S3 itself, and leaves others to botocore, whose
+    parser takes four fifths of the time of reading a page of a listing. Raises what that raises.
     """
     if isinstance(value, str) and value.endswith("Z"):
         with suppress(ValueError):
@@ -229,8 +231,9 @@ def read_moment(value: Any) -> datetime:  # Any: what botocore's parser gets
 
 
 def _ask_for_a_region_once(params: dict[str, Botocore], **_: object) -> None:
-    """Prevent botocore from looking up the region of a bucket endlessly: for a redirect without a region it sends a
-    request for the bucket, which is redirected as well. Only botocore sends this request.
+    """Prevent botocore from looking up the region of a bucket endlessly: for a redirect without a
+    region it sends a request for the bucket, which is redirected as well. Only botocore sends this
+    request.
     """
     params.get("context", {}).setdefault("s3_redirect", {})["redirected"] = True
 

@@ -39,7 +39,7 @@ from deltacli.delta.log.file_actions import FileBatch, unexpired
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.file_columns import describe_calendar
 from deltacli.storage import Creation, Draft, FileStat, ReadStorage, Storage, Unknown
-from deltacli.storage.base import writing_faults
+from deltacli.storage.os_errors import writing_faults
 from deltacli.work.checkpoints.reading import CheckpointPiece, read_both
 from deltacli.work.parquet_writing import Encoding
 from deltacli.work.task import TaskContext
@@ -523,11 +523,11 @@ class SidecarWriter:
     def _write_one(self, rest: _Rest, name: str) -> WrittenSidecar:
         path = sidecar_path(name)
         with self.storage.draft(path) as draft:
-            with FileEncoder(draft.place, self.schema, self.encoding, name=path) as encoder:
+            with FileEncoder(draft.local_path, self.schema, self.encoding, name=path) as encoder:
                 while rest and encoder.rows < self.most_rows:
                     encoder.add(*rest.take(self.most_rows - encoder.rows))
                 encoded = encoder.finish()
-            self.prove(draft.place, path, encoded)
+            self.prove(draft.local_path, path, encoded)
             try:
                 published = publish_named(self.storage, draft, path, encoded.size_bytes)
             except BaseException:

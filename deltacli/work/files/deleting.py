@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.core.errors import Refused
 from deltacli.core.machine import Clock, system_clock
 from deltacli.storage import Deleted, Failed, Missing, PathKind, ReadStorage, Storage
-from deltacli.storage.base import RETRY_BUDGET, Place, StoreWithPlace
-from deltacli.storage.retry import sending_while
+from deltacli.storage.base import RETRY_BUDGET
+from deltacli.storage.directory_identity import DirectoryIdentity, StoreOfDirectory
+from deltacli.storage.repeat_condition import repeat_only_while
 
 if TYPE_CHECKING:
     from deltacli.work.task import TableStores, TaskContext
@@ -41,7 +42,7 @@ class FileOutcome(IntEnum):
 class Permit(NamedTuple):
     """Deletions that a look at the log allows: in the directory looked at, begun up to a time (epoch milliseconds)."""
 
-    place: Place | None
+    place: DirectoryIdentity | None
     not_after_ms: int
 
 
@@ -95,7 +96,7 @@ class DeleteBatch:
         attempt = _Attempt(piece, context, self)
         fault = None
         try:
-            with sending_while(attempt.is_in_time):
+            with repeat_only_while(attempt.is_in_time):
                 attempt.run()
         except Exception as caught:  # noqa: BLE001  (returned, with the outcomes so far)
             fault = caught
@@ -125,8 +126,8 @@ class _Attempt:
 
     def run(self) -> None:
         place, storage = self.piece.permit.place, self.storage
-        if place is not None and isinstance(storage, StoreWithPlace) and storage.place != place:
-            storage.held(place)  # raises where another directory is at its path
+        if place is not None and isinstance(storage, StoreOfDirectory) and storage.directory_identity != place:
+            storage.bind_to_directory(place)  # raises where another directory is at its path
         paths = self.piece.paths
         due: Sequence[int] = range(len(paths))
         if self.piece.cutoff_ms is not None:
@@ -275,7 +276,9 @@ def valid_ms(stores: TableStores) -> int:
 def permit(stores: TableStores, now_ms: int) -> Permit:
     """Return the permit of a check of the log that begins now, for deletions in the directory of a table."""
     storage = stores.storage
-    return Permit(storage.place if isinstance(storage, StoreWithPlace) else None, now_ms + valid_ms(stores))
+    return Permit(
+        storage.directory_identity if isinstance(storage, StoreOfDirectory) else None, now_ms + valid_ms(stores)
+    )
 
 
 def require_progress(fruitless: int) -> None:

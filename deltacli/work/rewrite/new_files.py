@@ -33,7 +33,7 @@ from deltacli.delta.schema.to_arrow import keeps_partition_columns
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.delta.stats.collect import StatisticsCollector
 from deltacli.storage import Created, Draft, Existed, ReadStorage, Storage, Unknown
-from deltacli.storage.base import writing_faults
+from deltacli.storage.os_errors import writing_faults
 from deltacli.work.parquet_writing import ParquetStream
 from deltacli.work.rewrite import pieces
 from deltacli.work.rewrite.sources import SourceRefusedError, Sources, constants_for, renamed
@@ -315,9 +315,9 @@ class _Run:
         while first is not None:
             path = self._path(number)
             with context.storage.draft(path) as draft:
-                written = write_file(spec, draft.place, path, chain([first], parts))
+                written = write_file(spec, draft.local_path, path, chain([first], parts))
                 if spec.reads_back:
-                    read_back(spec, context.files, draft.place, path, written, self._read_back)
+                    read_back(spec, context.files, draft.local_path, path, written, self._read_back)
                 self._named.append(path)
                 self._told.paths.append(path)
                 published.append(publish_file(context.storage, DraftFile(path, draft, written)))
@@ -524,10 +524,10 @@ class AppendRows:
         while batch is not None:
             path = self._path(directory_of(logical if spec.config.mapping_mode == "none" else {}))
             with context.storage.draft(path) as draft:
-                written = write_file(spec, draft.place, path, chain([batch], stored))
+                written = write_file(spec, draft.local_path, path, chain([batch], stored))
                 if spec.reads_back:
                     try:
-                        read_back(spec, context.files, draft.place, path, written)
+                        read_back(spec, context.files, draft.local_path, path, written)
                     except DataUnreadable as fault:
                         raise Refused(
                             f"{path} cannot be read again after it was written: {fault.message}", code="append.value"

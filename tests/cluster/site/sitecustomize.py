@@ -80,7 +80,7 @@ def install(local: Any) -> None:  # Any: the module
     gated(local.LocalStorage, "walk", "walk", lambda given: given[1])
     gated(local._LocalDraft, "__enter__", "begin", lambda given: given[0]._target)
     gated(local._LocalDraft, "publish", "publish", lambda given: given[0]._target)
-    gated(local, "_delete", "delete", lambda given: given[0])
+    gated(local, "delete_local_file", "delete", lambda given: given[0])
 
 
 class Loader:

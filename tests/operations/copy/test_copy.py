@@ -19,8 +19,8 @@ from deltacli.operations.copy.plan import plan_copy
 from deltacli.operations.copy.request import CopyLevel, CopyRequest
 from deltacli.operations.read.snapshot import digest_of_keys
 from deltacli.storage import LocalStorage, Storage
+from deltacli.storage.copy_process import CopyProcess
 from deltacli.storage.outcomes import Creation
-from deltacli.storage.second_process import Beside
 from deltacli.table.version import Snapshot
 from tests.operations.copy.tables import (
     SHAPES,
@@ -268,7 +268,7 @@ def test_a_source_that_loses_files_meanwhile_ends_the_copy(source: Path, tmp_pat
     with pytest.raises(PartlyDone) as ended:
         table.execute_copy(plan)
 
-    assert ("copy.source-changed", ConflictLost.exit_code) == (ended.value.code, ended.value.cause_exit)
+    assert ("copy.source-changed", ConflictLost.exit_code) == (ended.value.code, ended.value.cause_exit_code)
     assert not list(target.rglob("*.json")) or read_note(LocalStorage(str(target)))
 
 
@@ -330,9 +330,9 @@ def test_a_time_budget_ends_a_copy_that_the_next_run_continues(source: Path, tmp
 def test_many_files_of_a_disk_are_copied_by_two_processes(
     threads: int | None, dies: bool, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target, beside, real = tmp_path / "target", list[int](), Beside.copy_group
+    target, beside, real = tmp_path / "target", list[int](), CopyProcess.copy_group
 
-    def copy_group(self: Beside, paths: Sequence[str]) -> list[Creation] | None:
+    def copy_group(self: CopyProcess, paths: Sequence[str]) -> list[Creation] | None:
         made = real(self, paths)
         if made is not None and self._process is not None:
             beside.append(len(made))
@@ -340,7 +340,7 @@ def test_many_files_of_a_disk_are_copied_by_two_processes(
                 self._process.kill()
         return made
 
-    monkeypatch.setattr(Beside, "copy_group", copy_group)
+    monkeypatch.setattr(CopyProcess, "copy_group", copy_group)
     monkeypatch.setattr("deltacli.operations.copy.execute._GROUP_FILES", 1)
     monkeypatch.setattr("deltacli.operations.copy.execute._FILES_OF_A_PROCESS", 2)
     done = copy(source, target, replica=True, threads=threads)

@@ -32,8 +32,8 @@ class _UnwritableDraft:
         self._draft = draft
 
     @property
-    def place(self) -> str:
-        return self._draft.place
+    def local_path(self) -> str:
+        return self._draft.local_path
 
     def publish(self, *, replace: bool = False) -> Creation:  # noqa: ARG002  (as in the port)
         return Unknown(CAUSE)

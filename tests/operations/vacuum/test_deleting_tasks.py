@@ -29,7 +29,8 @@ from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome
 from deltacli.storage import Deletion, LocalStorage, Storage
-from deltacli.storage.retry import Retry, sending_while
+from deltacli.storage.repeat_condition import repeat_only_while
+from deltacli.storage.retry import Retry
 from deltacli.work.files.deleting import DeleteBatch, DeletePiece, FileOutcome, Permit
 from deltacli.work.task import TableStores, TaskContext
 from tests.support.builder import EPOCH_MS, TableBuilder
@@ -218,8 +219,8 @@ def test_a_request_is_not_repeated_after_the_time() -> None:
         raise TimeoutError
 
     retry = Retry(pause=lambda _: None, clock=lambda: 0.0)
-    with sending_while(lambda: len(sent) < 3), pytest.raises(TimeoutError):
-        retry.call(send, host="h", faults=(TimeoutError,), passing=lambda _: "timeout")
+    with repeat_only_while(lambda: len(sent) < 3), pytest.raises(TimeoutError):
+        retry.call(send, host="h", errors=(TimeoutError,), temporary_cause=lambda _: "timeout")
 
     assert 3 == len(sent)
 

@@ -268,15 +268,15 @@ def _unsized(number: int, line: Line) -> Line:
     return line
 
 
-FAULTS = {"names a file twice": _twice, "newer than the version": _newer, "has no size": _unsized}
+BOTOCORE_ERRORS = {"names a file twice": _twice, "newer than the version": _newer, "has no size": _unsized}
 
 
-@pytest.mark.parametrize("said", FAULTS)
+@pytest.mark.parametrize("said", BOTOCORE_ERRORS)
 def test_a_fault_among_many_lines_is_found(tmp_path: Any, said: str) -> None:
     table = shared(Origin(tmp_path / "t").append(range(5)).path)
 
     with proxied(tmp_path, table) as proxy, pytest.raises(AnswerInvalid, match=said):
-        listed(proxy, lambda body: many_lines(body, vary=FAULTS[said]))
+        listed(proxy, lambda body: many_lines(body, vary=BOTOCORE_ERRORS[said]))
 
 
 @examples(60)

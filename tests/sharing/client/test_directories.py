@@ -262,7 +262,7 @@ OUTSIDE = ["file:///etc/passwd", "s3://own-bucket/x.parquet", "../other/x.parque
 @pytest.mark.parametrize("path", OUTSIDE)
 def test_files_outside_are_refused_and_own_credentials_untouched(path: str, tmp_path: Path, s3: S3Server) -> None:
     with vending(tmp_path, small_table(tmp_path / "t", add(path, size=10)), s3) as server:
-        allowed = deltacli.storage.Allowed.of(["s3://own-bucket", "/etc", "http://127.0.0.1:9"])
+        allowed = deltacli.storage.AllowedPrefixes.of(["s3://own-bucket", "/etc", "http://127.0.0.1:9"])
         opened = Table(server.open(), open_other=with_own_credentials, allowed=allowed)
 
         with pytest.raises(PathExternal) as caught:

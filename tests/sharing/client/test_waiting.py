@@ -183,7 +183,7 @@ def test_a_user_is_told_what_is_waited_for_and_for_how_long() -> None:
     assert {"query": "q-1", "asked to wait": "40 s", "limit": "100 s"} == caught.value.facts
 
 
-FAULTS: dict[str, tuple[list[Any], str, int]] = {
+BOTOCORE_ERRORS: dict[str, tuple[list[Any], str, int]] = {
     "failed": ([PENDING, {"queryId": "q-1", "status": "failed", "errorMessage": "too large"}], ": too large", 3),
     "FAILED at once": ([{"queryId": "q-1", "status": "FAILED", "message": "no\x1b[31m"}], "could not complete", 3),
     "done": ([{"queryId": "q-1", "status": "done"}], "neither pending nor failed", 3),
@@ -198,9 +198,9 @@ FAULTS: dict[str, tuple[list[Any], str, int]] = {
 }
 
 
-@pytest.mark.parametrize("case", FAULTS)
+@pytest.mark.parametrize("case", BOTOCORE_ERRORS)
 def test_faults_end_the_waiting(later: Later, case: str) -> None:
-    later.says, words, code = FAULTS[case]
+    later.says, words, code = BOTOCORE_ERRORS[case]
 
     with pytest.raises(DeltacliError, match=words) as caught:
         rows_of(opened(later))

@@ -82,7 +82,7 @@ keyFile: keys.json
     assert () == found.notes
 
 
-FAULTS = {
+BOTOCORE_ERRORS = {
     "a misspelt key": (
         "recipents: x",
         "8: the configuration has an unknown key 'recipents'; did you mean 'recipients'?",
@@ -112,9 +112,9 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", BOTOCORE_ERRORS)
 def test_a_fault_is_refused_with_its_line(name: str, tmp_path: Path) -> None:
-    line, message = FAULTS[name]
+    line, message = BOTOCORE_ERRORS[name]
     if name == "a tag":
         assert "x" == read_text(tmp_path, f"{ONE}{line}\n").settings.host  # a tag of YAML itself does nothing
         return

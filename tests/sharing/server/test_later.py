@@ -49,12 +49,12 @@ def serving(path: Path, *, after_ms: int = 0, most: int = 100, **options: Any) -
     return Served(tuple(shared(path / name, name) for name in names), options={"async_queries": settings, **options})
 
 
-def body_of(key: str = "a key", **fields: Any) -> bytes:
+def read_body(key: str = "a key", **fields: Any) -> bytes:
     return json.dumps({"idempotencyKey": key, **fields}).encode()
 
 
 def submit(served: Served, body: bytes | None = None, **headers: str) -> Reply:
-    return served.query(body_of() if body is None else body, delta_sharing_capabilities=LATER, **headers)
+    return served.query(read_body() if body is None else body, delta_sharing_capabilities=LATER, **headers)
 
 
 def id_of(reply: Reply) -> str:
@@ -86,12 +86,12 @@ def result(served: Served, query_id: str, body: bytes = b"{}", **headers: str) -
 @pytest.mark.parametrize(
     ("body", "header"),
     [
-        (body_of(), "responseformat=parquet"),
-        (body_of(), "responseformat=parquet;asyncquery=false"),
+        (read_body(), "responseformat=parquet"),
+        (read_body(), "responseformat=parquet;asyncquery=false"),
         (b"{}", LATER),
         (b"", LATER),
-        (body_of(startingVersion=0), LATER),
-        (body_of(predicateHints=["a" * 70_000]), LATER),
+        (read_body(startingVersion=0), LATER),
+        (read_body(predicateHints=["a" * 70_000]), LATER),
     ],
 )
 def test_these_are_answered_at_once(tmp_path: Path, body: bytes, header: str) -> None:
@@ -164,10 +164,10 @@ def test_a_query_is_submitted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        (body_of(), b'{"idempotency_key":"a key"}'),
-        (body_of(), b'{"idempotencyKey":"a key","idempotency_key":"another"}'),
-        (body_of(limitHint=None), body_of()),
-        (body_of(maxFiles=3), body_of(maxFiles="3")),
+        (read_body(), b'{"idempotency_key":"a key"}'),
+        (read_body(), b'{"idempotencyKey":"a key","idempotency_key":"another"}'),
+        (read_body(limitHint=None), read_body()),
+        (read_body(maxFiles=3), read_body(maxFiles="3")),
     ],
 )
 def test_equal_queries_have_one_id(tmp_path: Path, first: bytes, second: bytes) -> None:
@@ -178,7 +178,7 @@ def test_equal_queries_have_one_id(tmp_path: Path, first: bytes, second: bytes) 
 def test_a_key_has_one_id_at_once_and_after_a_restart_and_to_the_end(tmp_path: Path) -> None:
     served = serving(tmp_path)
     headers = {"Authorization": f"Bearer {TOKEN}", "delta-sharing-capabilities": LATER}
-    replies = call_together(served.app, "POST", f"{PREFIX}{TABLE}/query", count=50, body=body_of(), headers=headers)
+    replies = call_together(served.app, "POST", f"{PREFIX}{TABLE}/query", count=50, body=read_body(), headers=headers)
     ids = {id_of(reply) for reply in replies}
     again = serving(tmp_path)
     ids.add(id_of(submit(again)))
@@ -190,8 +190,8 @@ def test_a_key_has_one_id_at_once_and_after_a_restart_and_to_the_end(tmp_path: P
 
 @pytest.mark.parametrize(
     "other",
-    [body_of(version=0), body_of(predicateHints=["a > 1"]), body_of(maxFiles=1), body_of(limitHint=1),
-     body_of(includeRefreshToken=True)],
+    [read_body(version=0), read_body(predicateHints=["a > 1"]), read_body(maxFiles=1), read_body(limitHint=1),
+     read_body(includeRefreshToken=True)],
 )  # fmt: skip
 def test_a_key_is_of_one_query(tmp_path: Path, other: bytes) -> None:
     served = serving(tmp_path)
@@ -208,7 +208,7 @@ def test_a_key_is_a_printable_text(tmp_path: Path, key: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [body_of(version=7), body_of(timestamp="x"), body_of(refreshToken="x"), body_of(maxFiles=0)]
+    "body", [read_body(version=7), read_body(timestamp="x"), read_body(refreshToken="x"), read_body(maxFiles=0)]
 )
 def test_what_is_wrong_is_said_at_once(tmp_path: Path, body: bytes) -> None:
     reply = submit(serving(tmp_path), body)
@@ -229,7 +229,7 @@ def test_a_hidden_history_is_refused_at_once(tmp_path: Path) -> None:
     served = serving(tmp_path)
     change_tables(served, history_shared=False)
 
-    assert 400 == submit(served, body_of(version=0)).status
+    assert 400 == submit(served, read_body(version=0)).status
 
 
 @pytest.mark.parametrize(("fields", "status"), [({"history_shared": False}, 400), ({"start_version": 1}, 400)])
@@ -237,7 +237,7 @@ def test_a_history_that_is_hidden_during_a_query_is_not_given(
     tmp_path: Path, fields: dict[str, Any], status: int
 ) -> None:
     served = serving(tmp_path)
-    older = id_of(submit(served, body_of(version=0)))
+    older = id_of(submit(served, read_body(version=0)))
     assert 200 == result(served, older).status
     change_tables(served, **fields)
 
@@ -315,7 +315,7 @@ def test_the_answer_is_that_of_the_pinned_version(
     served = serving(tmp_path)
     expected = served.query(json.dumps(fields).encode(), delta_sharing_capabilities=capabilities, **headers)
     later = f"{capabilities};asyncquery=true"
-    reply = served.query(body_of(**fields), delta_sharing_capabilities=later, **headers)
+    reply = served.query(read_body(**fields), delta_sharing_capabilities=later, **headers)
     query_id = id_of(reply)
     table_of(tmp_path / "t").commit(add("newer", size=1)).write(tmp_path / "t")
 
@@ -336,7 +336,7 @@ def without_tokens(reply: Reply) -> list[Any]:
 
 def test_pages_of_one_file_have_equal_heads_and_no_gap(tmp_path: Path) -> None:
     served = serving(tmp_path)
-    query_id = id_of(submit(served, body_of(maxFiles=1)))
+    query_id = id_of(submit(served, read_body(maxFiles=1)))
     heads, ids, tokens, body = [], [], [], b"{}"
     while True:
         page = result(served, query_id, body)
@@ -352,7 +352,7 @@ def test_pages_of_one_file_have_equal_heads_and_no_gap(tmp_path: Path) -> None:
     assert (5, 5) == (len(ids), len(set(ids)))
     assert all(heads[0] == head for head in heads)
     assert 400 == served.query(json.dumps({"pageToken": tokens[0]}).encode()).status
-    other = id_of(submit(served, body_of("another", maxFiles=1)))
+    other = id_of(submit(served, read_body("another", maxFiles=1)))
     assert 200 == result(served, other).status
     assert 400 == poll(served, other, json.dumps({"pageToken": tokens[0]}).encode()).status
 
@@ -431,11 +431,11 @@ def test_a_flood_is_refused(tmp_path: Path) -> None:
     as_recipients(served, "acme", "other")
     held = Held(served)
     try:
-        replies = [submit(served, body_of(f"key {number}")) for number in range(30)]
+        replies = [submit(served, read_body(f"key {number}")) for number in range(30)]
         assert [200] * 20 + [429] * 10 == [reply.status for reply in replies]
         assert {"TOO_MANY_REQUESTS"} == {reply.json["errorCode"] for reply in replies[20:]}
         assert int(replies[-1].headers["retry-after"]) > 0
-        assert id_of(replies[0]) == id_of(submit(served, body_of("key 0")))
+        assert id_of(replies[0]) == id_of(submit(served, read_body("key 0")))
         assert 200 == submit(served, Authorization="Bearer other").status
         assert 200 == served.table("/version").status
         assert 21 == len(list((tmp_path / "queries").rglob("*.json")))
@@ -443,30 +443,30 @@ def test_a_flood_is_refused(tmp_path: Path) -> None:
         held.release()
     ids = [id_of(reply) for reply in replies[:20]]
     assert {200} == {result(served, one).status for one in ids}
-    assert 200 == submit(served, body_of("one more")).status
+    assert 200 == submit(served, read_body("one more")).status
 
 
 def test_results_that_are_kept_are_limited_and_end(tmp_path: Path) -> None:
     served = serving(tmp_path, most=1)
     ids = []
     for number in range(10):
-        ids.append(id_of(submit(served, body_of(f"key {number}"))))
+        ids.append(id_of(submit(served, read_body(f"key {number}"))))
         assert 200 == result(served, ids[-1]).status
-    assert 429 == submit(served, body_of("key 10")).status
+    assert 429 == submit(served, read_body("key 10")).status
     served.now_ms += 60 * MINUTE_MS
     assert 200 == poll(served, ids[0]).status
     served.now_ms += 1
     assert 404 == poll(served, ids[0]).status
-    assert 200 == submit(served, body_of("key 10")).status
+    assert 200 == submit(served, read_body("key 10")).status
     assert 1 == len(list((tmp_path / "queries").rglob("*.json")))
-    assert ids[0] != id_of(submit(serving(tmp_path, most=100), body_of("key 0")))
+    assert ids[0] != id_of(submit(serving(tmp_path, most=100), read_body("key 0")))
 
 
 def test_a_pending_query_that_nobody_asks_about_is_given_up(tmp_path: Path) -> None:
     served = serving(tmp_path)
     held = Held(served)
     try:
-        polled, forgotten = (id_of(submit(served, body_of(key))) for key in ("polled", "forgotten"))
+        polled, forgotten = (id_of(submit(served, read_body(key))) for key in ("polled", "forgotten"))
         served.now_ms += 19 * MINUTE_MS
         assert 200 == poll(served, polled).status
         served.now_ms += 2 * MINUTE_MS

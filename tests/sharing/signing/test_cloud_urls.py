@@ -29,7 +29,8 @@ from deltacli.sharing.signing.choose import (
     choose_access,
     without_signing_options,
 )
-from deltacli.storage.azure.credentials import read_address, read_azure_options
+from deltacli.storage.azure.addresses import read_address
+from deltacli.storage.azure.options import read_azure_options
 from deltacli.storage.s3.options import read_s3_options
 from deltacli.storage.signing.azure import DelegatedSource, _get_key, azure_source
 from deltacli.storage.signing.s3 import S3SigningSource

@@ -11,15 +11,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from deltacli.storage.signing.azure import mint_directory_sas
-from deltacli.storage.signing.values import (
-    AzureSigning,
-    DelegationKey,
-    ObjectAddress,
-    access_boundary,
-    boundary_expression,
-    session_policy,
-)
+from deltacli.storage.signing.azure_sas import mint_directory_sas
+from deltacli.storage.signing.policies import access_boundary, boundary_expression, session_policy
+from deltacli.storage.signing.values import AzureSigning, DelegationKey, ObjectAddress
 from tests.support.granted import aws_allows, gcp_allows, near_keys, policy_of, sas_allows, sas_fields
 
 KEY = b"a delegation key"

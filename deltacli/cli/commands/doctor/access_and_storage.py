@@ -16,7 +16,7 @@ from deltacli.cli.running.context import CommandContext
 from deltacli.cli.terminal.suggested_commands import repeat_command_with, repeat_command_without_flag
 from deltacli.core.errors import (
     EXIT_FINDINGS,
-    fill_hint,
+    fill_table,
     quote_table,
 )
 from deltacli.table.handle import managed_store
@@ -129,7 +129,7 @@ def doctor_storage(
 
 def _with_table(findings: Sequence[StoreFinding], table: str) -> list[StoreFinding]:
     """Return findings whose next commands name the table as the user wrote it."""
-    return [finding._replace(next=fill_hint(finding.next, table)) for finding in findings]
+    return [finding._replace(next=fill_table(finding.next, table)) for finding in findings]
 
 
 def _show(run: CommandContext, report: StorageReport) -> None:

@@ -75,7 +75,7 @@ def clone(
         copying = copied.prepare_copy(run.open_other(dst, writes=not dry_run), newest=True)
         copy_table(run, dst, copying, dry_run=dry_run)
         return
-    source = run.open_table(src, writes=not dry_run and not unprotected).held()
+    source = run.open_table(src, writes=not dry_run and not unprotected).bind_to_directory()
     target = run.open_table(dst, writes=not dry_run)
     snapshot = source.snapshot(version=chosen_version(source, version, timestamp))
     wording: Wording[ClonePlan, ClonePlan] = Wording(

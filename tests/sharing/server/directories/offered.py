@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from deltacli.sharing.model import AccessMode, SharedTable
-from deltacli.storage.signing.values import Delegation
+from deltacli.storage.signing.delegation import Delegation
 from tests.sharing.asgi import Reply
 from tests.sharing.served import NOW_MS, Served
 from tests.support.actions import add, metadata, protocol

@@ -15,7 +15,7 @@ from deltacli.sharing.configuration.recipients import Recipient, Recipients, Tok
 from deltacli.sharing.configuration.secrets import digest_token
 from deltacli.sharing.model import Grant, SharedTable
 from deltacli.sharing.server.guard import ServingState
-from deltacli.storage.signing.values import Delegation
+from deltacli.storage.signing.delegation import Delegation
 from tests.sharing.served import NOW_MS, TOKEN, Served
 from tests.sharing.server.directories.offered import BOTH, CREDENTIALS, granted, plain_table
 from tests.support.azure import ACCOUNT, AzureServer
