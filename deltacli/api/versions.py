@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from deltacli.operations.read.row_count import RowCount
     from deltacli.operations.read.snapshot import SnapshotSummary
     from deltacli.operations.schemas.described import DescribedSchema
-    from deltacli.table.scan import Scan
     from deltacli.table.version import Snapshot
     from deltacli.table.version_from_checksum import ReplayNeeded, VersionFromChecksum
+    from deltacli.table.version_scan import VersionScan
 
 
 class ListedProperties(NamedTuple):
@@ -66,7 +66,7 @@ class VersionMethods(TableHandle):
         version: int | None = None,
         timestamp: datetime | date | None = None,
         timestamp_ms: int | None = None,
-    ) -> Scan:
+    ) -> VersionScan:
         """Return the rows of a version as an iterable of Arrow batches in the table's exact schema.
 
         It is `snapshot(...).scan(...)`, but the server of a shared table is sent the condition, so that it can leave
@@ -90,11 +90,11 @@ class VersionMethods(TableHandle):
             Refused: If the version has no row ids (`rowtracking.not-enabled`).
             Unreadable: If the type of a column is not supported, or the version cannot be rebuilt.
         """
-        from deltacli.table.scan import Scan
         from deltacli.table.scan_requests import ScanRequest
+        from deltacli.table.version_scan import VersionScan
 
         request = ScanRequest(columns=columns, where=where, row_ids=row_ids, limit=limit)
-        return Scan(self._find_snapshot(where, version, timestamp, timestamp_ms), request)
+        return VersionScan(self._find_snapshot(where, version, timestamp, timestamp_ms), request)
 
     @api_method
     def count_rows(

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,7 +30,7 @@ from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_errors import iterate_naming_table
 from deltacli.table.data_files import PartitionValueWarnings, build_live_data_files, stream_rows
 from deltacli.table.scan_requests import ScanRequest
-from deltacli.table.selection import Selection, require_row_ids
+from deltacli.table.selection import Selection, VersionWithSchema, require_row_ids
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 from deltacli.work.task import TableFiles
 
@@ -39,11 +39,30 @@ if TYPE_CHECKING:
 
     from deltacli.delta.schema.misnamed_fields import MisnamedField
     from deltacli.table.output import WrittenDirectory
-    from deltacli.table.version import Snapshot
 
 BY_PARTITION = "partition"
 BY_STATISTICS = "statistics"
 Result = TypeVar("Result")
+
+
+class ScannedActions(Protocol):
+    """The file actions of a version. `FileActions` implements this."""
+
+    @property
+    def pieces(self) -> Sequence[object]: ...
+    def map_actions(
+        self, kind: str, work: Callable[[pyarrow.RecordBatch], Result], *, fields: Sequence[str] | None = None
+    ) -> Iterator[Result]: ...
+
+
+class ScannedVersion(VersionWithSchema, Protocol):
+    """The version that a scan reads.
+
+    `Snapshot` implements this. It cannot be imported here, because it imports this module.
+    """
+
+    @property
+    def file_actions(self) -> ScannedActions: ...
 
 
 class ArrowRows(ABC):
@@ -147,7 +166,7 @@ class Scan(ArrowRows):
     Iterating raises DataUnreadable with the file, row group and column if a data file is missing or damaged.
     """
 
-    def __init__(self, snapshot: Snapshot, request: ScanRequest) -> None:
+    def __init__(self, snapshot: ScannedVersion, request: ScanRequest) -> None:
         """Resolve the columns and the condition. No data file is read.
 
         Args:
@@ -173,11 +192,6 @@ class Scan(ArrowRows):
     def version(self) -> int:
         """The version that is read."""
         return self._snapshot.version
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The snapshot whose rows are read."""
-        return self._snapshot
 
     @cached_property
     def _files(self) -> TableFiles:

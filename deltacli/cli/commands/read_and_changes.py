@@ -102,11 +102,11 @@ def read(
 
     if explain:
         snapshot = opened.snapshot(version=version, timestamp_ms=at_ms)
-        scan = snapshot.scan(columns=columns, where=where, row_ids=row_ids)
+        scan: Scan = snapshot.scan(columns=columns, where=where, row_ids=row_ids)
     else:
         # One row more than is shown, to find out whether there are more.
         more = 0 if run.directory is not None else 1
-        scan = opened.scan(
+        version_scan = opened.scan(
             columns=columns,
             where=where,
             row_ids=row_ids,
@@ -114,7 +114,8 @@ def read(
             version=version,
             timestamp_ms=at_ms,
         )
-        snapshot = scan.snapshot
+        scan = version_scan
+        snapshot = version_scan.snapshot
     note_findings(run, snapshot, at_ms)
     if not explain:
         judge_left_out(run, scan)
@@ -127,16 +128,15 @@ def read(
     else:
         # The log says how many rows there are, not how many meet a condition.
         count_all = partial(opened.find_row_count, snapshot) if where is None else lambda: None
-        _write(run, _make_rows_result(scan, count_all, most), most)
+        _write(run, _make_rows_result(snapshot.table.uri, scan, count_all, most), most)
     note_rows(run, scan, opened.address, snapshot.problems)
 
 
-def _make_rows_result(scan: Scan, count_all: Callable[[], int | None], most: int) -> RowsResult:
+def _make_rows_result(uri: str, scan: Scan, count_all: Callable[[], int | None], most: int) -> RowsResult:
     from deltacli.cli.render.data.rows import Rows, RowsResult
 
     types = [{"name": column.name, "type": type_json(column.data_type)} for column in scan.columns]
     about = {"version": scan.version, "columns": types}
-    uri = scan.snapshot.table.uri
     rows = Rows("deltacli.read", "row", uri, about, scan.schema, scan, scan.left_out, count=count_all)
     return RowsResult(rows, most)
 
