@@ -15,6 +15,7 @@ from deltacli.api.log_maintenance import LogMethods
 from deltacli.api.reading import ReadingMethods
 from deltacli.api.recovery import RecoveryMethods
 from deltacli.api.schema_changes import SchemaChangeMethods
+from deltacli.api.versions import VersionMethods
 from deltacli.core.errors import UsageError
 from deltacli.core.machine import Clock, system_clock
 from deltacli.core.progress import SILENT, Progress
@@ -104,7 +105,14 @@ def open_table(
 
 
 class Table(
-    ReadingMethods, LogMethods, SchemaChangeMethods, DataFileMethods, CatalogMethods, CopyMethods, RecoveryMethods
+    ReadingMethods,
+    VersionMethods,
+    LogMethods,
+    SchemaChangeMethods,
+    DataFileMethods,
+    CatalogMethods,
+    CopyMethods,
+    RecoveryMethods,
 ):
     """A Delta table in one directory of a store, with every operation as a method.
 

@@ -567,6 +567,16 @@ class TableReach:
     def readable(self) -> list[int]:
         return [version for version, one in self.versions.items() if one.is_readable]
 
+    def find_prefix_to_allow(self) -> str | None:
+        """Return the prefix by which files outside of the table could be looked for; None if none were left out."""
+        if not self.outside:
+            return None
+        try:
+            self.table.files().locate(self.outside[0])
+        except errors.PathExternal as refused:
+            return refused.prefix
+        return None
+
     def as_json(self) -> JsonObject:
         """Return the document `deltacli.reach`, without the envelope."""
         readable = self.readable

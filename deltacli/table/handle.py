@@ -249,6 +249,11 @@ class TableHandle:
         if not dry_run or isinstance(self.storage, StoreOfVersions):
             require_writable(self.storage)
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether a sharing server answers for the table: it has versions and no log of its own."""
+        return isinstance(self.storage, StoreOfVersions)
+
     def note_version(self, version: int | None) -> None:
         """Update `newest_seen` after a version was read."""
         if version is not None:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from deltacli.core import errors
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.delta.paths.keys import PathKeys
-from deltacli.delta.paths.spelling import are_absolute, encode_percent_signs_column
+from deltacli.delta.paths.spelling_columns import are_absolute, encode_percent_signs_column
 from deltacli.table.needed_files import (
     FileKind,
     NeededFiles,

@@ -16,7 +16,7 @@ from deltacli.api.table import Table
 from deltacli.changing.change import execute_change, plan_change
 from deltacli.changing.execution import ChangeExecution
 from deltacli.cli.commands.fleet.plan import _plan_expiry as plan_expiry_step
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import DeltacliError, PartlyDone, Refused, UsageError
 from deltacli.core.machine import Machine, fixed_clock
 from deltacli.fleet.policy_file.model import ExpirePolicy, Policy

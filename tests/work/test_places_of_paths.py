@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli.delta.paths.keys import PathKeys
-from deltacli.delta.paths.spelling import locate, name_files
+from deltacli.delta.paths.spelling_columns import locate, name_files
 from deltacli.rules.paths import ABSOLUTE, ABSOLUTE_INSIDE_ROOT, ESCAPES_ROOT, faults_of_path, suspicious
 from deltacli.storage import open_storage
 from deltacli.work.table_files import TableFiles

@@ -30,8 +30,9 @@ from deltacli.fleet.planning.discovery import FoundTable
 from deltacli.fleet.policy_file import model
 from deltacli.fleet.policy_file.table_names import make_file_name
 from deltacli.fleet.status import LOSING, target_of
-from deltacli.operations.validate.findings import MOST_COUNTED, Baseline, read_baseline
+from deltacli.operations.validate.findings import MOST_COUNTED
 from deltacli.rules.framework.base import Finding, Severity
+from deltacli.rules.framework.baseline import Baseline, read_baseline
 from deltacli.rules.framework.repairs import LOST, UNREADABLE
 from deltacli.storage import LocalStorage, ReadStorage
 from deltacli.storage.optional_interfaces import require_writable

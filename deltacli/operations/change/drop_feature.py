@@ -208,6 +208,29 @@ class FeatureDrop(CompleteOutcome, WithTable, PlanWithoutRefusals):
         """Return False: a feature that is not there cannot be dropped."""
         return False
 
+    def find_first_version_left(self) -> int | None:
+        """Return the version at which the log begins afterwards, or a lower limit; None if nothing is deleted."""
+        snapshot = self.basis.snapshot
+        if snapshot is None or self.trace is None:
+            return None
+        return find_first_kept_version(snapshot, self.trace)
+
+    def find_changed_metadata(self) -> Action | None:
+        """Return the metaData action that is committed because of the columns or properties; None if they stay."""
+        snapshot = self.basis.snapshot
+        if snapshot is None:
+            return None
+        if self.name == feature_changes.MAPPING and uses_mapping(snapshot.config):
+            return metadata_without_mapping(snapshot)
+        unset = [key for key in self.removal.unset if key in snapshot.properties]
+        if not unset:
+            return None
+        return plan_unset(
+            replace(snapshot.config, raw_metadata=snapshot.raw_metadata),
+            state.plain_metadata(snapshot.raw_metadata),
+            unset,
+        ).metadata
+
     def effects(self) -> Iterator[str]:
         yield from self.steps
 
@@ -299,31 +322,6 @@ def plan_drop(
         clients=clients,
         commit_metadata=commit_metadata,
     )
-
-
-def find_first_version_left(drop: FeatureDrop) -> int | None:
-    """Return the version at which the log begins after a drop, or a lower limit; None if the drop deletes nothing."""
-    snapshot = drop.basis.snapshot
-    if snapshot is None or drop.trace is None:
-        return None
-    return find_first_kept_version(snapshot, drop.trace)
-
-
-def find_changed_metadata(drop: FeatureDrop) -> Action | None:
-    """Return the metaData action that a drop commits because of the columns or properties; None if it keeps them."""
-    snapshot = drop.basis.snapshot
-    if snapshot is None:
-        return None
-    if drop.name == feature_changes.MAPPING and uses_mapping(snapshot.config):
-        return metadata_without_mapping(snapshot)
-    unset = [key for key in drop.removal.unset if key in snapshot.properties]
-    if not unset:
-        return None
-    return plan_unset(
-        replace(snapshot.config, raw_metadata=snapshot.raw_metadata),
-        state.plain_metadata(snapshot.raw_metadata),
-        unset,
-    ).metadata
 
 
 def _steps(

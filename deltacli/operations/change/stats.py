@@ -40,7 +40,8 @@ from deltacli.delta.log.actions import require_free
 from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot, TouchedFiles, WatchedFiles, encoded_files
 from deltacli.delta.log.file_actions import num_records_column, parse_num_records
 from deltacli.delta.paths.engine_readings import SEVERAL_SPELLINGS
-from deltacli.delta.paths.spelling import canonical_column, key_bytes, name_files
+from deltacli.delta.paths.spelling import key_bytes
+from deltacli.delta.paths.spelling_columns import canonical_column, name_files
 from deltacli.delta.schema.column_path import ColumnFinder
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.delta.stats.collect import BOUNDED

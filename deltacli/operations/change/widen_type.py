@@ -17,7 +17,7 @@ from deltacli.changing.outcome import SingleCommitChange
 from deltacli.changing.plan import WithTable
 from deltacli.changing.request_checks import require_possible
 from deltacli.changing.views import STALE_VIEW
-from deltacli.core.errors import NOTHING_CHANGED, Refusal, Refused, UsageError, command, suggest_parameters
+from deltacli.core.errors import NOTHING_CHANGED, Refusal, Refused, command, suggest_parameters
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
 from deltacli.delta.log.actions import require_free
@@ -61,17 +61,6 @@ class WidenRequest:
     upgrade_protocol: bool = False
     check_files: bool = False
     commit_metadata: Mapping[str, str] = field(default_factory=dict)
-
-    def of(self, words: Sequence[str]) -> WidenRequest:
-        """Return the request for COLUMN TYPE [COLUMN TYPE …]. Raises UsageError where a type is missing."""
-        if not words or len(words) % 2:
-            raise UsageError(
-                "a column without a type: columns and types are given in pairs",
-                code="usage.column",
-                facts={"found": " ".join(words) or "nothing"},
-                hint=command("widen-type", *words, "TYPE") if words else None,
-            )
-        return replace(self, changes=tuple(zip(words[::2], words[1::2], strict=True)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,6 +177,11 @@ class ChecksumReport(CompleteOutcome, PlanWithoutRefusals):
         return tuple(sorted(self.computed))
 
     @property
+    def is_wrong(self) -> bool:
+        """Whether the file differs from the log, or cannot be read."""
+        return self.status in (ChecksumStatus.DIFFERS, ChecksumStatus.UNREADABLE)
+
+    @property
     def is_noop(self) -> bool:
         """True where there is a file, whatever it holds."""
         return self.status is not ChecksumStatus.MISSING

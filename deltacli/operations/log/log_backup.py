@@ -66,6 +66,11 @@ class BackupPlan(WithTableUri, PlanWithoutRefusals):
     def effects(self) -> Iterator[str]:
         return (file.name for file in self.copies)
 
+    def as_planned_result(self) -> BackupResult:
+        """Return what a backup would be, with nothing copied."""
+        files = (log_copy.BackedUp(one.name, one.size_bytes, "", one.modified_ms) for one in self.copies)
+        return _result(self, tuple(files), True)
+
 
 @short_repr("files=files.files", "copied", "dry_run")
 @dataclass(frozen=True, slots=True, repr=False)
@@ -203,13 +208,6 @@ def plan_backup(table: TableHandle, destination: Storage, *, full: bool = False)
         missing=missing,
         is_first=backup.listed is None,
         hint=hint,
-    )
-
-
-def planned_backup(plan: BackupPlan) -> BackupResult:
-    """Return what a backup would be, with nothing copied."""
-    return _result(
-        plan, tuple(log_copy.BackedUp(one.name, one.size_bytes, "", one.modified_ms) for one in plan.copies), True
     )
 
 

@@ -29,7 +29,8 @@ from deltacli.delta.log.row_ids import FEATURE
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import is_text, partition_columns, with_spelled_keys
 from deltacli.delta.paths.engine_readings import SEVERAL_SPELLINGS
-from deltacli.delta.paths.spelling import key_bytes, name_files
+from deltacli.delta.paths.spelling import key_bytes
+from deltacli.delta.paths.spelling_columns import name_files
 from deltacli.delta.schema.to_arrow import unread_type
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.table.ambiguous_files import find_ambiguous_files

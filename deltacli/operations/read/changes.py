@@ -40,7 +40,8 @@ from deltacli.delta.log.state import (
     read_metadata,
     read_protocol,
 )
-from deltacli.delta.paths.spelling import canonical, canonical_column, key_bytes
+from deltacli.delta.paths.spelling import canonical, key_bytes
+from deltacli.delta.paths.spelling_columns import canonical_column
 from deltacli.delta.protocol.features import require_readable
 from deltacli.delta.schema import types
 from deltacli.delta.schema.column_differences import columns_and_parts, exchanged

@@ -69,6 +69,31 @@ class CatSummary:
     unjudged: int
 
 
+@dataclass(frozen=True)
+class LoggedActions:
+    """The raw actions of a version, of some kinds. They are read when they are written somewhere.
+
+    Attributes:
+        found: The file or files that have them.
+        kinds: The kinds. None: all of them.
+        progress: Receives the progress of reading.
+    """
+
+    found: Found
+    kinds: Kinds | None
+    progress: Progress = SILENT
+
+    @property
+    def unknown_kinds(self) -> tuple[str, ...]:
+        """The kinds that are no actions of the protocol. Logs may have them all the same."""
+        return () if self.kinds is None else self.kinds.unknown
+
+    def write_to(self, write: Callable[[bytes], object]) -> CatSummary:
+        """Write the actions in blocks of whole lines, in file order, and return what was left out."""
+        kinds = None if self.kinds is None else self.kinds.all
+        return read_raw(self.found, kinds, write, progress=self.progress)
+
+
 def find_actions(storage: ReadStorage, version: int, *, checkpoint: bool = False) -> Found:
     """Find the commit of a version, else (or with `checkpoint`) the checkpoint that readers prefer.
 

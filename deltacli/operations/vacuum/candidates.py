@@ -23,7 +23,8 @@ from deltacli.delta.log.file_actions import FileBatch
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.log.state import deleted_file_retention_ms
 from deltacli.delta.paths.keys import LogKeys, PathKeys, is_among
-from deltacli.delta.paths.spelling import drop_first_bytes, encoded_root, key_bytes, key_text, made_absolute
+from deltacli.delta.paths.spelling import encoded_root, key_bytes, key_text
+from deltacli.delta.paths.spelling_columns import drop_first_bytes, made_absolute
 from deltacli.operations.vacuum.misnamed import LookalikeCollector, Lookalikes, MisnamedFiles
 from deltacli.operations.vacuum.plan import Kept, Reason, of_protected
 from deltacli.storage import ReadStorage, link_targets

@@ -26,9 +26,10 @@ from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.predicate import Predicate
 from deltacli.delta.schema.to_arrow import unread_columns
 from deltacli.engine.base import Engine
-from deltacli.operations.validate.findings import FILE_UNREADABLE, Collector
+from deltacli.operations.validate.findings import Collector
 from deltacli.operations.validate.inspect_storage import OPENING_BYTES, READING_FOOTERS, READING_ROWS, make_exists
 from deltacli.rules.framework.base import UNREAD
+from deltacli.rules.framework.choice import FILE_UNREADABLE
 from deltacli.rules.framework.data_file_views import (
     MISSING,
     VANISHED,

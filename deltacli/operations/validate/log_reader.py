@@ -27,8 +27,9 @@ from deltacli.delta.paths.spelling import decode
 from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.types import StructType, parse_schema
 from deltacli.engine.base import Engine
-from deltacli.operations.validate.findings import FILE_OUTSIDE, Collector
+from deltacli.operations.validate.findings import Collector
 from deltacli.rules.framework.base import Finding
+from deltacli.rules.framework.choice import FILE_OUTSIDE
 from deltacli.rules.framework.views import CommitView, FilesView, LocatedAction
 from deltacli.rules.log.commit_lines import BAD_JSON, WRONG_TYPE, LineScanner, ScannedLines
 from deltacli.storage import ReadStorage

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from deltacli.core import tempfiles
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.log.file_actions import FileBatch, FileCounts, TombstoneCounts, count_batch
-from deltacli.delta.paths.spelling import decode_column
+from deltacli.delta.paths.spelling_columns import decode_column
 from deltacli.work.checkpoints.narrow_rows import read_narrow_actions
 from deltacli.work.checkpoints.parquet_files import CheckpointPiece
 from deltacli.work.task import TaskContext

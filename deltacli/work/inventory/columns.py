@@ -12,7 +12,8 @@ from deltacli.core.errors import Unreadable
 from deltacli.core.texts import summarize_names
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.encoding.value_text import parse_moment
-from deltacli.delta.paths.spelling import IS_ABSOLUTE, decode_column, spellings_of_root
+from deltacli.delta.paths.spelling import IS_ABSOLUTE, spellings_of_root
+from deltacli.delta.paths.spelling_columns import decode_column
 
 CODE = "vacuum.inventory"
 """The code of the error for an inventory that cannot be read."""

@@ -16,7 +16,7 @@ import pytest
 import deltacli
 from deltacli.api.table import Table
 from deltacli.cli.app import run
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import DeltacliError, PathExternal, UsageError
 from deltacli.engine.spark.engine import require_sendable_table
 from deltacli.sharing import Client
