@@ -25,7 +25,7 @@ from deltacli.storage.optional_interfaces import is_bound_to_this_process
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_arguments import require_path_text
 from deltacli.table.api_errors import name_table
-from deltacli.work.task import read_prefixes
+from deltacli.work.table_files import parse_allowed_prefixes
 
 if TYPE_CHECKING:
     from deltacli.engine.base import Engine
@@ -177,4 +177,4 @@ def _find_location(
 
 def _read_allowed_prefixes(allow_external: Sequence[str]) -> AllowedPrefixes:
     """Return the prefixes below which files outside the table may be opened. Raises UsageError."""
-    return read_prefixes(allow_external) if allow_external else NO_PREFIXES
+    return parse_allowed_prefixes(allow_external) if allow_external else NO_PREFIXES

@@ -55,7 +55,7 @@ from deltacli.core.typing import JsonObject, Toml
 
 if TYPE_CHECKING:
     from deltacli.cli.options.cluster import ClusterOptions
-    from deltacli.engine.spark.engine import SparkSettings
+    from deltacli.engine.spark.session import SparkSettings
 
 
 @dataclass(frozen=True)
@@ -393,7 +393,7 @@ def settle_engine(given: ClusterOptions, settings: JsonObject, configuration: st
         if named is not None:
             raise errors.UsageError(f"{named} needs --engine spark", hint=f"add --engine spark, or omit {named}")
         return None
-    from deltacli.engine.spark.engine import SparkSettings
+    from deltacli.engine.spark.session import SparkSettings
 
     if given.master and given.remote:
         raise errors.UsageError("--master and --remote exclude each other")

@@ -32,7 +32,7 @@ from deltacli.table.needed_files import (
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
-    from deltacli.work.task import TableFiles
+    from deltacli.work.table_files import TableFiles
 
 
 class FileReferences(NamedTuple):

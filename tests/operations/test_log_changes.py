@@ -26,7 +26,8 @@ from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan, ExpiryRequ
 from deltacli.storage import LocalStorage, open_storage
 from deltacli.storage.directory_identity import DirectoryIdentity
 from deltacli.storage.hadoop_checksums import checksum_bytes_for
-from deltacli.work.files.deleting import BatchOutcome, DeleteBatch, DeletePiece, Permit
+from deltacli.work.files.deleting import BatchOutcome, DeleteBatch, DeletePiece
+from deltacli.work.files.permits import Permit
 from deltacli.work.task import TaskContext
 from tests.support.actions import Line, add, commit_info, protocol
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder, commit_path

@@ -15,7 +15,7 @@ import deltacli
 from deltacli.core.errors import DeltacliError, Refused, UsageError
 from deltacli.core.machine import fixed_clock
 from deltacli.core.times import DAY_MS
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.paimon.table_files import find_schema_users, list_branches
 from deltacli.operations.paimon.vacuum_schemas import (
     SchemaVacuumPlan,

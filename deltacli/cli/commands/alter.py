@@ -10,7 +10,7 @@ import typer
 
 from deltacli.cli.command_classes import ClusterCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.options.given import given_options_of_one_format, is_given
+from deltacli.cli.options.given import OF_DELTA, OF_PAIMON, given_options_of_one_format, is_given
 from deltacli.cli.options.paimon import AllowLossyOption, BranchOption, MinPaimonOption
 from deltacli.cli.options.streams import CheckpointsOption
 from deltacli.cli.options.tables import (
@@ -27,7 +27,6 @@ from deltacli.cli.running.context import CommandContext
 from deltacli.cli.running.table_formats import call_with_table, make_format_error
 from deltacli.core.alter_verbs import VERBS_OF_DELTA, Details, Verb
 from deltacli.core.errors import UsageError, command
-from deltacli.core.request_fields import OF_DELTA, OF_PAIMON
 from deltacli.delta.log.actions import parse_commit_metadata
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from deltacli.api.schemas import convert_schema, describe_schema_file, diff_sche
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit, invocation
+from deltacli.cli.options.given import OF_DELTA, OF_PAIMON
 from deltacli.cli.options.moments import parse_moment_of
 from deltacli.cli.options.paimon import BranchOption, SchemaIdOption, SnapshotIdOption, TagOption
 from deltacli.cli.options.tables import TableArgument, TimestampOption, VersionOption, YesOption
@@ -25,7 +26,6 @@ from deltacli.cli.running.row_notes import note_findings
 from deltacli.cli.running.table_formats import call_with_table, require_one_point
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.errors import EXIT_FINDINGS, NotATable, UsageError, quote_table
-from deltacli.core.request_fields import OF_DELTA, OF_PAIMON
 from deltacli.core.units import plural
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_errors import attribute_errors_to
@@ -344,7 +344,7 @@ def _number(value: str, option: str, text: str, table: str) -> int:
 
 
 def _no_point(option: str, text: str, table: str) -> UsageError:
-    from deltacli.cli.usage_hints import is_local_paimon
+    from deltacli.cli.hints.words import is_local_paimon
 
     kind = "schema" if text.isdecimal() and is_local_paimon(table) else "version"
     return UsageError(

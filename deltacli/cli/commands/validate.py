@@ -31,7 +31,7 @@ from deltacli.cli.options.findings import (
     WriteBaselineOption,
     require_max_findings,
 )
-from deltacli.cli.options.given import is_given
+from deltacli.cli.options.given import OF_DELTA, OF_PAIMON, is_given
 from deltacli.cli.options.paimon import RefsOption
 from deltacli.cli.options.values import join_names, make_choice_parser, make_sample_parser
 from deltacli.cli.output.formats import Content
@@ -53,7 +53,6 @@ from deltacli.cli.shared_options import TableFormat
 from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_with_flags
 from deltacli.core.errors import EXIT_FINDINGS, DeltacliError, StorageFailed, UsageError, is_shared
 from deltacli.core.lock_free_property import cached_property
-from deltacli.core.request_fields import OF_DELTA, OF_PAIMON
 from deltacli.core.texts import summarize_names
 from deltacli.core.units import plural
 from deltacli.delta.log.segment import LOG_DIRECTORY, Place

@@ -10,7 +10,7 @@ from deltacli.cli.terminal.signals import before_leaving
 if TYPE_CHECKING:
     from deltacli.core.progress import Progress
     from deltacli.engine.base import Engine
-    from deltacli.engine.spark.engine import SparkSettings
+    from deltacli.engine.spark.session import SparkSettings
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class EngineSource:
             from deltacli.engine.spark.engine import open_engine
 
             return open_engine(self.cluster, progress)
-        from deltacli.engine.base import EmbeddedEngine
+        from deltacli.engine.embedded import EmbeddedEngine
 
         return EmbeddedEngine()
 

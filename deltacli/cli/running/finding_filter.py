@@ -29,7 +29,7 @@ def require_known(
     """Raise UsageError for a selected rule that is not known; an ignored one may belong to another version."""
     from fnmatch import fnmatchcase
 
-    from deltacli.cli.help_topics import explained
+    from deltacli.cli.help.topics import is_error_code
 
     for option, patterns in (("--select", select), ("--ignore", ignore)):
         for pattern in patterns:
@@ -38,7 +38,7 @@ def require_known(
             if option == "--select":
                 is_area = any(rule_id.startswith(f"{pattern}.") for rule_id in known)
                 nearest = f"{pattern}.*" if is_area else nearest_name(pattern, known, cutoff=_ALIKE)
-                is_code = nearest is None and pattern in explained()
+                is_code = nearest is None and is_error_code(pattern)
                 raise UsageError(
                     f"no rule matches {pattern!r}",
                     code="usage.rule",

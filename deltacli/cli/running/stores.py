@@ -84,9 +84,9 @@ class StoreOptions:
         """Return the prefixes below which files outside a table may be opened. Raises UsageError."""
         if not self.allow_external:
             return NO_PREFIXES
-        from deltacli.work.task import read_prefixes
+        from deltacli.work.table_files import parse_allowed_prefixes
 
-        return read_prefixes(self.allow_external)
+        return parse_allowed_prefixes(self.allow_external)
 
 
 class Stores:

@@ -11,9 +11,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from deltacli.cli.invocation import invocation
+from deltacli.cli.options.given import OF_DELTA, OF_PAIMON
 from deltacli.cli.shared_options import TableFormat
 from deltacli.core.errors import PaimonTable, UsageError
-from deltacli.core.request_fields import OF_DELTA, OF_PAIMON
 
 if TYPE_CHECKING:
     from deltacli.api.either_format import FormatName

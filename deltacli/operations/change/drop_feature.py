@@ -61,8 +61,8 @@ from deltacli.table.known_clients import find_regaining_clients
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 from deltacli.table.version_traits import find_version_traits
-from deltacli.work.file_facts import file_of_vector
-from deltacli.work.rewrite.pieces import CONFIG, find_older_types
+from deltacli.work.facts.vector_facts import find_vector_file
+from deltacli.work.rewrite.outdated_columns import CONFIG, find_older_types
 from deltacli.work.rows.data_files import DataFile
 
 if TYPE_CHECKING:
@@ -98,7 +98,9 @@ def file_with_older_type(snapshot: Snapshot) -> str | None:
     table = snapshot.table
     every = [file for part in snapshot.file_actions.map_actions("add", files, fields=["path", "size"]) for file in part]
     pieces = [every[begin : begin + _FILES_PER_PIECE] for begin in range(0, len(every), _FILES_PER_PIECE)]
-    answers = table.engine.spread(find_older_types, pieces, table.stores, shared={CONFIG: snapshot.config}, weigh=len)
+    answers = table.engine.run_tasks(
+        find_older_types, pieces, table.stores, shared={CONFIG: snapshot.config}, weigh=len
+    )
     found = [is_older for part in answers for is_older in part]
     return next((file.path for file, is_older in zip(every, found, strict=True) if is_older), None)
 
@@ -118,7 +120,7 @@ def vector_files(snapshot: Snapshot) -> list[str]:
             if (removed_ms or 0) <= cutoff_ms:
                 continue
             if vector is not None and vector.get("storageType") == "u":
-                place = file_of_vector(files, {key: value for key, value in vector.items() if value is not None})
+                place = find_vector_file(files, {key: value for key, value in vector.items() if value is not None})
                 found += [] if place is None else [place]
         return found
 

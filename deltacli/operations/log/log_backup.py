@@ -33,7 +33,7 @@ from deltacli.table.find_log import list_log, read_hint_file
 from deltacli.table.handle import TableHandle
 from deltacli.table.table_directories import require_no_paimon_table
 from deltacli.table.version import Snapshot
-from deltacli.work.commits.reading import require_whole
+from deltacli.work.commits.reading import require_listed_size
 
 if TYPE_CHECKING:
     from deltacli.changing.execution import ChangeExecution
@@ -298,7 +298,7 @@ def _read(storage: ReadStorage, file: log_copy.StoredFile, *, hint: bytes | None
     except errors.FileMissing:
         return None
     if file.path.kind is LogFileKind.COMMIT:
-        require_whole(LogFile(file.path, file.size_bytes, file.modified_ms), len(data), file.size_bytes)
+        require_listed_size(LogFile(file.path, file.size_bytes, file.modified_ms), len(data), file.size_bytes)
     return data
 
 

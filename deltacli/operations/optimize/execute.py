@@ -306,7 +306,7 @@ class _Run:
 
     def run(self) -> None:
         """Rewrite the groups one after the other, several files at once, and commit each when it is complete."""
-        from deltacli.work.rewrite.new_files import NAMED, RewriteFiles
+        from deltacli.work.rewrite.rewriting import NAMED, RewriteFiles
 
         table, plan = self._table, self._plan
         sizes = {
@@ -316,7 +316,7 @@ class _Run:
         if plan.spec.order is not None and not table.engine.may_repeat:  # on a cluster, tasks look for themselves
             plan.spec.order.require_space(max(one.size_bytes for one in plan.selection.bins))
         shared = {SPEC: plan.spec, NAMED: self._named}
-        results = table.engine.spread(
+        results = table.engine.run_tasks(
             RewriteFiles(), self._pieces(), table.stores, shared=shared, weigh=attrgetter("weight")
         )
         try:

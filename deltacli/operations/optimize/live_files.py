@@ -39,7 +39,7 @@ from deltacli.table.partition_condition import Mask
 
 if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
-    from deltacli.work.task import TableFiles
+    from deltacli.work.table_files import TableFiles
 
 # -- choosing the files to rewrite -------------------------------------------------------------------------------------
 
@@ -444,7 +444,7 @@ class LiveReader:
         return pc.and_not(absolute, pc.is_in(pa.array(range(len(paths)), pa.int64()), value_set=pa.array(inside)))
 
     def _is_inside(self, path: str) -> bool:
-        return self._files.inside(path) is not None or not self._files.is_refused(path)
+        return self._files.find_path_in_table(path) is not None or not self._files.is_refused(path)
 
 
 def partition_keys(adds: RecordBatch, config: TableConfiguration) -> Iterator[ArrowArray]:

@@ -68,7 +68,7 @@ from deltacli.table.selection import (
 from deltacli.table.time_travel import find_version_range
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rows.data_files import DataFile
-from deltacli.work.task import TableFiles
+from deltacli.work.table_files import TableFiles
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle

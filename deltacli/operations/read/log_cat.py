@@ -18,7 +18,7 @@ from deltacli.delta.log import segment
 from deltacli.delta.log.actions import KNOWN_ACTIONS
 from deltacli.storage import ReadStorage
 from deltacli.table.find_log import list_log
-from deltacli.work.commits.inspection import Unjudged, checkpoint_blocks, commit_blocks
+from deltacli.work.commits.raw_lines import SkippedLines, read_commit_lines
 
 _MANY = 20
 
@@ -112,13 +112,16 @@ def read_raw(
     found: Found, kinds: frozenset[str] | None, write: Callable[[bytes], object], *, progress: Progress = SILENT
 ) -> CatSummary:
     """Write the actions (of these kinds) in blocks of whole lines, in file order."""
-    unjudged = Unjudged()
+    unjudged = SkippedLines()
     blocks: Iterator[bytes]
     match found.place:
         case segment.CheckpointInstance():
-            blocks = checkpoint_blocks(found.storage, found.place, kinds, unjudged)
+            # Imports pyarrow, which takes longer than printing a commit.
+            from deltacli.work.checkpoints.raw_lines import read_checkpoint_lines
+
+            blocks = read_checkpoint_lines(found.storage, found.place, kinds, unjudged)
         case segment.LogFile():
-            blocks = commit_blocks(found.storage, found.place, kinds, unjudged)
+            blocks = read_commit_lines(found.storage, found.place, kinds, unjudged)
     for block in report_items(blocks, progress, "reading the actions", unit="blocks"):
         write(block)
     is_commit = isinstance(found.place, segment.LogFile)

@@ -34,7 +34,8 @@ from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.time_travel import find_last_commit_before
 from deltacli.table.walk import TableWalk
-from deltacli.work.files.listing import ClassifiedFiles, KnownFiles, ListedFiles, classify
+from deltacli.work.files.classifying import ClassifiedFiles, KnownFiles, classify_files
+from deltacli.work.files.walking import ListedFiles
 
 if TYPE_CHECKING:
     import pyarrow
@@ -552,7 +553,7 @@ class CandidateClassifier:
 
     def take(self, files: ListedFiles) -> None:
         """Classify listed files."""
-        self.merge(classify(files, self.known, self.storage))
+        self.merge(classify_files(files, self.known, self.storage))
 
     def merge(self, part: ClassifiedFiles) -> None:
         """Add classified files."""

@@ -31,8 +31,8 @@ from deltacli.table.file_references import FileReferenceReader, FileReferences
 from deltacli.table.nested_tables import find_table_format
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.time_travel import read_commit_time
-from deltacli.work.commits.reading import read_provenance
-from deltacli.work.files.listing import ListedFiles
+from deltacli.work.commits.provenance import read_provenance
+from deltacli.work.files.walking import ListedFiles
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle

@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from deltacli.operations.validate.inspect_files import FilesChecked, TableContext
     from deltacli.storage import ReadStorage
     from deltacli.table.walk import CachedWalk
-    from deltacli.work.task import TableFiles, TableStores
+    from deltacli.work.table_files import TableFiles
+    from deltacli.work.table_stores import TableStores
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ def spark_package(
       deltacli spark package --to .
       spark-submit --py-files "$(deltacli spark package --to .)" job.py
     """
-    from deltacli.engine.spark.cluster import write_package
+    from deltacli.engine.spark.package_archive import write_package
 
     run: CommandContext = context.obj
     try:
