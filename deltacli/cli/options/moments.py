@@ -71,8 +71,8 @@ def parse_end(option: str, text: str | None, clock: Clock) -> RangeEnd:
 
     Args:
         option: `--from` or `--to`.
-        text: Its value.
-        clock: Tells what a time is relative to.
+        text: The value of the option. None if the option is not used.
+        clock: The clock to which a relative time refers.
 
     Raises:
         UsageError: If the value is neither.
