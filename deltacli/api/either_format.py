@@ -27,7 +27,7 @@ def find_table_format(storage: ReadStorage) -> FormatName:
 
     Args:
         storage: The directory. If it contains the files of both formats, the result is `delta`. Reading such a table
-            fails later, in `require_delta`.
+            fails later, in `require_one_format`.
 
     Raises:
         NotATable: If the path does not exist.

@@ -321,7 +321,9 @@ class Paimon(ChangeableTable):
         keep_last: int | None = None,
         dry_run: bool = False,
     ) -> SchemaVacuumResult:
-        """Delete schema files of the branch that have been unused for longer than the retention.
+        """Delete, at once, the schema files of the branch that nothing needs; `dry_run=True` returns the plan.
+
+        A schema is deleted if it has been unused for longer than the retention.
 
         Data files and snapshots are not deleted.
 

@@ -176,13 +176,16 @@ def optimize(
         require_tables(tables)
     mode = Mode(dry_run, yes, check)
 
+    order = join_names(zorder, "--zorder")
+    added_keys = parse_commit_metadata(commit_metadata or [])
+
     def use(run: CommandContext, table: str) -> None:
         change = run.open_table(table, writes=not mode.only_plans).prepare_optimize(
             where=where,
             target_size=target_size,
             min_files=min_files,
             min_size=min_size,
-            zorder=join_names(zorder, "--zorder"),
+            zorder=order,
             cluster=cluster,
             purge=purge,
             purge_ratio=purge_ratio,
@@ -190,7 +193,7 @@ def optimize(
             time_budget_ms=time_budget_ms,
             verify=verify,
             temp_dir=temp_dir,
-            commit_metadata=parse_commit_metadata(commit_metadata or []),
+            commit_metadata=added_keys,
         )
         run_change(run, change, _wording(table), mode)
 

@@ -183,6 +183,9 @@ def repair(
         planning_options = given_options(context, *_PLANNING_OPTIONS)
         if planning_options:
             raise UsageError(f"{chosen[0]} takes no options for planning: {', '.join(planning_options)}")
+    accepted_versions = join_versions(accept_commits, "--accept-commits")
+    accepted_empty_versions = join_versions(accept_empty_commits, "--accept-empty-commits")
+    added_keys = parse_commit_metadata(commit_metadata or [])
     selected = join_names(select, "--select")
     if selected:
         from deltacli.cli.running.finding_filter import require_known
@@ -203,14 +206,14 @@ def repair(
         level=level,
         select=selected,
         sources=tuple(sources or ()),
-        accept_commits=join_versions(accept_commits, "--accept-commits"),
-        accept_empty_commits=join_versions(accept_empty_commits, "--accept-empty-commits"),
+        accept_commits=accepted_versions,
+        accept_empty_commits=accepted_empty_versions,
         accept_loss=accept_loss,
         partition_values=tuple(partition_values or ()),
         allow_in_use=allow_in_use,
         max_missing=max_missing,
         quarantine=quarantine,
-        commit_metadata=parse_commit_metadata(commit_metadata or []),
+        commit_metadata=added_keys,
         dry_run=mode.dry_run,
     )
     repair_command.repair(change)

@@ -116,6 +116,7 @@ def restore(
             code="usage.version",
             hint=f"deltacli history {quote_table(table)}",
         )
+    added_keys = parse_commit_metadata(commit_metadata or [])
     mode = Mode(dry_run, yes, check)
     opened = run.open_table(table, writes=not mode.only_plans)
     change = opened.prepare_restore(
@@ -125,7 +126,7 @@ def restore(
         sources=tuple(sources or ()),
         trust_listing=trust_listing,
         allow_removals=allow_removals,
-        commit_metadata=parse_commit_metadata(commit_metadata or []),
+        commit_metadata=added_keys,
     )
     streams = note_streams(run, opened, checkpoints)
     run_change(run, change, _wording(table, streams), mode)

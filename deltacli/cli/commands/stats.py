@@ -119,14 +119,17 @@ def stats(
         require_tables(tables)
     mode = Mode(dry_run, yes, check)
 
+    chosen_columns = join_names(columns, "--columns")
+    added_keys = parse_commit_metadata(commit_metadata or [])
+
     def use(run: CommandContext, table: str) -> None:
         change = run.open_table(table, writes=not mode.only_plans).prepare_stats(
             where=where,
-            columns=join_names(columns, "--columns"),
+            columns=chosen_columns,
             missing=missing,
             all=all,
             read=read,
-            commit_metadata=parse_commit_metadata(commit_metadata or []),
+            commit_metadata=added_keys,
             examines=mode.check,
         )
         run_change(run, change, _wording(table), mode)

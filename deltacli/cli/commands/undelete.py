@@ -85,12 +85,13 @@ def undelete(
       deltacli undelete s3://lake/events --prefix date=2026-01-01
     """
     run: CommandContext = context.obj
+    accepted_versions = join_versions(accept_commits, "--accept-commits")
     opened = run.open_table(table, writes=not dry_run)
     change = opened.prepare_undelete(
         sources=tuple(sources or ()),
         version=version,
         prefix=prefix,
-        accept_commits=join_versions(accept_commits, "--accept-commits"),
+        accept_commits=accepted_versions,
     )
     undelete_files(run, table, change, Mode(dry_run, yes))
 

@@ -93,6 +93,7 @@ def widen_type(
       deltacli widen-type ./paimon_tbl price "DECIMAL(20, 2)" --branch dev --yes
     """
     run: CommandContext = context.obj
+    added_keys = parse_commit_metadata(commit_metadata or [])
     mode = Mode(dry_run, yes, check)
 
     def widen_delta(opened: Table) -> None:
@@ -105,7 +106,7 @@ def widen_type(
             enable=enable,
             upgrade_protocol=upgrade_protocol,
             check_files=check_files,
-            commit_metadata=parse_commit_metadata(commit_metadata or []),
+            commit_metadata=added_keys,
             # The files that keep the older types are counted for people who decide on the plan.
             with_impact=not check and (dry_run or not yes),
         )

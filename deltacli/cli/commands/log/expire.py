@@ -81,10 +81,11 @@ def log_expire(
       deltacli log expire ./tbl --retention 60d --keep-version 3,9-11
     """
     run: CommandContext = context.obj
+    kept_versions = join_versions(keep_versions, "--keep-version")
     opened = run.open_table(table, writes=not dry_run)
     change = opened.prepare_expire_log(
         retention_ms=retention_ms,
-        keep_versions=join_versions(keep_versions, "--keep-version"),
+        keep_versions=kept_versions,
         allow_retention_below_ms=allow_retention_below_ms,
         protect_streams=tuple(protect_streams or ()),
         ignore_streams_older_ms=ignore_streams_older_ms,
