@@ -37,7 +37,7 @@ after secrets were removed from it.
 
 from __future__ import annotations
 
-from deltacli.storage.allowed_prefixes import NO_PREFIXES, AllowedPrefixes, path_external
+from deltacli.storage.allowed_prefixes import NO_PREFIXES, AllowedPrefixes, path_external_error
 from deltacli.storage.base import (
     Capabilities,
     Draft,
@@ -51,7 +51,7 @@ from deltacli.storage.base import (
     is_flat_level,
 )
 from deltacli.storage.local import LocalStorage
-from deltacli.storage.local_paths import has_link, is_taken, leads_outside, link_targets, require_inside
+from deltacli.storage.local_paths import has_link, is_taken, leads_outside, require_inside, resolve_links
 from deltacli.storage.opening import is_address_of, is_inside, open_storage, usable_schemes
 from deltacli.storage.outcomes import Created, Creation, Deleted, Deletion, Existed, Failed, Missing, Unknown
 
@@ -82,9 +82,9 @@ __all__ = [
     "is_inside",
     "is_taken",
     "leads_outside",
-    "link_targets",
     "open_storage",
-    "path_external",
+    "path_external_error",
     "require_inside",
+    "resolve_links",
     "usable_schemes",
 ]

@@ -91,7 +91,7 @@ def _may_climb(uri: str) -> bool:
     return True
 
 
-def path_external(path: str, root: str, target: str, *, is_directory: bool = False) -> PathExternal:
+def path_external_error(path: str, root: str, target: str, *, is_directory: bool = False) -> PathExternal:
     """Return the refusal to open a file outside a table or store.
 
     Args:

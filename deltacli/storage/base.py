@@ -294,7 +294,7 @@ class Storage(ReadStorage, Protocol):
         """
 
 
-def no_atomic_create(uri: str, why: str) -> NoAtomicCreate:
+def no_atomic_create_error(uri: str, why: str) -> NoAtomicCreate:
     """Return the refusal to write to a store where two writers could both believe to have created one file."""
     return NoAtomicCreate(
         "a store without atomic creation is read-only",

@@ -27,7 +27,7 @@ from deltacli.storage.base import (
     PathKind,
     ShouldDescend,
     WalkEntry,
-    no_atomic_create,
+    no_atomic_create_error,
 )
 from deltacli.storage.fsspec_errors import (
     Connect,
@@ -37,11 +37,11 @@ from deltacli.storage.fsspec_errors import (
     require_endpoint,
     translate_fsspec,
 )
-from deltacli.storage.libraries import scheme_unavailable
+from deltacli.storage.libraries import scheme_unavailable_error
 from deltacli.storage.objects.body import ObjectReader
 from deltacli.storage.read_only import ReadOnlyFiles
 from deltacli.storage.retry import Retry
-from deltacli.storage.secrets import remember_secrets, without_secrets
+from deltacli.storage.secrets import mask_secrets, remember_secrets
 
 Answer = TypeVar("Answer")
 _READ_AHEAD_BYTES = 1 << 20
@@ -50,7 +50,7 @@ _UNLOADABLE = re.compile(r"Unable to load (lib\w+)")
 """What libraries print every searched path for, or a stack trace of Java."""
 
 
-class RemoteStorage(ReadOnlyFiles):
+class FsspecStorage(ReadOnlyFiles):
     """Files below a URI of an fsspec file system, opened without its listing cache.
 
     No request is sent, and no library loaded, before it is needed. `connect` opens a connection to a host.
@@ -79,13 +79,13 @@ class RemoteStorage(ReadOnlyFiles):
         try:
             fsspec.get_filesystem_class(self._scheme)
         except (ImportError, ValueError) as error:
-            raise scheme_unavailable(self._scheme) from error
+            raise scheme_unavailable_error(self._scheme) from error
         if self._scheme in _HADOOP and not os.environ.get("CLASSPATH"):
             raise _without_hadoop(self._scheme, "the environment variable CLASSPATH is not set")
 
     @property
     def uri(self) -> str:
-        return without_secrets(self._uri)
+        return mask_secrets(self._uri)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -154,7 +154,7 @@ class RemoteStorage(ReadOnlyFiles):
     def stat(self, path: str) -> FileStat:
         entry = self._info(path)
         if entry["type"] != "file":
-            raise errors.FileMissing(f"{without_secrets(self._at(path))} is not a file")
+            raise errors.FileMissing(f"{mask_secrets(self._at(path))} is not a file")
         return FileStat(path.rsplit("/", 1)[-1], int(entry["size"] or 0), _modified_ms(entry))
 
     def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
@@ -173,7 +173,9 @@ class RemoteStorage(ReadOnlyFiles):
         return [size for size, _ in stats], [modified_ms for _, modified_ms in stats]
 
     def _refuse(self) -> NoReturn:
-        raise no_atomic_create(self.uri, f"atomic creation is not known to work on {self._scheme}:// through fsspec")
+        raise no_atomic_create_error(
+            self.uri, f"atomic creation is not known to work on {self._scheme}:// through fsspec"
+        )
 
     def _entries(self, location: str) -> list[dict[str, Any]]:
         entries: list[dict[str, Any]] = self._ask(lambda: self._fs.ls(location, detail=True), location)
@@ -220,7 +222,7 @@ class RemoteStorage(ReadOnlyFiles):
                 retry_after=read_fsspec_retry_after,
             )
         except Exception as fault:  # noqa: BLE001  (the libraries of stores have no common base exception)
-            if missing := unloadable_library(self._scheme, fault):
+            if missing := missing_hadoop_error(self._scheme, fault):
                 raise missing from None
             error = translate_fsspec(fault, location)
             raise error from error.__cause__
@@ -258,7 +260,7 @@ def _modified_ms(entry: Mapping[str, Any]) -> int:
     return 0
 
 
-def unloadable_library(scheme: str, error: BaseException) -> errors.UsageError | None:
+def missing_hadoop_error(scheme: str, error: BaseException) -> errors.UsageError | None:
     """Return the error for an error caused by a missing library; None for any other error."""
     match = _UNLOADABLE.search(str(error)) if scheme in _HADOOP else None
     return None if match is None else _without_hadoop(scheme, f"{match[1]} cannot be loaded")

@@ -13,7 +13,7 @@ from typing import NamedTuple, NoReturn
 
 from deltacli.core.errors import DeltacliError, StorageFailed
 from deltacli.storage.secrets import remember_secrets
-from deltacli.storage.store_locations import Location, read_location
+from deltacli.storage.store_locations import Location, parse_location
 
 
 class Grant(NamedTuple):
@@ -46,7 +46,7 @@ _KNOWN: Mapping[str, frozenset[str]] = {
 }
 
 
-class HeldGrant:
+class RenewableGrant:
     """The grant of one location, from which each request takes its credentials. Thread-safe.
 
     A grant is renewed before it ends, by one thread while the others wait:
@@ -90,7 +90,7 @@ class HeldGrant:
         self._take(is_forced=False)
 
     def __repr__(self) -> str:
-        return f"HeldGrant({self._location.uri!r})"
+        return f"RenewableGrant({self._location.uri!r})"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("vended credentials stay in this process")
@@ -184,7 +184,7 @@ class HeldGrant:
     def _require_fitting(self, grant: Grant) -> None:
         """Raise StorageFailed for credentials of another directory, or of another cloud."""
         try:
-            is_covered = read_location(grant.location).covers(self._location)
+            is_covered = parse_location(grant.location).covers(self._location)
         except ValueError:
             is_covered = False
         if not is_covered:

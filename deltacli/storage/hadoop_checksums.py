@@ -100,13 +100,13 @@ def _split(blocks: Iterable[bytes], chunk_bytes: int) -> Iterator[memoryview]:
         yield memoryview(pending)
 
 
-def checksum_bytes_for(data: bytes, chunk_bytes: int = 512) -> bytes:
+def make_checksum_file(data: bytes, chunk_bytes: int = 512) -> bytes:
     """Return the checksum file that Hadoop writes for a file with this content."""
     checksums = (zlib.crc32(chunk).to_bytes(CHECKSUM_BYTES, "big") for chunk in _split([data], chunk_bytes))
     return _HEADER.pack(_MAGIC, chunk_bytes) + b"".join(checksums)
 
 
-def checksum_of(path: str) -> str | None:
+def get_checksum_path(path: str) -> str | None:
     """Return the path of the checksum file of a file; None for one that is a checksum file itself."""
     directory, separator, name = path.rpartition("/")
     if not name or is_checksum_name(name):
@@ -119,7 +119,7 @@ def is_checksum_name(name: str) -> bool:
     return name.startswith(_PREFIX) and name.endswith(_SUFFIX) and len(name) > len(_PREFIX + _SUFFIX)
 
 
-def file_of(checksum: str) -> str:
+def get_checksummed_path(checksum: str) -> str:
     """Return the path of the file that a checksum file belongs to."""
     directory, separator, name = checksum.rpartition("/")
     return f"{directory}{separator}{name[len(_PREFIX) : -len(_SUFFIX)]}"
@@ -135,7 +135,7 @@ def remove_checksum(file_path: str, *, dir_fd: int | None = None) -> None:
     Raises:
         OSError: The checksum file cannot be removed. Then the file must stay as it is.
     """
-    checksum = checksum_of(file_path)
+    checksum = get_checksum_path(file_path)
     if checksum is not None and _is_there(checksum, dir_fd):
         _unlink(checksum, dir_fd)
 
@@ -149,7 +149,7 @@ def remove_orphaned_checksum(file_path: str, *, dir_fd: int | None = None) -> No
     Raises:
         OSError: The checksum file cannot be removed. Then the file must not be created.
     """
-    checksum = checksum_of(file_path)
+    checksum = get_checksum_path(file_path)
     if checksum is None or not _is_there(checksum, dir_fd) or _exists(file_path, dir_fd):
         return
     _unlink(checksum, dir_fd)
@@ -161,7 +161,7 @@ def remove_unfit_checksum(file_path: str, *, dir_fd: int | None = None) -> None:
     It can only be that of a writer that published the same name at the same time. No error is
     raised: the file is published, and `validate` reports what is left.
     """
-    checksum = checksum_of(file_path)
+    checksum = get_checksum_path(file_path)
     with suppress(OSError):
         if checksum is not None and _is_there(checksum, dir_fd) and not _fits(checksum, file_path, dir_fd):
             _unlink(checksum, dir_fd)
@@ -173,7 +173,7 @@ def remove_checksum_before_deletion(file_path: str, *, dir_fd: int | None = None
     No error is raised: what matters is whether the file can be deleted, and a checksum file without
     its file does no harm.
     """
-    checksum = checksum_of(file_path)
+    checksum = get_checksum_path(file_path)
     with suppress(OSError):
         if checksum is not None and _is_there(checksum, dir_fd) and not _is_directory(file_path, dir_fd):
             _unlink(checksum, dir_fd)

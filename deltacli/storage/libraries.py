@@ -29,10 +29,10 @@ def require_libraries(scheme: str, *modules: str) -> None:
         for name in modules:
             import_module(name)
     except ImportError as error:
-        raise scheme_unavailable(scheme) from error
+        raise scheme_unavailable_error(scheme) from error
 
 
-def scheme_unavailable(scheme: str) -> errors.UsageError:
+def scheme_unavailable_error(scheme: str) -> errors.UsageError:
     """Return the error for an unknown scheme, or one whose extra is not installed."""
     if scheme in _EXTRAS:
         extra = _EXTRAS[scheme]

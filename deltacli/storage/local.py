@@ -27,7 +27,7 @@ from deltacli.storage.directory_identity import BoundDirectory, DirectoryIdentit
 from deltacli.storage.local_bounds import LocalBounds
 from deltacli.storage.local_deletion import delete_local_file, remove_entry, remove_local_directory
 from deltacli.storage.local_files import is_absent, local_uri, open_regular_file, translate_local_error
-from deltacli.storage.local_listing import leads_elsewhere, list_local_directory, stat_many
+from deltacli.storage.local_listing import has_link_in_path, list_local_directory, stat_many
 from deltacli.storage.os_errors import describe_os_error
 from deltacli.storage.outcomes import Creation, Deleted, Deletion, Failed, Missing
 
@@ -142,7 +142,7 @@ class LocalStorage:
         Raises:
             FileMissing: If the directory is behind a link. Links are not followed.
         """
-        if leads_elsewhere(self.root, directory):
+        if has_link_in_path(self.root, directory):
             raise errors.FileMissing(f"{self.full_path(directory)} is behind a link, and links are not followed")
 
         waiting = [directory]
@@ -364,7 +364,7 @@ class LocalStorage:
 
         full_path = self.full_path(path)
         try:
-            if leads_elsewhere(self.root, path):
+            if has_link_in_path(self.root, path):
                 return Failed("a link leads to it")
             remove_entry(remove_local_directory, full_path, self._directory, path)
         except ValueError:

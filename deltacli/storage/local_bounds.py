@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 
-from deltacli.storage.allowed_prefixes import AllowedPrefixes, is_below, path_external
+from deltacli.storage.allowed_prefixes import AllowedPrefixes, is_below, path_external_error
 
 # Number of directories whose resolved path is remembered. The memory of a run stays limited.
 _MOST_REMEMBERED = 1 << 16
@@ -89,4 +89,4 @@ class LocalBounds:
         # The root may be a link that was changed meanwhile. What was resolved below the old one is
         # void.
         self._resolved.clear()
-        raise path_external(f"{self._root}/{path}", self._root, resolved, is_directory=is_directory)
+        raise path_external_error(f"{self._root}/{path}", self._root, resolved, is_directory=is_directory)

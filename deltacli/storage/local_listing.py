@@ -128,7 +128,7 @@ def _stat_all_regular(root: str, paths: Sequence[str]) -> list[tuple[int, int]] 
     """
     try:
         directories = {path.rpartition("/")[0] for path in paths}
-        if any(leads_elsewhere(root, directory) for directory in directories):
+        if any(has_link_in_path(root, directory) for directory in directories):
             return None
         stats = list(map(os.lstat, [f"{root}/{path}" for path in paths]))
     except (OSError, ValueError):
@@ -142,7 +142,7 @@ def _stat_all_regular(root: str, paths: Sequence[str]) -> list[tuple[int, int]] 
 def _stat_one(root: str, path: str) -> tuple[int, int]:
     """Return size and time of one path, as `stat_many` does."""
     try:
-        if leads_elsewhere(root, path.rpartition("/")[0]):
+        if has_link_in_path(root, path.rpartition("/")[0]):
             return -1, -1
         status = os.lstat(f"{root}/{path}")
     except ValueError:
@@ -156,7 +156,7 @@ def _stat_one(root: str, path: str) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns // 1_000_000
 
 
-def leads_elsewhere(root: str, path: str) -> bool:
+def has_link_in_path(root: str, path: str) -> bool:
     """Return whether a part of a path is a link or `..`, so that it may be outside the root. Raises OSError."""
     require_openable(path)
     names = path.split("/") if path else []

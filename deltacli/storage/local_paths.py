@@ -13,11 +13,11 @@ from urllib.parse import unquote_to_bytes
 from deltacli.core import errors
 from deltacli.storage.base import ReadStorage
 from deltacli.storage.local import LocalStorage
-from deltacli.storage.local_listing import leads_elsewhere
+from deltacli.storage.local_listing import has_link_in_path
 from deltacli.storage.os_errors import is_not_a_file
 
 
-def link_targets(storage: ReadStorage, links: Iterable[str]) -> Iterator[tuple[str, str]]:
+def resolve_links(storage: ReadStorage, links: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield (final target, link) of links inside a store, both below its root; no links to targets outside."""
     if not storage.capabilities.has_directories:
         return
@@ -47,7 +47,7 @@ def leads_outside(storage: ReadStorage, directory: str) -> bool:
 
 def has_link(storage: ReadStorage, directory: str, below: str) -> bool:
     """Return whether a part of `below`, a path relative to `directory`, is a link."""
-    return isinstance(storage, LocalStorage) and leads_elsewhere(f"{storage.root}/{directory}", below)
+    return isinstance(storage, LocalStorage) and has_link_in_path(f"{storage.root}/{directory}", below)
 
 
 def is_taken(storage: ReadStorage, path: str) -> bool:
@@ -58,7 +58,7 @@ def is_taken(storage: ReadStorage, path: str) -> bool:
     return os.path.lexists(full_path) and is_not_a_file(full_path)
 
 
-def will_read(storage: ReadStorage, path: str) -> None:
+def prefetch_file(storage: ReadStorage, path: str) -> None:
     """Let the system fetch a file of a local disk in advance, while others are read.
 
     It is only an announcement: an error shows when the file is read.

@@ -25,7 +25,7 @@ from functools import cache
 from typing import Any, Self
 
 from deltacli.core.errors import StorageFailed
-from deltacli.storage.base import no_atomic_create
+from deltacli.storage.base import no_atomic_create_error
 from deltacli.storage.hadoop_checksums import remove_checksum, remove_orphaned_checksum, remove_unfit_checksum
 from deltacli.storage.locked_drafts import LockedDraft
 from deltacli.storage.os_errors import is_not_a_file
@@ -220,13 +220,15 @@ def _rename_without_replacing(draft: str, full_path: str) -> None:
     """Rename a file unless the name exists, for file systems without hard links."""
     rename = _renameat2()
     if rename is None:
-        raise no_atomic_create(full_path, "the file system has no hard links, and this system has no renameat2")
+        raise no_atomic_create_error(full_path, "the file system has no hard links, and this system has no renameat2")
 
     if rename(_AT_FDCWD, os.fsencode(draft), _AT_FDCWD, os.fsencode(full_path), _RENAME_NOREPLACE) == 0:
         return
     code = ctypes.get_errno()
     if code in _NO_EXCLUSIVE_RENAME:
-        raise no_atomic_create(full_path, "the file system supports neither hard links nor renames without replacing")
+        raise no_atomic_create_error(
+            full_path, "the file system supports neither hard links nor renames without replacing"
+        )
     raise OSError(code, os.strerror(code), full_path)
 
 

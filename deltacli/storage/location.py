@@ -10,7 +10,7 @@ from deltacli.core.errors import UsageError
 from deltacli.storage import Storage, open_storage
 from deltacli.storage.allowed_prefixes import NO_PREFIXES, AllowedPrefixes
 from deltacli.storage.directory_identity import DirectoryIdentity, StoreOfDirectory
-from deltacli.storage.secrets import holds_secret
+from deltacli.storage.secrets import contains_secret
 
 
 class StoreLocation(NamedTuple):
@@ -98,8 +98,8 @@ def is_sendable(name: str, value: str) -> bool:
     """Return True if an option certainly holds no secret."""
     known = name.lower()
     if known in _INNER:
-        return _fields(value) <= _INNER[known] and not holds_secret(value)
-    return _PUBLIC.get(known) == value or (known in _PLAIN and not holds_secret(value))
+        return _fields(value) <= _INNER[known] and not contains_secret(value)
+    return _PUBLIC.get(known) == value or (known in _PLAIN and not contains_secret(value))
 
 
 def require_sendable(options: Mapping[str, str]) -> None:

@@ -93,9 +93,9 @@ def _open_remote(scheme: str, address: str, uri: str, options: Mapping[str, str]
 
         return open_azure(f"{scheme}://{address}", options, retry=retry)
 
-    from deltacli.storage.fsspec_storage import RemoteStorage
+    from deltacli.storage.fsspec_storage import FsspecStorage
 
-    return RemoteStorage(f"{scheme}://{address}", options, retry=retry)
+    return FsspecStorage(f"{scheme}://{address}", options, retry=retry)
 
 
 def usable_schemes() -> dict[str, str]:

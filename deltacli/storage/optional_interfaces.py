@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 from deltacli.core.errors import UsageError
 from deltacli.storage.allowed_prefixes import AllowedPrefixes
-from deltacli.storage.base import FileStat, ReadStorage, Storage, no_atomic_create
+from deltacli.storage.base import FileStat, ReadStorage, Storage, no_atomic_create_error
 
 
 @runtime_checkable
@@ -154,7 +154,7 @@ def require_writable(storage: ReadStorage) -> None:
     if isinstance(storage, StoreOfVersions | StoreWithBounds):
         raise storage.refusal()
     if not storage.capabilities.atomic_create:
-        raise no_atomic_create(storage.uri, "this store is not known to create files atomically")
+        raise no_atomic_create_error(storage.uri, "this store is not known to create files atomically")
 
     # A catalog gives credentials to read unless it is asked for more, and a change begins here.
     if isinstance(storage, StoreWithGrant):

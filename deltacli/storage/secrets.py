@@ -43,17 +43,17 @@ def is_secret_name(name: str) -> bool:
     return any(word in spelling for spelling in spellings for word in _WORDS)
 
 
-def holds_secret(value: str) -> bool:
+def contains_secret(value: str) -> bool:
     """Return whether a value contains a secret: a URL with one, or a JSON object with a field of such a name."""
     return any(re.search(pattern, value) for pattern in (_PASSWORD, _SIGNED, _NAMED_SECRET))
 
 
 def remember_secrets(options: Mapping[str, object]) -> None:
     """Register the secrets among the options of a store, which are masked in all later texts."""
-    _remembered.update(secrets_in(options))
+    _remembered.update(find_secrets(options))
 
 
-def replace_words(words: Mapping[str, str], secrets: Iterable[str]) -> None:
+def mask_command_line(words: Mapping[str, str], secrets: Iterable[str]) -> None:
     """Replace these words of a command line in all later texts, and no others, and mask these secrets."""
     _typed.clear()
     for word, shown in words.items():
@@ -61,19 +61,19 @@ def replace_words(words: Mapping[str, str], secrets: Iterable[str]) -> None:
     _remembered.update(secrets)
 
 
-def word_without_secrets(word: str) -> str:
+def mask_secrets_of_word(word: str) -> str:
     """Return a word of a command line without the passwords and signatures of URLs, also unescaped ones."""
     word = re.sub(_WHOLE_PASSWORD, rf"\1:{_BLANK}@", word)
-    return re.sub(_IN_QUERY, rf"\1{_BLANK}", without_secrets(word))
+    return re.sub(_IN_QUERY, rf"\1{_BLANK}", mask_secrets(word))
 
 
-def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
+def mask_secrets(text: str, secrets: Iterable[str] = ()) -> str:
     """Return the text without these strings, known secrets, and the credentials of URLs and headers."""
     return _masked(text, frozenset({*secrets, *_remembered, *_of_environment()}))
 
 
-def all_without_secrets(texts: Iterable[str]) -> Iterator[str]:
-    """Yield each text as `without_secrets` returns it, and read the environment once."""
+def mask_secrets_of_all(texts: Iterable[str]) -> Iterator[str]:
+    """Yield each text as `mask_secrets` returns it, and read the environment once."""
     known = frozenset({*_remembered, *_of_environment()})
     return (_masked(text, known) for text in texts)
 
@@ -87,15 +87,15 @@ def _masked(text: str, known: frozenset[str]) -> str:
     return re.sub(_SIGNED, rf"\1{_BLANK}", re.sub(_PASSWORD, rf"\1:{_BLANK}@", text))
 
 
-def secrets_in(value: object, name: str = "") -> Iterator[str]:
+def find_secrets(value: object, name: str = "") -> Iterator[str]:
     """Yield the secrets of options, also those in JSON objects and URLs."""
     match value:
         case Mapping():
             for key, inner in value.items():
-                yield from secrets_in(inner, str(key))
+                yield from find_secrets(inner, str(key))
         case str() if value.lstrip().startswith("{"):
             try:
-                yield from secrets_in(json.loads(value), name)
+                yield from find_secrets(json.loads(value), name)
             except (ValueError, RecursionError):
                 yield value
         case str() if is_secret_name(name) or name.lower() in ("key", "username", "aws_access_key_id", "access_key_id"):
@@ -137,5 +137,5 @@ class MaskedCause(Exception):
     def of(cls, error: BaseException, secrets: Iterable[str] = ()) -> MaskedCause:
         """Return the masked cause for an error."""
         name = type(error).__name__
-        text = without_secrets(str(error), secrets)
+        text = mask_secrets(str(error), secrets)
         return cls(f"{name}: {text}" if text else name).with_traceback(error.__traceback__)

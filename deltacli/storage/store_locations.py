@@ -54,7 +54,7 @@ class Location(NamedTuple):
         return self[:2] == other[:2] and self.segments == other.segments[: len(self.segments)]
 
 
-def read_location(uri: str) -> Location:
+def parse_location(uri: str) -> Location:
     """Return a URI as values, decoded once. Raises ValueError, which says what is wrong without the URI.
 
     Spec: PROTOCOL.md of Delta Sharing, location; RFC 3986.

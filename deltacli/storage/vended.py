@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from deltacli.core.errors import UsageError, parameter
-from deltacli.storage.grants import HeldGrant, Renew
+from deltacli.storage.grants import Renew, RenewableGrant
 from deltacli.storage.local import LocalStorage
-from deltacli.storage.store_locations import Location, read_location
+from deltacli.storage.store_locations import Location, parse_location
 
 if TYPE_CHECKING:
     from deltacli.storage.base import Storage
@@ -61,13 +61,13 @@ def open_vended(
         StorageFailed: For a grant that is unfit.
     """
     try:
-        location = read_location(uri)
+        location = parse_location(uri)
     except ValueError as error:
         raise UsageError(f"the location of the table cannot be used: {error}", code="usage.table") from None
     require_no_credentials(options or {})
     if is_own_store:
         options = {**read_reach_of_environment(location), **(options or {})}
-    return open_held(location, HeldGrant(location, renew, clock, ask_to_write), options=options, retry=retry)
+    return open_with_grant(location, RenewableGrant(location, renew, clock, ask_to_write), options=options, retry=retry)
 
 
 def read_reach_of_environment(location: Location, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -89,8 +89,8 @@ def read_reach_of_environment(location: Location, environment: Mapping[str, str]
     return {}
 
 
-def open_held(
-    location: Location, held: HeldGrant, *, options: Mapping[str, str] | None = None, retry: Retry | None = None
+def open_with_grant(
+    location: Location, held: RenewableGrant, *, options: Mapping[str, str] | None = None, retry: Retry | None = None
 ) -> Storage:
     """Return the store of a directory that a grant covers; options as of `open_vended`. Raises UsageError."""
     given = dict(options or {})

@@ -14,7 +14,7 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from deltacli.core import errors
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.api_arguments import accepts_arguments, check_arguments, is_integer, require_kind, signature_of
 
 Arguments = ParamSpec("Arguments")
@@ -79,7 +79,7 @@ def api_function(function: Callable[Arguments, Result]) -> Callable[Arguments, R
 
         _, table = [*by_name.values()][:2]
         others = dict([*by_name.items()][2:])
-        name = without_secrets(os.fspath(table)) if isinstance(table, str | os.PathLike) else None
+        name = mask_secrets(os.fspath(table)) if isinstance(table, str | os.PathLike) else None
         try:
             for parameter, value in others.items():
                 require_kind(value, parameter, signature_of(function).parameters[parameter].annotation)

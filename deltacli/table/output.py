@@ -27,7 +27,7 @@ from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.paths.spelling import root_of
 from deltacli.storage import Existed, Failed, LocalStorage, PathKind, ReadStorage, Storage, Unknown, is_inside
 from deltacli.storage.optional_interfaces import require_writable
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.api_errors import name_table
 from deltacli.table.handle import TableHandle
 from deltacli.work import outputs
@@ -369,7 +369,7 @@ def _open_empty_directory(table: TableHandle, directory: str | os.PathLike[str])
     enclosing_table = _find_table_above(table, storage)
     if enclosing_table is not None:
         raise UsageError(
-            f"the output directory {without_secrets(name)} is inside a table",
+            f"the output directory {mask_secrets(name)} is inside a table",
             code="usage.output",
             facts={"table": enclosing_table, "why": "its files would be mixed with data files"},
         )
@@ -387,7 +387,7 @@ def _find_table_above(table: TableHandle, storage: ReadStorage) -> str | None:
     output_root = root_of(storage.uri)
     table_root = root_of(table.storage.uri)
     if is_inside(storage, table.storage) or f"{output_root}/".startswith(f"{table_root}/"):
-        return without_secrets(table.uri)
+        return mask_secrets(table.uri)
 
     if isinstance(storage, LocalStorage):
         top = "/"
@@ -402,7 +402,7 @@ def _find_table_above(table: TableHandle, storage: ReadStorage) -> str | None:
         ancestor = "/".join(parts[:depth])
         with suppress(PermissionRefused):  # access may end above the directory
             if top_storage.kind_of(f"{ancestor}/{LOG_DIRECTORY}".lstrip("/")) is PathKind.DIRECTORY:
-                return without_secrets(f"{top.rstrip('/')}/{ancestor}")
+                return mask_secrets(f"{top.rstrip('/')}/{ancestor}")
     return None
 
 
@@ -412,7 +412,7 @@ def _list_some_content(storage: ReadStorage) -> list[str]:
         case PathKind.MISSING:
             return []
         case PathKind.FILE:
-            raise UsageError(f"{without_secrets(storage.uri)} is a file, not a directory", code="usage.output")
+            raise UsageError(f"{mask_secrets(storage.uri)} is a file, not a directory", code="usage.output")
     content: list[str] = []
 
     def enter_none(_: str, names: Sequence[str]) -> Iterable[str]:
@@ -430,7 +430,7 @@ def _list_some_content(storage: ReadStorage) -> list[str]:
 
 def _not_empty_error(uri: str, content: Sequence[str]) -> UsageError:
     return UsageError(
-        f"the output directory {without_secrets(uri)} is not empty",
+        f"the output directory {mask_secrets(uri)} is not empty",
         code="usage.output",
         facts={
             "found": summarize_names(content, _MOST_NAMES),

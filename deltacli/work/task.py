@@ -30,11 +30,11 @@ from deltacli.delta.paths.spelling import (
     root_of,
     without_dots,
 )
-from deltacli.storage import NO_PREFIXES, AllowedPrefixes, ReadStorage, Storage, open_storage, path_external
+from deltacli.storage import NO_PREFIXES, AllowedPrefixes, ReadStorage, Storage, open_storage, path_external_error
 from deltacli.storage.allowed_prefixes import is_below
-from deltacli.storage.local_paths import will_read
+from deltacli.storage.local_paths import prefetch_file
 from deltacli.storage.optional_interfaces import StoreWithBounds
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 
 if TYPE_CHECKING:
     import pyarrow.parquet
@@ -232,7 +232,7 @@ class TableFiles:
     def announce(self, path: str) -> None:
         """Say that a file given as in the log will be read soon, so that a disk can fetch it while others are read."""
         if not IS_ABSOLUTE.match(path):
-            will_read(*self.below_root(decode(path)))
+            prefetch_file(*self.below_root(decode(path)))
 
     def inside(self, path: str) -> str | None:
         """Return the path below the root of a file given as in the log; None if it is elsewhere. Opens no store."""
@@ -290,7 +290,7 @@ class TableFiles:
     def not_checked(self) -> Iterator[str]:
         """Yield a sentence about the files that were refused."""
         if self._refused:
-            files, first = plural(len(self._refused), "file"), without_secrets(self._first_refused)[:200]
+            files, first = plural(len(self._refused), "file"), mask_secrets(self._first_refused)[:200]
             allowed = parameter("open_table.allow_external", "PREFIX")
             reason = "" if self._is_bound else f" without {allowed}"
             yield f"{files} outside the table, first {first}, not opened{reason}"
@@ -299,8 +299,8 @@ class TableFiles:
         """Return the store of a location outside the table's root. Raises PathExternal."""
         if not self._is_allowed(place):
             self.refuse(path)
-            shown = without_secrets(place)
-            refusal = path_external(without_secrets(path), without_secrets(self._root.rstrip("/") or "/"), shown)
+            shown = mask_secrets(place)
+            refusal = path_external_error(mask_secrets(path), mask_secrets(self._root.rstrip("/") or "/"), shown)
             if self._is_bound:
                 refusal.hint, refusal.prefix = None, None
                 refusal.facts["why"] = "only locations are opened for which the server of the table gives credentials"

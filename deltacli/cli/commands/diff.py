@@ -34,7 +34,7 @@ from deltacli.delta.schema.types import PrimitiveType
 from deltacli.operations.diff import Changed, DiffRequest, RowDiff, TableDiff, diff_tables
 from deltacli.operations.schemas.described import shown
 from deltacli.paimon.schema_changes import Change, ChangeKind
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.api_errors import errors_about
 
 if TYPE_CHECKING:
@@ -308,7 +308,7 @@ def diff(
 
 
 def _opened_other(run: CommandContext, other: str) -> Table:
-    name = without_secrets(other)
+    name = mask_secrets(other)
     with errors_about(name):
         return run.table_of(run.open(other), name)
 

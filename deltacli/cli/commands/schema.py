@@ -44,7 +44,7 @@ from deltacli.operations.schemas.described import (
 )
 from deltacli.paimon.conversions import ConversionLoss
 from deltacli.paimon.schema_changes import Change
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.api_errors import errors_about
 
 app = typer.Typer(add_completion=False)
@@ -206,7 +206,7 @@ def schema_diff(
         hint = repeat_command_with(words, "--from", f"version:{other}") if first is None else None
         raise UsageError(f"there is no table {other}; a version is --from version:{other}", hint=hint)
     before = begin.describe(run, table)
-    with errors_about(other and without_secrets(other)):
+    with errors_about(other and mask_secrets(other)):
         after = end.describe(run, other or table)
     found = diff_schemas(before, after)
     run.write(schema_diff_result(found))

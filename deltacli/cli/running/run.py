@@ -52,7 +52,7 @@ from deltacli.storage.optional_interfaces import (
     is_bound_to_this_process,
     require_writable,
 )
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 
 if TYPE_CHECKING:
     from deltacli.cli.render.data.rows import Written
@@ -365,7 +365,7 @@ class CommandContext:
 
 def _is_spoiled(text: str) -> bool:
     """Return True for a command to paste whose secrets would be masked in the output."""
-    return text.startswith(_NEXT) and without_secrets(text) != text
+    return text.startswith(_NEXT) and mask_secrets(text) != text
 
 
 def _is_pipe(stream: Any) -> bool:  # Any: a standard stream or a test's replacement
@@ -746,7 +746,7 @@ def write_directory(
 
     assert run.directory is not None
     written = write(run.directory)
-    invocation.outputs = *invocation.outputs, (without_secrets(run.directory), lambda: True)
+    invocation.outputs = *invocation.outputs, (mask_secrets(run.directory), lambda: True)
     run.write(DirectoryResult(table, content, versions, written))
     if written.was_cut:
         run.note(f"wrote the first {limit:,} rows; to write all: {repeat_command_without_limit(invocation.arguments)}")

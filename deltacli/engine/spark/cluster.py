@@ -27,7 +27,7 @@ from deltacli.core.garbage_collection import POLL_SECONDS
 from deltacli.core.release import VERSION
 from deltacli.core.typing import SparkSession
 from deltacli.engine.base import never
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 
 # -- the archive for executors -----------------------------------------------------------------------------------------
 
@@ -434,9 +434,9 @@ def reason_of(output: str) -> str | None:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     for number, line in enumerate(lines):
         if _HEADLINE.search(line) and number + 1 < len(lines):
-            return without_secrets(lines[number + 1])[:300]
+            return mask_secrets(lines[number + 1])[:300]
         if _FAULT.search(line) and not line.endswith(":"):
-            return without_secrets(_CLASS.sub("", line))[:300]
+            return mask_secrets(_CLASS.sub("", line))[:300]
     return None
 
 
@@ -449,4 +449,4 @@ def essence_of(text: str) -> str:
     found = _LOST.sub("", (of_python or causes or [" ".join(kept[:2])])[-1])
     while (shorter := _CLASS.sub("", found)) != found:
         found = shorter
-    return without_secrets(found)[:300]
+    return mask_secrets(found)[:300]

@@ -67,7 +67,7 @@ from deltacli.engine.spark.worker import BUG, FAULT, Fingerprint, Job, Row, Seen
 from deltacli.storage import ReadStorage
 from deltacli.storage.location import StoreLocation, require_sendable
 from deltacli.storage.optional_interfaces import Openable, StoreWithBounds
-from deltacli.storage.secrets import holds_secret, is_secret_name, remember_secrets
+from deltacli.storage.secrets import contains_secret, is_secret_name, remember_secrets
 from deltacli.work.task import Piece, Result, TableStores, Task
 
 _CLOCK_MS = 30_000
@@ -348,7 +348,7 @@ def sendable_location(location: StoreLocation | None) -> StoreLocation:
             hint="open the table by a URI that executors reach",
         )
     require_sendable(dict(location.options))
-    if any(map(holds_secret, (location.uri, *location.allowed.uris))):
+    if any(map(contains_secret, (location.uri, *location.allowed.uris))):
         raise UsageError(
             "the URI of the table holds a secret, which is not sent to executors",
             code="cluster.secret",
@@ -572,7 +572,7 @@ def _start_driver(settings: SparkSettings) -> Any:  # Any: as above
 
 def _is_secret(name: str, value: str) -> bool:
     """Return whether a setting is kept from the arguments of the JVM. Options of the JVM itself cannot be."""
-    return not name.endswith("JavaOptions") and (is_secret_name(name) or holds_secret(value))
+    return not name.endswith("JavaOptions") and (is_secret_name(name) or contains_secret(value))
 
 
 @contextmanager

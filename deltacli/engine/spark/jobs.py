@@ -23,7 +23,7 @@ from deltacli.engine.base import never
 from deltacli.engine.spark.cluster import Cluster, TaskWatch
 from deltacli.engine.spark.worker import BEAT, DONE, FAULT, Job, Row, context_of, pickled_fault
 from deltacli.storage.location import StoreLocation
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.work.task import TaskContext
 
 TASKS_PER_SLOT = 3
@@ -112,7 +112,7 @@ def _description(job: Job, pieces: int) -> str:
     """Return what Spark's pages say about a job: the table, the task in words, and the number of its pieces."""
     name = getattr(job.task, "__name__", type(job.task).__name__).strip("_")
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ").lower()
-    place = without_secrets(job.location.uri) if isinstance(job.location, StoreLocation) else ""
+    place = mask_secrets(job.location.uri) if isinstance(job.location, StoreLocation) else ""
     return f"deltacli {place}: {words}, {plural(pieces, 'piece')}"
 
 

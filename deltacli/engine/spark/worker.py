@@ -32,7 +32,7 @@ from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.engine.spark import orjson_stand_in
 from deltacli.storage.location import StoreLocation
 from deltacli.storage.optional_interfaces import Openable
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.work.task import TableStores, Task, TaskContext
 
 orjson_stand_in.install()  # before a task is unpickled, which imports its module
@@ -137,7 +137,7 @@ def _run(job: Job, number: int, piece: bytes, context: TaskContext) -> Row:
     except Exception:  # noqa: BLE001  (raised again on the driver)
         import traceback
 
-        return Row(number, BUG, without_secrets(traceback.format_exc()).encode())  # the driver does not know ours
+        return Row(number, BUG, mask_secrets(traceback.format_exc()).encode())  # the driver does not know ours
 
 
 def _named(fault: DeltacliError) -> DeltacliError:

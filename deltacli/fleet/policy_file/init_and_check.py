@@ -19,7 +19,7 @@ from deltacli.fleet.planning.discovery import exclusion, split_pattern
 from deltacli.fleet.policy_file import model
 from deltacli.fleet.policy_file.keys import GROUP_KEYS, POLICY_KEYS, SECTION_KEYS, TOP_KEYS, WEBHOOK_KEYS, Key
 from deltacli.fleet.policy_file.reading import read_fleet_file
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 
 # -- the policy file that `fleet init` writes --------------------------------------------------------------------------
 
@@ -106,7 +106,7 @@ def _quoted(text: str) -> str:
 
 
 def _commented(text: str) -> str:
-    return re.sub(r"[\x00-\x1f\x7f\ud800-\udfff]", "?", without_secrets(text))
+    return re.sub(r"[\x00-\x1f\x7f\ud800-\udfff]", "?", mask_secrets(text))
 
 
 # -- the JSON Schema of the file, for editors --------------------------------------------------------------------------

@@ -40,7 +40,7 @@ from deltacli.fleet.policy_file.model import table_digest
 from deltacli.storage import Storage
 from deltacli.storage.outcomes import Unknown
 from deltacli.storage.output_file import replacement, unwritable
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 
 _SUFFIX = ".lease"
 _NAME = re.compile(r"[0-9]{12}\.lease")
@@ -99,7 +99,7 @@ class Leases:
         found = self._newest(key)
         if found is None or found.number < number:
             reason = str(creation.cause) if isinstance(creation, Unknown) else "it was deleted"
-            raise StorageFailed(f"the lease of {resource} could not be taken: {without_secrets(reason)}")
+            raise StorageFailed(f"the lease of {resource} could not be taken: {mask_secrets(reason)}")
         # A newer number is there also where we were slow: others took, released and deleted ours meanwhile.
         if (found.number, found.run, found.process) != (number, self._run, self._process):
             return found

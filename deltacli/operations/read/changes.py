@@ -48,7 +48,7 @@ from deltacli.delta.schema.to_arrow import plain_type, require_partitions
 from deltacli.delta.schema.type_changes import canonical_name, fits_type, require_readable_rows
 from deltacli.storage.base import ReadStorage
 from deltacli.storage.optional_interfaces import StoreOfVersions
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.api_errors import iterate_naming_table
 from deltacli.table.configuration_actions import read_configuration_actions
 from deltacli.table.data_files import OddPartitionValues, build_data_files, build_live_data_files, stream_rows
@@ -298,7 +298,7 @@ class Changes(ArrowRows):
 
     def __repr__(self) -> str:
         span = f"from_version={self.from_version}, to_version={self.to_version}"
-        return f"Changes({without_secrets(self._table.uri)!r}, {span})"
+        return f"Changes({mask_secrets(self._table.uri)!r}, {span})"
 
     def write_parquet(self, directory: str | os.PathLike[str]) -> WrittenDirectory:
         """Write the changes as Parquet files, as `Scan.write_parquet` does. File names ascend with the versions."""

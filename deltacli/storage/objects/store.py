@@ -25,7 +25,7 @@ from deltacli.storage.base import (
     PathKind,
     ShouldDescend,
     WalkEntry,
-    no_atomic_create,
+    no_atomic_create_error,
 )
 from deltacli.storage.objects.body import Body, ObjectReader
 from deltacli.storage.objects.calls import (
@@ -47,7 +47,7 @@ from deltacli.storage.retry import Retry
 from deltacli.storage.versions import VersionedObjects
 
 if TYPE_CHECKING:
-    from deltacli.storage.grants import HeldGrant
+    from deltacli.storage.grants import RenewableGrant
 
 Result = TypeVar("Result")
 
@@ -90,7 +90,7 @@ class ObjectStorage:
             retry: The retry policy.
             versions: Returns the versions of the objects of a store; None if the cloud keeps none.
         """
-        self.grant: HeldGrant | None = None
+        self.grant: RenewableGrant | None = None
         self._uri = uri
         self._root = root
         self._calls = calls
@@ -380,7 +380,7 @@ class ObjectStorage:
 
     def _read_only(self) -> NoAtomicCreate:
         condition = self._calls.dialect.condition
-        return no_atomic_create(
+        return no_atomic_create_error(
             self._uri, f"the store ignores {condition}, so two writers could create the same version"
         )
 

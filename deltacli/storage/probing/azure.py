@@ -11,11 +11,11 @@ from deltacli.core.errors import parameter
 from deltacli.core.typing import AzureCredential, Json
 from deltacli.storage.azure.calls import AzureCalls
 from deltacli.storage.objects.http_errors import ANONYMOUS
-from deltacli.storage.probing.subject import (
-    Granted,
+from deltacli.storage.probing.interface import (
     Identity,
-    Permit,
-    unknown_without_writing,
+    Permission,
+    PermissionState,
+    unknown_write_permissions,
 )
 
 _BLOBS = "Microsoft.Storage/storageAccounts/blobServices/containers/blobs"
@@ -37,11 +37,11 @@ _VARIABLES = (
 )
 
 
-class AzureProbed:
+class AzureCaller:
     """The calls of a container, and their caller."""
 
     kind = "azure"
-    names_of_permissions = _AZURE_NAMES
+    permission_names = _AZURE_NAMES
 
     def __init__(self, calls: AzureCalls) -> None:
         self.calls = calls
@@ -67,23 +67,23 @@ class AzureProbed:
         }
         return Identity(name, _azure_source(credentials.source(), credentials.identity), details, chain)
 
-    def permits(self) -> dict[str, Permit]:
+    def permissions(self) -> dict[str, Permission]:
         """Return what the credentials themselves grant: an account key everything, a signature the rights in it."""
         options = self.calls.credentials.options
         if options.used == "key":
-            return {name: Permit(Granted.YES, "a key of the account has all rights") for name in _LETTERS}
+            return {name: Permission(PermissionState.YES, "a key of the account has all rights") for name in _LETTERS}
         if options.used == "signature":
             rights = parse_qs(options.sas_token).get("sp", [""])[0]
             return {name: _by_signature(rights, letters) for name, letters in _LETTERS.items()}
-        return unknown_without_writing("only an attempt to write shows the roles of the caller")
+        return unknown_write_permissions("only an attempt to write shows the roles of the caller")
 
 
-def _by_signature(rights: str, letters: str) -> Permit:
+def _by_signature(rights: str, letters: str) -> Permission:
     if not rights:
-        return Permit(Granted.UNKNOWN, "the signature refers to a stored access policy")
+        return Permission(PermissionState.UNKNOWN, "the signature refers to a stored access policy")
     if any(letter in rights for letter in letters):
-        return Permit(Granted.YES, f"the signature has sp={rights}")
-    return Permit(Granted.NO, f"the signature has sp={rights} without {' or '.join(letters)}")
+        return Permission(PermissionState.YES, f"the signature has sp={rights}")
+    return Permission(PermissionState.NO, f"the signature has sp={rights} without {' or '.join(letters)}")
 
 
 def _fields(signature: str) -> dict[str, str]:

@@ -9,11 +9,11 @@ from deltacli.core.typing import GoogleAuth
 from deltacli.storage.gcs.calls import GcsCalls
 from deltacli.storage.gcs.credential_sources import describe_credential_chain
 from deltacli.storage.objects.http_errors import ANONYMOUS, HttpError
-from deltacli.storage.probing.subject import (
-    Granted,
+from deltacli.storage.probing.interface import (
     Identity,
-    Permit,
-    unknown_without_writing,
+    Permission,
+    PermissionState,
+    unknown_write_permissions,
 )
 
 _GOOGLE_NAMES = {
@@ -26,11 +26,11 @@ _GOOGLE_NAMES = {
 _ASKED = ("storage.objects.list", "storage.objects.get", "storage.objects.create", "storage.objects.delete")
 
 
-class GcsProbed:
+class GcsCaller:
     """The calls of a bucket, and their caller."""
 
     kind = "gcs"
-    names_of_permissions = _GOOGLE_NAMES
+    permission_names = _GOOGLE_NAMES
 
     def __init__(self, calls: GcsCalls) -> None:
         self.calls = calls
@@ -52,7 +52,7 @@ class GcsProbed:
             describe_credential_chain(None),
         )
 
-    def permits(self) -> dict[str, Permit]:
+    def permissions(self) -> dict[str, Permission]:
         """Ask the bucket, which answers without a permission of its own.
 
         A grant that an IAM condition limits to a prefix is not in the answer, and so is one on a managed folder.
@@ -60,18 +60,18 @@ class GcsProbed:
         try:
             granted = self.calls.granted(_ASKED)
         except HttpError as error:
-            return unknown_without_writing(f"the bucket does not answer testIamPermissions: {error}")
+            return unknown_write_permissions(f"the bucket does not answer testIamPermissions: {error}")
         if not {"storage.objects.list", "storage.objects.get"} & granted:
-            return unknown_without_writing("the bucket grants nothing; grants on a prefix are not listed")
+            return unknown_write_permissions("the bucket grants nothing; grants on a prefix are not listed")
         wanted = {"create": ("create",), "replace": ("create", "delete"), "delete": ("delete",)}
         return {name: _permit(needs, granted) for name, needs in wanted.items()}
 
 
-def _permit(needs: tuple[str, ...], granted: frozenset[str]) -> Permit:
+def _permit(needs: tuple[str, ...], granted: frozenset[str]) -> Permission:
     missing = [f"storage.objects.{need}" for need in needs if f"storage.objects.{need}" not in granted]
     if not missing:
-        return Permit(Granted.YES, "testIamPermissions of the bucket")
-    return Permit(Granted.NO, f"testIamPermissions of the bucket lacks {', '.join(missing)}")
+        return Permission(PermissionState.YES, "testIamPermissions of the bucket")
+    return Permission(PermissionState.NO, f"testIamPermissions of the bucket lacks {', '.join(missing)}")
 
 
 def _account(credentials: GoogleAuth) -> str | None:

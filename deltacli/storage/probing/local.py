@@ -14,7 +14,7 @@ from typing import Any
 from deltacli.core.errors import FileMissing, NoAtomicCreate, PermissionRefused, StorageFailed
 from deltacli.storage.local import LocalStorage
 from deltacli.storage.outcomes import Created, Deletion, Existed
-from deltacli.storage.probing.subject import Granted, Identity, Permit, ProbeAnswer, Reply
+from deltacli.storage.probing.interface import Identity, Permission, PermissionState, ProbeAnswer, Reply
 
 _NAMES = {
     "list": "read and search the directories",
@@ -28,12 +28,12 @@ _TAGS = {1: "user", 2: "user", 4: "group", 8: "group", 16: "mask", 32: "other"}
 _LOG = "_delta_log"
 
 
-class LocalSubject:
+class ProbedDirectory:
     """Files below a local directory."""
 
     kind = "local"
     endpoint = ""
-    names_of_permissions = _NAMES
+    permission_names = _NAMES
 
     def __init__(self, storage: LocalStorage) -> None:
         self._storage = storage
@@ -48,14 +48,14 @@ class LocalSubject:
                 details[name] = message
         return Identity(_user(user), "user of this process", details, {})
 
-    def permits(self) -> dict[str, Permit]:
+    def permissions(self) -> dict[str, Permission]:
         """Return what the system says about writing. A server of a network file system may refuse all the same."""
         log = f"{self._storage.root}/{_LOG}"
         directory = log if os.path.isdir(log) else self._storage.root
         writing = _permit(directory)
         roots = [self._storage.root, *([log] if directory == log else [])]
         deleting = next(
-            (permit for permit in map(_permit, roots) if permit.state is not Granted.YES), _permit(directory)
+            (permit for permit in map(_permit, roots) if permit.state is not PermissionState.YES), _permit(directory)
         )
         return {"create": writing, "replace": writing, "delete": deleting}
 
@@ -106,19 +106,21 @@ class LocalSubject:
     def delete(self, names: Sequence[str]) -> list[tuple[str, Deletion]]:
         return list(self._storage.delete_many(names))
 
-    def deletes_alone(self, name: str) -> bool:  # noqa: ARG002  (of the interface)
+    def has_refused_bulk_deletion(self, name: str) -> bool:  # noqa: ARG002  (of the interface)
         return False
 
 
-def _permit(directory: str) -> Permit:
+def _permit(directory: str) -> Permission:
     if _is_read_only(directory):
-        return Permit(Granted.NO, f"{directory} is on a file system that is mounted read-only")
+        return Permission(PermissionState.NO, f"{directory} is on a file system that is mounted read-only")
     if not os.access(directory, os.W_OK | os.X_OK, effective_ids=True):
-        return Permit(Granted.NO, f"the mode or the access control list of {directory} does not allow it")
+        return Permission(PermissionState.NO, f"the mode or the access control list of {directory} does not allow it")
     status = os.stat(directory)
     if status.st_mode & stat.S_ISVTX and os.geteuid() not in (0, status.st_uid):
-        return Permit(Granted.YES, f"the mode of {directory} allows it; its sticky bit limits deletion to own files")
-    return Permit(Granted.YES, f"the mode or the access control list of {directory} allows it")
+        return Permission(
+            PermissionState.YES, f"the mode of {directory} allows it; its sticky bit limits deletion to own files"
+        )
+    return Permission(PermissionState.YES, f"the mode or the access control list of {directory} allows it")
 
 
 def _is_read_only(location: str) -> bool:

@@ -12,12 +12,12 @@ from deltacli.storage.objects.http_calls import repeat_call
 from deltacli.storage.objects.http_errors import HttpError, RequestOutcome
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.outcomes import Deletion
-from deltacli.storage.probing.subject import (
+from deltacli.storage.probing.interface import (
     Identity,
-    Permit,
+    Permission,
     ProbeAnswer,
-    ProbedCalls,
     Reply,
+    StoreCaller,
 )
 from deltacli.storage.retry import CREATE_FIRST_WAIT
 
@@ -26,10 +26,10 @@ _PAGE = 3
 Answer = TypeVar("Answer")
 
 
-class ObjectSubject:
+class ProbedObjects:
     """Objects below a prefix of a bucket or container."""
 
-    def __init__(self, storage: ObjectStorage, calls: ProbedCalls) -> None:
+    def __init__(self, storage: ObjectStorage, calls: StoreCaller) -> None:
         self._storage = storage
         self._root = storage.root
         self._calls = calls
@@ -44,14 +44,14 @@ class ObjectSubject:
         return self._calls.calls.endpoint
 
     @property
-    def names_of_permissions(self) -> dict[str, str]:
-        return self._calls.names_of_permissions
+    def permission_names(self) -> dict[str, str]:
+        return self._calls.permission_names
 
     def identity(self) -> Identity:
         return self._calls.identity()
 
-    def permits(self) -> dict[str, Permit]:
-        return self._calls.permits()
+    def permissions(self) -> dict[str, Permission]:
+        return self._calls.permissions()
 
     def create(self, name: str, data: bytes) -> ProbeAnswer:
         return self._write(name, data, ABSENT)
@@ -90,7 +90,7 @@ class ObjectSubject:
     def delete(self, names: Sequence[str]) -> list[tuple[str, Deletion]]:
         return list(self._storage.delete_many(names))
 
-    def deletes_alone(self, name: str) -> bool:
+    def has_refused_bulk_deletion(self, name: str) -> bool:
         return not self._calls.calls.can_delete_together(self._key(name))
 
     def _write(self, name: str, data: bytes, condition: str | None) -> ProbeAnswer:

@@ -6,7 +6,7 @@ import os
 
 from deltacli.core.errors import CredentialsMissing
 from deltacli.storage.objects.http_errors import shorten_message
-from deltacli.storage.probing.subject import Identity, Permit, unknown_without_writing
+from deltacli.storage.probing.interface import Identity, Permission, unknown_write_permissions
 from deltacli.storage.s3.calls import S3Calls
 from deltacli.storage.s3.clients import bound_answers
 from deltacli.storage.s3.faults import BOTOCORE_ERRORS, get_error_code, how_to_log_in_to_aws, s3_sources
@@ -24,11 +24,11 @@ _SECONDS = 3
 """Limit for the answer of the token service, which is asked for a name only."""
 
 
-class S3Probed:
+class S3Caller:
     """The calls of a bucket, and their caller."""
 
     kind = "s3"
-    names_of_permissions = _NAMES
+    permission_names = _NAMES
 
     def __init__(self, made: S3Calls) -> None:
         self.calls = made
@@ -52,8 +52,8 @@ class S3Probed:
             details["kind"] = "temporary"
         return Identity(self._name(details), self.calls.identity, details, {})
 
-    def permits(self) -> dict[str, Permit]:
-        return unknown_without_writing("only an attempt to write shows it")
+    def permissions(self) -> dict[str, Permission]:
+        return unknown_write_permissions("only an attempt to write shows it")
 
     def _name(self, details: dict[str, str]) -> str | None:
         """Return the ARN of the caller. A store that is not of the cloud has no such service."""

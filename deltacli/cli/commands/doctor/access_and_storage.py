@@ -24,7 +24,7 @@ from deltacli.core.errors import (
     fill_hint,
     quote_table,
 )
-from deltacli.storage.base import no_atomic_create
+from deltacli.storage.base import no_atomic_create_error
 from deltacli.storage.optional_interfaces import StoreWithGrant
 from deltacli.table.handle import managed_store
 
@@ -89,14 +89,14 @@ def doctor_access(
 def _check(storage: Storage, *, yes: bool) -> AccessReport:
     """Return what is known about the access to a table; a store without credentials is a report as well."""
     from deltacli.operations.doctor.storage import AccessReport, check_access, without_credentials
-    from deltacli.storage.probing.opening import subject_of
+    from deltacli.storage.probing.opening import open_probed_store
 
     managed = managed_store(storage)
     with suppress(CatalogDenied, Refused):
         if isinstance(storage, StoreWithGrant):
             storage.begin_to_write()
     try:
-        return check_access(storage, subject_of(managed.inner if managed else storage), writes=yes)
+        return check_access(storage, open_probed_store(managed.inner if managed else storage), writes=yes)
     except CredentialsMissing as fault:
         return without_credentials(AccessReport(storage.uri, storage.uri.partition("://")[0]), fault)
 
@@ -133,7 +133,7 @@ def doctor_storage(
       deltacli doctor storage ./tbl --yes --json
     """
     from deltacli.operations.doctor.storage import plan_probes, probe_storage, require_directory
-    from deltacli.storage.probing.opening import subject_of
+    from deltacli.storage.probing.opening import open_probed_store
 
     run: CommandContext = context.obj
     opened = run.open_other(table, writes=not dry_run)
@@ -145,9 +145,9 @@ def doctor_storage(
             hint=command("doctor access", table=table),
         )
     require_directory(opened)
-    subject = subject_of(opened)
+    subject = open_probed_store(opened)
     if subject is None:
-        raise no_atomic_create(opened.uri, "this store is not known to create files atomically")
+        raise no_atomic_create_error(opened.uri, "this store is not known to create files atomically")
     plan = plan_probes(opened.uri, subject)
     if dry_run:
         _show(run, plan)

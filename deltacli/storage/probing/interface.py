@@ -13,7 +13,7 @@ from deltacli.storage.outcomes import Deletion
 _WRITING = ("create", "replace", "delete")
 
 
-class ProbedCalls(Protocol):
+class StoreCaller(Protocol):
     """The calls of a bucket or container, and their caller."""
 
     @property
@@ -23,14 +23,14 @@ class ProbedCalls(Protocol):
     def calls(self) -> ObjectCalls: ...
 
     @property
-    def names_of_permissions(self) -> dict[str, str]: ...
+    def permission_names(self) -> dict[str, str]: ...
     def identity(self) -> Identity: ...
-    def permits(self) -> dict[str, Permit]: ...
+    def permissions(self) -> dict[str, Permission]: ...
 
 
-def unknown_without_writing(why: str) -> dict[str, Permit]:
+def unknown_write_permissions(why: str) -> dict[str, Permission]:
     """Return the permissions to write of a store that cannot be asked for them."""
-    return {name: Permit(Granted.UNKNOWN, why) for name in _WRITING}
+    return {name: Permission(PermissionState.UNKNOWN, why) for name in _WRITING}
 
 
 class Reply(StrEnum):
@@ -69,7 +69,7 @@ class Identity:
     chain: dict[str, str] = field(default_factory=dict)
 
 
-class Granted(StrEnum):
+class PermissionState(StrEnum):
     """The state of a permission, as far as it is known."""
 
     YES = "granted"
@@ -77,14 +77,14 @@ class Granted(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Permit(NamedTuple):
+class Permission(NamedTuple):
     """The state of one permission, and the reason."""
 
-    state: Granted
+    state: PermissionState
     reason: str
 
 
-class Subject(Protocol):
+class ProbedStore(Protocol):
     """A store under a root. Names are relative to the root, and are those of scratch files.
 
     Errors of the network raise StorageFailed. All methods but `create` and `replace` are repeated
@@ -100,13 +100,13 @@ class Subject(Protocol):
         """The host that requests are sent to, '' for a local directory."""
 
     @property
-    def names_of_permissions(self) -> dict[str, str]:
+    def permission_names(self) -> dict[str, str]:
         """The names that the store has for the permissions `list`, `read`, `create`, `replace` and `delete`."""
 
     def identity(self) -> Identity:
         """Return who sends the requests."""
 
-    def permits(self) -> dict[str, Permit]:
+    def permissions(self) -> dict[str, Permission]:
         """Return what is known about the permissions to create, replace and delete without writing."""
 
     def create(self, name: str, data: bytes) -> ProbeAnswer:
@@ -130,5 +130,5 @@ class Subject(Protocol):
     def delete(self, names: Sequence[str]) -> list[tuple[str, Deletion]]:
         """Delete files as vacuum does, and return the outcome of each."""
 
-    def deletes_alone(self, name: str) -> bool:
+    def has_refused_bulk_deletion(self, name: str) -> bool:
         """Return True where the store has refused to delete several files with one request."""
