@@ -54,7 +54,7 @@ def open_storage(
         raise errors.UsageError("the table is an empty string", code="usage.table")
     require_path(uri, "the path")
     if uri.lower().startswith(_ADDRESSES_OF_OTHER_TOOLS):
-        from deltacli.storage.other_addresses import require_store_address
+        from deltacli.storage.unsupported_addresses import require_store_address
 
         require_store_address(uri)
 

@@ -401,7 +401,7 @@ class DirectoryStorage(ReadOnlyFiles):
             for location in self._vendors
             for scheme, family in FAMILIES.items()
             if family == location.family
-            for uri in location.spelled(scheme)
+            for uri in location.list_uris(scheme)
         )
 
     def require_announced(self, table_id: str | None, newest: int) -> None:
