@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from deltacli.core.errors import StorageFailed
-from deltacli.storage.hadoop_checksums import remove_orphaned_checksum, remove_unfit_checksum
+from deltacli.storage.hadoop_checksums import remove_orphaned_checksum, remove_mismatched_checksum
 from deltacli.storage.local_write import (
     DRAFT_PREFIX,
     NO_HARD_LINKS,
@@ -126,7 +126,7 @@ class _UnnamedFiles:
         remove_orphaned_checksum(path, dir_fd=root)
         # A file without a name is linked by the link to it in /proc, which `os.link` follows.
         os.link(f"/proc/self/fd/{file}", path, src_dir_fd=root, dst_dir_fd=root)
-        remove_unfit_checksum(path, dir_fd=root)
+        remove_mismatched_checksum(path, dir_fd=root)
 
     def close(self) -> None:
         """Leave nothing."""
@@ -152,7 +152,7 @@ class _NamedDrafts:
         """Give a draft its name. Raises FileExistsError."""
         remove_orphaned_checksum(full_path)
         claim_name(self._draft_paths[file], full_path)
-        remove_unfit_checksum(full_path)
+        remove_mismatched_checksum(full_path)
 
     def close(self) -> None:
         """Remove the drafts that have no other name."""

@@ -26,7 +26,7 @@ from typing import Any, Self
 
 from deltacli.core.errors import StorageFailed
 from deltacli.storage.base import no_atomic_create_error
-from deltacli.storage.hadoop_checksums import remove_checksum, remove_orphaned_checksum, remove_unfit_checksum
+from deltacli.storage.hadoop_checksums import remove_checksum, remove_orphaned_checksum, remove_mismatched_checksum
 from deltacli.storage.locked_drafts import LockedDraft
 from deltacli.storage.os_errors import is_not_a_file
 from deltacli.storage.outcomes import Created, Creation, Existed, Unknown
@@ -178,7 +178,7 @@ def _link(draft: str, full_path: str) -> Creation:
             case False:
                 raise
 
-    remove_unfit_checksum(full_path)
+    remove_mismatched_checksum(full_path)
     try:
         _sync_directory(os.path.dirname(full_path))
     except OSError as error:
@@ -197,7 +197,7 @@ def replace_file(draft: str, full_path: str) -> None:
     """
     remove_checksum(full_path)
     os.replace(draft, full_path)
-    remove_unfit_checksum(full_path)
+    remove_mismatched_checksum(full_path)
 
 
 def claim_name(draft: str, full_path: str) -> None:

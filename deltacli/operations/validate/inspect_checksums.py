@@ -139,6 +139,6 @@ def _find_mismatch_at_ends(storage: ReadStorage, path: str, checksum: str) -> in
     for number in sorted({0, (size_bytes - 1) // chunk_bytes}):
         expected = storage.read_range(checksum, HEADER_BYTES + number * CHECKSUM_BYTES, CHECKSUM_BYTES)
         chunk = storage.read_range(path, number * chunk_bytes, chunk_bytes)
-        if not HadoopChecksum(chunk_bytes, expected).fits_chunk(0, chunk):
+        if not HadoopChecksum(chunk_bytes, expected).matches_chunk(0, chunk):
             return number * chunk_bytes
     return None if is_long_enough else size_bytes
