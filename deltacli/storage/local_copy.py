@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from deltacli.core.errors import StorageFailed
-from deltacli.storage.hadoop_checksums import remove_orphaned_checksum, remove_mismatched_checksum
+from deltacli.storage.hadoop_checksums import remove_mismatched_checksum, remove_orphaned_checksum
 from deltacli.storage.local_write import (
     DRAFT_PREFIX,
     NO_HARD_LINKS,

@@ -26,7 +26,7 @@ from typing import Any, Self
 
 from deltacli.core.errors import StorageFailed
 from deltacli.storage.base import no_atomic_create_error
-from deltacli.storage.hadoop_checksums import remove_checksum, remove_orphaned_checksum, remove_mismatched_checksum
+from deltacli.storage.hadoop_checksums import remove_checksum, remove_mismatched_checksum, remove_orphaned_checksum
 from deltacli.storage.locked_drafts import LockedDraft
 from deltacli.storage.os_errors import is_not_a_file
 from deltacli.storage.outcomes import Created, Creation, Existed, Unknown

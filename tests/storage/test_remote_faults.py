@@ -11,7 +11,7 @@ import pytest
 
 from deltacli.core.errors import NoAtomicCreate, StorageFailed, UsageError
 from deltacli.storage import WalkEntry
-from deltacli.storage.fsspec_errors import endpoint_of
+from deltacli.storage.fsspec_errors import find_endpoint
 from deltacli.storage.fsspec_storage import FsspecStorage, missing_hadoop_error
 from deltacli.storage.retry import Retry
 from tests.support.clocks import FakeClock
@@ -69,7 +69,7 @@ def test_errors_of_a_remote_store_are_translated(
     verb: str, fault: Exception, code: str, exit_code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = FsspecStorage("memory://faults", {}, retry=Retry(0))
-    monkeypatch.setattr(storage, "_fs", BrokenSystem(fault))
+    monkeypatch.setattr(storage, "_file_system", BrokenSystem(fault))
     calls: dict[str, Callable[[], object]] = {
         "list_from": lambda: list(storage.list_from("")),
         "list_directories": lambda: storage.list_directories(""),
@@ -119,7 +119,7 @@ class Timeless:
 
 def test_a_missing_time_is_not_treated_as_old(monkeypatch: pytest.MonkeyPatch) -> None:
     storage = FsspecStorage("memory://timeless", {})
-    monkeypatch.setattr(storage, "_fs", Timeless())
+    monkeypatch.setattr(storage, "_file_system", Timeless())
 
     assert [WalkEntry("", ["file"], [3], None, ["link"])] == list(storage.walk("", lambda _, names: names))
     assert ([-1, -1], [-1, -1]) == storage.stat_many(["file", "link"])
@@ -127,7 +127,7 @@ def test_a_missing_time_is_not_treated_as_old(monkeypatch: pytest.MonkeyPatch) -
 
 def test_passwords_in_urls_are_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     storage = FsspecStorage("memory://me:hunter2@host/t", {})
-    monkeypatch.setattr(storage, "_fs", BrokenSystem(OSError("no route to sftp://me:hunter2@host/t?sig=abc")))
+    monkeypatch.setattr(storage, "_file_system", BrokenSystem(OSError("no route to sftp://me:hunter2@host/t?sig=abc")))
 
     with pytest.raises(StorageFailed) as raised:
         storage.read("a")
@@ -175,7 +175,7 @@ def test_lasting_faults_of_a_library_are_storage_errors_without_retries(
 ) -> None:
     waits: list[float] = []
     storage = FsspecStorage("memory://faults", {}, retry=Retry(pause=waits.append))
-    monkeypatch.setattr(storage, "_fs", BrokenSystem(fault))
+    monkeypatch.setattr(storage, "_file_system", BrokenSystem(fault))
 
     with pytest.raises(StorageFailed) as raised:
         list(storage.list_from("_delta_log"))
@@ -191,7 +191,7 @@ def test_a_passing_fault_of_a_remote_store_is_repeated_within_the_budget(
 ) -> None:
     clock = FakeClock()
     storage = FsspecStorage("memory://faults", {}, retry=clock.retry(budget_seconds=60))
-    monkeypatch.setattr(storage, "_fs", BrokenSystem(fault))
+    monkeypatch.setattr(storage, "_file_system", BrokenSystem(fault))
 
     with pytest.raises(StorageFailed) as raised:
         storage.read("a")
@@ -216,7 +216,7 @@ def test_reading_an_open_file_is_retried_and_its_errors_are_translated(monkeypat
                 raise faults.pop(0)
             return b"rows"[start:end]
 
-    monkeypatch.setattr(storage, "_fs", Breaking(OSError()))
+    monkeypatch.setattr(storage, "_file_system", Breaking(OSError()))
     with storage.open("a") as file:
         with pytest.raises(StorageFailed) as raised:
             file.read(4)
@@ -270,4 +270,4 @@ def test_an_unknown_host_is_reported_before_its_library_tries(fault: OSError, un
 def test_the_endpoint_of_a_store_is_known(
     uri: str, environment: dict[str, str], endpoint: tuple[str, int] | None
 ) -> None:
-    assert endpoint == endpoint_of(uri, environment)
+    assert endpoint == find_endpoint(uri, environment)
