@@ -68,7 +68,7 @@ class Scratch:
         failed = [name for name, outcome in outcomes if isinstance(outcome, Failed)]
         try:
             # A file that could not be created cannot be deleted either, as on a read-only file system: it is not left.
-            return sorted(subject.names(self.prefix))
+            return sorted(subject.list_names(self.prefix))
         except StorageFailed:
             return failed
 
@@ -257,7 +257,7 @@ def read_back(bench: Bench) -> ProbeResult:
 
 def list_created(bench: Bench) -> ProbeResult:
     names = [bench.made(word) for word in _LISTED]
-    listed = bench.subject.names(f"{bench.scratch.prefix}list-")
+    listed = bench.subject.list_names(f"{bench.scratch.prefix}list-")
     missing = set(names) - set(listed)
     if not missing:
         return ProbeResult(Outcome.PASSED, f"{plural(len(names), 'file')} listed at once")
@@ -266,7 +266,7 @@ def list_created(bench: Bench) -> ProbeResult:
 
 
 def list_in_order(bench: Bench) -> ProbeResult:
-    listed = bench.subject.names(f"{bench.scratch.prefix}list-")
+    listed = bench.subject.list_names(f"{bench.scratch.prefix}list-")
     if listed == sorted(set(listed), key=lambda name: name.encode("utf-8", "surrogateescape")):
         return ProbeResult(Outcome.PASSED, "in the order of their bytes, each once")
     shown = ", ".join(name.removeprefix(bench.scratch.prefix) for name in listed)
@@ -276,7 +276,7 @@ def list_in_order(bench: Bench) -> ProbeResult:
 
 def list_from_a_name(bench: Bench) -> ProbeResult:
     start = f"{bench.scratch.prefix}list-2"
-    listed = set(bench.subject.names(f"{bench.scratch.prefix}list-", start))
+    listed = set(bench.subject.list_names(f"{bench.scratch.prefix}list-", start))
     wanted = {f"{bench.scratch.prefix}{word}" for word in _LISTED if f"{bench.scratch.prefix}{word}" >= start}
     if wanted <= listed:
         return ProbeResult(Outcome.PASSED, f"{plural(len(wanted), 'name')} from the third one on")
@@ -302,7 +302,7 @@ def read_range(bench: Bench) -> ProbeResult:
 
 def replace_unchanged(bench: Bench) -> ProbeResult:
     name = bench.made("replace", _CONTENT)
-    said = bench.subject.replace(name, _OTHER, bench.subject.tag(name) or "none")
+    said = bench.subject.replace(name, _OTHER, bench.subject.read_tag(name) or "none")
     if said.reply is Reply.DONE and bench.subject.read(name).data == _OTHER:
         return ProbeResult(Outcome.PASSED, "replaced")
     return _replacement(said, "a file cannot be replaced on the condition that it is unchanged")
@@ -310,7 +310,7 @@ def replace_unchanged(bench: Bench) -> ProbeResult:
 
 def replace_changed(bench: Bench) -> ProbeResult:
     name = bench.made("replace", _CONTENT)
-    old = bench.subject.tag(name) or "none"
+    old = bench.subject.read_tag(name) or "none"
     bench.subject.replace(name, _OTHER, None)
     said = bench.subject.replace(name, _CONTENT, old)
     if said.reply is Reply.REFUSED:
@@ -320,7 +320,7 @@ def replace_changed(bench: Bench) -> ProbeResult:
 
 def read_changed(bench: Bench) -> ProbeResult:
     name = bench.made("reread", _CONTENT)
-    old = bench.subject.tag(name) or "none"
+    old = bench.subject.read_tag(name) or "none"
     bench.subject.replace(name, _OTHER, None)
     said = bench.subject.read(name, 0, 9, old)
     if said.reply is Reply.REFUSED:
@@ -338,7 +338,7 @@ def compare_clocks(bench: Bench) -> ProbeResult:
     before_ms = bench.clock()
     name = bench.made("clock")
     after_ms = bench.clock()
-    modified_ms = bench.subject.modified_ms(name)
+    modified_ms = bench.subject.read_modified_ms(name)
     # Times of many stores are cut to whole seconds.
     ahead = modified_ms - after_ms if modified_ms > after_ms else min(0, modified_ms + 999 - before_ms)
     bench.clock_skew_ms = ahead
@@ -363,7 +363,7 @@ def delete_together(bench: Bench) -> ProbeResult:
                 found.DELETE_FAILED, message, "do not run vacuum or log expire on this store until it works"
             )
         return ProbeResult(Outcome.FAILED, failed[0].reason, finding)
-    left = set(bench.subject.names(f"{bench.scratch.prefix}delete-"))
+    left = set(bench.subject.list_names(f"{bench.scratch.prefix}delete-"))
     readable = [name for name in names if bench.subject.read(name).reply is Reply.DONE]
     if not left and not readable:
         gone = f"{plural(len(names), 'file')} gone at once"
