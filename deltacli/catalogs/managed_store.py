@@ -158,10 +158,10 @@ class ManagedStore:
                 "commits that add or drop features"
             )
 
-    def begin_to_write(self) -> None:
+    def request_write_access(self) -> None:
         """Ask for credentials that suffice to write, once, where those so far are to read."""
         if isinstance(self.inner, StoreWithGrant):
-            self.inner.begin_to_write()
+            self.inner.request_write_access()
 
     def require_droppable(self, feature: str) -> None:
         """Raise Refused for a feature that tables have as long as the catalog manages them."""

@@ -133,7 +133,7 @@ class StoreOfPrefix(Protocol):
 class StoreWithGrant(Protocol):
     """A store that may have been opened with credentials that a server gave to this process."""
 
-    def begin_to_write(self) -> None:
+    def request_write_access(self) -> None:
         """Ask the server for credentials that permit writing, once, if those so far only permit reading."""
 
 
@@ -158,4 +158,4 @@ def require_writable(storage: ReadStorage) -> None:
 
     # A catalog gives credentials to read unless it is asked for more, and a change begins here.
     if isinstance(storage, StoreWithGrant):
-        storage.begin_to_write()
+        storage.request_write_access()

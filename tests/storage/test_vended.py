@@ -15,8 +15,8 @@ from deltacli.storage import Storage, open_storage
 from deltacli.storage.grants import Grant, RenewableGrant
 from deltacli.storage.retry import Retry
 from deltacli.storage.secrets import mask_secrets
-from deltacli.storage.store_locations import parse_location
-from deltacli.storage.vended import open_vended, read_reach_of_environment
+from deltacli.storage.vended import open_vended, read_endpoint_options
+from deltacli.storage.vended_locations import parse_location
 from tests.support.azure import ACCOUNT, AzureServer
 from tests.support.azure import problem as azure_problem
 from tests.support.cloud import answers
@@ -146,7 +146,7 @@ def test_variables_say_where_a_store_is_and_not_who_asks(
 ) -> None:
     own = {"AWS_ACCESS_KEY_ID": "own", "AWS_PROFILE": "own", "AZURE_STORAGE_ACCOUNT_KEY": "b3du"}
 
-    assert read_reach_of_environment(parse_location(uri), {**own, **environment}) == options
+    assert read_endpoint_options(parse_location(uri), {**own, **environment}) == options
 
 
 REFUSALS = {
@@ -217,7 +217,7 @@ def test_credentials_that_were_renewed_in_time_are_replaced_when_they_are_refuse
 def test_credentials_to_write_are_replaced_when_they_are_refused_at_once() -> None:
     server = Server("s3://bucket/t", KEYS)
     held = RenewableGrant(parse_location("s3://bucket/t"), server.grant, server.clock, ask_to_write=lambda: None)
-    held.begin_to_write()
+    held.request_write_access()
 
     assert held.replace_refused(held.options())
     assert "vended-key-3" == held.options()["key"]

@@ -49,8 +49,8 @@ from deltacli.storage.grants import Grant, RenewableGrant
 from deltacli.storage.location import StoreLocation, require_sendable
 from deltacli.storage.read_only import ReadOnlyFiles
 from deltacli.storage.retry import Retry
-from deltacli.storage.store_locations import FAMILIES, Location, parse_location
 from deltacli.storage.vended import open_with_grant, require_no_credentials
+from deltacli.storage.vended_locations import FAMILIES, Location, parse_location
 
 MOST_FILES_BY_URL = 10_000
 """Files of a version up to which a table that offers both is read by URLs."""
@@ -377,7 +377,7 @@ class DirectoryStorage(ReadOnlyFiles):
         return SentDirectory(address, self.requests.transport.endpoint, grants, options, self._retry.budget_seconds)
 
     def _sent(self, location: Location) -> SentGrant:
-        vendor, grant = self._vendors[location], self._held_at(location).lasting()
+        vendor, grant = self._vendors[location], self._held_at(location).get_grant_to_send()
         assert isinstance(vendor, _Vendor)
         assert vendor.wanted is not None
         assert grant.expires_ms is not None

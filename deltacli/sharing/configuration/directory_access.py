@@ -23,7 +23,7 @@ from deltacli.storage.signing.policies import (
     partition_of,
     session_policy,
 )
-from deltacli.storage.store_locations import Location, parse_location
+from deltacli.storage.vended_locations import Location, parse_location
 
 
 class Inherited(NamedTuple):

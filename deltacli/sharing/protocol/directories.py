@@ -16,7 +16,7 @@ from urllib.parse import parse_qs
 
 from deltacli.core.typing import Json, JsonObject
 from deltacli.storage.grants import Grant
-from deltacli.storage.store_locations import Location, parse_location
+from deltacli.storage.vended_locations import Location, parse_location
 
 URL, DIRECTORY = "url", "dir"
 MODES = (URL, DIRECTORY)

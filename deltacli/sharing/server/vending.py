@@ -30,7 +30,7 @@ from deltacli.sharing.tables.directory_refusals import nested_while_served, refu
 from deltacli.sharing.tables.snapshots import SharedSnapshots, SingleFlight, place_of
 from deltacli.storage.signing.delegation import LEAST_SECONDS, CannotMint, Minted
 from deltacli.storage.signing.values import AzureSource
-from deltacli.storage.store_locations import Location, parse_location
+from deltacli.storage.vended_locations import Location, parse_location
 
 _LOG = logging.getLogger(NAME)
 

@@ -19,7 +19,7 @@ from deltacli.sharing.tables.snapshots import SharedSnapshot, SharedSnapshots, v
 from deltacli.storage import ReadStorage, open_storage
 from deltacli.storage.base import PathKind
 from deltacli.storage.signing.delegation import CannotMint
-from deltacli.storage.store_locations import Location, parse_location
+from deltacli.storage.vended_locations import Location, parse_location
 
 if TYPE_CHECKING:
     import pyarrow

@@ -102,10 +102,10 @@ class ObjectStorage:
         # Whether the store honours conditions; None before the first write.
         self._is_atomic: bool | None = None
 
-    def begin_to_write(self) -> None:
+    def request_write_access(self) -> None:
         """Ask for credentials that suffice to write, where those of a server so far are to read."""
         if self.grant is not None:
-            self.grant.begin_to_write()
+            self.grant.request_write_access()
 
     @property
     def uri(self) -> str:

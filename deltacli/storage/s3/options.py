@@ -116,7 +116,7 @@ def read_s3_options(options: Mapping[str, str]) -> S3Options:
     )
 
 
-def read_reach_of_environment(environment: Mapping[str, str]) -> dict[str, str]:
+def read_endpoint_options(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the endpoint and the region that variables of AWS name, as options, with the priorities of its SDKs."""
     reach = {}
     if environment.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "").lower() != "true":

@@ -94,7 +94,7 @@ def _check(storage: Storage, *, yes: bool) -> AccessReport:
     managed = managed_store(storage)
     with suppress(CatalogDenied, Refused):
         if isinstance(storage, StoreWithGrant):
-            storage.begin_to_write()
+            storage.request_write_access()
     try:
         return check_access(storage, open_probed_store(managed.inner if managed else storage), writes=yes)
     except CredentialsMissing as fault:
