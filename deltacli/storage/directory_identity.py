@@ -36,7 +36,7 @@ def running_kernel() -> str:
 
 
 @runtime_checkable
-class StoreOfDirectory(Protocol):
+class DirectoryStore(Protocol):
     """A store whose root is a path, where a link or a rename can put another directory at any time."""
 
     @property
@@ -69,12 +69,12 @@ def bind_to_directory(storage: Storage, identity: DirectoryIdentity | None = Non
     Raises:
         Refused: If that is not the expected directory.
     """
-    return storage.bind_to_directory(identity) if isinstance(storage, StoreOfDirectory) else storage
+    return storage.bind_to_directory(identity) if isinstance(storage, DirectoryStore) else storage
 
 
 def require_same_directory(storage: ReadStorage) -> None:
     """Raise Refused (`plan.other-place`) if a store is bound to a directory that is not at its path now."""
-    if isinstance(storage, StoreOfDirectory):
+    if isinstance(storage, DirectoryStore):
         storage.require_same_directory()
 
 

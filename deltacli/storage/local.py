@@ -85,7 +85,7 @@ class LocalStorage:
         return None if self._directory is None else self._directory.identity
 
     def bind_to_directory(self, identity: DirectoryIdentity | None = None) -> LocalStorage:
-        """Return the store bound to the directory at its path (`StoreOfDirectory.bind_to_directory`)."""
+        """Return the store bound to the directory at its path (`DirectoryStore.bind_to_directory`)."""
         if self._directory is not None and identity in (None, self.directory_identity):
             self.require_same_directory()
             return self

@@ -14,7 +14,7 @@ from deltacli.storage.base import FileStat, ReadStorage, Storage, no_atomic_crea
 
 
 @runtime_checkable
-class StoreOfVersions(Protocol):
+class SharedTableStore(Protocol):
     """A shared table, which its server shows one version at a time."""
 
     def at(self, version: int | None, timestamp_ms: int | None) -> Storage:
@@ -81,20 +81,20 @@ class Openable(Protocol):
 
 
 @runtime_checkable
-class StoreWithBounds(Protocol):
+class SharedDirectoryStore(Protocol):
     """A shared directory. Its provider, not the user, decides which files elsewhere the table may
     read.
 
     For these the provider gives credentials as well.
     """
 
-    def to_send(self) -> Openable:
+    def get_openable(self) -> Openable:
         """Return what another process needs to open the store, with credentials that last for some time."""
 
-    def open_within(self, uri: str) -> Storage:
+    def open_granted(self, uri: str) -> Storage:
         """Return the store of a directory that one of the provider's locations covers."""
 
-    def allowed_within(self) -> AllowedPrefixes:
+    def list_granted_prefixes(self) -> AllowedPrefixes:
         """Return the provider's locations."""
 
     def refusal(self) -> UsageError:
@@ -111,10 +111,10 @@ class StoreWithBounds(Protocol):
 
 
 @runtime_checkable
-class StoreOfPrefix(Protocol):
+class PrefixStore(Protocol):
     """An object store below a prefix. It can look above the prefix, and list directories together."""
 
-    def find_prefix_above(self, name: str) -> str | None:
+    def find_ancestor_with(self, name: str) -> str | None:
         """Return the URI of the nearest prefix above the root that has a directory `name`; None if there is none."""
 
     def below(self, directory: str) -> Storage:
@@ -141,7 +141,7 @@ def is_bound_to_this_process(storage: ReadStorage) -> bool:
     """Return whether another process cannot open the store by its address alone."""
     has_grant = getattr(storage, "grant", None) is not None
     is_managed_by_catalog = getattr(storage, "catalog_store", None) is not None
-    return has_grant or is_managed_by_catalog or isinstance(storage, StoreOfVersions)
+    return has_grant or is_managed_by_catalog or isinstance(storage, SharedTableStore)
 
 
 def require_writable(storage: ReadStorage) -> None:
@@ -151,7 +151,7 @@ def require_writable(storage: ReadStorage) -> None:
         NoAtomicCreate: If the store cannot create files atomically.
         UsageError: If it is a share.
     """
-    if isinstance(storage, StoreOfVersions | StoreWithBounds):
+    if isinstance(storage, SharedTableStore | SharedDirectoryStore):
         raise storage.refusal()
     if not storage.capabilities.atomic_create:
         raise no_atomic_create_error(storage.uri, "this store is not known to create files atomically")

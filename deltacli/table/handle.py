@@ -15,8 +15,8 @@ from deltacli.core.machine import MACHINE, Clock, Machine, system_clock
 from deltacli.core.progress import SILENT, Progress
 from deltacli.engine.base import EmbeddedEngine, Engine
 from deltacli.storage import NO_PREFIXES, AllowedPrefixes, ReadStorage, Storage, open_storage
-from deltacli.storage.directory_identity import DirectoryIdentity, StoreOfDirectory, bind_to_directory
-from deltacli.storage.optional_interfaces import StoreOfVersions, StoreWithBounds, require_writable
+from deltacli.storage.directory_identity import DirectoryIdentity, DirectoryStore, bind_to_directory
+from deltacli.storage.optional_interfaces import SharedDirectoryStore, SharedTableStore, require_writable
 from deltacli.work.task import TableFiles, TableStores, read_prefixes
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class TableHandle:
             location: Where executors of a cluster find the same table. None: they cannot.
             machine: The clocks, random numbers and sleep of this process.
         """
-        if isinstance(storage, StoreWithBounds):
+        if isinstance(storage, SharedDirectoryStore):
             location = None  # such a store tells other processes itself how to open it, with credentials
         self.stores = TableStores(storage, open_other, allowed, location, machine)
         self.name = name
@@ -203,7 +203,7 @@ class TableHandle:
 
             require_place(place)
         storage = bind_to_directory(self.stores.storage, place)
-        if storage is self.stores.storage or not isinstance(storage, StoreOfDirectory):
+        if storage is self.stores.storage or not isinstance(storage, DirectoryStore):
             return self
         handle = self.replace_storage(storage)
         location = self.stores.location
@@ -220,7 +220,7 @@ class TableHandle:
         """Raise NoAtomicCreate, before any request is sent, where the store is known to be read-only, and UsageError
         for a shared table, for which not even a plan can be made.
         """
-        if not dry_run or isinstance(self.storage, StoreOfVersions):
+        if not dry_run or isinstance(self.storage, SharedTableStore):
             require_writable(self.storage)
 
     def note_version(self, version: int | None) -> None:

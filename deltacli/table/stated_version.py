@@ -35,7 +35,7 @@ from deltacli.delta.log.state import DomainMetadata, Metadata, SetTransaction, S
 from deltacli.delta.protocol.features import Protocol, require_readable
 from deltacli.delta.schema.types import StructType, parse_schema
 from deltacli.storage.base import ReadStorage
-from deltacli.storage.optional_interfaces import StoreOfVersions
+from deltacli.storage.optional_interfaces import SharedTableStore
 from deltacli.table.checksum_state import ChecksumState, require_checksum
 from deltacli.table.find_log import find_blocked_commit_name, find_lost_versions, list_log
 from deltacli.table.handle import TableHandle
@@ -145,7 +145,7 @@ def read_stated_version(
         LogIncomplete: If commits are missing that the version needs.
     """
     storage = table.storage
-    if isinstance(storage, StoreOfVersions):
+    if isinstance(storage, SharedTableStore):
         return ReplayNeeded("a share has no version checksums")
     if timestamp_ms is not None:
         from deltacli.table.time_travel import find_version_at  # which a version does not need

@@ -26,7 +26,7 @@ from typing import NamedTuple
 from deltacli.core import errors
 from deltacli.core.times import format_timestamp
 from deltacli.delta.log.segment import LogListing, file_times
-from deltacli.storage.optional_interfaces import StoreOfVersions
+from deltacli.storage.optional_interfaces import SharedTableStore
 from deltacli.table.api_arguments import VersionTime, require_optional_version, require_timestamp_ms
 from deltacli.table.api_errors import api_method
 from deltacli.table.find_log import list_log
@@ -64,7 +64,7 @@ def find_snapshot(
     if timestamp is not None:
         timestamp_ms = require_timestamp_ms(timestamp, "timestamp")
 
-    if isinstance(table.storage, StoreOfVersions):
+    if isinstance(table.storage, SharedTableStore):
         # The server of a share finds the version, and the store makes a log of that version alone.
         snapshot = read_snapshot(table.replace_storage(table.storage.at(version, timestamp_ms)))
         # That log has no commits, so a missing one is not a problem.
@@ -154,7 +154,7 @@ def find_version_range(
         swapped = errors.command("changes", from_version=last, to_version=first)
         raise errors.UsageError(f"{to_version} is before {from_version}", hint=swapped)
 
-    if isinstance(table.storage, StoreOfVersions):
+    if isinstance(table.storage, SharedTableStore):
         return _find_range_of_share(table.storage, first, last)
 
     listing = _require_commits(table, listing)
@@ -185,7 +185,7 @@ def find_commit_range(
     Raises:
         VersionAbsent: For versions that do not exist yet.
     """
-    if isinstance(table.storage, StoreOfVersions):
+    if isinstance(table.storage, SharedTableStore):
         return _find_range_of_share(table.storage, first or 0, last)
 
     newest = listing.newest_version
@@ -202,7 +202,7 @@ def find_commit_range(
 
 
 def _find_range_of_share(
-    store: StoreOfVersions, first: int | VersionTime, last: int | VersionTime | None
+    store: SharedTableStore, first: int | VersionTime, last: int | VersionTime | None
 ) -> VersionRange:
     """Return the range of versions of a shared table, whose server knows the times."""
     newest = store.newest_version()

@@ -33,7 +33,7 @@ from deltacli.delta.paths.spelling import (
 from deltacli.storage import NO_PREFIXES, AllowedPrefixes, ReadStorage, Storage, open_storage, path_external_error
 from deltacli.storage.allowed_prefixes import is_below
 from deltacli.storage.local_paths import prefetch_file
-from deltacli.storage.optional_interfaces import StoreWithBounds
+from deltacli.storage.optional_interfaces import SharedDirectoryStore
 from deltacli.storage.secrets import mask_secrets
 
 if TYPE_CHECKING:
@@ -111,8 +111,10 @@ class TableStores:
 
     def files(self) -> TableFiles:
         """Return a resolver of the files that the log names. It records which of them were refused."""
-        if isinstance(self.storage, StoreWithBounds):
-            return TableFiles(self.storage, self.storage.open_within, self.storage.allowed_within(), is_bound=True)
+        if isinstance(self.storage, SharedDirectoryStore):
+            return TableFiles(
+                self.storage, self.storage.open_granted, self.storage.list_granted_prefixes(), is_bound=True
+            )
         return TableFiles(self.storage, self.open_other, self.allowed)
 
     def __reduce__(self) -> NoReturn:

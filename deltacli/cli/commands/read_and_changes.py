@@ -43,7 +43,7 @@ from deltacli.core.errors import UsageError
 from deltacli.core.units import format_count
 from deltacli.delta.schema.to_arrow import read_columns
 from deltacli.delta.schema.types import PrimitiveType, type_json
-from deltacli.storage.optional_interfaces import StoreOfVersions
+from deltacli.storage.optional_interfaces import SharedTableStore
 from deltacli.table.scan import Scan
 from deltacli.table.scan_requests import ChangesRequest, ScanRequest
 
@@ -107,7 +107,7 @@ def read(
     if explain and run.directory is not None:
         raise UsageError("--explain cannot be written to a directory", code="usage.output")
     opened = run.open_table(table)
-    if where is not None and not explain and isinstance(opened.storage, StoreOfVersions):
+    if where is not None and not explain and isinstance(opened.storage, SharedTableStore):
         opened = opened.replace_storage(opened.storage.expecting(where=where, version=version, at_ms=at_ms))
     found = find_snapshot(opened, version=version, timestamp_ms=at_ms)
     if count:

@@ -47,8 +47,8 @@ from deltacli.delta.log.disputed_readings import DECISIONS, KEY_IN_OTHER_CASE
 from deltacli.storage import NO_PREFIXES, AllowedPrefixes, ReadStorage, Storage, open_storage
 from deltacli.storage.base import RETRY_BUDGET, PathKind
 from deltacli.storage.optional_interfaces import (
-    StoreOfVersions,
-    StoreWithBounds,
+    SharedDirectoryStore,
+    SharedTableStore,
     is_bound_to_this_process,
     require_writable,
 )
@@ -310,7 +310,7 @@ class CommandContext:
         """
         from deltacli.storage.location import StoreLocation
 
-        if isinstance(storage, StoreOfVersions | StoreWithBounds):
+        if isinstance(storage, SharedTableStore | SharedDirectoryStore):
             return None
         if is_bound_to_this_process(storage):
             raise UsageError(
@@ -799,7 +799,7 @@ def note_staged(run: CommandContext, table: TableHandle, name: str = "") -> None
     from deltacli.table.rebuild import read_snapshot
 
     storage = table.storage
-    if isinstance(storage, StoreOfVersions) or managed_store(storage) is not None:
+    if isinstance(storage, SharedTableStore) or managed_store(storage) is not None:
         return
     with suppress(DeltacliError):
         if storage.kind_of("_delta_log/_staged_commits") is PathKind.DIRECTORY:
@@ -811,6 +811,6 @@ def note_findings(run: CommandContext, found: Snapshot | StatedVersion, at_ms: i
     for problem in found.problems:
         files = ", ".join(name for name, rule in found.set_aside.items() if rule == problem)
         run.note(f"note: {problem}: {EXPLAINED[problem]}{f' ({files})' if files else ''}")
-    is_newest = found.version == found.newest_version and not isinstance(found.table.storage, StoreOfVersions)
+    is_newest = found.version == found.newest_version and not isinstance(found.table.storage, SharedTableStore)
     if at_ms is not None and is_newest and found.time is not None and at_ms > found.time.timestamp_ms:
         run.note(f"note: version {found.version} is the newest, committed {format_timestamp(found.time.timestamp_ms)}")

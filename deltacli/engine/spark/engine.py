@@ -66,7 +66,7 @@ from deltacli.engine.spark.jobs import (
 from deltacli.engine.spark.worker import BUG, FAULT, Fingerprint, Job, Row, SeenFile
 from deltacli.storage import ReadStorage
 from deltacli.storage.location import StoreLocation, require_sendable
-from deltacli.storage.optional_interfaces import Openable, StoreWithBounds
+from deltacli.storage.optional_interfaces import Openable, SharedDirectoryStore
 from deltacli.storage.secrets import contains_secret, is_secret_name, remember_secrets
 from deltacli.work.task import Piece, Result, TableStores, Task
 
@@ -336,7 +336,7 @@ def _value(row: Row) -> Any:  # Any: the result of a piece
 def sendable(stores: TableStores) -> Openable:
     """Return what executors need to open a table. Raises UsageError where they cannot, and what a server raises."""
     storage = stores.storage
-    return storage.to_send() if isinstance(storage, StoreWithBounds) else sendable_location(stores.location)
+    return storage.get_openable() if isinstance(storage, SharedDirectoryStore) else sendable_location(stores.location)
 
 
 def sendable_location(location: StoreLocation | None) -> StoreLocation:

@@ -366,7 +366,7 @@ class DirectoryStorage(ReadOnlyFiles):
 
     # -- another process ------------------------------------------------------------------------------------------
 
-    def to_send(self) -> SentDirectory:
+    def get_openable(self) -> SentDirectory:
         """Return what a task needs to open the directory, with credentials of which at least a half of the time is
         left. Raises what the server raises, and UsageError for options that are not sent.
         """
@@ -386,7 +386,7 @@ class DirectoryStorage(ReadOnlyFiles):
 
     # -- what the table may open ----------------------------------------------------------------------------------
 
-    def open_within(self, uri: str) -> Storage:
+    def open_granted(self, uri: str) -> Storage:
         """Return the store of a directory, given decoded, at or below one of the locations of the table."""
         try:
             wanted = parse_location(quote(uri, safe="/:@"))
@@ -394,7 +394,7 @@ class DirectoryStorage(ReadOnlyFiles):
             raise invalid_answer("the log names a file outside of the locations of the table", {"file": uri}) from None
         return self._open(wanted)
 
-    def allowed_within(self) -> AllowedPrefixes:
+    def list_granted_prefixes(self) -> AllowedPrefixes:
         """Return the locations of the table in every spelling of their schemes."""
         return AllowedPrefixes.of(
             uri

@@ -245,7 +245,7 @@ class ObjectStorage:
         prefix = self._prefix(path)
         return PathKind.DIRECTORY if self._holds_any(prefix) or not prefix else PathKind.MISSING
 
-    def find_prefix_above(self, name: str) -> str | None:
+    def find_ancestor_with(self, name: str) -> str | None:
         """Return the URI of the nearest prefix above the root that has a directory of a name; None without one."""
         parts = self._root.split("/")
         for depth in range(len(parts) - 1, -1, -1):

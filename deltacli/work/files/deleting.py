@@ -15,7 +15,7 @@ from deltacli.core.errors import Refused
 from deltacli.core.machine import Clock, system_clock
 from deltacli.storage import Deleted, Failed, Missing, PathKind, ReadStorage, Storage
 from deltacli.storage.base import RETRY_BUDGET
-from deltacli.storage.directory_identity import DirectoryIdentity, StoreOfDirectory
+from deltacli.storage.directory_identity import DirectoryIdentity, DirectoryStore
 from deltacli.storage.repeat_condition import repeat_only_while
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class _Attempt:
 
     def run(self) -> None:
         place, storage = self.piece.permit.place, self.storage
-        if place is not None and isinstance(storage, StoreOfDirectory) and storage.directory_identity != place:
+        if place is not None and isinstance(storage, DirectoryStore) and storage.directory_identity != place:
             storage.bind_to_directory(place)  # raises where another directory is at its path
         paths = self.piece.paths
         due: Sequence[int] = range(len(paths))
@@ -277,7 +277,7 @@ def permit(stores: TableStores, now_ms: int) -> Permit:
     """Return the permit of a check of the log that begins now, for deletions in the directory of a table."""
     storage = stores.storage
     return Permit(
-        storage.directory_identity if isinstance(storage, StoreOfDirectory) else None, now_ms + valid_ms(stores)
+        storage.directory_identity if isinstance(storage, DirectoryStore) else None, now_ms + valid_ms(stores)
     )
 
 
