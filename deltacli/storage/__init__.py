@@ -52,7 +52,7 @@ from deltacli.storage.base import (
 )
 from deltacli.storage.local import LocalStorage
 from deltacli.storage.local_paths import has_link, is_taken, leads_outside, require_inside, resolve_links
-from deltacli.storage.opening import is_address_of, is_inside, open_storage, usable_schemes
+from deltacli.storage.opening import is_address_of, is_inside, list_usable_schemes, open_storage
 from deltacli.storage.outcomes import Created, Creation, Deleted, Deletion, Existed, Failed, Missing, Unknown
 
 __all__ = [
@@ -82,9 +82,9 @@ __all__ = [
     "is_inside",
     "is_taken",
     "leads_outside",
+    "list_usable_schemes",
     "open_storage",
     "path_external_error",
     "require_inside",
     "resolve_links",
-    "usable_schemes",
 ]
