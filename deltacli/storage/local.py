@@ -381,12 +381,12 @@ class LocalStorage:
             now_ns: The time of its file system.
         """
         from deltacli.storage.local_write import DRAFT_PREFIX
-        from deltacli.storage.locked_drafts import sweep
+        from deltacli.storage.locked_drafts import remove_abandoned_drafts
 
         for full_path in (directory, *(self.full_path(log) for log in _LOG_DIRECTORIES)):
             if full_path not in self._swept:
                 self._swept.add(full_path)
-                sweep(full_path, DRAFT_PREFIX, now_ns)
+                remove_abandoned_drafts(full_path, DRAFT_PREFIX, now_ns)
 
     def full_path(self, path: str) -> str:
         """Return the absolute path of a path below the root, whose links are not resolved."""

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from deltacli.core.errors import StorageFailed, quote_table
 from deltacli.storage.local_write import replace_file
-from deltacli.storage.locked_drafts import LockedDraft, sweep
+from deltacli.storage.locked_drafts import LockedDraft, remove_abandoned_drafts
 from deltacli.storage.os_errors import translate_os_error
 
 # How much of the name of the output is in the name of its draft, in bytes. A name has at most 255.
@@ -41,7 +41,7 @@ def replacement(output: str) -> Iterator[BinaryIO]:
 
     draft_path = Path(draft.local_path)
     try:
-        sweep(directory, prefix, draft.changed_ns)
+        remove_abandoned_drafts(directory, prefix, draft.changed_ns)
         with draft_path.open("wb") as sink:
             yield sink
             sink.flush()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Self
 
 from deltacli.core.errors import StorageFailed
-from deltacli.storage.locked_drafts import LockedDraft, sweep
+from deltacli.storage.locked_drafts import LockedDraft, remove_abandoned_drafts
 from deltacli.storage.outcomes import Created, Creation
 
 _PREFIX = "deltacli-"
@@ -35,7 +35,7 @@ class ScratchDraft:
             # Readable by this user only: others use the directory, too.
             self._draft = LockedDraft(directory, _PREFIX, mode=0o600)
             self.local_path = self._draft.local_path
-            sweep(directory, _PREFIX, self._draft.changed_ns)
+            remove_abandoned_drafts(directory, _PREFIX, self._draft.changed_ns)
         except OSError as error:
             raise StorageFailed(
                 f"cannot create a temporary file: {(error.strerror or str(error)).lower()}",

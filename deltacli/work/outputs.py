@@ -19,7 +19,7 @@ from deltacli.arrow.batches import limit_rows
 from deltacli.core.errors import FileMissing, StorageFailed
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.storage import Created, Draft, Existed, Failed, ReadStorage, Storage, Unknown
-from deltacli.storage.os_errors import writing_faults
+from deltacli.storage.os_errors import translate_write_errors
 from deltacli.work.checkpoints.reading import CheckpointPiece, read_whole
 from deltacli.work.parquet_writing import ParquetStream
 from deltacli.work.rows.data_files import DataFile, ReadSpec, open_data_file, require_valid_values
@@ -113,7 +113,7 @@ def _write_file(
 
 def _encode(draft: Draft, name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> OutputFile:
     with (
-        writing_faults(draft.local_path, name),
+        translate_write_errors(draft.local_path, name),
         open(draft.local_path, "wb") as sink,
         ParquetStream(sink, schema) as stream,
     ):

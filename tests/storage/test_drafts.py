@@ -14,7 +14,13 @@ import pytest
 
 from deltacli.core.errors import NoSpace
 from deltacli.storage import Created, LocalStorage
-from deltacli.storage.locked_drafts import OLD_NS, Lock, LockedDraft, is_abandoned, sweep
+from deltacli.storage.locked_drafts import (
+    ABANDONED_AFTER_NS,
+    LockedDraft,
+    LockResult,
+    is_abandoned,
+    remove_abandoned_drafts,
+)
 from deltacli.storage.output_file import replacement
 from deltacli.storage.scratch_draft import ScratchDraft
 from tests.cli.support import ROOT
@@ -115,24 +121,24 @@ def test_a_draft_that_is_being_written_is_kept(what: str, tmp_path: Path) -> Non
 def test_files_with_other_names_than_drafts_are_kept_at_any_age(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"")
 
-    assert 0 == sweep(str(tmp_path), ".", 1 << 62)
+    assert 0 == remove_abandoned_drafts(str(tmp_path), ".", 1 << 62)
     assert [name] == os.listdir(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("lock", "tag", "age_ns", "is_gone"),
     [
-        (Lock.TAKEN, _HERE, 0, True),
-        (Lock.TAKEN, _ELSEWHERE, OLD_NS - 1, False),
-        (Lock.TAKEN, _ELSEWHERE, OLD_NS, True),
-        (Lock.TAKEN, None, OLD_NS - 1, False),
-        (Lock.TAKEN, None, OLD_NS, True),
-        (Lock.UNSUPPORTED, _HERE, OLD_NS - 1, False),
-        (Lock.UNSUPPORTED, _HERE, OLD_NS, True),
-        (Lock.HELD, _HERE, OLD_NS * 1_000, False),
-        (Lock.HELD, None, OLD_NS * 1_000, False),
-        (Lock.TAKEN, _HERE, -OLD_NS, True),
-        (Lock.TAKEN, None, -OLD_NS, False),
+        (LockResult.TAKEN, _HERE, 0, True),
+        (LockResult.TAKEN, _ELSEWHERE, ABANDONED_AFTER_NS - 1, False),
+        (LockResult.TAKEN, _ELSEWHERE, ABANDONED_AFTER_NS, True),
+        (LockResult.TAKEN, None, ABANDONED_AFTER_NS - 1, False),
+        (LockResult.TAKEN, None, ABANDONED_AFTER_NS, True),
+        (LockResult.UNSUPPORTED, _HERE, ABANDONED_AFTER_NS - 1, False),
+        (LockResult.UNSUPPORTED, _HERE, ABANDONED_AFTER_NS, True),
+        (LockResult.HELD, _HERE, ABANDONED_AFTER_NS * 1_000, False),
+        (LockResult.HELD, None, ABANDONED_AFTER_NS * 1_000, False),
+        (LockResult.TAKEN, _HERE, -ABANDONED_AFTER_NS, True),
+        (LockResult.TAKEN, None, -ABANDONED_AFTER_NS, False),
     ],
 )
 def test_a_draft_is_abandoned_if_its_process_has_ended_or_after_a_day(
@@ -142,8 +148,8 @@ def test_a_draft_is_abandoned_if_its_process_has_ended_or_after_a_day(
 
 
 def test_without_process_information_only_the_age_counts() -> None:
-    assert not is_abandoned(Lock.TAKEN, _UNKNOWN, _UNKNOWN, OLD_NS - 1)
-    assert is_abandoned(Lock.TAKEN, _UNKNOWN, _UNKNOWN, OLD_NS)
+    assert not is_abandoned(LockResult.TAKEN, _UNKNOWN, _UNKNOWN, ABANDONED_AFTER_NS - 1)
+    assert is_abandoned(LockResult.TAKEN, _UNKNOWN, _UNKNOWN, ABANDONED_AFTER_NS)
 
 
 def test_an_old_modification_time_that_a_writer_set_does_not_make_a_draft_old(tmp_path: Path) -> None:
@@ -151,8 +157,8 @@ def test_an_old_modification_time_that_a_writer_set_does_not_make_a_draft_old(tm
     place.write_bytes(b"")
     os.utime(place, ns=(0, 0))
 
-    assert 0 == sweep(str(tmp_path), ".", place.stat().st_ctime_ns + OLD_NS - 1)
-    assert 1 == sweep(str(tmp_path), ".", place.stat().st_ctime_ns + OLD_NS)
+    assert 0 == remove_abandoned_drafts(str(tmp_path), ".", place.stat().st_ctime_ns + ABANDONED_AFTER_NS - 1)
+    assert 1 == remove_abandoned_drafts(str(tmp_path), ".", place.stat().st_ctime_ns + ABANDONED_AFTER_NS)
 
 
 def test_links_and_directories_with_the_name_of_a_draft_are_kept(tmp_path: Path) -> None:
@@ -161,7 +167,7 @@ def test_links_and_directories_with_the_name_of_a_draft_are_kept(tmp_path: Path)
     (tmp_path / f".{'a' * 32}.tmp").symlink_to(precious)
     (tmp_path / f".{'b' * 32}.tmp").mkdir()
 
-    assert 0 == sweep(str(tmp_path), ".", 1 << 62)
+    assert 0 == remove_abandoned_drafts(str(tmp_path), ".", 1 << 62)
     assert b"rows" == precious.read_bytes()
 
 

@@ -34,7 +34,7 @@ from deltacli.sharing.model import Catalog, SharedTable
 from deltacli.sharing.protocol.parameters import invalid_parameter
 from deltacli.sharing.signing.choose import SignedUrls
 from deltacli.sharing.signing.keys import Bound, Seal, TokenRefused
-from deltacli.storage.os_errors import writing_faults
+from deltacli.storage.os_errors import translate_write_errors
 from deltacli.storage.secrets import mask_secrets
 
 # -- what the application needs from others ----------------------------------------------------------------------------
@@ -373,7 +373,7 @@ class AuditFile:
     @contextmanager
     def _faults(self) -> Iterator[None]:
         place = os.path.abspath(self._audit.file)
-        with writing_faults(place, f"the audit log {place}"):
+        with translate_write_errors(place, f"the audit log {place}"):
             yield
 
 

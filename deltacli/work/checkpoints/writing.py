@@ -39,7 +39,7 @@ from deltacli.delta.log.file_actions import FileBatch, unexpired
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.file_columns import describe_calendar
 from deltacli.storage import Creation, Draft, FileStat, ReadStorage, Storage, Unknown
-from deltacli.storage.os_errors import writing_faults
+from deltacli.storage.os_errors import translate_write_errors
 from deltacli.work.checkpoints.reading import CheckpointPiece, read_both
 from deltacli.work.parquet_writing import Encoding
 from deltacli.work.task import TaskContext
@@ -136,7 +136,7 @@ class FileEncoder:
         self._flights = TaskTracker(self._encode)
         self._writing: Future[None] | None = None
         self._footers: list[pyarrow.parquet.FileMetaData] = []
-        with writing_faults(place, self._name):
+        with translate_write_errors(place, self._name):
             self._sink = _Sink(place)
             self._writer = pyarrow.parquet.ParquetWriter(
                 self._sink,
@@ -195,7 +195,7 @@ class FileEncoder:
         for kind in list(self._pending):
             self._flush(kind)
         self._settle()
-        with writing_faults(self._place, self._name):
+        with translate_write_errors(self._place, self._name):
             self._writer.close()
             self._sink.close()
             size = os.stat(self._place).st_size
@@ -226,7 +226,7 @@ class FileEncoder:
         self._writing = self._workers.submit(self._flights.run, rows)
 
     def _encode(self, rows: pyarrow.Table) -> None:
-        with writing_faults(self._place, self._name):
+        with translate_write_errors(self._place, self._name):
             self._writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
 
     def _settle(self) -> None:
@@ -318,7 +318,7 @@ def write_lines(place: str, actions: Sequence[tuple[str, JsonObject]], *, name: 
         data = b"".join(orjson.dumps({kind: action}) + b"\n" for kind, action in actions)
     except orjson.JSONEncodeError as fault:
         raise wrong_type("an action", str(fault), "the state") from fault
-    with writing_faults(place, name or place), open(place, "wb") as file:
+    with translate_write_errors(place, name or place), open(place, "wb") as file:
         file.write(data)
     return data
 

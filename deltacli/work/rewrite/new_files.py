@@ -33,7 +33,7 @@ from deltacli.delta.schema.to_arrow import keeps_partition_columns
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.delta.stats.collect import StatisticsCollector
 from deltacli.storage import Created, Draft, Existed, ReadStorage, Storage, Unknown
-from deltacli.storage.os_errors import writing_faults
+from deltacli.storage.os_errors import translate_write_errors
 from deltacli.work.parquet_writing import ParquetStream
 from deltacli.work.rewrite import pieces
 from deltacli.work.rewrite.sources import SourceRefusedError, Sources, constants_for, renamed
@@ -78,7 +78,7 @@ def write_file(spec: pieces.RewriteSpec, place: str, name: str, parts: Iterator[
     most_bytes = spec.target_bytes * (1 if is_sorted else _TOO_LARGE)
     group_bytes = min(spec.group_bytes, max(spec.target_bytes, _LEAST_GROUP)) if is_sorted else spec.group_bytes
     first = next(parts)
-    with writing_faults(place, name), pa.OSFile(os.fsencode(place), "wb") as sink:
+    with translate_write_errors(place, name), pa.OSFile(os.fsencode(place), "wb") as sink:
         stream = ParquetStream(
             sink,
             spec.schema,
