@@ -1,8 +1,7 @@
 """The interface for object versions: older contents of files that a store retains.
 
-S3 and Google Cloud Storage can retain the versions of objects that are overwritten or deleted. Azure
-and Google can also retain deleted objects ("soft delete"). `deltacli undelete` restores files from
-them.
+Object stores can retain the versions of objects that are overwritten or deleted ("versioning"), or
+only deleted objects ("soft delete"). `deltacli undelete` restores files from them.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from deltacli.storage.locked_drafts import (
     is_abandoned,
     remove_abandoned_drafts,
 )
-from deltacli.storage.output_file import replacement
+from deltacli.storage.output_file import open_replacement
 from deltacli.storage.scratch_draft import ScratchDraft
 from tests.cli.support import ROOT
 
@@ -30,13 +30,13 @@ _HERE, _ELSEWHERE, _UNKNOWN = "a" * 12, "b" * 12, "0" * 12
 _KILLED = """
 import os, signal, sys, tempfile
 from deltacli.storage import LocalStorage
-from deltacli.storage.output_file import replacement
+from deltacli.storage.output_file import open_replacement
 from deltacli.storage.scratch_draft import ScratchDraft
 root = sys.argv[1]
 drafts = {
     "log": lambda: LocalStorage(root).draft("_delta_log/1.json"),
     "sidecars": lambda: LocalStorage(root).draft("_delta_log/_sidecars/1.parquet"),
-    "output": lambda: replacement(root + "/out.csv"),
+    "output": lambda: open_replacement(root + "/out.csv"),
     "scratch": lambda: ScratchDraft(lambda _: None, lambda _: None),
 }
 with drafts[sys.argv[2]]():
@@ -56,7 +56,7 @@ def kill_a_writer(root: Path, what: str) -> None:
 
 
 def write_output(root: Path) -> None:
-    with replacement(str(root / "out.csv")) as sink:
+    with open_replacement(str(root / "out.csv")) as sink:
         sink.write(b"x")
 
 
@@ -142,7 +142,7 @@ def test_files_with_other_names_than_drafts_are_kept_at_any_age(name: str, tmp_p
     ],
 )
 def test_a_draft_is_abandoned_if_its_process_has_ended_or_after_a_day(
-    lock: Lock, tag: str | None, age_ns: int, is_gone: bool
+    lock: LockResult, tag: str | None, age_ns: int, is_gone: bool
 ) -> None:
     assert is_gone == is_abandoned(lock, tag, _HERE, age_ns)
 
@@ -201,7 +201,7 @@ def test_the_name_of_a_draft_does_not_reveal_the_machine(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", ["表" * 70 + ".csv", "x" * 255, "a\udcff" * 60])
 def test_a_file_with_a_name_of_maximum_length_is_replaced(name: str, tmp_path: Path) -> None:
-    with replacement(f"{tmp_path}/{name}") as sink:
+    with open_replacement(f"{tmp_path}/{name}") as sink:
         sink.write(b"x")
 
     assert [name] == os.listdir(tmp_path)
@@ -210,7 +210,7 @@ def test_a_file_with_a_name_of_maximum_length_is_replaced(name: str, tmp_path: P
 def test_a_disk_that_fills_up_is_reported_with_the_command_that_shows_it(tmp_path: Path) -> None:
     output = f"{tmp_path}/out.csv"
 
-    with pytest.raises(NoSpace) as caught, replacement(output):
+    with pytest.raises(NoSpace) as caught, open_replacement(output):
         raise OSError(errno.ENOSPC, "any text")
 
     assert f"{output} cannot be written: no space left on device" == caught.value.message

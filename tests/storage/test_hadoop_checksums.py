@@ -15,7 +15,7 @@ from deltacli.storage import Created, Deleted, Existed, LocalStorage, Missing, o
 from deltacli.storage.copy_process import CopyProcess
 from deltacli.storage.hadoop_checksums import HadoopChecksum, get_checksum_path, get_checksummed_path, is_checksum_name
 from deltacli.storage.outcomes import Creation, Failed
-from deltacli.storage.output_file import replacement
+from deltacli.storage.output_file import open_replacement
 from tests.support.hadoop import checksum_content, checksum_file, orphaned_checksums, unfit_checksums, write_checksum
 
 NAME = "log/00000000000000000007.json"
@@ -75,7 +75,7 @@ def _copy_beside(root: Path) -> Creation:
 
 
 def _replace_output(root: Path) -> None:
-    with replacement(str(root / NAME)) as sink:
+    with open_replacement(str(root / NAME)) as sink:
         sink.write(NEW)
 
 
