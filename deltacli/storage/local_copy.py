@@ -19,8 +19,8 @@ from deltacli.storage.local_write import (
     DRAFT_PREFIX,
     NO_HARD_LINKS,
     LocalDraft,
+    RemoveOldDrafts,
     RequireSameDirectory,
-    Sweep,
     claim_name,
 )
 from deltacli.storage.locked_drafts import create_locked_file, make_tag
@@ -45,7 +45,7 @@ def create_copy(
     source: int,
     full_path: str,
     *,
-    sweep: Sweep | None = None,
+    remove_old_drafts: RemoveOldDrafts | None = None,
     require_same_directory: RequireSameDirectory | None = None,
 ) -> Creation:
     """Create a file with the content, time and permissions of an open one, unless its name exists.
@@ -55,7 +55,7 @@ def create_copy(
     Args:
         source: The descriptor of the file to copy.
         full_path: The full path of the new file.
-        sweep: Removes abandoned drafts.
+        remove_old_drafts: Removes abandoned drafts.
         require_same_directory: Checks the directory before the file gets its name.
 
     Raises:
@@ -64,7 +64,7 @@ def create_copy(
         NoAtomicCreate: If the file system cannot create a file atomically.
     """
     status = os.fstat(source)
-    with LocalDraft(full_path, sweep, require_same_directory) as draft:
+    with LocalDraft(full_path, remove_old_drafts, require_same_directory) as draft:
         descriptor = os.open(draft.local_path, os.O_WRONLY | os.O_CLOEXEC)
         try:
             # Before the content, so that nobody else can open it meanwhile.
