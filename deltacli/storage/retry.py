@@ -37,8 +37,7 @@ Result = TypeVar("Result")
 # HTTP statuses of temporary errors, for stores, Delta Sharing servers and webhooks.
 TEMPORARY_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 
-# How often a download that breaks off is continued or restarted, before that counts as one failed
-# attempt.
+# If the body of a response breaks off, this many requests for it count as one failed attempt.
 BODY_ATTEMPTS = 3
 
 # The wait before the second round of a request in seconds. It doubles with each further round.
