@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.core.errors import ShellSpelling, use_spelling
+from deltacli.core.errors import ShellSyntax, use_hint_syntax
 from deltacli.storage import secrets
 from tests.support import azurite as emulator
 from tests.support import effort
@@ -132,7 +132,7 @@ def _no_secrets_of_other_tests() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def in_a_shell() -> Iterator[None]:
     """Tests read messages as a shell shows them; those of the Python API choose its own."""
-    with use_spelling(ShellSpelling()):
+    with use_hint_syntax(ShellSyntax()):
         yield
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import pickle
 import re
 from collections.abc import Iterator
 from functools import cache, partial
@@ -22,24 +23,29 @@ from deltacli.cli.command_tree import path_of
 from deltacli.core.errors import (
     OMITTED_OPTIONS,
     SHELL_ONLY,
+    CommandCall,
+    CommandHint,
     DoubleQuoted,
     LazyText,
-    ShellSpelling,
-    Spelling,
+    ParameterHint,
+    PythonSyntax,
+    ShellSyntax,
     UsageError,
     command,
+    fill_table,
     format_sql_name,
     install_command,
     nearest_name,
     nearest_type,
     parameter,
     quote_identifier,
-    use_spelling,
+    suggest_parameters,
+    use_hint_syntax,
 )
 from deltacli.core.times import DAY_MS, duration_argument
 
 ROOT = Path(deltacli.__file__).parent
-SHELL, PYTHON = ShellSpelling(), Spelling()
+SHELL, PYTHON = ShellSyntax(), PythonSyntax()
 
 
 @pytest.mark.parametrize(
@@ -57,9 +63,9 @@ SHELL, PYTHON = ShellSpelling(), Spelling()
     ],
 )
 def test_a_parameter(name: str, value: object, shell: str, python: str) -> None:
-    with use_spelling(SHELL):
+    with use_hint_syntax(SHELL):
         in_shell = parameter(name, value)
-    with use_spelling(PYTHON):
+    with use_hint_syntax(PYTHON):
         in_python = parameter(name, value)
 
     assert (shell, python) == (in_shell, in_python)
@@ -69,9 +75,9 @@ def test_a_sentence_is_spelled_when_it_is_read() -> None:
     words = ("alter", "default", "COLUMN", "VALUE")
     sentence = LazyText("set another default: {}", partial(command, *words, table="TABLE"))
 
-    with use_spelling(SHELL):
+    with use_hint_syntax(SHELL):
         in_shell = str(sentence)
-    with use_spelling(PYTHON):
+    with use_hint_syntax(PYTHON):
         in_python = str(sentence)
 
     assert "set another default: deltacli alter TABLE default COLUMN VALUE" == in_shell
@@ -112,16 +118,16 @@ def test_a_command(operation: str, words: list[object], options: dict[str, Any],
     """
     It is empty for callers that have none: a plan is saved, the log printed and tokens are listed in a shell only.
     """
-    with use_spelling(SHELL):
-        in_shell = SHELL.fill(command(operation, *words, **options), "./a b")
-    with use_spelling(PYTHON):
-        in_python = PYTHON.fill(command(operation, *words, **options), "./a b")
+    with use_hint_syntax(SHELL):
+        in_shell = fill_table(command(operation, *words, **options), "./a b")
+    with use_hint_syntax(PYTHON):
+        in_python = fill_table(command(operation, *words, **options), "./a b")
 
     assert (shell, python) == (in_shell, in_python)
 
 
 def test_an_error_from_python_names_the_parameter(tmp_path: Path) -> None:
-    with use_spelling(PYTHON), pytest.raises(UsageError) as raised:
+    with use_hint_syntax(PYTHON), pytest.raises(UsageError) as raised:
         deltacli.open_table(tmp_path, allow_external=["s3://"])
 
     message, hint = raised.value.message, raised.value.hint
@@ -167,7 +173,8 @@ def test_what_lower_layers_name_are_options() -> None:
         (place, operation, name)
         for place, operation, names in calls()
         for name in names
-        if not {SHELL.parameter(operation, name), SHELL.parameter(operation, name, False)} & known[operation]
+        if not {SHELL.format_parameter(operation, name), SHELL.format_parameter(operation, name, False)}
+        & known[operation]
     ]
 
     assert [] == wrong
@@ -194,7 +201,7 @@ def test_commands_that_stand_alone_name_the_table() -> None:
 def test_what_lower_layers_name_are_parameters_of_the_api() -> None:
     wrong = []
     for place, operation, names in calls():
-        method = PYTHON.command(operation, "{table}", (), {}).partition(").")[2].partition("(")[0]
+        method = PYTHON.format_call(CommandCall(operation, "{table}")).partition(").")[2].partition("(")[0]
         if not method:
             continue
         if operation == "open_table":
@@ -236,7 +243,7 @@ def test_the_name_of_a_column_in_sql(name: str, literal: str, in_sql: str) -> No
 def test_letters_in_another_order_are_a_near_name() -> None:
     assert ("int", "decimal(5,2)") == (nearest_type("itn", ["int", "date"]), nearest_type("decimla(5,2)", ["decimal"]))
     assert nearest_type("Decimal(39,2)", ["decimal"]) is None
-    assert (".csv", None) == (nearest_name(".cvs", [".csv"], alike=0.8), nearest_name("ba", ["ab"], alike=0.8))
+    assert (".csv", None) == (nearest_name(".cvs", [".csv"], cutoff=0.8), nearest_name("ba", ["ab"], cutoff=0.8))
 
 
 @pytest.mark.parametrize(
@@ -251,7 +258,7 @@ def test_an_extra_is_installed_as_deltacli_was(
 ) -> None:
     (tmp_path / receipt).touch()
     monkeypatch.setattr("sys.prefix", str(tmp_path))
-    monkeypatch.setattr("deltacli.core.installation._installed_from", lambda: ("/src/deltacli", None))
+    monkeypatch.setattr("deltacli.core.installation._find_source", lambda: ("/src/deltacli", None))
     monkeypatch.setattr("importlib.metadata.requires", lambda _: None)
 
     assert command == install_command("s3")
@@ -266,7 +273,7 @@ def test_an_extra_is_installed_as_deltacli_was(
         (None, "pip install 'deltacli[s3]'"),
     ],
 )
-def test_an_extra_of_a_checkout_is_installed_from_it(
+def test_an_extra_of_a_checkout_is_find_source_it(
     origin: str | None, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.prefix", str(tmp_path))
@@ -300,7 +307,23 @@ def test_an_extra_of_a_tool_is_installed_with_those_that_are_there(
 
     (tmp_path / "uv-receipt.toml").touch()
     monkeypatch.setattr("sys.prefix", str(tmp_path))
-    monkeypatch.setattr("deltacli.core.installation._installed_from", lambda: ("/src", None))
+    monkeypatch.setattr("deltacli.core.installation._find_source", lambda: ("/src", None))
     monkeypatch.setattr("importlib.metadata.requires", requires)
 
     assert f"uv tool install '/src[{named}]'" == install_command(extra)
+
+
+def test_hints_of_pickled_errors_keep_their_data() -> None:
+    """Executors of a cluster send errors to the driver, which fills in the table."""
+    retention = duration_argument(7 * DAY_MS)
+    errors = [
+        UsageError("wrong", hint=command("vacuum", retention_ms=retention)),
+        UsageError("wrong", hint=suggest_parameters(parameter("vacuum.retention_ms", retention))),
+    ]
+
+    of_command, of_parameters = (pickle.loads(pickle.dumps(error)).hint for error in errors)
+
+    assert isinstance(of_command, CommandHint)
+    assert "deltacli vacuum 'a b' --retention 7d" == fill_table(of_command, "a b")
+    assert isinstance(of_parameters, ParameterHint)
+    assert ("--retention 7d",) == of_parameters.parameters

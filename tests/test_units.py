@@ -16,7 +16,7 @@ from deltacli.core.texts import summarize_names
 from deltacli.core.times import UNITS_MS, DailyWindow, format_age, format_duration, format_timestamp, parse_duration
 from deltacli.core.units import format_size
 from deltacli.spark.source_options import moment as moment_of
-from deltacli.table.api_arguments import VersionEnds
+from deltacli.table.api_arguments import VersionBounds
 from tests.support.effort import examples
 
 DAY_MS = 86_400_000
@@ -105,7 +105,7 @@ def test_a_time_that_does_not_exist_says_why(text: str, why: str, corrected: str
 def test_a_range_does_not_begin_before_the_moment_that_it_begins_at() -> None:
     """Also where the moment is finer than the times of commits, as the microseconds that Python counts."""
     moment = datetime(2026, 1, 31, 8, 0, 0, 500, tzinfo=UTC)
-    ends = VersionEnds(from_timestamp=moment, to_timestamp=moment)
+    ends = VersionBounds(from_timestamp=moment, to_timestamp=moment)
 
     assert ends.from_timestamp_ms == 1 + (ends.to_timestamp_ms or 0)
     for text in ("2026-01-31T08:00:00.0005Z", "1969-12-31T23:59:59.9995Z"):

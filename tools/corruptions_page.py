@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from deltacli.core.errors import ShellSpelling, use_spelling
+from deltacli.core.errors import ShellSyntax, use_hint_syntax
 from deltacli.rules.framework.base import CATALOGUE
 from tests.support.damage_outcomes import (
     LEVELS,
@@ -44,7 +44,7 @@ ROWS = ("read", "filtered", "count", "snapshot")
 Answers = Mapping[str, Any]  # Any: JSON values, by peer
 
 
-@use_spelling(ShellSpelling())
+@use_hint_syntax(ShellSyntax())
 def render_page(root: Path, peers: Answers) -> str:
     """Return the page. `root` has the damaged tables."""
     ours = {damage.name: ask_deltacli(root / damage.name) for damage in TABLE_DAMAGES}

@@ -188,7 +188,7 @@ class CopyMethods(ChangeableTable):
         """Return what `clone` would do; refusals are in the plan. Raises as it does."""
         from deltacli.table.time_travel import find_snapshot
 
-        snapshot = find_snapshot(self.held(), version=version, timestamp=timestamp)
+        snapshot = find_snapshot(self.bind_to_directory(), version=version, timestamp=timestamp)
         table = self.open_other_table(require_path_text(target))
         return self.prepare_clone(table, snapshot, unprotected=unprotected).plan()
 

@@ -1,7 +1,8 @@
-"""Tables whose format is not known: the same call works on a Delta table and on a Paimon table.
+"""Call a function on a table that may be a Delta table or a Paimon table.
 
-A directory is taken for a Delta table first, because most are. Finding out the format before would cost a request to a
-remote store for each table; instead, what reads the log raises PaimonTable, and the call is repeated.
+Most tables are Delta tables, so a table is opened as Delta first. For the directory of a Paimon table, reading the
+Delta log raises PaimonTable, and the function is called again with the table opened as Paimon. Determining the format
+in advance would cost an additional request to the store for each table.
 """
 
 from __future__ import annotations
@@ -21,26 +22,26 @@ FormatName = Literal["delta", "paimon"]
 
 
 def find_table_format(storage: ReadStorage) -> FormatName:
-    """Return the format of the table in a directory, by requests to its store.
+    """Determine the format of a table from the files in its directory.
 
     Args:
-        storage: The store. A directory that has files of both formats is a Delta table here; `require_delta` refuses
-            such a directory.
+        storage: The directory. If it contains the files of both formats, the result is `delta`. Reading such a table
+            fails later, in `require_delta`.
 
     Raises:
-        NotATable: If there is nothing at the path.
+        NotATable: If the path does not exist.
     """
     from deltacli.operations.paimon.table_files import is_paimon
 
     kind = storage.kind_of("")
     if kind is PathKind.MISSING:
         raise missing_log_error(storage)
-    # A file is no table of any format. As a Delta table it gets the error that says so.
+    # Opening a file as a Delta table raises the error that explains the problem.
     return "paimon" if kind is PathKind.DIRECTORY and is_paimon(storage) else "delta"
 
 
 def open_as_paimon(table: Table, *, branch: str = MAIN_BRANCH) -> Paimon:
-    """Return a handle of the same directory as a Paimon table, with the same store, engine, clock and progress."""
+    """Open the directory of a Delta table handle as Paimon, with the same store, engine, clock and progress."""
     return Paimon(
         table.stores.storage,
         branch=branch,
@@ -62,17 +63,17 @@ def call_with_either_format(
     table_format: FormatName | None = None,
     branch: str = MAIN_BRANCH,
 ) -> Result:
-    """Return what a function makes of a table, whose format need not be known.
+    """Call a function with a table, as Delta first and as Paimon if it is not a Delta table. Return its result.
 
     Args:
-        table: The table, opened as a Delta table. Nothing needs to have been read of it.
-        call: The function. It is called a second time, with a Paimon table, if the first call raised PaimonTable. It
-            has to read the log of a Delta table before it does anything else.
-        table_format: The format, if the caller knows it. The function is called once then.
+        table: The table, opened as Delta. Its log need not have been read.
+        call: The function. If it raises PaimonTable, it is called again with a Paimon table. It must read the log of
+            the table before it has any other effect.
+        table_format: The format if the caller knows it: the function is called once. None if it is not known.
         branch: The branch of a Paimon table.
 
     Raises:
-        PaimonTable: If the format is given as `delta`, and the table is a Paimon table.
+        PaimonTable: If `table_format` is `delta`, and the table is a Paimon table.
     """
     if table_format == "paimon":
         return call(open_as_paimon(table, branch=branch))

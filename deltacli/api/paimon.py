@@ -1,4 +1,4 @@
-"""`open_paimon`, and `Paimon`: a Paimon table with every operation as a method."""
+"""The Python API for Paimon tables: the function `open_paimon` and the class `Paimon`."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ def open_paimon(
     clock: Clock = system_clock,
     progress: Progress = SILENT,
 ) -> Paimon:
-    """Return the Paimon table at a path or URI. Nothing is read before a method is called.
+    """Open a Paimon table. Files are read when a method is called, not before.
 
     Args:
-        uri: The table. Hints of errors name it as it is given here.
+        uri: The path or URI of the table, such as `s3://lake/warehouse/orders`. Error messages contain it unchanged.
         branch: The branch that methods read and change.
-        storage_options: Options of the store, such as credentials. None: the environment has them.
-        retry_budget: How long a request to a store is retried. Zero: never.
-        engine: Runs the units of work of operations. None: threads of this process.
-        clock: Returns the time in epoch milliseconds.
-        progress: Receives the progress of operations.
+        storage_options: Options of the store, such as credentials. None reads them from the environment.
+        retry_budget: The maximum time for retries of a request to the store. Zero disables retries.
+        engine: Runs the parallel parts of operations. None uses threads of this process.
+        clock: Returns the current time in epoch milliseconds.
+        progress: The listener for the progress of operations.
 
     Raises:
-        UsageError: If a scheme is not supported, or an extra is not installed.
+        UsageError: If the scheme of the URI is not supported, or the extra for the scheme is not installed.
     """
     from deltacli.api.table import retry_policy
 
@@ -72,12 +72,13 @@ def open_paimon(
 
 
 class Paimon(ChangeableTable):
-    """One branch of a Paimon table, with every operation as a method.
+    """A branch of a Paimon table. Each operation is a method.
 
-    Methods that change the table act at once and never ask. With `dry_run=True` they change nothing.
+    Methods that change the table do not ask for confirmation. With `dry_run=True` they return the plan and change
+    nothing.
 
     Attributes:
-        is_paimon: True. Hints of errors open the table by `open_paimon`.
+        is_paimon: True. It makes the hints of errors call `open_paimon` instead of `open_table`.
         branch: The branch that methods read and change.
     """
 
@@ -88,20 +89,20 @@ class Paimon(ChangeableTable):
         self.branch = branch
 
     def __repr__(self) -> str:
-        """Return the path and the branch. Nothing is read."""
+        """Return the URI and the branch, without reading the table."""
         return f"Paimon({mask_secrets(self.storage.uri)!r}, branch={self.branch!r})"
 
     @api_method
     def history(self, *, limit: int = 0, with_manifests: bool = True) -> PaimonHistory:
-        """Return schemas and snapshots, newest first.
+        """Return the schemas and snapshots of the branch, newest first.
 
         Args:
-            limit: The number of them, the newest. 0: all of them.
-            with_manifests: True to read manifests, which name the users of schemas. Where they are Avro and fastavro
-                is missing, the result has a note, and no users.
+            limit: The number of newest schemas and snapshots to return; 0 for all.
+            with_manifests: Whether to read the manifests, to find the snapshots whose data files use a schema. If the
+                manifests are Avro files and the package fastavro is missing, the result contains a note instead.
 
         Raises:
-            NotATable: If there is no table.
+            NotATable: If the path is not a Paimon table.
         """
         from deltacli.operations.paimon.facts import read_paimon_history
 
@@ -113,7 +114,7 @@ class Paimon(ChangeableTable):
     def snapshot(
         self, *, schema_id: int | None = None, snapshot_id: int | None = None, tag: str | None = None
     ) -> PaimonSnapshot:
-        """Return the newest schema and snapshot, or those of a point. At most one point is given.
+        """Return the newest schema and snapshot, or those that one of the parameters selects.
 
         Args:
             schema_id: The id of a schema.
@@ -121,9 +122,9 @@ class Paimon(ChangeableTable):
             tag: The name of a tag.
 
         Raises:
-            UsageError: If more than one point is given.
-            NotATable: If there is no table.
-            Unreadable: If the point does not exist.
+            UsageError: If more than one parameter is passed.
+            NotATable: If the path is not a Paimon table.
+            Unreadable: If the schema, snapshot or tag does not exist.
         """
         from deltacli.operations.paimon.facts import Point, read_paimon_snapshot
 
@@ -133,15 +134,17 @@ class Paimon(ChangeableTable):
 
     @api_method
     def explain(self, *, clients: Sequence[str] = ()) -> Explanation:
-        """Return which clients read the newest snapshot and append to it, and since which schema the others cannot.
+        """Return for each client whether it can read the newest snapshot and append to it.
+
+        If a client cannot, the result contains the first schema that the client does not support.
 
         Args:
-            clients: Names of clients, each with a version or without: `pypaimon`, `pypaimon=2.1.0`. Empty: all that
-                are known.
+            clients: Names of clients with an optional version, such as `pypaimon` and `pypaimon=2.1.0`. An empty
+                sequence selects all known clients.
 
         Raises:
             UsageError: If a client is unknown.
-            NotATable: If there is no table.
+            NotATable: If the path is not a Paimon table.
             Unreadable: If the newest schema or snapshot cannot be read.
         """
         from deltacli.operations.explain import ExplainRequest
@@ -160,19 +163,19 @@ class Paimon(ChangeableTable):
         with_manifests: bool = True,
         on_finding: Callable[[Finding], None] | None = None,
     ) -> Validation:
-        """Check all branches of the table.
+        """Check all branches of the table against the rules of `deltacli validate`.
 
         Args:
-            select: Globs over the ids of rules. Empty: all rules.
-            ignore: Globs over the ids of rules to skip.
-            profile: The reader that has to accept the table: `java`, `cpp` or `python`.
-            max_findings: The largest number of findings per rule. 0: all of them.
-            with_manifests: True to read manifests, too.
-            on_finding: Receives each finding when it is made, in no particular order.
+            select: Glob patterns of rule ids to check, such as `paimon.*`. An empty sequence selects all rules.
+            ignore: Glob patterns of rule ids to skip.
+            profile: The Paimon implementation that must be able to read the table: `java`, `cpp` or `python`.
+            max_findings: The maximum number of findings per rule; 0 for no maximum.
+            with_manifests: Whether to read manifests.
+            on_finding: Called with each finding as soon as it is found, in no particular order.
 
         Raises:
-            UsageError: If a rule or the profile is unknown.
-            NotATable: If there is no table.
+            UsageError: If a pattern matches no rule, or the profile is unknown.
+            NotATable: If the path is not a Paimon table.
             StorageFailed: If the store fails.
         """
         from deltacli.operations.paimon.validate import validate_paimon_table
@@ -196,27 +199,29 @@ class Paimon(ChangeableTable):
         min_paimon: int | None = None,
         dry_run: bool = False,
     ) -> AlterOutcome:
-        """Create one version of the schema with all changes.
+        """Apply changes to the schema, and create a new schema file with the result.
 
         Args:
-            changes: The changes, in their order: SchemaChange values, or their JSON objects.
-            allow_lossy: True to accept changes after which stored values are read back changed.
-            with_options: True to remove dropped columns from the options that name them.
-            min_paimon: The oldest major version of Paimon among the engines of the table. 2 permits what makes the
-                table unreadable for Paimon 1.x. None: the table's option `deltacli.min-paimon` says it.
-            dry_run: True to plan only, and change nothing.
+            changes: The changes in the order in which they are applied: SchemaChange objects, or their JSON objects.
+            allow_lossy: Whether to allow changes of types that stored values do not fit into, such as from BIGINT to
+                INT. Readers return other values afterwards.
+            with_options: Whether to remove dropped columns from table options that contain their names.
+            min_paimon: The lowest major version of Paimon that reads the table. 2 allows changes that make the table
+                unreadable for Paimon 1.x. None uses the table option `deltacli.min-paimon`.
+            dry_run: Whether to return the plan without changing the table.
 
         Returns:
-            The outcome, or the plan with its refusal. `committed` is the id of the new version, None where there was
-            nothing to do.
+            The outcome; for a dry run the plan, including its refusal. `committed` is the id of the new schema, or None
+            if the schema already was as requested.
 
         Raises:
-            UsageError: If columns, types or changes are unknown.
-            Refused: If a guard objects. Nothing is changed.
-            ConflictLost: If another writer was first, and the change would now do something else.
+            UsageError: If a column, a type or a kind of change is unknown.
+            Refused: If a guard stops the change. Nothing is changed.
+            ConflictLost: If another writer has created a schema in the meantime, and the changes now have another
+                effect.
             StorageFailed: If the store fails.
-            OutcomeUnknown: If nobody knows whether the version was created.
-            DeltacliError: Whatever `snapshot` raises.
+            OutcomeUnknown: If it is unknown whether the schema was created.
+            DeltacliError: The errors of `snapshot`.
         """
         from deltacli.api.prepared_change import plan_or_carry_out
 
@@ -232,24 +237,28 @@ class Paimon(ChangeableTable):
         with_options: bool = False,
         min_paimon: int | None = None,
     ) -> AlterOutcome:
-        """Return what `alter` with the same arguments would do; a refusal is in the plan. Raises as it does."""
+        """Return the plan of `alter` without changing the table.
+
+        Takes the same arguments and raises the same errors as `alter`, except that a refusal is part of the plan.
+        """
         request = self._alter_request(changes, allow_lossy, with_options, min_paimon)
         return self.prepare_alter(request).plan()
 
     @api_method
     def execute_alter(self, plan: AlterOutcome) -> AlterOutcome:
-        """Create the version of a plan of this table.
+        """Execute a plan that `plan_alter` returned for this table.
 
-        If another writer was first, the change is planned again, and made if its changes are the same.
+        If another writer has created a schema in the meantime, the change is planned again. It is executed if the new
+        plan has the same effects.
 
         Raises:
-            ConflictLost: If the new plan has other changes.
-            DeltacliError: Whatever `alter` raises.
+            ConflictLost: If the new plan has other effects.
+            DeltacliError: The errors of `alter`.
         """
         return self.prepare_alter(plan.request).execute(plan)
 
     def prepare_alter(self, request: AlterRequest) -> PreparedChange[AlterOutcome, AlterOutcome]:
-        """Return the change of `alter` and `widen_type`, not planned yet."""
+        """Return a change that can be planned and executed. The methods of `alter` and `widen_type` are built on it."""
         from deltacli.operations.paimon.alter import SchemaAlteration
 
         return self._prepare(SchemaAlteration(request))
@@ -261,7 +270,7 @@ class Paimon(ChangeableTable):
         with_options: bool,
         min_paimon: int | None,
     ) -> AlterRequest:
-        """Return the request of `alter` for the branch of this table."""
+        """Return the request of `alter` for this branch."""
         from deltacli.operations.paimon.alter import AlterRequest
 
         return AlterRequest(_parse_changes(changes), self.branch, allow_lossy, with_options, min_paimon)
@@ -274,13 +283,13 @@ class Paimon(ChangeableTable):
         min_paimon: int | None = None,
         dry_run: bool = False,
     ) -> AlterOutcome:
-        """Give columns wider types in one version of the schema. Returns and raises what `alter` does.
+        """Change the types of columns to wider types. Returns the same result and raises the same errors as `alter`.
 
         Args:
-            changes: Pairs of a column and its new type.
-            allow_lossy: True to accept changes after which stored values are read back changed.
-            min_paimon: The oldest major version of Paimon among the engines of the table, as for `alter`.
-            dry_run: True to plan only, and change nothing.
+            changes: Pairs of a column and its new type, such as `("id", "BIGINT")`.
+            allow_lossy: See `alter`.
+            min_paimon: See `alter`.
+            dry_run: Whether to return the plan without changing the table.
         """
         from deltacli.paimon.evolution.requests import widening
 
@@ -296,25 +305,25 @@ class Paimon(ChangeableTable):
         keep_last: int | None = None,
         dry_run: bool = False,
     ) -> SchemaVacuumResult:
-        """Delete, at once, the schema files of the branch that nothing needs; `dry_run=True` returns the plan.
+        """Delete schema files of the branch that have been unused for longer than the retention.
 
-        A schema is deleted if nothing has needed it since the retention began. Data files and snapshots are not
-        touched.
+        Data files and snapshots are not deleted.
 
         Args:
-            retention_ms: How long a schema is kept after it was needed, in milliseconds. None: the default of
-                `SchemaVacuumRequest`.
-            allow_retention_below_ms: The default retention, to allow a shorter one.
-            keep_last: The number of newest schemas that are kept in any case. None: the default.
-            dry_run: True to plan only, and change nothing.
+            retention_ms: The time in milliseconds for which a schema is kept after its last use. None uses the default
+                of `SchemaVacuumRequest`.
+            allow_retention_below_ms: The default retention, as a confirmation if `retention_ms` is shorter.
+            keep_last: The number of newest schemas that are never deleted. None uses the default.
+            dry_run: Whether to return the plan without deleting files.
 
         Returns:
-            The plan with its outcome. The outcome is None after a dry run, whose refusals are in the plan.
+            The plan and its outcome. After a dry run, the outcome is None, and the plan includes the refusals.
 
         Raises:
-            Refused: If a guard objects (`vacuum.*`, `paimon.*`), or the store is read-only. Nothing is deleted.
-            PartlyDone: If files could not be deleted.
-            DeltacliError: Whatever `snapshot` raises.
+            Refused: If a guard stops the vacuum (`vacuum.*`, `paimon.*`), or the store is read-only. Nothing is
+                deleted.
+            PartlyDone: If some files could not be deleted.
+            DeltacliError: The errors of `snapshot`.
         """
         from deltacli.operations.paimon.vacuum_schemas import SchemaVacuumRequest, SchemaVacuumResult
 
@@ -330,7 +339,10 @@ class Paimon(ChangeableTable):
         allow_retention_below_ms: int | None = None,
         keep_last: int | None = None,
     ) -> SchemaVacuumPlan:
-        """Return what `vacuum` with the same arguments would do; refusals are in the plan. Raises as it does."""
+        """Return the plan of `vacuum` without deleting files.
+
+        Takes the same arguments and raises the same errors as `vacuum`, except that refusals are part of the plan.
+        """
         from deltacli.operations.paimon.vacuum_schemas import SchemaVacuumRequest
 
         request = SchemaVacuumRequest.of(self.branch, retention_ms, allow_retention_below_ms, keep_last)
@@ -338,21 +350,24 @@ class Paimon(ChangeableTable):
 
     @api_method
     def execute_vacuum(self, plan: SchemaVacuumPlan) -> SchemaVacuumResult:
-        """Delete what a plan of this table says, if nothing needs it by now. Raises as `vacuum` does."""
+        """Delete the files of a plan that `plan_vacuum` returned for this table.
+
+        Before the deletion, it is checked again that the files are unused. Raises the same errors as `vacuum`.
+        """
         return self.prepare_vacuum(plan.request).execute(plan)
 
     def prepare_vacuum(self, request: SchemaVacuumRequest) -> PreparedChange[SchemaVacuumPlan, SchemaVacuumResult]:
-        """Return the change of `vacuum`, not planned yet."""
+        """Return a change that can be planned and executed. The methods of `vacuum` are built on it."""
         from deltacli.operations.paimon.vacuum_schemas import SchemaVacuum
 
         return self._prepare(SchemaVacuum(request))
 
 
 def _parse_changes(changes: Iterable[SchemaChange | JsonObject]) -> tuple[SchemaChange, ...]:
-    """Return changes as values. Those that are JSON objects are parsed.
+    """Convert the changes that are JSON objects to SchemaChange objects.
 
     Raises:
-        UsageError: If one is neither, with its number.
+        UsageError: If a change is neither a SchemaChange nor a valid JSON object. The message contains its number.
     """
     from deltacli.paimon.evolution.requests import SchemaChange, change_of
 

@@ -1,11 +1,11 @@
-"""A change of a table that was requested and is not planned yet: `PreparedChange`.
+"""Plan and execute a change of a table, such as a vacuum.
 
-Commands and methods of tables plan and execute changes here, so that the command line and the Python API cannot differ:
+The command line and the methods of the Python API both use `PreparedChange`, so that they behave the same:
 
-change = table.prepare_vacuum(request)
-plan = change.plan()  # nothing is changed
-outcome = change.execute(plan)  # this plan and nothing else
-outcome = change.carry_out()  # both at once, without a question
+    change = table.prepare_vacuum(request)
+    plan = change.plan()            # changes nothing
+    outcome = change.execute(plan)  # executes the plan
+    outcome = change.carry_out()    # plans and executes
 """
 
 from __future__ import annotations
@@ -28,48 +28,48 @@ O = TypeVar("O", bound=Outcome)  # noqa: E741
 
 
 class PlanWithOutcome(Plan, Outcome, Protocol):
-    """A plan that is also the outcome of its change: executing it fills in what was committed."""
+    """A plan that is also the outcome: the execution sets its attributes about the commit."""
 
 
 PO = TypeVar("PO", bound=PlanWithOutcome)
 
 
 class PreparedChange(Generic[P, O]):
-    """A change of one table that was requested, and that is neither planned nor executed yet.
+    """A requested change of a table, which can be planned and executed.
 
-    Nothing is read before `plan` or `execute_change` is called. The same change may be planned several times.
+    Creating an instance does not read the table. A change can be planned several times.
 
     Attributes:
-        table: The table that is changed, or of which something is made elsewhere.
+        table: The table that is changed; the source for operations that write to another place, such as `copy`.
     """
 
     def __init__(self, change: Change[P, O], table: TableHandle, *, writes_table: bool = True) -> None:
-        """Prepare a change.
+        """Create a change.
 
         Args:
-            change: The operation with its request.
+            change: The operation and its request.
             table: The table.
-            writes_table: False if nothing is written to the table itself, as for a copy. Its store may then be
-                read-only.
+            writes_table: Whether the operation writes to the table itself. False for a copy, whose source can be in a
+                read-only store.
         """
         self._change = change
         self.table = table
         self._writes_table = writes_table
 
     def plan(self) -> P:
-        """Return what the change would do. Reasons against it are in the plan, and nothing is changed.
+        """Return the plan of the change, including its refusals. Nothing is changed.
 
         Raises:
-            UsageError: If the table is one of a share, for which not even a plan can be made.
-            Refused: If the newest version cannot be changed, whatever the request.
+            UsageError: If the table is a shared table, whose log is not accessible.
+            Refused: If deltacli cannot write to the newest version of the table at all.
         """
-        # A table in a read-only store can be planned for, a table of a share cannot.
+        # Planning is possible for a table in a read-only store, but not for a shared table.
         if self._writes_table:
             self.table.require_writable(dry_run=True)
         return plan_change(self._change, self.table)
 
     def outcome_before_execution(self, plan: P) -> O:
-        """Return the outcome of a plan of which nothing is executed."""
+        """Return the outcome of a plan before any of its steps has been executed."""
         return self._change.outcome(plan)
 
     def execute(
@@ -82,21 +82,22 @@ class PreparedChange(Generic[P, O]):
     ) -> O:
         """Execute a plan of this table.
 
-        If another writer was first, the change is planned again. It goes on if the new plan has the same effects.
+        If another writer commits in the meantime, the change is planned again. The new plan is executed if it has the
+        same effects.
 
         Args:
-            plan: The plan.
-            may_plan_again: True to go on with a new plan that has other effects, too.
-            ask: Asks somebody about a plan, before it is executed and for each plan that follows from it. It returns
-                the consent, which decides instead of `may_plan_again`, or raises Refused.
-            on_start: Receives the execution before its first step. It tells what was done so far, for a report after
-                an error or an interruption.
+            plan: The plan that `plan` returned.
+            may_plan_again: Whether a new plan is also executed if it has other effects.
+            ask: Asks the user for consent to a plan. It is called before the plan and each new plan is executed, and
+                returns the consent, which replaces `may_plan_again`. If the user declines, it raises Refused.
+            on_start: Called with the execution before the first step. The execution reports the steps that have been
+                done, for messages after an error or an interruption.
 
         Raises:
-            UsageError: If the plan is one of another table.
-            Refused: If the plan has a refusal, or the table is no longer as it was planned.
+            UsageError: If the plan belongs to another table.
+            Refused: If the plan has a refusal, or the table has changed so that the plan is no longer valid.
             ConflictLost: If the new plan has other effects.
-            PartlyDone: If an error occurs after the first step, or something is left undone.
+            PartlyDone: If an error occurs after the first step, or some steps failed.
         """
         if self._writes_table:
             self.table.require_writable()
@@ -105,47 +106,47 @@ class PreparedChange(Generic[P, O]):
         return execute_change(self._change, self.table, plan=plan, ask=ask or consent, on_start=on_start)
 
     def carry_out(self, *, dry_run: bool = False) -> O:
-        """Plan and execute the change without a question.
+        """Plan and execute the change, without asking for consent.
 
         Args:
-            dry_run: True to execute nothing, and to return the outcome of a plan that is not executed.
+            dry_run: Whether to plan only. The result is the outcome before execution.
 
         Raises:
-            NoAtomicCreate: If the store is read-only, before any request is sent.
-            DeltacliError: Whatever `plan` and `execute` raise.
+            NoAtomicCreate: If the store is read-only. No request is sent in this case.
+            DeltacliError: The errors of `plan` and `execute`.
         """
         if dry_run:
             return self.outcome_before_execution(self.plan())
-        # Planning a large table takes long. A read-only store is reported before that.
+        # Planning can take long for a large table, so a read-only store is reported first.
         if self._writes_table:
             self.table.require_writable()
         return execute_change(self._change, self.table)
 
 
 def require_same_table(uri: str, table: TableHandle) -> None:
-    """Require that a plan is one of this table.
+    """Check that a plan was made for this table.
 
     Args:
-        uri: The table that was planned with.
-        table: The table that is about to be changed.
+        uri: The URI of the table that the plan was made for.
+        table: The table to be changed.
 
     Raises:
-        UsageError: If they are different ones.
+        UsageError: If the tables are different.
     """
     if uri != table.uri:
         raise UsageError("the plan is one of another table", facts={"plan": uri, "table": table.uri})
 
 
 def plan_or_carry_out(change: PreparedChange[PO, PO], *, dry_run: bool) -> PO:
-    """Carry out a change whose plan is also its outcome; with `dry_run` return the plan, refusals included."""
+    """Plan and execute a change whose plan is also its outcome. With `dry_run`, return the plan with its refusals."""
     return change.plan() if dry_run else change.carry_out()
 
 
 def require_no_refusal(plan: Plan) -> None:
-    """Raise the refusals of a plan that a method does not return to its caller.
+    """Raise the refusals of a plan, for methods that do not return the plan to their caller.
 
     Raises:
-        Refused: If the plan has one.
+        Refused: If the plan has a refusal.
     """
     refusal = plan.build_refusal()
     if refusal is not None:

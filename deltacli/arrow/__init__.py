@@ -1,6 +1,6 @@
 """Helpers for Arrow data: Parquet files, and batches of rows.
 
-Modules use pyarrow directly. These helpers exist where pyarrow's own function would import its larger modules, which
-load all of Arrow's file systems and TLS, or where it has no such function. `parquet` opens and writes files; `batches`
-groups, limits and cuts rows.
+The other packages use pyarrow directly, except where its function would slow down the start of the command line:
+`pyarrow.parquet` and `pyarrow.acero` import all file systems of Arrow and its TLS library. This package calls the
+compiled classes below these modules. `parquet` opens and writes files. `batches` aggregates, limits and splits rows.
 """

@@ -1,4 +1,4 @@
-"""Batches of rows: aggregated, limited, and cut into batches of bounded size."""
+"""Aggregate rows, limit their number, and split or combine batches."""
 
 from __future__ import annotations
 
@@ -6,40 +6,41 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-_ROWS_PER_PIECE = 32_768
-_BYTES_PER_PIECE = 16 << 20
-"""Text is made of so much at once: hexadecimal and escapes take a multiple of the memory."""
+_MAX_PIECE_ROWS = 32_768
+_MAX_PIECE_BYTES = 16 << 20
+"""Size of the pieces that are formatted as text. Escapes and hexadecimal digits take a multiple of that memory."""
 
 
-def aggregate_rows(table: pa.Table, keys: Sequence[str], wanted: Sequence[tuple[str, str]]) -> pa.Table:
-    """Return one row for each combination of the keys, in the order in which they occur first.
+def aggregate_rows(table: pa.Table, keys: Sequence[str], aggregations: Sequence[tuple[str, str]]) -> pa.Table:
+    """Group rows by key columns and aggregate the other columns, like `Table.group_by(keys).aggregate(aggregations)`.
 
-    This does what `Table.group_by` does, but imports only the compiled part of Acero. Its Python module loads datasets,
-    all of Arrow's file systems and TLS: 60 ms of a command that takes 250 ms. If a pyarrow release defines the nodes
-    elsewhere, the module is imported after all.
+    `Table.group_by` imports `pyarrow.acero`, and with it datasets, all file systems of Arrow and TLS. That takes 60 ms
+    of a command that takes 250 ms. This function imports only the compiled module `pyarrow._acero`. If a release of
+    pyarrow has no such module, the function falls back to `Table.group_by`.
 
     Args:
         table: The rows.
         keys: The columns to group by.
-        wanted: Pairs of a column and a function: `sum`, `min`, `max` or `count`.
+        aggregations: Pairs of a column and a function (`sum`, `min`, `max` or `count`), such as `("size", "sum")`.
 
     Returns:
-        The keys, then a column like `size_sum` for each wanted pair.
+        One row for each combination of key values, in the order of their first rows. The columns are the keys and one
+        column for each aggregation, such as `size_sum`.
     """
     try:
         from pyarrow._acero import AggregateNodeOptions, Declaration, TableSourceNodeOptions
     except ImportError:
-        return table.group_by(list(keys), use_threads=False).aggregate(list(wanted))
+        return table.group_by(list(keys), use_threads=False).aggregate(list(aggregations))
 
-    functions = [([column], f"hash_{function}", None, f"{column}_{function}") for column, function in wanted]
+    functions = [([column], f"hash_{function}", None, f"{column}_{function}") for column, function in aggregations]
     source = Declaration("table_source", TableSourceNodeOptions(table))
     aggregation = Declaration("aggregate", AggregateNodeOptions(functions, keys=list(keys)))
-    # Threads would mix the order of the groups.
+    # With threads, the order of the groups would be random.
     return Declaration.from_sequence([source, aggregation]).to_table(use_threads=False)
 
 
 def limit_rows(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
-    """Yield the first `limit` rows, or all if it is None. No batch is read that is not needed."""
+    """Yield the first `limit` rows, or all rows if it is None. Stop reading `batches` when the limit is reached."""
     if limit is None:
         yield from batches
         return
@@ -53,70 +54,68 @@ def limit_rows(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator
         remaining -= batch.num_rows
 
 
-def rebatch(
-    batches: Iterable[pa.RecordBatch], most_rows: int, most_bytes: int | None = None
-) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in batches of another size.
+def rebatch(batches: Iterable[pa.RecordBatch], max_rows: int, max_bytes: int | None = None) -> Iterator[pa.RecordBatch]:
+    """Combine and split batches into batches of a given size.
 
     Args:
-        batches: Batches of one schema. Empty ones are left out.
-        most_rows: Rows of each batch; the last one may have fewer.
-        most_bytes: About how many bytes a batch may have; None for any number. A batch has at least one row.
+        batches: Batches of the same schema. Empty batches are skipped.
+        max_rows: Number of rows per batch. The last batch may have fewer rows.
+        max_bytes: Approximate maximum size of a batch in bytes; None for no maximum. A batch has at least one row.
     """
-    pending = _PendingRows(most_rows, most_bytes)
+    pending = _PendingRows(max_rows, max_bytes)
     for batch in batches:
-        # All rows of a batch are taken to be of equal size, which is good enough for a limit of memory.
-        row_bytes = 0 if most_bytes is None else max(batch.nbytes // max(batch.num_rows, 1), 1)
+        # The size of a row is estimated as the average of its batch, which is precise enough to limit memory.
+        row_bytes = 0 if max_bytes is None else max(batch.nbytes // max(batch.num_rows, 1), 1)
 
-        unread = batch
-        while unread.num_rows:
-            part = unread.slice(0, pending.count_fitting_rows(row_bytes))
-            unread = unread.slice(part.num_rows)
+        remainder = batch
+        while remainder.num_rows:
+            part = remainder.slice(0, pending.count_fitting_rows(row_bytes))
+            remainder = remainder.slice(part.num_rows)
             pending.add(part, row_bytes)
             if pending.is_full(row_bytes):
                 yield pending.combine()
-                pending = _PendingRows(most_rows, most_bytes)
+                pending = _PendingRows(max_rows, max_bytes)
 
     if pending.row_count:
         yield pending.combine()
 
 
 def split_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in pieces of at most 32,768 rows and about 16 MiB, without copying them."""
+    """Split batches into slices of at most 32,768 rows and about 16 MiB, without copying data."""
     for batch in batches:
-        # By rows first: halving a batch of millions of rows would measure the same bytes twenty times.
-        for start in range(0, batch.num_rows, _ROWS_PER_PIECE):
-            yield from _halve_until_small(batch.slice(start, _ROWS_PER_PIECE))
+        # Split by rows first. Halving a batch of millions of rows would compute the size of the same rows 20 times.
+        for start in range(0, batch.num_rows, _MAX_PIECE_ROWS):
+            yield from _halve_until_small(batch.slice(start, _MAX_PIECE_ROWS))
 
 
 class _PendingRows:
-    """The parts of the batch that `rebatch` yields next."""
+    """The rows that `rebatch` has collected for its next batch."""
 
-    def __init__(self, most_rows: int, most_bytes: int | None) -> None:
-        self._most_rows = most_rows
-        self._most_bytes = most_bytes
+    def __init__(self, max_rows: int, max_bytes: int | None) -> None:
+        self._max_rows = max_rows
+        self._max_bytes = max_bytes
         self._parts: list[pa.RecordBatch] = []
         self._size_bytes = 0
         self.row_count = 0
 
     def count_fitting_rows(self, row_bytes: int) -> int:
-        """Return how many more rows of this size fit; at least one, however large it is."""
-        fitting = self._most_rows - self.row_count
-        if self._most_bytes is not None:
-            fitting = min(fitting, (self._most_bytes - self._size_bytes) // row_bytes)
+        """Return the number of rows of this size that can be added. It is at least 1, even if the row is too large."""
+        fitting = self._max_rows - self.row_count
+        if self._max_bytes is not None:
+            fitting = min(fitting, (self._max_bytes - self._size_bytes) // row_bytes)
         return max(fitting, 1)
 
     def add(self, part: pa.RecordBatch, row_bytes: int) -> None:
-        """Add rows of about this size."""
+        """Add rows whose average size is `row_bytes`."""
         self._parts.append(part)
         self.row_count += part.num_rows
         self._size_bytes += part.num_rows * row_bytes
 
     def is_full(self, row_bytes: int) -> bool:
-        """Return True if no more row of this size fits."""
-        if self.row_count >= self._most_rows:
+        """Return True if another row of this size would exceed a limit."""
+        if self.row_count >= self._max_rows:
             return True
-        return self._most_bytes is not None and self._size_bytes + row_bytes > self._most_bytes
+        return self._max_bytes is not None and self._size_bytes + row_bytes > self._max_bytes
 
     def combine(self) -> pa.RecordBatch:
         """Return all rows as one batch."""
@@ -124,8 +123,8 @@ class _PendingRows:
 
 
 def _halve_until_small(piece: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in pieces of about `_BYTES_PER_PIECE`, or of one row."""
-    if piece.num_rows <= 1 or piece.nbytes <= _BYTES_PER_PIECE:
+    """Split a batch in half until each slice has at most `_MAX_PIECE_BYTES`, or a single row."""
+    if piece.num_rows <= 1 or piece.nbytes <= _MAX_PIECE_BYTES:
         yield piece
         return
     middle = piece.num_rows // 2

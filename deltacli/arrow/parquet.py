@@ -1,8 +1,8 @@
-"""Open Parquet files for reading and writing, without importing `pyarrow.parquet`.
+"""Read and write Parquet files without importing `pyarrow.parquet`.
 
-That module loads all of Arrow's file systems, including TLS, which takes 15 ms of a command that takes 150 ms. This
-one calls the compiled reader and writer below it. If a pyarrow release defines them elsewhere, or opens them
-differently, `pyarrow.parquet` is imported instead.
+The import of `pyarrow.parquet` loads all file systems of Arrow and TLS, and takes 15 ms of a command that takes 150 ms.
+This module calls the compiled reader and writer in `pyarrow._parquet` directly. That module is not public: if a release
+of pyarrow has changed it, the functions fall back to `pyarrow.parquet`.
 """
 
 from __future__ import annotations
@@ -22,29 +22,33 @@ if TYPE_CHECKING:
     import pyarrow.parquet
 
 MAX_FOOTER_BYTES = 64 << 20
-"""Size up to which `read_footer_bytes` reads a footer."""
+"""Largest footer that `read_footer_bytes` reads."""
 
 BUFFER_BYTES = 128 << 10
-"""Buffer for a column chunk in a near store.
+"""Size of the read buffer of a column chunk, for files on a local disk.
 
-It stays in the cache of a processor. Reading takes a tenth less time than with 1 MiB, beside other work.
+The buffer fits into the cache of a processor. Reading is 10% faster than with 1 MiB if other threads work, too.
 """
 
 _READER_OPTIONS = {"thrift_string_size_limit": 32 << 20, "thrift_container_size_limit": 1_000_000}
-"""Limits on what a footer can make every reader allocate: it may be damaged, or hostile."""
+"""Limits on the memory that parsing a footer can allocate. The footer may be damaged or hostile."""
 
 _WRITER_DEFAULTS = {"version": "2.6", "data_page_version": "1.0", "use_dictionary": True, "write_statistics": True}
-"""The defaults of `pyarrow.parquet.ParquetWriter`, which the compiled writer lacks."""
+"""The defaults of `pyarrow.parquet.ParquetWriter`. The compiled writer has other defaults."""
 
 _FOOTER_TAIL_BYTES = 8
-"""The end of a file: four bytes with the length of the footer, then the magic number."""
+"""A Parquet file ends with the footer, the length of the footer (four bytes) and the magic number `PAR1`."""
 
 
 class ParquetReader:
-    """Reads one Parquet file. Errors are those of pyarrow.
+    """Reads a Parquet file. Methods raise the errors of pyarrow.
 
-    Columns are read by row group, and by leaf: the primitive columns of the file, numbered from 0 across all nested
-    fields. A struct with two fields has two leaves.
+    Columns are selected by the number of their leaves. The leaves of a schema are its primitive fields, in the order of
+    the schema, numbered from 0:
+
+        id: int64                           leaf 0
+        point: struct<x: double, y: double> leaves 1 and 2
+        tags: list<string>                  leaf 3
     """
 
     def __init__(
@@ -61,15 +65,15 @@ class ParquetReader:
         """Open a file and read its footer.
 
         Args:
-            source: An open file of pyarrow, which the caller has to close.
-            metadata: The footer, if it is known, so that it is not read again.
-            buffer_size: Bytes of the buffer through which column chunks are read; 0 reads whole chunks.
-            pre_buffer: Combine reads into few requests, for remote stores.
-            verify_pages: Verify the checksums of pages.
-            keeps_memory: Take memory from an allocator that keeps it for the next batch. The default one returns it to
-                the system; taking it anew is a tenth of the time if very many rows are read.
-            int96_unit: The unit of INT96 timestamps. Values that it cannot express wrap around; nanoseconds, Arrow's
-                default, reach from 1677 to 2262.
+            source: An open file of pyarrow. The caller closes it.
+            metadata: The footer, if the caller has already read it.
+            buffer_size: Size in bytes of the buffer for reading a column chunk; 0 to read the whole chunk at once.
+            pre_buffer: Whether to combine adjacent reads into few requests, for object stores.
+            verify_pages: Whether to verify the checksums of pages.
+            keeps_memory: Whether to use an allocator that keeps freed memory for the next batch. The default allocator
+                returns it to the operating system, which takes 10% of the time when very many rows are read.
+            int96_unit: The unit of INT96 timestamps: `s`, `ms`, `us` or `ns`. Timestamps outside the range of the unit
+                wrap around. The range of `ns`, the default of Arrow, is 1677 to 2262.
         """
         settings = {
             "metadata": metadata,
@@ -93,24 +97,24 @@ class ParquetReader:
 
     @cached_property
     def paths(self) -> list[list[str]]:
-        """The names along the path of each leaf."""
+        """The path of each leaf, such as `["point", "x"]`."""
         paths: list[list[str]] = self._reader.column_paths
         return paths
 
     @cached_property
     def int96_paths(self) -> frozenset[tuple[str, ...]]:
-        """The paths of the leaves of type INT96. Their values are instants in UTC."""
+        """The paths of all leaves with the type INT96, whose values are timestamps in UTC."""
         return self.find_int96_paths(range(len(self.paths)))
 
     def find_int96_paths(self, leaves: Iterable[int]) -> frozenset[tuple[str, ...]]:
-        """Return the paths of those leaves that have the type INT96."""
+        """Return the paths of the leaves among `leaves` that have the type INT96."""
         schema = self.metadata.schema
         int96_leaves = (leaf for leaf in leaves if schema.column(leaf).physical_type == "INT96")
         return frozenset(tuple(self.paths[leaf]) for leaf in int96_leaves)
 
     def read_group(self, group: int) -> pa.Table:
         """Return all columns of a row group."""
-        # Here as below, without Arrow's threads: the caller reads several files or row groups at once.
+        # All methods read without the threads of Arrow, because callers read several files or row groups in parallel.
         return self._reader.read_row_group(group, use_threads=False)
 
     def read_all(self) -> pa.Table:
@@ -118,42 +122,53 @@ class ParquetReader:
         return self._reader.read_all(use_threads=False)
 
     def read_leaves(self, rows: int, group: int, leaves: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        """Yield the columns of a row group that contain these leaves, `rows` rows at a time."""
+        """Yield the selected leaves of a row group in batches of `rows` rows.
+
+        A batch has the top-level columns that contain the leaves. Other fields of a struct are left out.
+        """
         batches: Iterator[pa.RecordBatch] = self._reader.iter_batches(rows, [group], leaves, use_threads=False)
         return batches
 
     def read_columns(self, rows: int, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield columns of a row group by name, `rows` rows at a time.
+        """Yield columns of a row group in batches of `rows` rows.
 
-        Names of nested fields are separated by dots. Names that the file does not have are skipped.
+        Args:
+            rows: The number of rows per batch.
+            group: The number of the row group.
+            columns: Columns and nested fields, such as `id` and `point.x`. Names that the file does not contain are
+                skipped.
         """
         return self.read_leaves(rows, group, self.find_leaves(columns))
 
     def find_leaves(self, columns: Sequence[str]) -> list[int]:
-        """Return the leaves of columns by name, as `read_columns` reads them: each once, in the order of the names."""
+        """Return the leaves of columns and nested fields by name, such as `[1, 2]` for `point`.
+
+        The leaves are in the order of `columns`, without duplicates. Names that the file does not contain are skipped.
+        """
         leaves = [leaf for column in columns for leaf in self._leaves_by_name.get(column, ())]
         return list(dict.fromkeys(leaves))
 
     @cached_property
     def _leaves_by_name(self) -> dict[str, list[int]]:
-        """The leaves of each column or nested field. `a`, `a.b` and `a.b.c` all have the leaf of `a.b.c`."""
+        """Column or nested field -> its leaves: `{"id": [0], "point": [1, 2], "point.x": [1], "point.y": [2]}`."""
         leaves: dict[str, list[int]] = {}
         for leaf, path in enumerate(self.paths):
+            # The path a, b, c has the names a, a.b and a.b.c.
             for name in accumulate(path, "{}.{}".format):
                 leaves.setdefault(name, []).append(leaf)
         return leaves
 
 
 def open_writer(sink: Any, schema: pa.Schema, **settings: Any) -> Any:
-    """Return Arrow's compiled writer of a Parquet file.
+    """Open the compiled Parquet writer of Arrow.
 
     Args:
-        sink: An open file. The caller closes the writer first, and then the file.
+        sink: An open file. The caller closes first the writer and then the file.
         schema: The columns.
-        settings: Those of `pyarrow.parquet.ParquetWriter`, with its defaults, except that `compression` is required.
+        settings: The parameters of `pyarrow.parquet.ParquetWriter`, with the same defaults. `compression` is required.
 
     Returns:
-        A writer with the methods `write_table` and `close`. Its `metadata` is the footer after `close`.
+        A writer with the methods `write_table` and `close`. After `close`, its attribute `metadata` is the footer.
     """
     try:
         from pyarrow._parquet import ParquetWriter
@@ -163,19 +178,22 @@ def open_writer(sink: Any, schema: pa.Schema, **settings: Any) -> Any:
         import pyarrow.parquet
 
         python_writer = pyarrow.parquet.ParquetWriter(sink, schema, **settings)
-        # The caller closes the compiled writer. The one around it must not do so again when it is deleted.
+        # The caller closes the compiled writer. Prevent the Python writer from closing it again when it is deleted.
         python_writer.is_open = False
         return python_writer.writer
 
 
 def read_footer_bytes(source: BinaryFile) -> bytes:
-    """Return the footer of a Parquet file as bytes; empty if its length is absurd, or more than `MAX_FOOTER_BYTES`."""
+    """Read the Thrift bytes of the footer of a Parquet file.
+
+    The result is empty if the length of the footer is larger than the file, or than `MAX_FOOTER_BYTES`.
+    """
     source.seek(0, io.SEEK_END)
     footer_end = source.tell() - _FOOTER_TAIL_BYTES
     source.seek(max(footer_end, 0))
 
     length = int.from_bytes(source.read(4), "little")
-    # The length is a claim of the file: it must not make us read before its beginning, or allocate without limit.
+    # A damaged or hostile file can contain any length. Do not seek before the file, or allocate without limit.
     if not 0 < length <= min(footer_end, MAX_FOOTER_BYTES):
         return b""
 
@@ -184,7 +202,7 @@ def read_footer_bytes(source: BinaryFile) -> bytes:
 
 
 def _open_reader(source: Any, settings: dict[str, Any], *, keeps_memory: bool) -> Any:
-    """Return Arrow's compiled reader, directly if this release of pyarrow has it where it is expected."""
+    """Open the compiled reader of `pyarrow._parquet`; through `pyarrow.parquet` if a release has changed it."""
     try:
         from pyarrow._parquet import ParquetReader as CompiledReader
 
@@ -199,11 +217,11 @@ def _open_reader(source: Any, settings: dict[str, Any], *, keeps_memory: bool) -
 
 @cache
 def _memory_keeping_pool() -> Any:
-    """Return an allocator that keeps freed memory.
+    """Return an allocator that keeps freed memory: jemalloc if possible, otherwise that of the C library.
 
-    Columns are decoded into too much memory, which is made smaller at the end. jemalloc does that in place; the
-    allocator of the C library copies the column. The latter is used where jemalloc is missing, and where
-    `choose_allocator` chose it because the address space is limited.
+    Arrow decodes a column into a buffer that is larger than necessary, and shrinks the buffer at the end. jemalloc
+    shrinks it in place, whereas the allocator of the C library copies the column. jemalloc is not used if the address
+    space is limited: see `choose_allocator`.
     """
     is_address_space_limited = pa.default_memory_pool().backend_name == "system"
     if "jemalloc" in pa.supported_memory_backends() and not is_address_space_limited:

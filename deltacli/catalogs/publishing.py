@@ -70,7 +70,7 @@ def publish(
     reported = _report(log, view, published[-1]) if published else None
     if fault is not None:
         if published:
-            raise errors.PartlyDone.after(fault, f"published up to version {published[-1]}") from fault
+            raise errors.PartlyDone.from_cause(fault, f"published up to version {published[-1]}") from fault
         raise fault
     return Publication(tuple(published), tuple(there), reported)
 

@@ -1,26 +1,28 @@
-"""The one way to change a table: plan, consent, recheck, commit, outcome.
+"""The execution of changes: everything between the plan of a change and its last write to the table.
 
-Twenty commands change tables, and what can go wrong between a plan and the last write is the same for all of them:
-another table is put in the place of this one, its log is rolled back, another writer commits first, an answer is lost.
-This package knows these cases once. An operation declares a `Change`: how it is planned, and how a plan is executed.
+About twenty commands change tables, and the same things can go wrong in each of them. After the plan was made, the
+directory may be replaced by another table, the log may be rolled back, or another writer may commit first. While a
+commit is sent, its answer may be lost. This package handles these cases for all commands. An operation only implements
+a `Change`: how the change is planned, and how a plan is executed.
 
-    execute_change(change, table)
-      plan_change            change.plan(table) makes a Plan, which has the Basis that it was made from
-      ask                    somebody agrees to the command, or to this plan (consent.py)
-      ChangeExecution        change.execute(execution) writes through it:
-        recheck_table          is the table still the one that was planned? (rechecks.py)
-        commit                 create the next version, rebase or plan again behind other writers (commit.py)
-      outcome                PartlyDone if something was left undone
+    execute_change(change, table)             change.py
+      plan_change
+        change.plan(table)                    returns a Plan, whose Basis identifies the version it was made from
+      ask                                     the user agrees to the command, or to this plan (consent.py)
+      change.execute(ChangeExecution)         the operation writes through the execution (execution.py):
+        recheck_table                           is the table still the one that was planned? (rechecks.py)
+        commit                                  create the next version, retry if other writers commit first (commit.py)
+      require_complete                        raise PartlyDone if something could not be done (outcome.py)
 
-The words of this package:
+Terms that are used throughout the package:
 
-    basis            the version that a plan was made from, with the directory of the table and the base commit
-    base commit      the file of the version that a plan or a commit follows. Its name, size and time identify the
-                     table better than the table id, which copies keep
-    kind             what a change does to a table: change metadata, add files, delete files (`ChangeKind`)
-    effects          lines of text about what a plan does; two plans with equal effects are interchangeable
-    winner           a commit of another writer that took the version first
+    basis            the version that a plan was made from, its table directory, and its base commit
+    base commit      the commit file of the version that a plan or a commit follows. Its name, size and time identify
+                     the table more reliably than the table id, which copies keep
+    kind             the effects of a change: it changes metadata, adds files, deletes files (`ChangeKind`)
+    effects          lines of text about what a plan does. A plan may replace another one with equal effects
+    winner           a commit of another writer that took the version number first
 
-Start reading with `change.py`. The commit protocol is in `commit.py` (attempts) and `commit_sender.py` (one attempt).
-`deltacli.operations` has the changes themselves.
+Start reading with `change.py`. The commit protocol is in `commit.py` (retries) and `commit_sender.py` (one attempt).
+The changes themselves are in `deltacli.operations`.
 """

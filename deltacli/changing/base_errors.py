@@ -1,4 +1,4 @@
-"""The errors for a table that is no longer the one that a plan was made from. Their codes begin with `plan.`."""
+"""The errors for a table that was replaced or rolled back since a plan was made. Their codes begin with `plan.`."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     from deltacli.delta.log.segment import LogFile
 
 BASE_COMMIT_REPLACED = "plan.other-past"
-"""The base commit is another file now, or gone: the log was rolled back and written anew."""
+"""The base commit was replaced or deleted: the log was rolled back and continued, or another log was copied over it."""
 
 COMMITS_MISSING = "plan.too-old"
-"""Commits that came after the plan are no longer in the log, so it is unknown what they changed."""
+"""Commits after the version of the plan have expired or are lost, so their effects are unknown."""
 
 LOG_ROLLED_BACK = "plan.newer"
-"""The plan was made from a version that the log does not have any more."""
+"""The version that the plan was made from is newer than the newest version of the log, which was rolled back."""
 
 CLOCK_BEHIND = "plan.clock"
 """The clock is behind the plan, or behind the newest commit."""
 
 
 def build_replaced_commit_error(base_commit: LogFile, size_bytes: int, modified_ms: int) -> Refused:
-    """Return the error for a base commit that has another size or time than when the plan was made.
+    """Return the error for a base commit whose size or time has changed since the plan was made.
 
     Args:
         base_commit: The file as it was listed for the plan.
-        size_bytes: Its present size.
-        modified_ms: Its present modification time in epoch milliseconds.
+        size_bytes: The current size.
+        modified_ms: The current modification time in epoch milliseconds.
     """
     return build_replaced_file_error(
         base_commit.name,
@@ -45,16 +45,16 @@ def build_replaced_commit_error(base_commit: LogFile, size_bytes: int, modified_
 
 
 def build_replaced_content_error(name: str) -> Refused:
-    """Return the error for a file of the log that has other content of the same size than when it was read."""
+    """Return the error for a log file whose content has changed, although its size has not."""
     return build_replaced_file_error(name, {"why": "its content differs"})
 
 
 def build_replaced_file_error(name: str, facts: Mapping[str, str]) -> Refused:
-    """Return the error for a file of the log that was replaced after the plan was made.
+    """Return the error for a log file that was replaced after the plan was made.
 
     Args:
         name: The name of the file.
-        facts: How the two files were told apart.
+        facts: The differences between the two files.
     """
     return Refused(
         f"{name} was replaced after this was planned, so the log has another past",
@@ -66,7 +66,7 @@ def build_replaced_file_error(name: str, facts: Mapping[str, str]) -> Refused:
 
 
 def build_gone_commit_error(name: str) -> Refused:
-    """Return the error for a base commit that is not in the log any more."""
+    """Return the error for a base commit that was deleted."""
     return Refused(
         f"{name}, on which this was planned, is no longer in the log",
         preamble=NOTHING_CHANGED,

@@ -1,8 +1,14 @@
-"""The version that a plan was made from, and the commit by which that version is recognized later.
+"""The basis of a plan: the version that it was made from, identified so that it can be recognized later.
 
-A table id does not identify a table: copies and replicas keep it. Nor does a version number: a log that was rolled back
-gets the same numbers again. Both have another file under the name of the base commit, however, and its size and time
-are in the listing that every plan reads anyway. `rechecks.py` compares them.
+Neither the table id nor the version number is enough. A copy or a replica has the same table id. A log that was rolled
+back gets the same version numbers again:
+
+    when planned     …05.json   …06.json (812 bytes, 10:01)
+    rolled back      …05.json
+    later            …05.json   …06.json (640 bytes, 10:07)     another version 6
+
+Therefore a basis contains the size and the time of the commit file of its version, the base commit. Both are part of
+the listing that every plan reads. `rechecks.py` compares them before the change writes anything.
 
 Spec: Delta Log Entries.
 """
@@ -25,22 +31,22 @@ if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
 
 MAX_LISTING_AGE_SECONDS = 5.0
-"""The age up to which a listing of the log counts as current on a remote store, so that a change that is executed right
-after its plan sends no more requests than before the rechecks existed.
+"""On a remote store, a listing of the log is not repeated within this time. So a change that is executed immediately
+after its plan needs no additional requests.
 """
 
 MAX_FILE_CHECK_AGE_SECONDS = 60.0
-"""The age up to which a look at data files is good enough for a commit to name them."""
+"""On a remote store, the existence of data files is not checked again within this time before a commit adds them."""
 
 _READ_SIZE_BYTES = 1 << 20
 
 
 class OwnCommit(NamedTuple):
-    """A commit of this run that no listing has shown yet, so that its size and time in the store are unknown.
+    """A commit of this run. Its size and time in the store are unknown, because the log was not listed since.
 
     Attributes:
-        name: The name of its file.
-        first_line: The line with its commitInfo, which contains the txnId and is therefore unique.
+        name: The name of the file.
+        first_line: The first line of the file, which is the commitInfo. Its `txnId` makes it unique.
     """
 
     name: str
@@ -52,15 +58,15 @@ class Basis:
     """The version that a plan was made from.
 
     Attributes:
-        table: The table, bound to the directory in which it was read.
-        version: The version; for a Paimon table the id of its schema. -1 if there is no table yet.
+        table: The table, bound to the directory that it was read from.
+        version: The version; for a Paimon table the id of its schema. -1 if the table does not exist yet.
         now_ms: The time of the plan in epoch milliseconds, by the clock of the table.
-        base_commit: The file that identifies the version, as `identify_commit` returns it; None if there is none.
-        snapshot: The version as it was rebuilt; None if the plan does not keep it.
+        base_commit: The file that identifies the version, see `identify_commit`; None if there is none.
+        snapshot: The snapshot of the version; None if the plan does not need it any more.
         listed_at: When the log was listed, by the monotonic clock of this process.
-        warnings: What every change of this table has to say, such as views of other engines that it leaves stale.
-            `plan_change` completes them, and what fails after a commit adds to them.
-        sha256: The digest of the base commit if its size and time are not enough, see `add_commit_digest`.
+        warnings: Warnings about the change that do not depend on its kind, such as views of other engines that become
+            stale. Added by `plan_change`, and by `ChangeExecution.update_manifests` after the commit.
+        sha256: The digest of the base commit, for changes that cannot be undone (`add_commit_digest`); else None.
     """
 
     table: TableHandle
@@ -80,24 +86,23 @@ class Basis:
 
     @property
     def warnings_json(self) -> dict[str, Json]:
-        """Return the warnings as a field of documents that have no other texts; empty without warnings."""
+        """Return the warnings as the field `cautions` of a JSON document; no field if there are no warnings."""
         return {"cautions": list(self.warnings)} if self.warnings else {}
 
 
 def build_basis(snapshot: Snapshot) -> Basis:
-    """Return the basis of a plan that is made from a snapshot now."""
+    """Return the basis of a plan that is made from a snapshot at the current time."""
     table = snapshot.table
     base_commit = identify_commit(snapshot.listing, snapshot.version)
     return Basis(table, snapshot.version, table.clock(), base_commit, snapshot, snapshot.listed_at)
 
 
 def identify_commit(listing: LogListing, version: int) -> LogFile | None:
-    """Return the file by which a version is recognized.
-
-    That is its commit, or the first file of its checkpoint if the commit has expired.
+    """Return the file that identifies a version.
 
     Returns:
-        The file as it was listed. None if the listing has neither.
+        The commit file of the version. If it has expired, the first file of the checkpoint. None if the listing has
+        neither.
     """
     commit_file = listing.commits.get(version)
     if commit_file is not None:
@@ -109,17 +114,20 @@ def identify_commit(listing: LogListing, version: int) -> LogFile | None:
 
 
 def add_commit_digest(basis: Basis) -> Basis:
-    """Return the basis of a change that cannot be taken back, with the digest of its base commit.
+    """Return the basis of a change that cannot be undone, such as a vacuum, with the digest of the base commit.
 
-    On a disk another commit may get the size and the time of the first one, as when a directory is unpacked from an
-    archive. In an object store the time is that of the upload.
+    On a local disk, size and time are not sufficient: unpacking an archive restores the times of its files, so a
+    different commit may have the same size and time. In an object store the time is always the time of the upload.
+
+    Returns:
+        The basis. Without a digest if the base commit has expired, or the store is not a local disk.
 
     Raises:
-        Refused: If the base commit is gone (`plan.other-past`).
+        Refused: If the base commit was deleted (`plan.other-past`).
     """
     base_commit = basis.base_commit
     storage = basis.table.storage
-    # Where the commit has expired, its checkpoint stands for it, by size and time alone.
+    # If the commit has expired, the size and time of a checkpoint identify the version.
     if base_commit is None or base_commit.path.kind is not LogFileKind.COMMIT:
         return basis
     if not storage.capabilities.cheap_listing:
@@ -132,7 +140,7 @@ def add_commit_digest(basis: Basis) -> Basis:
 
 
 def hash_log_file(storage: ReadStorage, file: LogFile) -> str | None:
-    """Return the SHA-256 of a file of the log in hexadecimal; None if the file is gone."""
+    """Return the SHA-256 of a log file in hexadecimal; None if the file does not exist."""
     digest = hashlib.sha256()
     try:
         with storage.open(f"{LOG_DIRECTORY}/{file.name}") as reader:
@@ -144,9 +152,10 @@ def hash_log_file(storage: ReadStorage, file: LogFile) -> str | None:
 
 
 def may_be_replaced_unnoticed(basis: Basis) -> bool:
-    """Return True if another commit may have taken the place of the base commit, with the same size and time.
+    """Return True if a commit that replaces the base commit could have the same size and time.
 
-    The base commit was then written shortly before the plan: stores over a network tell times in whole seconds.
+    Remote stores return times in whole seconds, so this is possible for a base commit that was written shortly before
+    the plan.
     """
     base_commit = basis.base_commit
     return base_commit is not None and base_commit.modified_ms > basis.now_ms - CLOCK_SKEW_MS

@@ -1,7 +1,7 @@
-"""The one function that executes a change, for the command line, the Python API, fleets, shares and Spark.
+"""The execution of a change, for the command line, the Python API, fleets, shares and Spark.
 
-plan_change      plan, and warn about what the change leaves stale
-execute_change   plan, ask for consent, execute, and say exactly what was done if an error ends it
+plan_change      plan a change, and collect warnings about views that it makes stale
+execute_change   plan, ask for consent, execute, and report what was done if an error ends the execution
 execute_plan     execute a plan that was made before
 """
 
@@ -30,66 +30,75 @@ if TYPE_CHECKING:
 
 
 class Change(Protocol[PlanT, OutcomeT]):
-    """A change of a table, made from a request. Operations implement it; nothing else is needed for a new command.
+    """A change of a table, such as `optimize`. Each operation that changes tables implements this interface.
 
     Attributes:
-        kind: What the change does to the table.
+        kind: The effects of the change on the table.
     """
 
     kind: ClassVar[ChangeKind]
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> PlanT:
-        """Plan the change. Reasons against it are part of the plan.
+        """Plan the change. Reasons not to execute the plan are part of the plan.
 
         Args:
             table: The table.
-            now: The version to plan it on, if it was rebuilt already; None for the newest one.
+            now: The version to plan the change for, if it was read already; None for the newest version.
         """
 
     def outcome(self, plan: PlanT) -> OutcomeT:
-        """Return the outcome of a plan of which nothing was done yet."""
+        """Return the outcome of a plan before its execution, when nothing was done yet."""
 
     def execute(self, execution: ChangeExecution[PlanT, OutcomeT]) -> None:
-        """Do what `execution.plan` says, and note in `execution.outcome` what was done.
+        """Execute `execution.plan`, and record in `execution.outcome` what was done.
 
-        Everything is written through `execution`, so that no recheck can be forgotten.
+        Everything is written through `execution`, which rechecks the table before it writes.
         """
 
 
 def plan_change(change: Change[PlanT, OutcomeT], table: TableHandle) -> PlanT:
-    """Plan a change of the newest version, in the directory in which the table is now.
+    """Plan a change of the newest version of a table.
 
     Returns:
-        The plan. Its basis has warnings about what other engines keep beside the log, if the change commits.
+        The plan. If executing it would make views of other engines stale, such as symlink manifests, `basis.warnings`
+        contains a warning for each.
 
     Raises:
-        Refused: If the checksum file of the version contradicts its protocol or metadata and the change builds on
-            these; if newer versions were lost, whose number the commit would take; if files of the log would be deleted
-            by a clock that is behind (`plan.clock`).
+        Refused: If the table must not be changed: its checksum file contradicts the protocol or metadata that the
+            change would copy, newer versions are lost, or the clock is behind the log files that would expire
+            (`plan.clock`).
     """
-    # `held` binds the store to the directory. A table that is moved away, or another one in its place, is noticed by
-    # the store itself before each write.
-    plan = change.plan(table.held())
+    # `bind_to_directory` lets the store refuse each write if the directory is moved or replaced later.
+    plan = change.plan(table.bind_to_directory())
     basis = plan.basis
     if change.kind == ChangeKind.EXPIRE_LOG_FILES:
         require_valid_clock(basis.table, basis.now_ms, basis.base_commit)
-    snapshot = basis.snapshot
-    if snapshot is None or plan.is_noop:
+    if basis.snapshot is None or plan.is_noop:
         return plan
 
-    copies_configuration = bool(change.kind & (ChangeKind.CHANGE_METADATA | ChangeKind.REUSE_FILES))
+    _require_intact_log(change.kind, basis.snapshot)
+    if change.kind & (COMMITS_VERSION | ChangeKind.DELETE_FILES):
+        basis.warnings.extend(find_stale_views(basis.snapshot))
+    return plan
+
+
+def _require_intact_log(kind: ChangeKind, snapshot: Snapshot) -> None:
+    """Require that the log does not contradict itself about the version that a change builds on.
+
+    Raises:
+        Refused: If the checksum file of the version has another protocol or metadata than the log, and the change would
+            copy these; or if newer versions are lost, whose number a commit would reuse.
+    """
+    copies_configuration = bool(kind & (ChangeKind.CHANGE_METADATA | ChangeKind.REUSE_FILES))
     if copies_configuration and snapshot.version in snapshot.listing.checksums:
-        # Most tables have no checksum for the newest version, so the module is imported here only.
+        # Imported only here, because most tables have no checksum file for the newest version.
         from deltacli.table.checksum_guard import require_matching_configuration
 
         require_matching_configuration(snapshot)
-    if change.kind & COMMITS_VERSION:
+    if kind & COMMITS_VERSION:
         refusal = find_lost_versions_refusal(snapshot.table.storage, snapshot.listing, snapshot.log.hint_version)
         if refusal is not None:
             raise errors.Refused.by([refusal])
-    if change.kind & (COMMITS_VERSION | ChangeKind.DELETE_FILES):
-        basis.warnings.extend(find_stale_views(snapshot))
-    return plan
 
 
 def execute_change(
@@ -100,26 +109,30 @@ def execute_change(
     ask: Callable[[PlanT], Consent] = consent_to_command,
     on_start: Callable[[ChangeExecution[PlanT, OutcomeT]], None] | None = None,
 ) -> OutcomeT:
-    """Execute a change.
+    """Execute a change, and report exactly what was done if an error or an interruption ends it.
 
-    An error before the first act is raised as it is, because nothing was changed. After the first act it becomes
-    PartlyDone under the same code, with what was done so far. OutcomeUnknown stays what it is, because the user has to
-    find out first whether the version was committed. An interruption gets a note of what was done.
+        ended by                          before the first write     after the first write
+        -------------------------------   ------------------------   ------------------------------------------
+        a DeltacliError                   the error                  PartlyDone, with the code of the error
+        OutcomeUnknown or PartlyDone      the error                  the error, with the progress as a fact
+        KeyboardInterrupt and the like    the interruption           the interruption, with the progress as a note
+
+    OutcomeUnknown is not converted, because the user has to find out first whether the version was committed.
 
     Args:
         change: The change.
         table: The table.
-        plan: The plan, if it was made before; None to plan here.
-        ask: Returns the consent to a plan, or raises Refused. By default the call itself is the consent.
-        on_start: Called once consent was given, before anything is done. The caller can look at the execution later,
-            for example to report about an interruption.
+        plan: The plan, if it was made before; None to make it here.
+        ask: Returns the consent to a plan, or raises Refused. By default, calling this function is the consent.
+        on_start: Called after the consent and before the first write. The caller can keep the execution, for example to
+            report an interruption.
 
     Returns:
-        The outcome. It is complete.
+        The outcome. Everything that was planned was done.
 
     Raises:
-        Refused: If something speaks against the plan, or nobody agreed to it.
-        PartlyDone: If something was left undone.
+        Refused: If the plan must not be executed, or the consent was refused.
+        PartlyDone: If only a part of the plan was executed.
     """
     if plan is None:
         plan = plan_change(change, table)
@@ -128,19 +141,20 @@ def execute_change(
         raise refusal
     outcome = change.outcome(plan)
     if plan.is_noop:
-        # There may be nothing to do because files are left alone whose actions contradict each other, as by `optimize`.
+        # A plan without effects can still leave something undone: `optimize` may have to skip all files.
         require_complete(outcome)
         return outcome
 
     execution = ChangeExecution(change.plan, plan, ask, outcome)
     if on_start is not None:
         on_start(execution)
-    # Recovered files may be commits, so the newest version afterwards is one that this run has not read.
+    # Recovered files may be commits, so the newest version may be one that this run has not read.
     recovers_files = bool(change.kind & ChangeKind.RECOVER_FILES)
     try:
         change.execute(execution)
     except (errors.OutcomeUnknown, errors.PartlyDone) as error:
-        execution.update_manifests(may_be_newer=recovers_files or isinstance(error, errors.OutcomeUnknown))
+        may_have_committed = isinstance(error, errors.OutcomeUnknown)
+        execution.update_manifests(has_unread_version=recovers_files or may_have_committed)
         if execution.has_begun:
             error.facts.setdefault("so far", execution.outcome.describe_progress())
         raise
@@ -152,8 +166,9 @@ def execute_change(
         if execution.has_begun:
             interruption.add_note(execution.outcome.describe_progress())
         raise
+
     execution.has_ended = True
-    execution.update_manifests(may_be_newer=recovers_files)
+    execution.update_manifests(has_unread_version=recovers_files)
     require_complete(execution.outcome)
     return execution.outcome
 
@@ -161,45 +176,55 @@ def execute_change(
 def _raise_with_progress(
     execution: ChangeExecution[PlanT, OutcomeT], error: errors.DeltacliError, *, recovers_files: bool
 ) -> NoReturn:
-    """Raise an error of an execution as what it means for the user.
+    """Raise the error that describes to the user how an execution ended.
+
+    Args:
+        execution: The execution.
+        error: The error that ended it.
+        recovers_files: Whether the execution may have recovered commits.
 
     Raises:
-        PartlyDone: If something was done before. Its cause is the error.
-        DeltacliError: The error itself, or that another directory is in the place of the table, if nothing was done.
+        PartlyDone: If something was written before the error.
+        DeltacliError: If nothing was written.
     """
     if execution.has_begun and execution.unfinished_goal is not None:
         error.message = f"{execution.unfinished_goal.message}: {error.message_without_outcome}"
         error.hint = execution.unfinished_goal.hint
-    execution.update_manifests(may_be_newer=recovers_files and execution.has_begun)
+    execution.update_manifests(has_unread_version=recovers_files and execution.has_begun)
+
     cause = _find_cause(execution.store, error)
     if execution.has_begun:
-        raise errors.PartlyDone.after(cause, execution.outcome.describe_progress()) from error
+        raise errors.PartlyDone.from_cause(cause, execution.outcome.describe_progress()) from error
     raise cause from error.__cause__
 
 
 def _find_cause(storage: ReadStorage, error: errors.DeltacliError) -> errors.DeltacliError:
-    """Return the reason why a change failed.
+    """Return the cause of an error of an execution: usually the error itself.
 
-    If the directory was renamed or replaced, files that "are missing" and similar errors follow from that.
+    If the directory of the table was renamed or replaced, files seem to be missing. Then the cause is the Refused error
+    about the directory.
     """
     try:
         require_same_directory(storage)
-    except errors.Refused as other_place:
-        return other_place
+    except errors.Refused as replaced_directory_error:
+        return replaced_directory_error
     return error
 
 
-def execute_plan(change: Change[PlanT, OutcomeT], table: TableHandle, plan: PlanT, *, may_plan_again: bool) -> OutcomeT:
-    """Execute a plan that was made before, and nothing else.
+def execute_plan(
+    change: Change[PlanT, OutcomeT], table: TableHandle, plan: PlanT, *, accepts_any_plan: bool
+) -> OutcomeT:
+    """Execute a plan that was made before.
 
     Args:
         change: The change that made the plan.
         table: The table.
         plan: The plan.
-        may_plan_again: Whether a plan with other effects may be executed if other writers have committed since.
+        accepts_any_plan: If other writers have committed since, the change is planned again. True to execute the new
+            plan even if it has other effects.
 
     Returns:
-        The outcome, as `execute_change` does.
+        The outcome, as `execute_change` returns it.
     """
-    ask = consent_to_command if may_plan_again else consent_to_plan
+    ask = consent_to_command if accepts_any_plan else consent_to_plan
     return execute_change(change, table, plan=plan, ask=ask)

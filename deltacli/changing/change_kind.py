@@ -1,4 +1,4 @@
-"""The kinds of effects that a change has on a table. Which checks are needed follows from them."""
+"""The kinds of effects that a change has on a table. They decide which checks the change needs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ class ChangeKind(Flag):
     """The effects of a change on a table. A change may have several.
 
     Attributes:
-        CHANGE_METADATA: Commits a version without files: columns, properties, features.
-        ADD_FILES: Writes data files, and commits the version that names them.
-        REUSE_FILES: Commits a version that names files that exist already, as `restore` does.
-        DELETE_FILES: Deletes data files for good.
-        RECOVER_FILES: Puts files back in their places. It makes no version of its own.
-        DERIVE_LOG_FILES: Writes files of the log that follow from commits: checkpoints, compactions, checksums.
-        EXPIRE_LOG_FILES: Deletes files of the log for good.
+        CHANGE_METADATA: Commits a version that changes columns, properties or features.
+        ADD_FILES: Writes data files, and commits a version that adds them.
+        REUSE_FILES: Commits a version that adds existing data files again, as `restore` does.
+        DELETE_FILES: Deletes data files permanently.
+        RECOVER_FILES: Restores lost data files or log files from another place, without committing a version.
+        DERIVE_LOG_FILES: Writes log files that are derived from commits: checkpoints, log compactions, checksum files.
+        EXPIRE_LOG_FILES: Deletes log files permanently.
     """
 
     CHANGE_METADATA = auto()
@@ -28,4 +28,4 @@ class ChangeKind(Flag):
 
 
 COMMITS_VERSION = ChangeKind.CHANGE_METADATA | ChangeKind.ADD_FILES | ChangeKind.REUSE_FILES
-"""The kinds that end with a commit of their own."""
+"""The kinds that commit a version."""

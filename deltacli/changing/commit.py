@@ -1,13 +1,17 @@
-"""Adding a version to a table: the attempts of one commit behind other writers. No other module creates commits.
+"""Commits: adding the next version to a table, and retrying after versions of other writers.
 
-The next version belongs to whoever creates its file first. A commit that loses reads the commits that won and decides:
+Several writers may try to create `00000000000000000007.json`. The store lets exactly one of them succeed. A writer that
+loses reads the winning commits, and there are three ways to continue:
 
-    the winners changed nothing that the request depends on   the same request is tried behind the last of them
-    they did                                                  the request is made again from the newest version
-    they changed its files, and it is to be dropped then      Dropped
+    version 7 of the winner                          the loser
+    ----------------------------------------------   ----------------------------------------------------------
+    changed nothing that the request depends on      commits the same request as version 8 (a rebase)
+    changed something that it depends on             builds the request again from version 7, and commits that
+    changed the files of a request to be dropped     commits nothing, and returns `Dropped` (`OnConflict.DROP`)
 
-`commit_sender.py` creates one version and finds out who has won it. `request_checks.py` says which requests are allowed
-at all. `deltacli.delta.log.conflicts` compares a request with the commits that won.
+No other module creates commits. `commit_sender.py` sends one commit, and determines whether it was created.
+`request_checks.py` checks whether the table allows a request. `deltacli.delta.log.conflicts` compares a request with
+the winning commits.
 """
 
 from __future__ import annotations
@@ -38,15 +42,15 @@ if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
 
 MAX_ATTEMPTS = 400
-"""Maximum number of versions to try. Eight processes that commit without a break take turns, and one of them may lose
-dozens of times in a row.
+"""Maximum number of versions to try. When eight processes commit without a pause, one of them may lose dozens of times
+in a row (docs/decisions/0011).
 """
 
 MAX_RETRY_SECONDS = 120.0
-"""Time after which no further version is tried, apart from the first `MIN_ATTEMPTS`."""
+"""Time after which no further version is tried, except for the first `MIN_ATTEMPTS`."""
 
 MIN_ATTEMPTS = 10
-"""Number of versions that are tried however long it takes. A plan of a million files takes a while each time."""
+"""Number of versions that are tried even after `MAX_RETRY_SECONDS`, because building a large request takes minutes."""
 
 _FIRST_PAUSE_SECONDS = 0.01
 _LONGEST_PAUSE_SECONDS = 0.5
@@ -58,14 +62,14 @@ class Committed:
     """A version that was committed.
 
     Attributes:
-        version: The version.
-        txn_id: The id in its commitInfo.
-        request: Its content.
-        read_version: The version that the request was made from; -1 for a new table.
-        lost_attempts: The number of versions that other writers won before.
-        read_snapshot: The version that the request was made from; None for a new table.
-        resulting_version: The version as far as the next commit depends on it.
-        commit_file: Its file.
+        version: The number of the version.
+        txn_id: The `txnId` in its commitInfo.
+        request: The content of the commit.
+        read_version: The version that the request was built from; -1 for a new table.
+        lost_attempts: The number of attempts that other writers won before.
+        read_snapshot: The snapshot that the request was built from; None for a new table.
+        resulting_version: The protocol, metadata and row ids of the new version, for a commit that follows it.
+        commit_file: The commit file.
     """
 
     version: int
@@ -80,7 +84,7 @@ class Committed:
 
 @dataclass(frozen=True)
 class NothingToDo:
-    """The table already is in the requested state: no version was created.
+    """No version was created, because the table already is in the requested state.
 
     Attributes:
         read_version: The version that was read; -1 if there is no table.
@@ -91,10 +95,10 @@ class NothingToDo:
 
 @dataclass(frozen=True)
 class Dropped(NothingToDo):
-    """Another writer has changed the files of a request (`OnConflict.DROP`): no version was created.
+    """No version was created, because another writer has changed the files of the request (`OnConflict.DROP`).
 
     Attributes:
-        reason: What the other writer did.
+        reason: The conflicting action of the other writer.
     """
 
     reason: str
@@ -112,49 +116,53 @@ def commit(
     max_attempts: int = MAX_ATTEMPTS,
     pause: Pause | None = None,
 ) -> Committed | NothingToDo:
-    """Make a request from the newest version of a table, and commit it as the next one.
+    """Build a request from the newest version of a table, and commit it as the next version.
 
-    Before each attempt the version that the commit follows is looked at again: on a disk always, on a remote store if
-    it was read some seconds ago. The pause after a loss comes before the winners are read, and nothing but the next
-    attempt follows the read. So a writer that commits more often than the pause takes does not win each time.
+    Before each attempt, the version that the commit follows is checked again: always on a local disk, and on a remote
+    store if it was listed more than a few seconds ago.
+
+    After a lost attempt, the function first pauses, then reads the winning commits, then immediately sends the next
+    attempt. If it paused after reading instead, a writer that commits faster than the pause would win every time.
 
     Args:
         table: The table.
-        build_request: Makes the request from a snapshot; None if nothing is to be done. It is called again, with a
-            newer snapshot, if another writer has changed what the request depends on. What it raises ends the run.
-        read: Reads the newest version; it returns None if there is no table yet.
-        build_first_request: Makes the request for version 0 if there is no table yet.
-        after: A commit of the same run that changed neither protocol nor metadata. The request is made from the same
-            snapshot as that one, and tried as the version after it, without reading the table.
-        recheck: Called before each attempt. If it returns False, the request is made again from the newest version.
-        commit_metadata: Keys to add to the commitInfo.
+        build_request: Builds the request from a snapshot, or returns None if there is nothing to do. It is called again
+            with a newer snapshot if another writer has changed something that the request depends on. Its errors are
+            raised.
+        read: Reads the newest version. It returns None if there is no table yet.
+        build_first_request: Builds the request for version 0, if the table may not exist yet.
+        after: An earlier commit of the same run that changed neither protocol nor metadata. The request is then built
+            from the same snapshot as that commit, and tried as the version after it, without reading the table.
+        recheck: Called before each attempt. If it returns False, the request is built again from the newest version.
+        commit_metadata: Additional keys of the commitInfo.
         max_attempts: Maximum number of versions to try.
-        pause: Waits before a retry; None for a random time that grows with the retries.
+        pause: Waits before a retry; None to wait for a random time that grows with each retry.
 
     Returns:
-        The commit, or NothingToDo, or Dropped if the request says so.
+        The commit; NothingToDo if there is nothing to do; Dropped if the request was dropped.
 
     Raises:
         UsageError: If a key of `commit_metadata` is reserved.
         NoAtomicCreate: If the store is read-only.
-        Refused: If the protocol forbids the commit, the newest commits of the table are lost, or its log has another
-            past by now (`plan.other-past`).
-        ConflictLost: If other writers have won `max_attempts` versions, or all of two minutes and ten attempts.
-        StorageFailed: If nothing was sent.
-        OutcomeUnknown: If the commit was sent and cannot be read back.
+        Refused: If the protocol forbids the commit, if the newest versions of the table are lost, or if the log was
+            replaced by another one (`plan.other-past`).
+        ConflictLost: If other writers won `max_attempts` versions, or every version for two minutes.
+        StorageFailed: If the store failed before the commit was sent.
+        OutcomeUnknown: If the commit was sent, and it cannot be determined whether it was created.
 
-        All but the last one mean that nothing was changed. An interruption gets a note on a commit that is in flight.
+        After all of them except OutcomeUnknown, no version was created. If an interruption, such as KeyboardInterrupt,
+        comes while a commit is in flight, it gets a note that says whether the commit was created.
 
     Spec: Delta Log Entries; Protocol Evolution; In-Commit Timestamps.
     """
     storage = table.storage
     require_free(commit_metadata)
     require_writable(storage)
-    wait = pause or partial(wait_before_retry, table.machine)
-    # From the second attempt on, most files of the log have been read before. On a disk they are in its cache.
+
+    # A retry reads mostly the same files of the log again. On a local disk the operating system caches them.
     retry_table = table if storage.capabilities.cheap_listing else cache_log_files(table)
-    table_to_read = table
-    earlier_commit = after
+    wait = pause or partial(wait_before_retry, table.machine)
+    preparer = _CommitPreparer(build_request, read, build_first_request)
     sender = CommitSender(retry_table, table.machine.new_uuid(), wait, commit_metadata)
     prepared: PreparedCommit | None = None
     lost: LostAttempt | None = None
@@ -162,29 +170,23 @@ def commit(
     attempt = 0
     try:
         while _may_try(attempt, max_attempts, started_at, table.machine):
+            # Build the request: at the first attempt, and after each commit of another writer that affects it.
             if prepared is None:
-                preparation = _prepare(
-                    table_to_read,
-                    build_request,
-                    read=read,
-                    build_first_request=build_first_request,
-                    after=earlier_commit,
-                )
-                # Other writers have committed if there is a second time, so it begins with the newest version.
-                table_to_read = retry_table
-                earlier_commit = None
+                if attempt:
+                    preparation = preparer.prepare(retry_table)
+                elif after is not None:
+                    preparation = preparer.prepare_after(table, after)
+                else:
+                    preparation = preparer.prepare(table)
                 if isinstance(preparation, NothingToDo):
                     return preparation
                 prepared = preparation
 
             require_allowed_request(storage, prepared.request, prepared.previous_version)
-            # Others may have committed since the plan, and the removes of this commit must not seem older than the
-            # files that they remove. Blind appends have no removes.
-            removes_files = prepared.request.body is not None and not prepared.request.is_blind_append
-            if removes_files and isinstance(prepared.base_commit, LogFile):
-                require_valid_clock(table, 0, prepared.base_commit)
+            _require_valid_deletion_time(table, prepared)
+
+            # The caller checks files that the log does not know yet, such as the new data files of the commit.
             attempt += 1
-            # The caller looks at what the commit depends on beside the log, such as its new data files.
             if recheck is not None and not recheck():
                 prepared = None
                 wait(attempt)
@@ -193,14 +195,15 @@ def commit(
             result = sender.send(prepared, attempt)
             if isinstance(result, SentCommit):
                 return _build_committed(prepared, result, sender.txn_id, lost_attempts=attempt - 1)
+
             lost = result
             resolution = _resolve_conflict(prepared, lost, storage)
             if isinstance(resolution, Dropped):
                 return resolution
             prepared = resolution
     except BaseException as interruption:
-        # An Exception says by itself whether the commit was made. A signal comes at any time, also between the answer
-        # of the store and the end of this function.
+        # The type of an Exception already says whether the commit was created. A signal may arrive at any time, even
+        # after the store has confirmed the commit.
         if sender.in_flight is not None and not isinstance(interruption, Exception):
             interruption.add_note(sender.describe_interrupted_commit(sender.in_flight))
         raise
@@ -208,63 +211,106 @@ def commit(
 
 
 def _may_try(attempt: int, max_attempts: int, started_at: float, machine: Machine) -> bool:
+    """Return True if another attempt is allowed, by the number of attempts and by the time since the first one."""
     if attempt >= max_attempts:
         return False
     return attempt < MIN_ATTEMPTS or machine.monotonic() - started_at <= MAX_RETRY_SECONDS
 
 
 def wait_before_retry(machine: Machine, retry: int) -> None:
-    """Wait for a random time whose limit doubles with each retry, so that competing writers do not collide again."""
+    """Wait for a random time, so that competing writers do not collide again. Its maximum doubles with each retry."""
     longest_seconds = _FIRST_PAUSE_SECONDS * 2 ** min(retry, _MAX_DOUBLINGS)
     machine.sleep_up_to(min(_LONGEST_PAUSE_SECONDS, longest_seconds))
 
 
-def _prepare(
-    table: TableHandle,
-    build_request: Callable[[Snapshot], CommitRequest | None],
-    *,
-    read: Callable[[TableHandle], Snapshot | None],
-    build_first_request: Callable[[], CommitRequest | None] | None,
-    after: Committed | None,
-) -> PreparedCommit | NothingToDo:
-    """Make the request for the newest version, or for the version after a commit of the same run.
+@dataclass(frozen=True, slots=True)
+class _CommitPreparer:
+    """Builds the commits of one run. The attributes are arguments of `commit`.
+
+    Attributes:
+        build_request: Builds the request from a snapshot, or returns None if there is nothing to do.
+        read: Reads the newest version. It returns None if there is no table yet.
+        build_first_request: Builds the request for version 0; None if the table must exist.
+    """
+
+    build_request: Callable[[Snapshot], CommitRequest | None]
+    read: Callable[[TableHandle], Snapshot | None]
+    build_first_request: Callable[[], CommitRequest | None] | None
+
+    def prepare(self, table: TableHandle) -> PreparedCommit | NothingToDo:
+        """Build the commit that follows the newest version, or that creates the table.
+
+        Raises:
+            Refused: If the newest versions are lost, or if the next in-commit timestamp or row id is unknown.
+            ValueError: If there is no table, and `build_first_request` is None.
+        """
+        snapshot = self.read(table)
+        if snapshot is None:
+            return self._prepare_first()
+        request = self._build_request(table, snapshot)
+        if request is None:
+            return NothingToDo(snapshot.version)
+        return PreparedCommit(
+            request,
+            snapshot.version,
+            describe_version(snapshot, request),
+            snapshot,
+            base_commit=identify_commit(snapshot.listing, snapshot.version),
+            listed_at=snapshot.listed_at,
+        )
+
+    def prepare_after(self, table: TableHandle, earlier: Committed) -> PreparedCommit | NothingToDo:
+        """Build the commit that follows an earlier commit of this run, from the snapshot of the earlier commit.
+
+        Raises:
+            Refused: As for `prepare`.
+        """
+        snapshot = earlier.read_snapshot
+        assert snapshot is not None
+        request = self._build_request(table, snapshot)
+        if request is None:
+            return NothingToDo(snapshot.version)
+        return PreparedCommit(
+            request,
+            snapshot.version,
+            describe_version(snapshot, request, later_version=earlier.resulting_version),
+            snapshot,
+            base_commit=earlier.commit_file,
+            listed_at=0.0,
+        )
+
+    def _prepare_first(self) -> PreparedCommit | NothingToDo:
+        """Build the commit that creates a table."""
+        if self.build_first_request is None:
+            raise ValueError("there is no table to commit to")
+        request = self.build_first_request()
+        if request is None:
+            return NothingToDo(-1)
+        return PreparedCommit(request, -1, describe_version(None, request), None, base_commit=None, listed_at=0.0)
+
+    def _build_request(self, table: TableHandle, snapshot: Snapshot) -> CommitRequest | None:
+        _require_no_lost_versions(table, snapshot)
+        request = self.build_request(snapshot)
+        return None if request is None else _add_table_id(request, snapshot, table)
+
+
+def _require_valid_deletion_time(table: TableHandle, prepared: PreparedCommit) -> None:
+    """Require a valid clock for a commit with remove actions, whose deletion time is the time of the clock.
 
     Raises:
-        ValueError: If there is no table, and nothing to create it with.
+        Refused: If the clock is behind the newest commit (`plan.clock`), see `require_valid_clock`.
     """
-    snapshot = read(table) if after is None else after.read_snapshot
-    if snapshot is not None:
-        _require_no_lost_versions(table, snapshot)
-        request = build_request(snapshot)
-        read_version = snapshot.version
-    elif build_first_request is not None:
-        request = build_first_request()
-        read_version = -1
-    else:
-        raise ValueError("there is no table to commit to")
-    if request is None:
-        return NothingToDo(read_version)
-
-    base_commit: LogFile | OwnCommit | None = None
-    listed_at = 0.0
-    if snapshot is not None:
-        request = _add_table_id(request, snapshot, table)
-        base_commit = identify_commit(snapshot.listing, snapshot.version)
-        listed_at = snapshot.listed_at
-    later_version: Base | None = None
-    if after is not None:
-        base_commit = after.commit_file
-        listed_at = 0.0
-        later_version = after.resulting_version
-    previous_version = describe_version(snapshot, request, later_version=later_version)
-    return PreparedCommit(request, read_version, previous_version, snapshot, base_commit, listed_at)
+    # A blind append has no remove actions.
+    removes_files = prepared.request.body is not None and not prepared.request.is_blind_append
+    if removes_files and isinstance(prepared.base_commit, LogFile):
+        require_valid_clock(table, 0, prepared.base_commit)
 
 
 def _add_table_id(request: CommitRequest, snapshot: Snapshot, table: TableHandle) -> CommitRequest:
-    """Return a request whose metaData gives a table an id that has none.
+    """Return the request with a new table id, if it replaces the metadata of a table that has no id.
 
-    Without one, deltalake cannot open the table, and Delta for Spark makes up another one at each reading, which it
-    writes into its next metaData. An empty id would stay for good, as that of many tables.
+    deltalake cannot open a table without an id. Delta for Spark invents an id each time it reads the table, and writes
+    it into its next metaData action.
     """
     has_id = bool(snapshot.metadata.id)
     if request.metadata is None or request.metadata.get("id") or has_id:
@@ -275,14 +321,14 @@ def _add_table_id(request: CommitRequest, snapshot: Snapshot, table: TableHandle
 def _require_no_lost_versions(table: TableHandle, snapshot: Snapshot) -> None:
     """Require that no log compaction covers versions after the newest one.
 
-    Engines would read the compaction instead of the commits that come now.
+    Other engines would read the actions in the compaction instead of the new commits with these version numbers.
 
     Raises:
-        Refused: If there is one.
+        Refused: If there is such a compaction.
     """
     if BEYOND_LOG not in snapshot.segment.problems:
         return
-    # A writer may have added commits and a compaction while the snapshot was listed, so a new listing decides.
+    # Another writer may have added commits and a compaction during the listing of the snapshot. So list again.
     listing = list_log(table.storage)
     if listing.has_lost_newest:
         raise errors.Refused(
@@ -296,31 +342,39 @@ def _require_no_lost_versions(table: TableHandle, snapshot: Snapshot) -> None:
 def _resolve_conflict(
     prepared: PreparedCommit, lost: LostAttempt, storage: ReadStorage
 ) -> PreparedCommit | Dropped | None:
-    """Return how to go on after a lost attempt.
+    """Decide how to continue after a lost attempt.
 
     Returns:
-        The same request behind the last winner if the winners did not change what it depends on; None if it has to be
-        made again; Dropped if it is given up.
+        The same request, prepared to follow the last winning commit, if the winners changed nothing that it depends on.
+        None if the request has to be built again. Dropped if it is given up.
 
     Raises:
-        Refused: If the winners followed another commit than the request was to follow: the log was replaced, and
-            comparing the request with them would mean nothing. Also if a version above the winners was made and lost.
+        Refused: If the log was replaced: its winning commits belong to another history, so comparing the request with
+            them would mean nothing. Also if versions after the winning commits are lost.
     """
     require_same_listed_commit(storage, prepared.base_commit, lost.previous_commit)
     match judge(prepared.request, prepared.previous_version, lost.winners):
         case Rebase(last_winner):
-            # A file of the log names a version above the winners: it was made and lost, and its number is not free. A
-            # catalog gives out the numbers itself.
-            names_later_version = lost.highest_named_version > last_winner.version
-            if names_later_version and lost.last_commit is not None and managed_store(storage) is None:
-                require_still_newest(storage, lost.last_commit)
-            return prepared._replace(
-                previous_version=last_winner, base_commit=lost.last_commit, listed_at=lost.listed_at
-            )
+            return _rebase(prepared, last_winner, lost, storage)
         case Recompute():
             return None
         case Drop(reason):
             return Dropped(prepared.read_version, reason)
+
+
+def _rebase(prepared: PreparedCommit, last_winner: Base, lost: LostAttempt, storage: ReadStorage) -> PreparedCommit:
+    """Return the same request, prepared to follow the last winning commit.
+
+    Raises:
+        Refused: If the next version existed already and was lost, so that its number is not free.
+    """
+    # For example, a checksum file of version 9 although version 8 is the last winner. A catalog that manages the
+    # table assigns the version numbers by itself, so there is nothing to check.
+    mentions_later_version = lost.highest_named_version > last_winner.version
+    is_managed = managed_store(storage) is not None
+    if mentions_later_version and lost.last_commit is not None and not is_managed:
+        require_still_newest(storage, lost.last_commit)
+    return prepared._replace(previous_version=last_winner, base_commit=lost.last_commit, listed_at=lost.listed_at)
 
 
 def _build_committed(prepared: PreparedCommit, sent: SentCommit, txn_id: str, *, lost_attempts: int) -> Committed:
@@ -337,7 +391,7 @@ def _build_committed(prepared: PreparedCommit, sent: SentCommit, txn_id: str, *,
 
 
 def _build_conflict_error(lost: LostAttempt | None, attempts: int, seconds: float) -> errors.ConflictLost:
-    """Return the error for a commit that other writers have kept from every version that it tried."""
+    """Return the error for a run that lost every version that it tried to other writers."""
     facts = {"versions tried": f"{attempts}, in {seconds:.0f} s"}
     if lost is not None and lost.winners:
         winner = lost.winners[-1]

@@ -1,19 +1,20 @@
-"""One attempt to create a version, and how its outcome is determined.
+"""One attempt to create a version, and how its result is determined.
 
-A version is created by `put_if_absent`, which has three answers: created, existed, and unknown (the answer was lost, or
-the store failed after it may have written). The third one is resolved by reading back. Every commit of a run contains
-the same random txnId, so the file under the name of the version tells who has won:
+A version is created by `put_if_absent`. The store answers "created" or "existed", or the answer is unknown: it was
+lost, or the store failed after it may have written the file. In the last two cases the commit file is read. Every
+commit of a run contains the same random `txnId`, which shows who wrote the file:
 
-    answer    the file has             outcome
-    -------   ----------------------   --------------------------------------------------------------
-    created   -                        this run has won
-    existed   our txnId                this run has won: a proxy repeated the request
-    existed   another txnId            this run has lost
-    unknown   our txnId                this run has won
-    unknown   another txnId            this run has lost, and the lost request cannot take effect any more
-    unknown   no such file             undecided: the request may still be on its way. It is sent again
+    answer     `txnId` in the file   result
+    --------   -------------------   -------------------------------------------------------------------
+    created    (not read)            won
+    existed    of this run           won: a proxy has repeated the request
+    existed    of another writer     lost
+    unknown    of this run           won
+    unknown    of another writer     lost: the name is taken, so the request can have no effect any more
+    unknown    (no such file)        undecided: the request may still arrive. It is sent again
 
-Sending again is safe: the same bytes go to the same name, where they take effect at most once, whenever they arrive.
+Sending the request again is safe. All requests of an attempt write the same bytes to the same name, and at most one of
+them has an effect, even if they arrive late.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 ENGINE_INFO = f"deltacli/{VERSION}"
 
 MAX_REQUESTS_PER_VERSION = 6
-"""How often one version, of a Delta log or of a Paimon schema, is asked for while its outcome is unknown."""
+"""Maximum number of requests that try to create one version, of a Delta log or of a Paimon schema."""
 
 _MAX_PREFETCHED_COMMIT_BYTES = 1 << 20
 
@@ -55,16 +56,16 @@ Pause = Callable[[int], None]
 
 
 class PreparedCommit(NamedTuple):
-    """A commit request, ready to be sent as the next version.
+    """A commit request together with the version that it will follow.
 
     Attributes:
         request: The content of the commit.
-        read_version: The version that the request was made from; -1 for a new table.
-        previous_version: The version that the commit is to follow. It is newer than `read_version` if commits of other
-            writers came in between and did not change what the request depends on.
-        snapshot: The version that the request was made from; None for a new table.
-        base_commit: The file of `previous_version`; None if it is not known.
-        listed_at: When that file was listed, by the monotonic clock of this process; 0.0 if it was not.
+        read_version: The version that the request was built from; -1 for a new table.
+        previous_version: The version that the commit follows. It is newer than `read_version` if other writers have
+            committed since, and changed nothing that the request depends on.
+        snapshot: The snapshot that the request was built from; None for a new table.
+        base_commit: The commit file of `previous_version`; None if it is unknown.
+        listed_at: When that file was listed, by the monotonic clock of this process; 0.0 if it was not listed.
     """
 
     request: CommitRequest
@@ -74,21 +75,24 @@ class PreparedCommit(NamedTuple):
     base_commit: LogFile | OwnCommit | None
     listed_at: float
 
-    def fits_behind(self, listed_commit: LogFile | None) -> bool:
-        """Return True if the previous version is still the one that the request was made for.
+    def can_follow(self, listed_commit: LogFile | None) -> bool:
+        """Return True if the commit file of `previous_version` is unchanged in a new listing.
 
         Args:
-            listed_commit: The file of the previous version in a new listing; None if it is not there.
+            listed_commit: The commit file of the previous version in the listing; None if it is missing.
         """
         if self.base_commit is None or listed_commit == self.base_commit:
             return True
-        # A commit of this run is in no listing that could be compared. It is recognized by its content elsewhere.
+        # The size and time of a commit of this run are unknown, so only its existence can be checked here. Its content
+        # is compared by `recheck_previous_version`.
         return isinstance(self.base_commit, OwnCommit) and listed_commit is not None
 
     def recheck_previous_version(self, table: TableHandle) -> None:
         """Require that the previous version is unchanged, right before the commit is sent.
 
-        If some seconds went by, a version may also have been made and lost meanwhile, which only a listing shows.
+        Raises:
+            Refused: If its commit file was replaced or deleted; or, if some seconds have passed since the log was
+                listed, if a later version was created and lost meanwhile.
         """
         age_seconds = table.machine.monotonic() - self.listed_at
         has_waited = age_seconds > MAX_LISTING_AGE_SECONDS
@@ -102,8 +106,8 @@ class SentCommit(NamedTuple):
     """A commit that was created.
 
     Attributes:
-        version: The version that it made.
-        file: Its file.
+        version: The new version.
+        file: Its commit file.
     """
 
     version: Base
@@ -112,16 +116,17 @@ class SentCommit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LostAttempt:
-    """An attempt that was lost, because other writers created the version.
+    """An attempt that was lost, because another writer created the version first.
 
     Attributes:
         version: The version.
-        winners: The commits of the other writers, from that version up to the first gap or damaged commit.
-        previous_commit: The file of the version before, as it was listed with them.
-        last_commit: The file of the last winner.
-        newest_version: The newest version that was listed; gaps do not matter.
-        highest_named_version: The highest version that any file of the log names.
-        listed_at: When they were listed, by the monotonic clock of this process.
+        winners: The commits of other writers: this version and the following ones, up to the first missing or damaged
+            commit.
+        previous_commit: The commit file of the version before, in the same listing; None if it is missing.
+        last_commit: The commit file of the last winner; None without winners.
+        newest_version: The newest version in the listing. There may be gaps before it.
+        highest_named_version: The highest version in the name of any log file, such as a checksum file.
+        listed_at: When the log was listed, by the monotonic clock of this process.
     """
 
     version: int
@@ -134,14 +139,22 @@ class LostAttempt:
 
 
 class CommitSender:
-    """Sends the commits of one run under one txnId, and determines the outcome of each.
+    """Sends the commits of one run, and determines the result of each.
 
     Attributes:
-        txn_id: The id that every commit of the run contains.
-        in_flight: The commit that was sent last and has not lost; None if there is none.
+        txn_id: The `txnId` of the commitInfo of all commits of the run.
+        in_flight: The commit that was sent last, unless it was lost; None if there is none.
     """
 
     def __init__(self, table: TableHandle, txn_id: str, pause: Pause, commit_metadata: Mapping[str, str]) -> None:
+        """Prepare to send commits.
+
+        Args:
+            table: The table.
+            txn_id: A random id.
+            pause: Waits before a retry.
+            commit_metadata: Additional keys of the commitInfo.
+        """
         self._table = table
         self._pause = pause
         self._commit_metadata = commit_metadata
@@ -149,18 +162,20 @@ class CommitSender:
         self.in_flight: CommitInFlight | None = None
 
     def send(self, prepared: PreparedCommit, attempt: int) -> SentCommit | LostAttempt:
-        """Create the next version, or find out who has created it. Only certain outcomes are returned.
+        """Create the next version, or find out that another writer has created it.
 
         Args:
             prepared: The commit.
-            attempt: The number of the attempt, from 1. After a loss there is a pause before the winners are read, and
-                it grows with the attempts. A pause afterwards would let a busy writer win each time.
+            attempt: The number of the attempt, from 1. If it is lost, the pause before the winning commits are read
+                grows with this number.
 
         Raises:
+            Refused: If the previous version was replaced. Nothing was sent.
             StorageFailed: If nothing was sent.
-            OutcomeUnknown: If the outcome cannot be determined.
+            OutcomeUnknown: If it cannot be determined who has created the version.
         """
-        # The head has the commitInfo, protocol, metaData, transactions and domains. The body has the file actions.
+        # The head contains the commitInfo, protocol, metaData, txn and domainMetadata actions. The body contains the
+        # add and remove actions.
         now_ms = self._table.clock()
         head = encode(
             prepared.request,
@@ -174,7 +189,7 @@ class CommitSender:
         version = prepared.previous_version.version + 1
         managed = managed_store(storage)
         if managed is not None:
-            # The catalog is told what the commit changes, and for that it needs the version before.
+            # The request to the catalog contains the changes of the metadata, relative to the previous version.
             managed.follow(prepared.previous_version)
 
         path = f"{LOG_DIRECTORY}/{commit_name(version)}"
@@ -183,12 +198,12 @@ class CommitSender:
             prepared.recheck_previous_version(self._table)
             lost = self._send(prepared, version, attempt, partial(storage.put_if_absent, path, head))
         else:
-            # The lines of many files are written to a draft, so that a commit may be larger than the memory.
+            # A commit of millions of files may not fit into memory, so it is written to a temporary file.
             with storage.draft(path) as draft:
                 with translate_write_errors(draft.local_path, path), open(draft.local_path, "wb") as file:
                     file.write(head)
                     file.writelines(body(slot_of(prepared.request, prepared.previous_version)))
-                # They take a while, so the look at the previous version comes after them.
+                # Writing may take minutes, so the previous version is checked afterwards.
                 prepared.recheck_previous_version(self._table)
                 lost = self._send(prepared, version, attempt, draft.publish)
         if lost is not None:
@@ -200,7 +215,17 @@ class CommitSender:
     def _send(
         self, prepared: PreparedCommit, version: int, attempt: int, create: Callable[[], Creation]
     ) -> LostAttempt | None:
-        """Create a version, and remember it as in flight unless it was lost. Returns None if this run has won."""
+        """Create a version, and record it in `in_flight` unless it was lost.
+
+        Args:
+            prepared: The commit.
+            version: The number of the version.
+            attempt: The number of the attempt.
+            create: Sends the request to the store.
+
+        Returns:
+            None if this run has created the version.
+        """
         self.in_flight = CommitInFlight(prepared.request, version)
         lost = self._create_and_verify(prepared, version, attempt, create)
         if lost is not None:
@@ -214,36 +239,42 @@ class CommitSender:
     def _create_and_verify(
         self, prepared: PreparedCommit, version: int, attempt: int, create: Callable[[], Creation]
     ) -> LostAttempt | None:
-        """Create a version, and ask until it is certain who has created it.
+        """Create a version, and read the log until it is certain who has created it.
 
-        The loop keeps one fact: `unknown_reason` is None as long as it is certain that no request of this run is on its
-        way. Then an error means that nothing was written, and it is raised as it is. Once the reason is set, the commit
-        may exist or appear at any later time, so the only ways out are
+        As long as `unknown_reason` is None, no request of this run can be on its way, so an error means that nothing
+        was written. Once it is set, the commit may exist, or appear at any later time. Then there are three ways to
+        end:
 
-        * to read a commit with the own txnId under the name of the version: won;
-        * to read another one: lost, because the name is taken for good;
-        * OutcomeUnknown.
+        * The commit file has the `txnId` of this run: won.
+        * The commit file has another `txnId`: lost, because the name is taken for good.
+        * Otherwise: OutcomeUnknown.
 
-        The commit is sent again only after a look at the log has shown that the version is still missing and that the
-        version before is the one that the request was made for. If the log was replaced meanwhile, or has newer
-        versions above the gap, the commit would not fit into it.
+        The request is sent again only if a new listing shows that the version is still missing and that the version
+        before it is unchanged. If the log was replaced meanwhile, or has newer versions after the gap, the commit must
+        not be added to it. A catalog that ratifies commits checks this by itself.
 
-        A catalog that ratifies commits decides by itself whether one fits, so it may be asked without that look.
+        Args:
+            prepared: The commit.
+            version: The number of the version.
+            attempt: The number of the attempt.
+            create: Sends the request to the store.
 
         Returns:
-            None if this run has won.
+            None if this run has created the version.
 
         Raises:
-            StorageFailed: And its siblings, if nothing was sent.
-            OutcomeUnknown: If the outcome is not known after `MAX_REQUESTS_PER_VERSION` requests.
+            StorageFailed: If nothing was sent; also other errors of the store.
+            OutcomeUnknown: If the result is still unknown after `MAX_REQUESTS_PER_VERSION` requests.
         """
         unknown_reason: str | None = None
         last_error: errors.DeltacliError | None = None
         is_ratified = managed_store(self._table.storage) is not None
         may_send = True
-        for number in range(MAX_REQUESTS_PER_VERSION):
-            if number:
-                self._pause(number)
+        for retry in range(MAX_REQUESTS_PER_VERSION):
+            if retry:
+                self._pause(retry)
+
+            # Send the request.
             answer: Creation | None = None
             try:
                 if may_send:
@@ -257,24 +288,27 @@ class CommitSender:
             if isinstance(answer, Unknown):
                 unknown_reason = answer.cause
 
+            # Read the commit file, to see who has created the version. Pause before only if it is certain that another
+            # writer has, because then the next attempt competes with that writer.
             may_send = is_ratified
-            has_waited = number > 0 or unknown_reason is not None
+            is_certainly_lost = retry == 0 and unknown_reason is None
             try:
-                lost = self._read_winners(prepared.request, version, retry=0 if has_waited else attempt)
+                lost = self._read_winners(prepared.request, version, retry=attempt if is_certainly_lost else 0)
             except errors.DeltacliError as error:
                 last_error = error
                 if isinstance(error, errors.NotATable) and not is_ratified:
-                    break  # the log is gone, and there is nothing that the commit could follow
+                    break  # The log was deleted, so there is no version that the commit could follow.
                 if isinstance(error, errors.StorageFailed) and unknown_reason is None:
-                    # The version exists, but it may be this one: a proxy may have sent the request twice.
+                    # The version exists. It may be the commit of this run, if a proxy has repeated the request.
                     unknown_reason = "the version exists, but its writer cannot be read"
                 continue
-
             if lost.winners or unknown_reason is None:
                 is_own = any(winner.txn_id == self.txn_id for winner in lost.winners)
                 return None if is_own else lost
-            fits = is_ratified or prepared.fits_behind(lost.previous_commit)
-            if lost.newest_version >= version or not fits:
+
+            # The version does not exist yet. Send the request again, unless the log was replaced or has newer versions.
+            can_follow = is_ratified or prepared.can_follow(lost.previous_commit)
+            if lost.newest_version >= version or not can_follow:
                 break
             may_send = True
 
@@ -283,17 +317,18 @@ class CommitSender:
         raise self._build_unknown_error(version, unknown_reason, last_error)
 
     def _read_winners(self, request: CommitRequest, version: int, *, retry: int = 0) -> LostAttempt:
-        """Read the commits of other writers from a version on, up to the first missing or damaged one.
+        """Read the commits from a version on, up to the first missing or damaged one.
 
         Args:
-            request: The commit that lost against them, which decides what matters in them.
-            version: The first version.
-            retry: The number of a retry to pause for before; 0 for no pause.
+            request: The commit that was lost. It determines which actions of the winners matter.
+            version: The first version to read.
+            retry: The number of the retry, for a pause before reading; 0 to read immediately.
 
         Raises:
-            StorageFailed: If they cannot be read.
-            CommitCorrupt: If the first one is damaged.
-            Refused: If another directory is in the place of the table: its commits say nothing about one that was sent.
+            StorageFailed: If the commits cannot be read.
+            CommitCorrupt: If the first commit is damaged.
+            Refused: If the directory of the table was replaced. The commits in the new directory do not tell whether
+                this run has created a version in the old one.
         """
         if retry:
             self._pause(retry)
@@ -311,7 +346,7 @@ class CommitSender:
             except errors.CommitCorrupt:
                 if not winners:
                     raise
-                # It is reported when a later attempt reaches it. The commits before it may already decide.
+                # A later attempt reports the damaged commit. The commits before it may be enough to decide.
                 break
             last_commit = commit_file
         require_same_directory(storage)
@@ -326,21 +361,25 @@ class CommitSender:
         )
 
     def _prefetch_commits(self, files: Sequence[LogFile]) -> None:
-        """Read small commits in parallel into the cache of a remote store.
+        """Read small commits in parallel, so that they are in the cache of a remote store.
 
-        One by one they would be read as slowly as some writers commit, so this run would never catch up.
+        Read one after the other, they would take as long as other writers need to create the next ones, and this run
+        would never catch up.
         """
         storage = self._table.storage
         paths = [commit_location(file) for file in files if file.size_bytes <= _MAX_PREFETCHED_COMMIT_BYTES]
         if storage.capabilities.cheap_listing or len(paths) < 2:
             return
-        # An error is reported by whoever needs that commit.
+        # An error is raised again when the commit is needed.
         with suppress(errors.DeltacliError):
             results = self._table.engine.run(storage.read, paths, at_once=storage.capabilities.parallel_reads)
             deque(results, maxlen=0)
 
     def describe_interrupted_commit(self, commit: CommitInFlight) -> str:
-        """Return what became of a commit that was in flight when the run was interrupted. Looks once."""
+        """Return a phrase that says whether a commit was created that was in flight when the run was interrupted.
+
+        The log is read only once, because the user is waiting for the process to end.
+        """
         try:
             winners = self._read_winners(commit.request, commit.version).winners
         except errors.DeltacliError:
@@ -355,12 +394,18 @@ class CommitSender:
     def _build_unknown_error(
         self, version: int, reason: str | None, last_error: errors.DeltacliError | None
     ) -> errors.OutcomeUnknown:
-        """Return the error that tells somebody how to find out whether a version was committed."""
+        """Return the error for a version whose creation is unknown. It explains how to find out later.
+
+        Args:
+            version: The number of the version.
+            reason: The reason why the answer of the store is unknown.
+            last_error: The last error while the log was read; None if there was none.
+        """
         path = f"{LOG_DIRECTORY}/{commit_name(version)}"
         file_fact = path
         condition = f"{path} exists"
         if managed_store(self._table.storage) is not None:
-            # The catalog decides, and publishes the file later. Its staged file is in the reason.
+            # The catalog decides, and the file is published later. `reason` has the path of the staged file.
             file_fact = f"{path}, once it is published"
             condition = f"the table has version {version}"
 
@@ -375,16 +420,16 @@ class CommitSender:
             f"version {version} was sent, but it is not known whether it was committed",
             facts=facts,
             hint=errors.command("log cat", version),
-            table=self._table.uri,  # which is the clone or the copy, and not the table that is cloned
+            table=self._table.uri,  # For a clone or a copy this is the target, while the command names the source.
         )
 
 
 class CommitInFlight(NamedTuple):
-    """A commit that was sent, and whose outcome the run does not know yet.
+    """A commit that was sent, and whose result is not known yet.
 
     Attributes:
-        request: Its content.
-        version: The version that it makes.
+        request: The content of the commit.
+        version: The number of the version.
     """
 
     request: CommitRequest
@@ -392,6 +437,6 @@ class CommitInFlight(NamedTuple):
 
 
 def _find_contiguous_commits(listing: LogListing, first_version: int) -> list[LogFile]:
-    """Return the commits from a version on, up to the first gap."""
+    """Return the commit files from a version on, up to the first missing version."""
     versions = takewhile(listing.commits.__contains__, count(first_version))
     return [listing.commits[version] for version in versions]

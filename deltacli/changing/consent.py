@@ -1,9 +1,9 @@
-"""Consent to a change: given to the command before it is planned, or to one plan by somebody who has read it.
+"""Consent to a change: either to the command, before it is planned, or to one plan that the user has read.
 
-The difference matters when another writer commits between the plan and the commit, so that the change is planned again.
-With consent to the command (`--yes`, a call of the Python API) the new plan is executed, whatever it does. With consent
-to a plan it is executed only if it has the same effects: an append of somebody else does not stop a person who adds a
-column, but a renamed column does. Effects are compared as text, by `compute_plan_id`.
+The two differ if another writer commits first, so that the change is planned again. With consent to the command
+(`--yes`, or a call of the Python API), any new plan is executed. With consent to a plan, the new plan is executed only
+if it has the same effects. For example, a user has agreed to add a column. If another writer appends files, the column
+is still added. If another writer renames a column, the command stops. Effects are compared as text (`compute_plan_id`).
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ if TYPE_CHECKING:
     from deltacli.changing.plan import Plan
 
 Consent = str | None
-"""The id of the plan that was agreed to, as `compute_plan_id` returns it. None if the command was agreed to."""
+"""The id of the plan that the user has agreed to (`compute_plan_id`); None if the user has agreed to the command."""
 
 _MAX_EFFECTS_SHOWN = 5
 
 
 def consent_to_command(_plan: Plan) -> Consent:
-    """Agree to the command, whatever its plan is, as `--yes` and a call of the Python API do."""
+    """Return the consent to the command, so that any plan of it may be executed."""
     return None
 
 
 def consent_to_plan(plan: Plan) -> Consent:
-    """Agree to this plan and nothing else, as somebody does who has read it."""
+    """Return the consent to one plan, so that only plans with the same effects may be executed."""
     return compute_plan_id(plan)
 
 
 def compute_plan_id(plan: Plan) -> str:
-    """Return 16 hexadecimal digits that are equal for plans with equal effects."""
-    import hashlib  # with OpenSSL, which most commands do without
+    """Return an id of 16 hexadecimal digits that is equal for plans with equal effects."""
+    import hashlib  # loads OpenSSL, which most commands do not need
 
-    # Paths that are not UTF-8 have their bytes as halves of surrogate pairs.
+    # Effects contain paths, and a path with invalid UTF-8 is decoded to halves of surrogate pairs.
     text = "\n".join(plan.effects()).encode("utf-8", "surrogatepass")
     return hashlib.sha256(text).hexdigest()[:16]
 
 
 def build_not_agreed_error(agreed_plan: Plan, new_plan: Plan) -> errors.ConflictLost:
-    """Return the error for a change that would do something else than what was agreed to.
+    """Return the error for a change whose new plan has other effects than the plan that the user has agreed to.
 
     Args:
-        agreed_plan: The plan that somebody has read.
-        new_plan: The plan that was made after another writer has changed the table.
+        agreed_plan: The plan that the user has agreed to.
+        new_plan: The plan that was made after another writer committed.
     """
     agreed_effects = list(agreed_plan.effects())[:_MAX_EFFECTS_SHOWN]
     new_effects = list(new_plan.effects())[:_MAX_EFFECTS_SHOWN]

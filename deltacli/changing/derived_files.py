@@ -1,7 +1,7 @@
-"""Writing files of the log that follow from commits: checkpoints, compactions and checksums.
+"""Writing log files that are derived from commits: checkpoints, log compactions and checksum files.
 
-They state what commits say, so they must be written into the log whose commits were read. A checkpoint of another log
-would silently replace its table.
+Such a file repeats the content of commits, so it must be written to the log that these commits were read from. A
+checkpoint that is written to another log would replace the content of that table, and no engine would notice.
 """
 
 from __future__ import annotations
@@ -20,10 +20,15 @@ if TYPE_CHECKING:
 
 @contextmanager
 def annotate_interruption(path: str) -> Iterator[None]:
-    """Add a note to an interruption that the file may have been written. Errors say by themselves what happened."""
+    """Add a note to an interruption of the block, such as KeyboardInterrupt: the file may have been written.
+
+    Args:
+        path: The path of the file that the block writes, relative to the table directory.
+    """
     try:
         yield
     except Exception:
+        # The type of an error already says whether the file was written.
         raise
     except BaseException as interruption:
         interruption.add_note(f"{path} may have been written")
@@ -32,14 +37,14 @@ def annotate_interruption(path: str) -> Iterator[None]:
 
 @contextmanager
 def guard_derived_write(basis: Basis, path: str) -> Iterator[None]:
-    """Require that a log is still the one that a file was derived from, and write the file in the block.
+    """Require that the log was not replaced, before the block writes a derived file.
 
     Args:
-        basis: The version that the file is for.
-        path: The path of the file below the table.
+        basis: The version that the file was derived from.
+        path: The path of the file, relative to the table directory.
 
     Raises:
-        Refused: If the base commit was replaced (`plan.other-past`), before anything is written.
+        Refused: If the base commit was replaced (`plan.other-past`). The block is not executed.
     """
     require_unchanged_basis(basis)
     with annotate_interruption(path):
@@ -47,18 +52,18 @@ def guard_derived_write(basis: Basis, path: str) -> Iterator[None]:
 
 
 def create_derived_file(execution: ChangeExecution[Any, Any], path: str, data: bytes) -> Creation:
-    """Create a file that follows from the commit which the plan was made from.
+    """Create a file that is derived from the version of a plan.
 
     Args:
-        execution: The execution of any plan.
-        path: The path of the file below the table.
-        data: Its content.
+        execution: The execution of the plan. If the file is created, the execution has begun.
+        path: The path of the file, relative to the table directory.
+        data: The content of the file.
 
     Returns:
-        Created, or that the file existed or nobody knows.
+        Created; Existed if the file exists already; or Unknown if the answer of the store was lost.
 
     Raises:
-        Refused: If the base commit was replaced (`plan.other-past`), before anything is written.
+        Refused: If the base commit was replaced (`plan.other-past`). Nothing is written.
     """
     with guard_derived_write(execution.plan.basis, path):
         creation = execution.store.put_if_absent(path, data)

@@ -1,14 +1,16 @@
-"""The execution of one change: the only way from a plan to the table.
+"""The execution of one change, through which everything is written to the table.
 
-A change does not write to the table by itself. It asks its `ChangeExecution`, which looks at the table again before the
-first act, commits behind other writers, and knows whether something was done already. That decides what an error means:
-before the first act nothing was changed; after it the change was done in part.
+Between a plan and its execution, the table may be replaced, rolled back or changed by other writers. A
+`ChangeExecution` checks for that before the first write, commits, and plans again if another writer commits first. It
+also records whether something was written, because that decides what an error means for the user: before the first
+write nothing was changed, after it the change was done in part.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Generic, NamedTuple
 
 from deltacli.changing.consent import build_not_agreed_error, compute_plan_id
@@ -41,10 +43,12 @@ if TYPE_CHECKING:
 
 
 class UnfinishedGoal(NamedTuple):
-    """The purpose of a change of several steps, which an error after the first step leaves unreached.
+    """The goal of a change of several steps, for the message of an error after the first step.
+
+    Example: `features drop` first rewrites data files, and removes the feature from the protocol at the end.
 
     Attributes:
-        message: What is not reached yet. The message of the error begins with it.
+        message: The goal that is not reached yet. The message of the error begins with it.
         hint: The command that continues; None if there is none.
     """
 
@@ -53,16 +57,16 @@ class UnfinishedGoal(NamedTuple):
 
 
 class ChangeExecution(Generic[PlanT, OutcomeT]):
-    """One change on its way into the table.
+    """The execution of one change of one table.
 
     Attributes:
-        plan: The plan that is executed. Behind other writers it is replaced by a newer one.
-        outcome: What was done so far.
+        plan: The plan that is executed. If other writers commit first, it is replaced by a newer plan.
+        outcome: What was done so far. `Change.execute` updates it.
         table: The table, bound to the directory in which it was planned.
-        has_begun: Whether something was committed, deleted or put in place. From then on an error is PartlyDone.
-        has_ended: Whether `Change.execute` returned, although not all of the change may have been possible.
-        has_stale_manifests: Whether files were committed to a table whose manifests are to follow each version.
-        unfinished_goal: What an error after the first act has to say first; None if nothing.
+        has_begun: Whether something was written or deleted. From then on, an error is converted to PartlyDone.
+        has_ended: Whether `Change.execute` has returned. Some of the planned work may have failed nevertheless.
+        has_stale_manifests: Whether this change made symlink manifests stale that deltacli keeps up to date.
+        unfinished_goal: The goal that an error after the first write refers to; None for changes of one step.
     """
 
     def __init__(
@@ -72,19 +76,19 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
         ask: Callable[[PlanT], Consent],
         outcome: OutcomeT,
     ) -> None:
-        """Ask for consent to a plan, and begin its execution.
+        """Ask for consent to a plan, and prepare its execution.
 
         Args:
-            plan_again: Makes the plan for another version.
+            plan_again: Plans the change for another version of the table.
             plan: The plan. Its basis has the table.
             ask: Returns the consent to a plan, or raises Refused.
-            outcome: The outcome of a plan of which nothing was done yet.
+            outcome: The outcome before anything was done.
         """
         self._plan_again = plan_again
         self._ask = ask
         self._agreed_plan = plan
         self._consent = ask(plan)
-        self._was_read = False
+        self._has_used_planned_version = False
         self.plan = plan
         self.outcome = outcome
         self.table = plan.basis.table
@@ -95,31 +99,32 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
 
     @property
     def store(self) -> Storage:
-        """The store that writes to the table, in the directory where the plan was made."""
+        """The store to write to, bound to the directory in which the change was planned."""
         return self.table.writable()
 
     @property
     def was_planned_again(self) -> bool:
-        """True if the plan was made behind another writer, so that nobody has seen it."""
+        """True if `plan` is not the plan that the user has seen, because another writer committed first."""
         return self.plan is not self._agreed_plan
 
     @property
-    def may_plan_again(self) -> bool:
-        """True if consent was given to the command, so that a plan with other effects may be executed, too."""
+    def accepts_any_plan(self) -> bool:
+        """True if consent was given to the command (`--yes`), so that a plan with other effects may be executed."""
         return self._consent is None
 
     def recheck_table(
         self, basis: Basis | None = None, *, needs_clock: bool = False, listing: LogListing | None = None
     ) -> None:
-        """Require that a table is still the one that was planned. Called before the first act.
+        """Require that a table is still the one that was planned. Call it before the first write.
 
         Args:
-            basis: The basis of another table that the change reads; None for that of the plan.
-            needs_clock: Whether the change writes times that other engines compare, such as those of tombstones.
+            basis: The basis of another table that the change reads, such as the source of a clone; None for the basis
+                of the plan.
+            needs_clock: Whether the change writes times that other engines compare, such as deletion times.
             listing: The log, if it was listed after the plan; None to list it here.
 
         Raises:
-            Refused: If it is another table, or the clock is behind (`plan.*`).
+            Refused: If the table was replaced or rolled back, or the clock is behind (`plan.*`).
         """
         if basis is None:
             basis = self.plan.basis
@@ -133,13 +138,14 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
             require_same_log(basis, listing)
 
     def recheck_base_commit(self, basis: Basis | None = None) -> None:
-        """Require that the base commit is still the same file, with one request at most.
+        """Require that the base commit is still the same file. Sends at most one request.
 
         Args:
-            basis: The basis of a plan that follows from this change and was listed just now; None for that of the plan.
+            basis: The basis of a later plan of this change, whose log was listed just now; None for the basis of the
+                plan.
 
         Raises:
-            Refused: If the file was replaced or is gone (`plan.other-past`).
+            Refused: If the file was replaced or deleted (`plan.other-past`).
         """
         if basis is None:
             require_same_base_commit(self.table.storage, self.plan.basis.base_commit)
@@ -147,15 +153,15 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
             require_unchanged_basis(basis)
 
     def accept_new_plan(self, plan: PlanT) -> PlanT:
-        """Replace the plan by one that was made behind another writer.
+        """Continue with a plan that was made again because another writer committed first.
 
         Returns:
             The plan.
 
         Raises:
-            Refused: If something speaks against the new plan.
-            ConflictLost: If somebody agreed to the first plan only, and the new one has other effects. A plan that has
-                nothing left to do needs no consent.
+            Refused: If there are reasons not to execute the new plan.
+            ConflictLost: If consent was given to the first plan only, and the new plan has other effects. A plan
+                without effects needs no consent.
         """
         refusal = plan.build_refusal()
         if refusal is not None:
@@ -164,16 +170,18 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
         if needs_consent and compute_plan_id(plan) != self._consent:
             raise build_not_agreed_error(self.plan, plan)
 
-        # Only `plan_change` looks for stale views, so a plan that was made again has no warnings of its own.
+        # Only `plan_change` looks for stale views, so the new plan takes over the warnings of the first one.
         plan.basis.warnings[:] = self.plan.basis.warnings
         self.plan = plan
         return plan
 
-    def continue_with(self, plan: PlanT) -> bool:
-        """Ask about a plan that follows from what was done, and continue with it.
+    def ask_to_continue(self, plan: PlanT) -> bool:
+        """Ask for consent to a plan for further steps, and continue with it.
+
+        Example: the repair of one error may uncover another error, which is repaired by a second plan.
 
         Returns:
-            False if nobody agrees to it. The first plan stays in place then.
+            True if consent was given. Otherwise `plan` remains the previous plan.
         """
         try:
             self._consent = self._ask(plan)
@@ -193,45 +201,56 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
         needs_clock: bool = False,
         pause: Pause | None = None,
     ) -> Committed | NothingToDo:
-        """Commit the plan after the version that it was made from.
+        """Commit the plan as the version after the one that it was made from.
 
-        Behind a winner that changed what the plan depends on, the change is planned again, and goes on if the new plan
-        is accepted (`accept_new_plan`).
+        If another writer commits first, and changes something that the plan depends on, the change is planned again.
+        The new plan is committed if `accept_new_plan` accepts it.
 
         Args:
-            build_request: Makes the commit from a plan; None if nothing is left to do.
-            plan_again: Makes a plan for a newer version from the previous plan; None to plan it from scratch.
+            build_request: Builds the commit from a plan, or returns None if there is nothing to do.
+            plan_again: Makes the plan for a newer version from the previous plan; None to plan from scratch.
             recheck: Called before each attempt, see `deltacli.changing.commit.commit`.
-            commit_metadata: Keys to add to the commitInfo.
-            needs_clock: As for `recheck_table`.
+            commit_metadata: Additional keys of the commitInfo.
+            needs_clock: Whether the commit contains times that other engines compare, see `recheck_table`.
             pause: Waits before a retry.
 
         Raises:
-            DeltacliError: What `recheck_table`, `accept_new_plan`, the arguments and `commit` raise.
+            DeltacliError: If `recheck_table`, `accept_new_plan`, `deltacli.changing.commit.commit` or one of the passed
+                functions raises it.
         """
-
-        def build_request_for(snapshot: Snapshot) -> CommitRequest | None:
-            # Another snapshot than that of the plan means that other writers have committed.
-            if snapshot is not self.plan.basis.snapshot:
-                if plan_again is not None:
-                    new_plan = plan_again(self.plan, snapshot)
-                else:
-                    new_plan = self._plan_again(self.table, snapshot)
-                self.accept_new_plan(new_plan)
-            return None if self.plan.is_noop else build_request(self.plan)
-
-        def build_first_request() -> CommitRequest | None:
-            return build_request(self.plan)
 
         creates_table = self.plan.basis.version < 0
         return self.commit_step(
-            build_request_for,
-            build_first_request=build_first_request if creates_table else None,
+            partial(self._build_planned_request, build_request, plan_again),
+            build_first_request=(lambda: build_request(self.plan)) if creates_table else None,
             recheck=recheck,
             commit_metadata=commit_metadata,
             needs_clock=needs_clock,
             pause=pause,
         )
+
+    def _build_planned_request(
+        self,
+        build_request: Callable[[PlanT], CommitRequest | None],
+        plan_again: Callable[[PlanT, Snapshot], PlanT] | None,
+        snapshot: Snapshot,
+    ) -> CommitRequest | None:
+        """Build the commit of the plan, after planning again if another writer has changed the table.
+
+        Args:
+            build_request: Builds the commit from a plan.
+            plan_again: Makes the plan for a newer version from the previous plan; None to plan from scratch.
+            snapshot: The version that the commit will follow.
+        """
+        # `commit` reads another snapshot only after a commit of another writer.
+        is_planned_version = snapshot is self.plan.basis.snapshot
+        if not is_planned_version:
+            if plan_again is not None:
+                new_plan = plan_again(self.plan, snapshot)
+            else:
+                new_plan = self._plan_again(self.table, snapshot)
+            self.accept_new_plan(new_plan)
+        return None if self.plan.is_noop else build_request(self.plan)
 
     def commit_step(
         self,
@@ -244,21 +263,24 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
         needs_clock: bool = False,
         pause: Pause | None = None,
     ) -> Committed | NothingToDo:
-        """Commit one of several steps of a change, whose plan is not made again.
+        """Commit one step of a change that needs several commits. The plan is not made again.
 
-        The first step begins with the version of the plan, after a recheck of the table. Later steps begin with the
-        newest version, or with the commit `after` which they come.
+        The first step is committed after the version of the plan, once the table was rechecked. Each later step is
+        committed after the newest version, or directly after the previous step (`after`).
 
         Args:
-            build_request: Makes the commit from a version; None if nothing is left to do.
-            build_first_request: Makes version 0 if there is no table yet.
+            build_request: Builds the commit from a version, or returns None if there is nothing to do.
+            build_first_request: Builds version 0; None if the table exists.
             after: The commit of the previous step, see `deltacli.changing.commit.commit`.
             recheck: Called before each attempt.
-            commit_metadata: Keys to add to the commitInfo.
-            needs_clock: As for `recheck_table`.
+            commit_metadata: Additional keys of the commitInfo.
+            needs_clock: Whether the commit contains times that other engines compare, see `recheck_table`.
             pause: Waits before a retry.
+
+        Raises:
+            DeltacliError: As for `commit`.
         """
-        from deltacli.changing.commit import Committed, commit  # imports pyarrow, which a dry run may do without
+        from deltacli.changing.commit import Committed, commit  # imports pyarrow, which a dry run does not need
 
         done = commit(
             self.table,
@@ -270,7 +292,8 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
             commit_metadata=commit_metadata,
             pause=pause,
         )
-        # A `match`, because a call of `isinstance` would be a place where a signal interrupts before this is noted.
+        # Python handles signals at calls. Unlike `isinstance`, `match` on a class is no call, so an interruption cannot
+        # come before `has_begun` is set.
         match done:
             case Committed():
                 self.has_begun = True
@@ -284,16 +307,24 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
         *,
         needs_clock: bool,
     ) -> Snapshot | None:
-        """Return the version of the plan for the first attempt, and the newest one for later attempts."""
-        snapshot = self.plan.basis.snapshot
-        if self._was_read or (snapshot is None and build_first_request is None):
+        """Return the version of the plan for the first attempt, after rechecking the table; then the newest version.
+
+        Args:
+            table: The table to read the newest version of.
+            build_first_request: Builds version 0; None if the table exists.
+            needs_clock: See `recheck_table`.
+        """
+        planned_snapshot = self.plan.basis.snapshot
+        # A plan that creates a table has no snapshot, because there is no version yet. Other plans may have dropped it.
+        has_planned_version = planned_snapshot is not None or build_first_request is not None
+        if self._has_used_planned_version or not has_planned_version:
             return read_snapshot(table)
-        self._was_read = True
+        self._has_used_planned_version = True
         self.recheck_table(needs_clock=needs_clock)
-        return snapshot
+        return planned_snapshot
 
     def _note_stale_manifests(self, committed: Committed) -> None:
-        """Note whether the manifests have to follow a commit: it turned them on, or it changed files."""
+        """Set `has_stale_manifests` if a commit turned on manifests, or changed files of a table with manifests."""
         had_manifests = committed.read_snapshot is not None and is_true(
             committed.read_snapshot.metadata.configuration, MANIFEST_PROPERTY
         )
@@ -306,25 +337,26 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
         if changes_files and (has_manifests or had_manifests):
             self.has_stale_manifests = True
 
-    def update_manifests(self, *, may_be_newer: bool = False) -> None:
-        """Write the manifests again if the commits of this change have made them stale.
+    def update_manifests(self, *, has_unread_version: bool = False) -> None:
+        """Write the symlink manifests of the newest version if this change made them stale.
 
-        What fails is a warning: the version is committed, and an error would make Spark repeat an append.
+        A failure only adds a warning to the basis of the plan, because the version is committed already. If it were an
+        error, Spark would repeat the append.
 
         Args:
-            may_be_newer: Whether the newest version may be one that this run does not know, because files of the log
-                were put back or the outcome of a commit is unknown. Its properties are read then.
+            has_unread_version: Whether the newest version may be unknown to this run, because commits were recovered or
+                the outcome of a commit is unknown. Then its properties decide whether there are manifests to update.
         """
-        warnings = self.plan.basis.warnings
-        if may_be_newer:
-            self._look_at_newest_version(warnings)
+        if has_unread_version:
+            self._examine_newest_version()
         if self.has_stale_manifests:
             from deltacli.changing.manifests import update_manifests  # imports pyarrow
 
-            warnings.extend(update_manifests(self.table))
+            self.plan.basis.warnings.extend(update_manifests(self.table))
 
-    def _look_at_newest_version(self, warnings: list[str]) -> None:
-        # If the newest version cannot be read, the version of the plan is the best guess.
+    def _examine_newest_version(self) -> None:
+        """Set `has_stale_manifests` by the properties of the newest version, and warn about other stale views."""
+        # If the newest version cannot be read, assume that it has the properties of the planned version.
         newest_snapshot = self.plan.basis.snapshot
         with suppress(errors.DeltacliError):
             newest_snapshot = read_snapshot(self.table)
@@ -333,4 +365,6 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
         if is_true(newest_snapshot.properties, MANIFEST_PROPERTY):
             self.has_stale_manifests = True
         if newest_snapshot.version != self.plan.basis.version:
-            warnings.extend(warning for warning in find_stale_views(newest_snapshot) if warning not in warnings)
+            warnings = self.plan.basis.warnings
+            new_warnings = [warning for warning in find_stale_views(newest_snapshot) if warning not in warnings]
+            warnings.extend(new_warnings)

@@ -1,10 +1,12 @@
-"""The other tables whose data files a table names, and the notes that keep their vacuum from deleting these files.
+"""The tables that own data files which another table references, and the notes that protect these files.
 
-A shallow clone names files of its source by absolute paths. So does everything that is made from the log of a clone: a
-copy that keeps the paths, a clone of the clone, a log that is restored to another place. Whatever writes such a log
-asks `find_file_owners` before, and `put_notes` right before the log is written. The owner of a file is the nearest
-directory above it that has a Delta log: its vacuum lists the file. It does not matter from which table the log was
-taken.
+A shallow clone contains absolute paths of files of its source. So does every log that is derived from the log of a
+clone: a clone of the clone, a copy that keeps the paths, a log that is restored to another place. The vacuum of the
+source lists these files, finds no reference in its own log, and would delete them.
+
+The owner of a file is the table whose vacuum lists it: the nearest parent directory with a Delta log. Each command that
+writes such a log calls `find_file_owners` for its plan, and `put_notes` (see `clone_notes.py`) right before it writes
+the log. The paths alone decide who the owner is, not the table that the log was copied from.
 
 Spec: Add File and Remove File; Deletion Vector Descriptor Schema.
 """
@@ -35,18 +37,22 @@ if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
 
-_LAST_SEGMENT = "/+[^/]*$"
-_VECTOR_OF_PATH = r"^p|@\d+$"
-_MOST_NAMED = 3
+_FILE_NAME = "/+[^/]*$"
+"""Matches the last segment of a path, with the slash before it."""
+
+_VECTOR_TYPE_OR_OFFSET = r"^p|@\d+$"
+"""Matches all but the path in the id of a deletion vector in a file of its own: `p` + path + `@` + offset."""
+
+_MAX_DIRECTORIES_NAMED = 3
 
 
 class FileOwners(NamedTuple):
-    """The tables that own files which another table names.
+    """The tables that own files which another table references.
 
     Attributes:
-        tables: The stores of the owners that can be given a note, each once.
-        warnings: One sentence per owner that cannot, or per directory of files whose owner is unknown, with the option
-            that its vacuum needs instead.
+        tables: The stores of the owners that a note can be written to, without duplicates.
+        warnings: One sentence per owner that a note cannot be written to, with the option that its vacuum needs
+            instead; and a sentence about the directories without an owner.
     """
 
     tables: tuple[Storage, ...] = ()
@@ -58,12 +64,12 @@ class FileOwners(NamedTuple):
 
 
 class PutNotes(NamedTuple):
-    """The result of writing the note of one table into the owners of its files.
+    """The result of writing the note about one table to the owners of its files.
 
     Attributes:
-        noted: The stores of the owners that have the note now.
-        written: The notes that this run has written.
-        warnings: One sentence per owner that did not take the note.
+        noted: The stores of the owners that have the note.
+        written: The notes that this run has written. Fewer than `noted` if an owner already had a newer note.
+        warnings: One sentence per owner that the note could not be written to.
     """
 
     noted: tuple[Storage, ...] = ()
@@ -71,7 +77,7 @@ class PutNotes(NamedTuple):
     warnings: tuple[str, ...] = ()
 
     def undo(self) -> None:
-        """Undo the writing of the notes, because the log that they announced was not written."""
+        """Delete the written notes, after the log that they announced could not be written."""
         for note in self.written:
             with suppress(errors.DeltacliError):
                 note.undo()
@@ -80,83 +86,102 @@ class PutNotes(NamedTuple):
 def find_external_directories(
     storage: ReadStorage, paths: ArrowArray, vector_ids: ArrowArray | None = None
 ) -> set[str]:
-    """Return the directories outside of a table in which the log names files.
+    """Return the directories outside the table directory that contain files of the log.
+
+    Example for the table `s3://lake/clone`:
+
+        paths          ["part-0.parquet", "s3://lake/source/day=1/a%20b.parquet", "s3://lake/clone/part-1.parquet"]
+        vector_ids     ["", "ps3://lake/source/vector.bin@4", "uab^-aqEH.-t@S}K{vb[*k^@4"]
+        result         {"s3://lake/source/day=1", "s3://lake/source"}
 
     Args:
         storage: The store of the table.
-        paths: Raw paths of add, remove or cdc actions (string array without nulls).
-        vector_ids: The ids of deletion vectors (string array, "" for none).
+        paths: Paths of add, remove or cdc actions, as in the log (string array without nulls).
+        vector_ids: Unique ids of deletion vectors (string array, "" for none).
 
     Returns:
-        Decoded absolute paths of local directories, and plain URIs, as `canonical` spells them.
+        Decoded absolute paths of local directories, and URIs of others, in the form that `canonical` returns.
     """
-    named = [paths]
+    directories = _find_parents_of_external_paths(storage, paths)
     if vector_ids is not None:
-        in_files = pc.filter(vector_ids, pc.starts_with(pc.fill_null(vector_ids, ""), "p"))
-        named.append(pc.replace_substring_regex(in_files, _VECTOR_OF_PATH, ""))
-
-    uris = (storage.uri, *storage.aliases)
-    keys = PathKeys(uris)
-    directories = set[str]()
-    for texts in named:
-        may_leave = pc.or_(are_absolute(texts), _find_dot_segments(texts))
-        if not pc.any(may_leave).as_py():
-            continue
-        candidates = pc.filter(texts, may_leave)
-        outside = pc.filter(candidates, pc.is_null(keys.of_log(candidates).keys))
-        parents = pc.unique(pc.replace_substring_regex(outside, _LAST_SEGMENT, ""))
-        directories |= {_resolve_directory(storage.uri, parent) for parent in parents.to_pylist()}
+        # Only vectors of type `p` have a path. Types `u` and `i` are below the table directory, or inline.
+        has_path = pc.starts_with(pc.fill_null(vector_ids, ""), "p")
+        ids_with_path = pc.filter(vector_ids, has_path)
+        vector_paths = pc.replace_substring_regex(ids_with_path, _VECTOR_TYPE_OR_OFFSET, "")
+        directories |= _find_parents_of_external_paths(storage, vector_paths)
     return directories
 
 
-def _find_dot_segments(paths: ArrowArray) -> ArrowArray:
-    """Return which paths have a segment `..`, also an encoded one, and few others."""
-    # Nearly no table has one, and these two searches take a tenth of the time of a regular expression.
-    dots = pc.match_substring(paths, "..")
-    encoded_dots = pc.match_substring(paths, "%2e", ignore_case=True)
-    return pc.or_(dots, encoded_dots)
+def _find_parents_of_external_paths(storage: ReadStorage, paths: ArrowArray) -> set[str]:
+    """Return the parent directories of those paths that lead out of the table directory."""
+    # Nearly all paths are relative without `..`, and need no closer look.
+    may_be_external = pc.or_(are_absolute(paths), _may_have_parent_segment(paths))
+    if not pc.any(may_be_external).as_py():
+        return set()
+    candidates = pc.filter(paths, may_be_external)
+
+    # `PathKeys` returns null for paths outside the table directory. It knows all URIs of the table.
+    path_keys = PathKeys((storage.uri, *storage.aliases))
+    is_external = pc.is_null(path_keys.of_log(candidates).keys)
+    external_paths = pc.filter(candidates, is_external)
+
+    parents = pc.unique(pc.replace_substring_regex(external_paths, _FILE_NAME, ""))
+    return {_resolve_directory(storage.uri, parent) for parent in parents.to_pylist()}
+
+
+def _may_have_parent_segment(paths: ArrowArray) -> ArrowArray:
+    """Return False for paths that certainly have no `..` segment, also not a percent-encoded one (`%2e%2E`)."""
+    # Two substring searches take a tenth of the time of a regular expression, and nearly no table has a match.
+    has_dots = pc.match_substring(paths, "..")
+    has_encoded_dot = pc.match_substring(paths, "%2e", ignore_case=True)
+    return pc.or_(has_dots, has_encoded_dot)
 
 
 def find_external_directories_of_version(snapshot: Snapshot, storage: ReadStorage | None = None) -> set[str]:
-    """Return the directories outside of a table in which a version has live files.
+    """Return the directories outside the table directory that contain live files of a version.
 
     Args:
         snapshot: The version.
-        storage: The store of the table, where the log of the version was read from elsewhere.
+        storage: The store of the table, if the log of the version was read from another directory, such as a backup.
     """
-    root = snapshot.table.storage if storage is None else storage
+    table_storage = snapshot.table.storage if storage is None else storage
 
-    def collect(adds: RecordBatch) -> set[str]:
-        return find_external_directories(root, adds.column("path"), unique_id_column(adds.column("deletionVector")))
+    def find_directories(adds: RecordBatch) -> set[str]:
+        vector_ids = unique_id_column(adds.column("deletionVector"))
+        return find_external_directories(table_storage, adds.column("path"), vector_ids)
 
-    fields = ["path", "deletionVector"]
-    return set[str]().union(*snapshot.file_actions.map_actions("add", collect, fields=fields))
+    directories = set[str]()
+    for batch_directories in snapshot.file_actions.map_actions(
+        "add", find_directories, fields=["path", "deletionVector"]
+    ):
+        directories |= batch_directories
+    return directories
 
 
-def _resolve_directory(uri: str, directory: str) -> str:
-    """Return a directory from a path of the log as an absolute one, decoded as `canonical` does.
+def _resolve_directory(table_uri: str, directory: str) -> str:
+    """Return the absolute path or URI of a directory, decoded and without `..` segments.
 
     Args:
-        uri: The URI of the table, which a relative path is below of.
-        directory: The directory, as in the log.
+        table_uri: The URI of the table.
+        directory: The directory, percent-encoded as in the log: absolute, or relative to the table directory.
     """
-    if are_absolute(pa.array([f"{directory}/"]))[0].as_py():
-        return without_dots(canonical(directory))
-    return without_dots(canonical(f"{encode_uri(uri)}/{directory}"))
+    is_absolute = are_absolute(pa.array([f"{directory}/"]))[0].as_py()
+    absolute_path = directory if is_absolute else f"{encode_uri(table_uri)}/{directory}"
+    return without_dots(canonical(absolute_path))
 
 
 def find_file_owners(table: TableHandle, directories: Collection[str], address: str) -> FileOwners:
-    """Find the tables that own the files in some directories, and say which of them cannot be given a note.
+    """Find the tables that own the files in some directories, and check whether a note can be written to each.
 
     Args:
-        table: The table whose log names the files, or is about to. It opens the other ones.
-        directories: As from `find_external_directories`.
-        address: The URI of that table, for the warnings.
+        table: The table whose log references the files, or will reference them. Its handle opens the owners.
+        directories: The directories, as `find_external_directories` returns them.
+        address: The URI of the table, for the warnings.
     """
     search = _OwnerSearch(table)
-    tables = dict[str, Storage]()
+    owner_by_uri = dict[str, Storage]()
+    unowned_directories = list[str]()
     warnings = list[str]()
-    unowned = list[str]()
     for directory in sorted(directories):
         try:
             owners = search.find_owners(directory)
@@ -164,55 +189,71 @@ def find_file_owners(table: TableHandle, directories: Collection[str], address: 
             warnings.append(_build_warning(directory, address, error.message))
             continue
         if not owners:
-            unowned.append(directory)
-        tables |= {storage.uri: storage for storage in owners}
+            unowned_directories.append(directory)
+        owner_by_uri |= {storage.uri: storage for storage in owners}
 
-    notable = list[Storage]()
-    for storage in tables.values():
+    writable_owners = list[Storage]()
+    for storage in owner_by_uri.values():
         try:
             require_writable(storage)
         except errors.DeltacliError as error:
             warnings.append(_build_warning(storage.uri, address, error.message))
         else:
-            notable.append(storage)
-    if unowned:
+            writable_owners.append(storage)
+
+    if unowned_directories:
+        names = summarize_names(unowned_directories, _MAX_DIRECTORIES_NAMED)
         warnings.append(
-            f"no Delta table was found around {summarize_names(unowned, _MOST_NAMED)}, which has files of {address}: "
-            "nothing protects them there"
+            f"no Delta table was found around {names}, which has files of {address}: nothing protects them there"
         )
-    return FileOwners(tuple(notable), tuple(dict.fromkeys(warnings)))
+    return FileOwners(tuple(writable_owners), tuple(dict.fromkeys(warnings)))
 
 
 class _OwnerSearch:
-    """Looks for the nearest table above directories. Each directory is looked at once."""
+    """Finds the owners of directories. The log of each parent directory is listed only once."""
 
     def __init__(self, table: TableHandle) -> None:
+        """Prepare a search.
+
+        Args:
+            table: The table whose log references the files. It is never returned as an owner.
+        """
         self._table = table
-        self._tables = dict[str, Storage | None]()
+        self._table_by_directory = dict[str, Storage | None]()
 
     def find_owners(self, directory: str) -> list[Storage]:
-        """Return the nearest table above a directory, and above the one that links in its path lead to."""
+        """Return the owners of the files in a directory.
+
+        There may be two owners if the path contains a symbolic link: `/lake/link/day=1` may belong to a table in
+        `/lake`, and to a table in the directory that the link leads to. Both list the files in a vacuum.
+
+        Args:
+            directory: The absolute path of a local directory, or the URI of another one.
+
+        Returns:
+            The stores of the owners; none if no parent directory is a table.
+        """
         directories = [directory]
         if directory.startswith("/"):
             directories.append(os.path.realpath(directory))
 
         owners = list[Storage]()
         for candidate in dict.fromkeys(directories):
-            storage = self._find_nearest(candidate)
-            # Behind a link, the nearest table may be the one that names the files. It needs no note about itself.
+            storage = self._find_nearest_table(candidate)
+            # A link may lead back into the table itself, which needs no note about itself.
             if storage is not None and not _is_same_directory(storage, self._table.storage):
                 owners.append(storage)
         return owners
 
-    def _find_nearest(self, directory: str) -> Storage | None:
-        """Return the nearest table at a directory or above it; None if there is none."""
+    def _find_nearest_table(self, directory: str) -> Storage | None:
+        """Return the table in a directory or in the nearest of its parents; None if there is none."""
         candidates = list(_list_ancestors(directory))
         is_remote = not directory.startswith("/")
         if is_remote:
-            # A directory such as `day=1` is nearly always a partition, and a table may have thousands: on an object
-            # store each costs a request. They are looked at only if there is no table above them.
-            no_partitions = [candidate for candidate in candidates if "=" not in candidate.rpartition("/")[2]]
-            candidates = [*no_partitions, *candidates]
+            # On an object store each candidate costs a request. A directory such as `day=1` is nearly always a
+            # partition, of which a table may have thousands, so these are tried last.
+            likely_tables = [candidate for candidate in candidates if "=" not in candidate.rpartition("/")[2]]
+            candidates = [*likely_tables, *candidates]
         for candidate in candidates:
             storage = self._get_table(candidate)
             if storage is not None:
@@ -220,16 +261,17 @@ class _OwnerSearch:
         return None
 
     def _get_table(self, directory: str) -> Storage | None:
-        if directory not in self._tables:
-            self._tables[directory] = self._open_table(directory)
-        return self._tables[directory]
+        """Return the store of the table in a directory; None if it is no table. The answer is cached."""
+        if directory not in self._table_by_directory:
+            self._table_by_directory[directory] = self._open_table(directory)
+        return self._table_by_directory[directory]
 
     def _open_table(self, directory: str) -> Storage | None:
-        """Return the store of the table in a directory; None if the directory has no log."""
+        """Return the store of the table in a directory; None if the directory has no Delta log."""
         storage = self._table.open_other(directory)
         try:
             entries = storage.list_from(LOG_DIRECTORY)
-            # A directory without a commit and a checkpoint is no log, and so there is no table.
+            # `_delta_log` without any commit or checkpoint is not a log.
             has_log = any(entry.name.endswith((".json", ".parquet")) for entry in entries)
         except errors.FileMissing:
             return None
@@ -237,7 +279,7 @@ class _OwnerSearch:
 
 
 def _list_ancestors(directory: str) -> Iterator[str]:
-    """Yield a directory and those above it, the nearest first, up to the bucket or the root of the file system."""
+    """Yield a directory, its parent, the parent of the parent, …, up to the bucket or the top of the file system."""
     scheme, separator, path = directory.rpartition("://")
     while path.strip("/"):
         yield f"{scheme}{separator}{path}"
@@ -248,23 +290,22 @@ def _is_same_directory(storage: ReadStorage, other: ReadStorage) -> bool:
     return is_inside(storage, other) and is_inside(other, storage)
 
 
-def _build_warning(owner: str, address: str, why: str) -> str:
+def _build_warning(owner: str, address: str, reason: str) -> str:
     option = errors.parameter("vacuum.protect_from", [address])
-    return f"{owner} cannot be given a note of {address}: {why}; its vacuum keeps these files only with {option}"
+    return f"{owner} cannot be given a note of {address}: {reason}; its vacuum keeps these files only with {option}"
 
 
 def put_notes(tables: Iterable[Storage], note: CloneNote) -> PutNotes:
-    """Write a note into each owner.
+    """Write a note to each owner.
 
-    An owner that does not take the note is a warning. As an error it would make a copy of a clone impossible wherever
-    the source is read-only.
+    A failure is only a warning: the owner may be read-only for this user, who may copy a clone nevertheless.
 
     Args:
-        tables: The stores of the owners, as from `find_file_owners`.
-        note: The note about the table that names their files.
+        tables: The stores of the owners, as `find_file_owners` returns them.
+        note: The note about the table that references their files.
     """
-    noted = list[Storage]()
-    written = list[WrittenNote]()
+    noted_tables = list[Storage]()
+    written_notes = list[WrittenNote]()
     warnings = list[str]()
     for table in tables:
         try:
@@ -273,7 +314,7 @@ def put_notes(tables: Iterable[Storage], note: CloneNote) -> PutNotes:
         except errors.DeltacliError as error:
             warnings.append(_build_warning(table.uri, note.uri, error.message))
             continue
-        noted.append(storage)
+        noted_tables.append(storage)
         if written_note is not None:
-            written.append(written_note)
-    return PutNotes(tuple(noted), tuple(written), tuple(warnings))
+            written_notes.append(written_note)
+    return PutNotes(tuple(noted_tables), tuple(written_notes), tuple(warnings))

@@ -1,4 +1,4 @@
-"""The number of files that a plan or an outcome is about, and how large they are."""
+"""The number of files that a plan or an outcome refers to, and their total size."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class FileTotals(NamedTuple):
 
     Attributes:
         files: The number of files.
-        size_bytes: Their total size as far as it is known.
-        rows: The total number of their rows; None if it is not known of every file.
+        size_bytes: The total size of the files whose size is known.
+        rows: The total number of rows; None if the number is unknown for any file.
     """
 
     files: int = 0
@@ -23,21 +23,21 @@ class FileTotals(NamedTuple):
 
     @classmethod
     def from_sizes(cls, sizes: Iterable[int]) -> FileTotals:
-        """Return the totals of files of these sizes in bytes, whose rows are not known."""
+        """Return the totals of files with these sizes in bytes. The number of rows is unknown."""
         all_sizes = list(sizes)
         return cls(len(all_sizes), sum(all_sizes))
 
     def __add__(self, other: FileTotals) -> FileTotals:  # type: ignore[override]
-        """Return the totals of both together. Their rows are known only if those of both are."""
+        """Return the totals of two groups of files. The number of rows is None if it is None for either group."""
         rows = None if self.rows is None or other.rows is None else self.rows + other.rows
         return FileTotals(self.files + other.files, self.size_bytes + other.size_bytes, rows)
 
     def as_json(self, **names: str) -> dict[str, Json]:
-        """Return the totals as in a document.
+        """Return the totals as fields of a JSON document.
 
         Args:
-            names: The fields of the document, and the attribute that each has: `count="files"`. Without any, `files`
-                and `sizeBytes`.
+            names: The attribute for each field of the document, such as `count="files"`. By default the fields are
+                `files` and `sizeBytes`.
         """
         names = names or {"files": "files", "sizeBytes": "size_bytes"}
         return {name: getattr(self, attribute) for name, attribute in names.items()}

@@ -1,8 +1,8 @@
-"""The commits and checkpoints of a remote table, read once while a commit is retried.
+"""A cache for the log files of a remote table, used while a commit is retried.
 
-A commit that loses to other writers reads the newest version again. Nearly all files of that version are those of the
-attempt before. Over a network, reading them each time takes longer than other writers need for their next commit, so
-the change would never win.
+A commit that loses to another writer reads the newest version again. Nearly all files of that version were read for the
+previous attempt already. Reading them again over a network takes longer than other writers need for their next commit,
+so the retry would lose every time.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from deltacli.storage import FileStat, ReadStorage
 from deltacli.table.handle import TableHandle
 
 MAX_CACHED_BYTES = 128 << 20
-"""The total size of cached files. What is beyond it is read each time, and in part if that is enough."""
+"""Maximum total size of the cached files. Further files are read from the store each time."""
 
 MAX_CACHED_FILE_BYTES = 16 << 20
-"""The size of the largest file that is cached."""
+"""Maximum size of a cached file. Of a larger checkpoint, often only some columns are read."""
 
 _SIDECARS = f"{LOG_DIRECTORY}/{SIDECAR_DIRECTORY}"
 _IMMUTABLE_KINDS = (
@@ -33,117 +33,124 @@ _IMMUTABLE_KINDS = (
 
 
 def cache_log_files(table: TableHandle) -> TableHandle:
-    """Return the same table on a store that caches its commits and checkpoints."""
-    return table.replace_storage(cast("ReadStorage", _LogCache(table.storage)))
+    """Return a handle of the same table that reads each commit and checkpoint from the store only once."""
+    return table.replace_storage(cast("ReadStorage", _CachingStorage(table.storage)))
 
 
-class _OpenedFile(NamedTuple):
-    """A file that was opened, and read as a whole.
+class _CachedContent(NamedTuple):
+    """The content of a cached file.
 
     Attributes:
-        data: Its content.
-        stored_tag: The tag that the store gave this content.
+        data: The content.
+        tag: The tag of the content (`ReadStorage.tag`). None if the file was read by `read`, which needs no tag.
     """
 
     data: bytes
-    stored_tag: str
+    tag: str | None
 
 
-class _LogCache:
-    """A store that reads each commit and checkpoint once.
+class _CachingStorage:
+    """A store that reads each commit, checkpoint and sidecar only once.
 
-    A cached file is dropped when a listing shows another size or time under its name. The log may be replaced while a
-    change runs, and its commits must not be judged by those of the old log. Everything else is passed on to the store:
-    listings, the hint, the time of a single file.
+    If a listing shows that a cached file has another size or time than before, the file is read again: somebody may
+    replace the whole log while a change is running.
+
+    Calls other than `list_from`, `read`, `open` and `tag` are forwarded to the wrapped store.
     """
 
-    def __init__(self, inner: ReadStorage) -> None:
-        self._inner = inner
+    def __init__(self, storage: ReadStorage) -> None:
+        self._storage = storage
         self._free_bytes = MAX_CACHED_BYTES
         self._lock = Lock()
-        self._read_files: dict[str, bytes] = {}
-        self._opened_files: dict[str, _OpenedFile] = {}
+        self._content_by_path: dict[str, _CachedContent] = {}
         self._last_listed: dict[str, FileStat] = {}
 
-    def __getattr__(self, name: str) -> Any:  # Any: a method of the store
-        return getattr(self._inner, name)
+    def __getattr__(self, name: str) -> Any:  # Any: an attribute of the store
+        # Forwards every other attribute, because stores have more than the methods of `Storage`: a local directory that
+        # is held open, credentials of a catalog, the catalog itself. Callers test for these attributes.
+        return getattr(self._storage, name)
 
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
-        """Yield the files of a directory, and drop the cached ones that were replaced."""
-        for stat in self._inner.list_from(directory, start):
+        """Yield the files in a directory, and remove those from the cache that were replaced."""
+        for stat in self._storage.list_from(directory, start):
             path = f"{directory}/{stat.name}"
             if self._was_replaced(path, stat):
-                self._drop(path)
+                self._remove(path)
             self._last_listed[path] = stat
             yield stat
 
     def _was_replaced(self, path: str, stat: FileStat) -> bool:
-        cached_data = self._read_files.get(path)
-        if cached_data is None and path in self._opened_files:
-            cached_data = self._opened_files[path].data
-        if cached_data is None:
+        """Return True if a file is cached, and a listing shows that it has another size or time than before."""
+        content = self._content_by_path.get(path)
+        if content is None:
             return False
-        # The first listing after the read has nothing to be compared with but the size.
-        return len(cached_data) != stat.size_bytes or self._last_listed.get(path, stat) != stat
-
-    def _drop(self, path: str) -> None:
-        with self._lock:
-            self._free_bytes += len(self._read_files.pop(path, b""))
-            opened_file = self._opened_files.pop(path, None)
-            if opened_file is not None:
-                self._free_bytes += len(opened_file.data)
+        # A file that was cached before its first listing can only be compared by size.
+        previous_stat = self._last_listed.get(path, stat)
+        return len(content.data) != stat.size_bytes or previous_stat != stat
 
     def read(self, path: str) -> bytes:
-        """Return the content of a file."""
-        cached_data = self._read_files.get(path)
-        if cached_data is not None:
-            return cached_data
-        data = self._inner.read(path)
+        """Return the content of a file, from the cache if possible."""
+        content = self._content_by_path.get(path)
+        if content is not None:
+            return content.data
+        data = self._storage.read(path)
         if self._reserve(path, len(data)):
-            self._read_files[path] = data
+            self._content_by_path[path] = _CachedContent(data, tag=None)
         return data
 
     def open(self, path: str) -> BinaryFile:
-        """Open a file for random access. A small file is read as a whole, and served from memory."""
-        opened_file = self._opened_files.get(path)
-        if opened_file is None:
-            file = self._inner.open(path)
-            size_bytes = file.seek(0, io.SEEK_END)
-            file.seek(0)
-            if not self._reserve(path, size_bytes):
-                return file
-            with file:
-                opened_file = _OpenedFile(file.read(size_bytes), self._inner.tag(path, file))
-            self._opened_files[path] = opened_file
-        return _CachedFile(opened_file)
+        """Open a file for random access. A file that can be cached is read as a whole, and opened in memory."""
+        content = self._content_by_path.get(path)
+        if content is not None and content.tag is not None:
+            return _CachedFile(content.data, content.tag)
 
-    def tag(self, path: str, opened: Any) -> str:  # Any: a file, as in the port
-        """Return the tag of the content that an open file has, which may be older than that in the store."""
+        # The store returns a tag only for an open file, so a file that was cached by `read` is read once more.
+        self._remove(path)
+        file = self._storage.open(path)
+        size_bytes = file.seek(0, io.SEEK_END)
+        file.seek(0)
+        if not self._reserve(path, size_bytes):
+            return file
+        with file:
+            data = file.read(size_bytes)
+            tag = self._storage.tag(path, file)
+        self._content_by_path[path] = _CachedContent(data, tag)
+        return _CachedFile(data, tag)
+
+    def tag(self, path: str, opened: Any) -> str:  # Any: an open file, as in `ReadStorage`
+        """Return the tag of the content that an open file reads. The file in the store may have been replaced since."""
         if isinstance(opened, _CachedFile):
-            return opened.stored_tag
-        return self._inner.tag(path, opened)
+            return opened.tag
+        return self._storage.tag(path, opened)
 
     def _reserve(self, path: str, size_bytes: int) -> bool:
-        """Reserve space for a file. Return False if it is not to be cached."""
+        """Reserve space in the cache for a file. Returns False if the file is not to be cached."""
         if not _is_immutable(path) or size_bytes > MAX_CACHED_FILE_BYTES:
             return False
         with self._lock:
-            has_room = size_bytes <= self._free_bytes
-            if has_room:
-                self._free_bytes -= size_bytes
-        return has_room
+            if size_bytes > self._free_bytes:
+                return False
+            self._free_bytes -= size_bytes
+        return True
+
+    def _remove(self, path: str) -> None:
+        """Remove a file from the cache, if it is cached."""
+        with self._lock:
+            content = self._content_by_path.pop(path, None)
+            if content is not None:
+                self._free_bytes += len(content.data)
 
 
 class _CachedFile(io.BytesIO):
-    """A cached file, opened for reading, with the tag of its content."""
+    """An open file whose content is in memory, with the tag of the content."""
 
-    def __init__(self, file: _OpenedFile) -> None:
-        super().__init__(file.data)
-        self.stored_tag = file.stored_tag
+    def __init__(self, data: bytes, tag: str) -> None:
+        super().__init__(data)
+        self.tag = tag
 
 
 def _is_immutable(path: str) -> bool:
-    """Return True for files that writers create once: commits, checkpoints and sidecars, but not the hint."""
+    """Return True for commits, checkpoints and sidecars, which writers never change; False for `_last_checkpoint`."""
     directory, _, name = path.rpartition("/")
     if directory == _SIDECARS:
         return True

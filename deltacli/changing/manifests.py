@@ -1,15 +1,16 @@
-"""Writing symlink manifests: comparing those in the directory with a version, and replacing what differs.
+"""Writing symlink manifests: finding the manifests that differ from a version, and replacing them.
 
-Each manifest is replaced atomically. Of several, readers see old and new ones until the last is written.
-`manifest_contents.py` says what a manifest should name. `update_manifests` is called after the commits of other
-changes.
+`manifest_contents.py` computes the lines that each manifest should contain. The command `manifest` plans and writes
+explicitly. `update_manifests` is called after the commits of other changes, if the table property for it is set.
+
+Each manifest is replaced atomically, but not all together: until the last one is written, readers of a partitioned
+table see old and new partitions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple
 
 from deltacli.changing.basis import Basis, build_basis
@@ -29,13 +30,13 @@ _MAX_UPDATES = 3
 
 
 class ManifestProblem(NamedTuple):
-    """A difference between a manifest in the directory and the live files.
+    """A manifest that differs from the live files of its partition. The field names are those of the JSON document.
 
     Attributes:
-        path: The path of the manifest.
-        problem: `missing`, `differs`, or `extra` if its partition has no live files.
-        lacks: The number of live files that it does not name.
-        stale: The number of its lines that name no live file of its partition, or one that another line names.
+        path: The path of the manifest, relative to the table directory.
+        problem: `missing`; `differs`; or `extra` if the partition has no live files.
+        lacks: The number of live files that are not listed.
+        stale: The number of lines that are no live file of the partition, or that repeat another line.
     """
 
     path: str
@@ -46,13 +47,13 @@ class ManifestProblem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ManifestsPlan:
-    """The manifests of a version that are to be written, and those to be deleted.
+    """The manifests that must be written or deleted so that the manifests match a version.
 
     Attributes:
         basis: The version.
-        live: The manifests that it should have; None if it cannot have any.
-        differences: The manifests that are different.
-        unchanged: The number of manifests that are as they should be.
+        live: The manifests that the version should have; None if it cannot have any.
+        differences: The manifests to write or to delete.
+        unchanged: The number of manifests that are up to date.
         refusals: The reasons why the version cannot have manifests.
     """
 
@@ -64,21 +65,21 @@ class ManifestsPlan:
 
     @property
     def is_noop(self) -> bool:
-        """Return True if all manifests are as they should be."""
+        """Return True if all manifests are up to date."""
         return not self.differences
 
     @property
     def notes(self) -> Iterator[str]:
-        """Yield what a reader of the lists has to know about the files that they name."""
-        if self.live is not None and self.live.files_outside:
-            count = count_with_verb(self.live.files_outside, "file", "are")
+        """Yield a note for readers of the manifests if live files are outside the table directory."""
+        if self.live is not None and self.live.external_file_count:
+            count = count_with_verb(self.live.external_file_count, "file", "are")
             yield (
-                f"{count} outside of the table, such as {self.live.first_outside}: readers of the lists need access to "
-                "that place, and what deletes files there does not look for these lists"
+                f"{count} outside of the table, such as {self.live.first_external_uri}: readers of the lists need "
+                "access to that place, and what deletes files there does not look for these lists"
             )
 
     def build_refusal(self) -> Refused | None:
-        """Return the error for the reasons why the version cannot have manifests; None if it can."""
+        """Return the error if the version cannot have manifests; None if it can."""
         return Refused.by(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
@@ -96,9 +97,13 @@ class ManifestsPlan:
         return [difference.path for difference in self.differences if difference.problem == "extra"]
 
     def as_json(self, *, dry_run: bool) -> dict[str, Json]:
-        """Return the content of the document `deltacli.manifest`."""
-        files = None if self.live is None else self.live.files
-        files_outside = None if self.live is None else self.live.files_outside
+        """Return the content of the JSON document `deltacli.manifest`.
+
+        Args:
+            dry_run: Whether the plan is the result of the command, so that nothing was written.
+        """
+        files = None if self.live is None else self.live.file_count
+        files_outside = None if self.live is None else self.live.external_file_count
         return {
             "version": self.basis.version,
             "files": files,
@@ -116,7 +121,7 @@ class ManifestsPlan:
 
 @dataclass(eq=False)
 class ManifestsOutcome:
-    """The result of writing manifests, also of a part of them.
+    """The manifests that were written and deleted so far.
 
     Attributes:
         plan: The plan.
@@ -131,11 +136,11 @@ class ManifestsOutcome:
     failures: DeletionFailures = field(default_factory=DeletionFailures)
 
     def describe_progress(self) -> str:
-        """Return how many manifests were written."""
+        """Return a phrase that says how many manifests were written."""
         return f"{self.written:,} of {plural(len(self.plan.paths_to_write), 'manifest')} written"
 
     def build_partial_failure(self) -> OutcomeProblem:
-        """Return the manifests that could not be deleted as a problem; None without any."""
+        """Return the problem that manifests could not be deleted; None if there are none."""
         return self.failures.build_partial_failure(
             "manifest",
             code="manifests.not-deleted",
@@ -144,21 +149,21 @@ class ManifestsOutcome:
         )
 
     def as_json(self) -> dict[str, Json]:
-        """Return the content of the document `deltacli.manifest`."""
+        """Return the content of the JSON document `deltacli.manifest`."""
         content = self.plan.as_json(dry_run=False)
         done = {"written": self.written, "deleted": self.deleted, "unchanged": self.plan.unchanged}
         return content | {"manifests": done}
 
 
 def plan_manifests(table: TableHandle, now: Snapshot | None = None) -> ManifestsPlan:
-    """Compare the manifests in the directory with a version.
+    """Compare the manifests in the table directory with a version.
 
     Args:
         table: The table.
-        now: The version, if it was rebuilt already; None for the newest one.
+        now: The version, if it was read already; None for the newest version.
 
     Returns:
-        The plan. If the version cannot have manifests, the reasons are in it.
+        The plan. If the version cannot have manifests, the plan contains the reason.
     """
     snapshot = now or read_snapshot(table)
     live = build_live_manifests(snapshot)
@@ -167,9 +172,9 @@ def plan_manifests(table: TableHandle, now: Snapshot | None = None) -> Manifests
 
     storage = table.storage
     existing_paths = _list_manifests(storage)
-    compare = partial(_compare_manifest, storage, live, (storage.uri, *storage.aliases), existing_paths)
-    results = list(table.engine.run(compare, live.paths, at_once=storage.capabilities.parallel_reads))
-    differences = [problem for problem in results if problem is not None]
+    comparison = _ManifestComparison(storage, live, existing_paths)
+    results = list(table.engine.run(comparison.compare, live.paths, at_once=storage.capabilities.parallel_reads))
+    differences = [difference for difference in results if difference is not None]
     unchanged = len(results) - len(differences)
     extra_paths = sorted(existing_paths.difference(live.paths))
     differences += [ManifestProblem(path, "extra", 0, 0) for path in extra_paths]
@@ -177,67 +182,97 @@ def plan_manifests(table: TableHandle, now: Snapshot | None = None) -> Manifests
 
 
 def _list_manifests(storage: ReadStorage) -> set[str]:
-    """Return the paths of the manifests in the directory; empty if there is no directory."""
+    """Return the paths of the manifests in the table directory."""
     paths = set[str]()
     try:
         for walked in storage.walk(MANIFESTS, lambda _, names: names):
             if MANIFEST_NAME in walked.names:
                 paths.add(f"{walked.directory}/{MANIFEST_NAME}")
     except FileMissing:
+        # The table has never had manifests.
         pass
     return paths
 
 
-def _compare_manifest(
-    storage: ReadStorage, live: LiveManifests, uris: tuple[str, ...], existing_paths: set[str], path: str
-) -> ManifestProblem | None:
-    """Compare a manifest with the live files of its partition.
+@dataclass(frozen=True, slots=True)
+class _ManifestComparison:
+    """Compares manifests with the live files of their partitions.
 
-    Other engines spell the same URI in other ways. A line counts as right if it names a live file in any spelling, and
-    no other line names that file.
-
-    Args:
+    Attributes:
         storage: The store of the table.
-        live: What the manifests should name.
-        uris: All URIs of the table.
-        existing_paths: The manifests that are in the directory.
-        path: The manifest.
-
-    Returns:
-        The difference; None if the manifest names each live file once.
+        live: The manifests that the version should have.
+        existing_paths: The paths of the manifests in the table directory.
     """
-    if path not in existing_paths:
-        return ManifestProblem(path, "missing", live.count_files(path), 0)
-    lines = live.list_lines(path)
-    try:
-        content = storage.read(path)
-    except FileMissing:
-        return ManifestProblem(path, "missing", len(lines), 0)
-    if content == _encode_manifest(lines):
-        return None
 
-    named_lines = list(filter(None, content.splitlines()))
-    missing_lines = set(lines).difference(named_lines)
-    unknown_lines = set(named_lines).difference(lines)
-    repeated_count = len(named_lines) - len(set(named_lines))
-    line_by_path = {path: line for line, paths in _locate_lines(missing_lines, uris) for path in paths}
-    stale_count = repeated_count
-    for _, paths in _locate_lines(unknown_lines, uris):
-        candidates = missing_lines.intersection(line_by_path[path] for path in paths if path in line_by_path)
-        if candidates:
-            # A line that may mean several files counts for one of them.
-            missing_lines.remove(min(candidates))
-        else:
-            stale_count += 1
-    if not missing_lines and not stale_count:
-        return None
-    return ManifestProblem(path, "differs", len(missing_lines), stale_count)
+    storage: ReadStorage
+    live: LiveManifests
+    existing_paths: set[str]
+
+    def compare(self, path: str) -> ManifestProblem | None:
+        """Compare one manifest. Several threads call this.
+
+        Args:
+            path: The path of the manifest.
+
+        Returns:
+            The difference; None if the manifest lists each live file once.
+        """
+        if path not in self.existing_paths:
+            return ManifestProblem(path, "missing", self.live.count_files(path), 0)
+        live_lines = self.live.list_lines(path)
+        try:
+            content = self.storage.read(path)
+        except FileMissing:
+            return ManifestProblem(path, "missing", len(live_lines), 0)
+        if content == _encode_manifest(live_lines):
+            return None
+
+        stored_lines = list(filter(None, content.splitlines()))
+        repeated_count = len(stored_lines) - len(set(stored_lines))
+        missing_lines = set(live_lines).difference(stored_lines)
+        unknown_lines = set(stored_lines).difference(live_lines)
+        respelled_count = self._count_respelled_lines(missing_lines, unknown_lines)
+
+        missing_count = len(missing_lines) - respelled_count
+        stale_count = repeated_count + len(unknown_lines) - respelled_count
+        if not missing_count and not stale_count:
+            return None
+        return ManifestProblem(path, "differs", missing_count, stale_count)
+
+    def _count_respelled_lines(self, missing_lines: set[bytes], unknown_lines: set[bytes]) -> int:
+        """Return how many unknown lines are missing files in the spelling of another engine.
+
+        Engines write the same URI in several ways: `s3://bucket/a b.parquet`, `s3a://bucket/a%20b.parquet`. Each
+        missing file is counted once, even if two lines could refer to it.
+
+        Args:
+            missing_lines: The lines of live files that the manifest does not contain.
+            unknown_lines: The lines of the manifest that are no live files in the spelling of this process.
+        """
+        uris = (self.storage.uri, *self.storage.aliases)
+        line_by_path = dict[str, bytes]()
+        for line, paths in _locate_lines(missing_lines, uris):
+            line_by_path |= dict.fromkeys(paths, line)
+
+        unmatched_lines = set(missing_lines)
+        for _, paths in _locate_lines(unknown_lines, uris):
+            possible_lines = {line_by_path[path] for path in paths if path in line_by_path}
+            candidates = unmatched_lines & possible_lines
+            if candidates:
+                # A line whose `%20` may be an escape or a part of the name can refer to two files. Take the first one.
+                unmatched_lines.remove(min(candidates))
+        return len(missing_lines) - len(unmatched_lines)
 
 
 def _locate_lines(lines: Iterable[bytes], uris: tuple[str, ...]) -> Iterator[tuple[bytes, set[str]]]:
-    """Yield the lines in order, each with the paths below the table that it may mean."""
-    ordered_lines = sorted(lines)
-    return zip(ordered_lines, located_by(b"\n".join(ordered_lines), uris), strict=True)
+    """Yield each line with the paths, relative to the table directory, that it may refer to. The lines are sorted.
+
+    Args:
+        lines: Lines of a manifest.
+        uris: All URIs of the table directory.
+    """
+    sorted_lines = sorted(lines)
+    return zip(sorted_lines, located_by(b"\n".join(sorted_lines), uris), strict=True)
 
 
 def _encode_manifest(lines: Iterable[bytes]) -> bytes:
@@ -245,14 +280,15 @@ def _encode_manifest(lines: Iterable[bytes]) -> bytes:
 
 
 def write_manifests(store: Storage, outcome: ManifestsOutcome) -> None:
-    """Write the manifests that differ, then delete those of partitions without files.
+    """Write the manifests that differ, then delete the manifests of partitions without live files.
 
     Args:
-        store: The store to write to.
-        outcome: The outcome of the plan. It is filled, also if an error ends the writing.
+        store: The store to write to. outcome: The outcome of the plan. It is updated after each manifest, so it is also
+        valid after an error. Manifests
+            that cannot be deleted are recorded in it.
 
     Raises:
-        StorageFailed: If a manifest cannot be written. Those that cannot be deleted are noted in the outcome.
+        StorageFailed: If a manifest cannot be written.
     """
     plan = outcome.plan
     assert plan.live is not None
@@ -275,21 +311,21 @@ def write_manifests(store: Storage, outcome: ManifestsOutcome) -> None:
 
 
 def _remove_empty_directories(store: Storage, manifest_paths: Iterable[str]) -> None:
-    """Remove the directories of deleted manifests, from the inside to the outside, as far as they are empty."""
+    """Remove the directories of deleted manifests, and their parents, as far as they are empty."""
     for path in manifest_paths:
         directory = path.rpartition("/")[0]
         while directory != MANIFESTS and not isinstance(store.remove_directory(directory), Failed):
             directory = directory.rpartition("/")[0]
 
 
-def update_manifests(table: TableHandle) -> Iterator[str]:
-    """Write the manifests of the newest version of a table, after a commit of another change.
+def update_manifests(table: TableHandle) -> list[str]:
+    """Write the manifests of the newest version of a table, after another change has committed it.
 
-    The commit stands, whatever happens here, so an error becomes a warning. If other writers commit meanwhile, the
-    manifests are written again for their version.
+    If other writers commit at the same time, the manifests are written again for the newer version.
 
-    Yields:
-        The reason why the manifests could not be written.
+    Returns:
+        A warning if the manifests could not be written; else an empty list. There is no error, because the version is
+        committed already.
     """
     fix = command("manifest", table=table.address)
     try:
@@ -297,25 +333,28 @@ def update_manifests(table: TableHandle) -> Iterator[str]:
             plan = plan_manifests(table)
             if plan.refusals:
                 refusal = plan.refusals[0]
-                yield _describe_stale_manifests(refusal.message, refusal.hint or "")
-                return
+                return [_describe_stale_manifests(refusal.message, refusal.hint or "")]
 
             outcome = ManifestsOutcome(plan)
             write_manifests(table.writable(), outcome)
             problem = outcome.build_partial_failure()
             if problem is not None:
-                yield _describe_stale_manifests(problem.message, fix)
-                return
+                return [_describe_stale_manifests(problem.message, fix)]
 
             listing = list_log(table.storage, start_version=plan.basis.version)
             if listing.newest_version == plan.basis.version:
-                return
+                return []
     except DeltacliError as error:
-        yield _describe_stale_manifests(error.message, fix)
-    else:
-        yield _describe_stale_manifests("other writers committed meanwhile", fix)
+        return [_describe_stale_manifests(error.message, fix)]
+    return [_describe_stale_manifests("other writers committed meanwhile", fix)]
 
 
 def _describe_stale_manifests(reason: str, fix: str) -> str:
+    """Return the warning that the manifests are stale.
+
+    Args:
+        reason: The reason why they could not be written.
+        fix: The command that writes them; "" if there is none.
+    """
     message = f"the version is committed, but the manifests in {MANIFESTS} name the files of an earlier one: {reason}"
     return f"{message}; {fix}" if fix else message

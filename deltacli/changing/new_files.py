@@ -1,8 +1,11 @@
-"""The new data files of a change, until it is certain whether a version names them.
+"""Data files that a change has written and not committed yet, and their cleanup if the commit fails.
 
-kept          a commit names them, or may name them
-deleted       no version names them
-left behind   nobody knows, or they could not be deleted. The user is told, and a vacuum deletes them later
+Data files are written before the commit that adds them. When the change ends, each of them is
+
+    kept           a commit references the file, or may reference it
+    deleted        no commit references the file
+    left behind    the file could not be deleted, or it is unknown whether a commit references it. The error lists such
+                   files, and a later vacuum deletes those that no commit references
 """
 
 from __future__ import annotations
@@ -15,104 +18,101 @@ from deltacli.core.units import format_size, plural
 from deltacli.storage import Failed
 from deltacli.table.handle import TableHandle
 
-_MAX_NAMED = 10
+_MAX_FILES_NAMED = 10
 
 
 class NewFiles:
-    """Files that a change has written below a table. They are named by their paths there.
+    """The data files that a change has written. Paths are relative to the table directory.
 
     Attributes:
-        left: The files that are left behind.
+        left_behind: The paths of the files that are left behind.
     """
 
-    def __init__(self, table: TableHandle, left: list[str] | None = None) -> None:
-        """Begin without files.
-
-        Args:
-            table: The table.
-            left: The list to add the files to that are left behind, such as that of an outcome.
-        """
+    def __init__(self, table: TableHandle) -> None:
         self._table = table
-        self._settled = set[str]()
-        self.left: list[str] = [] if left is None else left
+        self._settled_paths = set[str]()
+        self.left_behind: list[str] = []
 
     def keep(self, paths: Iterable[str]) -> None:
-        """Keep files that a commit names, or may name."""
-        self._settled.update(paths)
+        """Keep files that a commit references, or may reference. `delete_unsettled` does not delete them."""
+        self._settled_paths.update(paths)
 
-    def leave(self, paths: Iterable[str]) -> None:
-        """Leave files behind of which nobody knows whether a version names them."""
-        self.left += paths
+    def leave_behind(self, paths: Iterable[str]) -> None:
+        """Leave files behind, because it is unknown whether a commit references them."""
+        self.left_behind += paths
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Delete files that no version names.
+        """Delete files that no commit references.
 
-        Files that cannot be deleted are left behind. That is no error, because a vacuum deletes them later.
+        Files that cannot be deleted are left behind. This is not an error: they only waste space until the next vacuum,
+        and another error is usually being raised already.
         """
-        remaining = dict.fromkeys(paths)
-        self._settled.update(remaining)
-        if not remaining:
+        remaining_paths = dict.fromkeys(paths)
+        self._settled_paths.update(remaining_paths)
+        if not remaining_paths:
             return
         try:
-            for path, answer in self._table.writable().delete_many(list(remaining)):
-                if not isinstance(answer, Failed):
-                    remaining.pop(path, None)
+            for path, deletion in self._table.writable().delete_many(list(remaining_paths)):
+                if not isinstance(deletion, Failed):
+                    remaining_paths.pop(path, None)
         except DeltacliError:
-            # The files that were not reached stay in `remaining`.
+            # The store failed before it reached the files in `remaining_paths`.
             pass
         finally:
-            self.left += remaining
+            self.left_behind += remaining_paths
 
-    def delete_others(self, paths: Iterable[str]) -> None:
+    def delete_unsettled(self, paths: Iterable[str]) -> None:
         """Delete those of some files that were neither kept nor deleted before."""
-        self.delete(sorted({*paths} - self._settled))
+        self.delete(sorted({*paths} - self._settled_paths))
 
     @property
-    def facts(self) -> dict[str, str]:
-        """The files that are left behind, as facts of an error."""
-        named = self.left[:_MAX_NAMED]
-        facts = {f"new file {number}": path for number, path in enumerate(named, 1)}
-        more = len(self.left) - len(named)
-        if more:
-            facts["more"] = plural(more, "new file")
+    def left_behind_facts(self) -> dict[str, str]:
+        """The files that are left behind, as facts of an error: `{"new file 1": "part-0.parquet"}`."""
+        named_paths = self.left_behind[:_MAX_FILES_NAMED]
+        facts = {f"new file {number}": path for number, path in enumerate(named_paths, 1)}
+        unnamed_count = len(self.left_behind) - len(named_paths)
+        if unnamed_count:
+            facts["more"] = plural(unnamed_count, "new file")
         return facts
 
-    def require_present(self, sizes: Mapping[str, int], since: float) -> bool:
-        """Require that files are still there, right before a commit names them.
+    def require_present(self, size_by_path: Mapping[str, int], written_at: float) -> bool:
+        """Require that files still exist, right before a commit references them.
 
-        A vacuum of another program may have deleted them, because no version named them yet. On a disk they are looked
-        at each time; on a remote store, where each look is a request, if the last one is more than a minute old.
+        A vacuum of another program may have deleted them, because no version has referenced them so far. On a local
+        disk each file is checked every time. On a remote store, where each check is a request, the files are checked
+        only if they were written more than a minute ago.
 
         Args:
-            sizes: The size in bytes that each file was written with.
-            since: When the files were written, by the monotonic clock of this process.
+            size_by_path: The size in bytes that each file was written with.
+            written_at: When the files were written, by the monotonic clock of this process.
 
         Returns:
-            True, as the `recheck` of a commit.
+            Always True, so that the method can be the `recheck` of a commit.
 
         Raises:
-            FileMissing: If a file is gone or has another size.
+            FileMissing: If a file is missing or has another size.
         """
         storage = self._table.storage
         if not storage.capabilities.cheap_listing:
-            age_seconds = self._table.machine.monotonic() - since
+            age_seconds = self._table.machine.monotonic() - written_at
             if age_seconds <= MAX_FILE_CHECK_AGE_SECONDS:
                 return True
 
-        paths = list(sizes)
-        for path, size_bytes in zip(paths, self._table.engine.run(self._find_size, paths), strict=True):
-            if size_bytes != sizes[path]:
+        paths = list(size_by_path)
+        sizes = self._table.engine.run(self._find_size, paths)
+        for path, size_bytes in zip(paths, sizes, strict=True):
+            if size_bytes != size_by_path[path]:
                 raise FileMissing(
                     f"{path} was written by this run, and another program has changed or deleted it",
                     facts={
                         "found": "no such file" if size_bytes is None else format_size(size_bytes),
-                        "written": format_size(sizes[path]),
+                        "written": format_size(size_by_path[path]),
                     },
                 )
         return True
 
     def _find_size(self, path: str) -> int | None:
-        """Return the size of a file in bytes; None if it is gone."""
+        """Return the size of a file in bytes; None if the file does not exist."""
         try:
             return self._table.storage.stat(path).size_bytes
         except FileMissing:

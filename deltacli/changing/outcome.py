@@ -1,4 +1,8 @@
-"""The interface of outcomes: what a change did, and what it had to leave undone."""
+"""Outcomes: what a change did, and which part of the plan it could not do.
+
+An operation returns its outcome if everything was done. If a part could not be done, `require_complete` raises
+PartlyDone instead.
+"""
 
 from __future__ import annotations
 
@@ -17,37 +21,35 @@ if TYPE_CHECKING:
 MAX_NAMED_FAILURES = 1_000
 
 
+@dataclass(frozen=True, slots=True)
 class PartialFailure:
-    """The reason why a change could not do everything that was planned.
-
-    `require_complete` makes a PartlyDone of it.
+    """The reason why a change could not do everything that was planned. It becomes a PartlyDone error.
 
     Attributes:
         code: The code of the error.
-        message: What was left undone.
-        facts: What is known about it, such as the first file.
-        hint: The command that does the rest; None if there is none.
+        message: The part that was not done: `3 files could not be deleted`.
+        facts: Details, such as the first of the files.
+        hint: The command that does the missing part; None if there is none.
     """
 
-    def __init__(self, code: str, message: str, facts: Mapping[str, str], hint: str | None = None) -> None:
-        self.code = code
-        self.message = message
-        self.facts = facts
-        self.hint = hint
+    code: str
+    message: str
+    facts: Mapping[str, str]
+    hint: str | None = None
 
 
 OutcomeProblem = PartialFailure | errors.DeltacliError | None
-"""What is wrong with an outcome. A DeltacliError if nothing at all was done, None if everything was done."""
+"""The problem of an outcome. None if everything was done, a DeltacliError if nothing was done."""
 
 
 class Outcome(Protocol):
-    """A record of what a change did. It is filled while the change is executed."""
+    """A record of what a change did. It is updated during the execution, so it is also valid after an error."""
 
     def describe_progress(self) -> str:
-        """Return in words what was done so far, for the report about an error or an interruption."""
+        """Return a phrase that says what was done so far: `version 7 was committed`."""
 
     def build_partial_failure(self) -> OutcomeProblem:
-        """Return what was left undone; None if nothing was."""
+        """Return the reason why something was not done; None if everything was done."""
 
 
 OutcomeT = TypeVar("OutcomeT", bound=Outcome)
@@ -57,8 +59,8 @@ def require_complete(outcome: Outcome) -> None:
     """Require that a change did everything that was planned.
 
     Raises:
-        PartlyDone: If something was left undone.
-        DeltacliError: The error of the outcome, if nothing was done at all.
+        PartlyDone: If only a part was done.
+        DeltacliError: If nothing was done. It is the error that the outcome returns.
     """
     problem = outcome.build_partial_failure()
     if problem is None:
@@ -69,42 +71,42 @@ def require_complete(outcome: Outcome) -> None:
 
 
 class CompleteOutcome:
-    """Base class of outcomes that are complete, because the change ends with an error otherwise."""
+    """Base class for outcomes of changes that either do everything or raise an error."""
 
     __slots__ = ()
 
     def build_partial_failure(self) -> None:
-        """Return None: nothing is left undone."""
+        """Return None, because everything was done."""
 
 
 @dataclass(frozen=True, slots=True)
 class SingleCommitChange(CompleteOutcome):
-    """A change that consists of one commit; the same class is its plan and its outcome.
+    """Base class for changes that consist of one commit. A subclass is both the plan and the outcome of its change.
 
     Attributes:
-        basis: The version that it was planned on.
-        committed_version: The version that was committed; None if nothing was committed yet.
+        basis: The version that the change was planned for.
+        committed_version: The version that was committed; None in a plan.
     """
 
     basis: Basis = field(repr=False)
     committed_version: int | None = field(default=None, kw_only=True)
 
     def describe_progress(self) -> str:
-        """Return which version was committed."""
+        """Return a phrase that says which version was committed."""
         version = "a version" if self.committed_version is None else f"version {self.committed_version}"
         return f"{version} was committed"
 
 
 @dataclass
 class DeletionFailures:
-    """The files that could not be deleted. Of more than `limit` files, the later ones are only counted.
+    """The files that a change could not delete.
 
     Attributes:
-        count: The number of failures.
-        named: Path and reason of the first ones.
-        limit: How many are named; None for all.
-        denied: How many failed for lack of permission.
-        denial: The first error of these.
+        count: The number of files.
+        named: The path of each file and the reason, for the first `limit` files.
+        limit: The maximum length of `named`; None for no limit.
+        denied: The number of files that could not be deleted for lack of permission.
+        denial: The first permission error; None if there was none.
     """
 
     count: int = 0
@@ -114,7 +116,7 @@ class DeletionFailures:
     denial: errors.PermissionRefused | None = field(default=None, compare=False)
 
     def note(self, path: str, failure: Failed) -> None:
-        """Count a file that could not be deleted."""
+        """Record a file that could not be deleted."""
         self.count += 1
         if failure.denied is not None:
             self.denied += 1
@@ -123,36 +125,38 @@ class DeletionFailures:
             self.named.append((path, failure.reason))
 
     def as_json(self) -> list[Json]:
-        """Return the named files as an array of a document."""
+        """Return the files in `named` as an array of a JSON document."""
         return [{"path": path, "reason": reason} for path, reason in self.named]
 
     def build_partial_failure(
         self, noun: str, *, code: str, has_deleted: bool, hint: str | None = None, where: str = ""
     ) -> OutcomeProblem:
-        """Return the problem that these failures make of an outcome, with the first file as an example.
+        """Return the problem of an outcome with these failures. It has the first file as an example.
 
         Args:
-            noun: What the files are called, in the singular.
-            code: The code of the problem.
-            has_deleted: Whether other files were deleted, so that the change was done in part.
+            noun: The kind of files, in the singular: `manifest`.
+            code: The code of the error.
+            has_deleted: Whether other files were deleted.
             hint: The command that tries again.
-            where: Words that follow the number of files.
+            where: Words that follow the number of files in the message, with a leading space: ` of the quarantine`.
 
         Returns:
-            None without failures. PermissionRefused if nothing was deleted and no deletion was permitted: the same
-            command would fail again, so "done in part, try again" would mislead.
+            None if there are no failures. PermissionRefused if no file was deleted, because no deletion was permitted:
+            PartlyDone with a hint to try again would be misleading. Otherwise a PartialFailure.
         """
         if not self.count:
             return None
         path, reason = self.named[0]
         facts = {"first": path, "why": reason}
-        if self.denial is not None and not has_deleted and self.denied >= self.count:
+        nothing_was_permitted = self.denied >= self.count and not has_deleted
+        if self.denial is not None and nothing_was_permitted:
             return self._build_permission_error(self.denial, facts)
         return PartialFailure(code, f"{plural(self.count, noun)}{where} could not be deleted", facts, hint)
 
     def _build_permission_error(
         self, denial: errors.PermissionRefused, facts: Mapping[str, str]
     ) -> errors.PermissionRefused:
+        """Return the error for a change that was not permitted to delete any file."""
         message = f"nothing was deleted: no permission to delete {plural(self.count, 'file')}"
         error = errors.PermissionRefused(message, facts=facts, hint=denial.hint)
         error.denied_path = denial.denied_path

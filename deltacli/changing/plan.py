@@ -1,4 +1,4 @@
-"""The interface of plans: what a change would do, before anything is done."""
+"""The interface of plans. A plan describes the effects of a change before anything is done."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Plan(Protocol):
-    """A description of what a change would do. Nothing has been done yet."""
+    """A description of the effects of a change. Making a plan changes nothing."""
 
     @property
     def basis(self) -> Basis:
@@ -21,16 +21,16 @@ class Plan(Protocol):
 
     @property
     def is_noop(self) -> bool:
-        """Return True if the table already is as requested."""
+        """Return True if there is nothing to do, because the table already is in the requested state."""
 
     def build_refusal(self) -> Refused | None:
-        """Return the error for the reasons why this plan must not be executed; None if there are none."""
+        """Return the error with all reasons not to execute this plan; None if it may be executed."""
 
     def effects(self) -> Iterable[str]:
-        """Return a line per effect, without versions and times.
+        """Return one line of text per effect: `extra _symlink_format_manifest/day=1/manifest`.
 
-        Somebody who agrees to the plan agrees to these lines: a plan that is made again behind another writer and has
-        the same lines is executed without another question.
+        A user who agrees to the plan agrees to these lines. If another writer commits first, and the new plan has the
+        same lines, it is executed without asking again. Therefore the lines contain no version numbers and no times.
         """
 
 
@@ -38,16 +38,16 @@ PlanT = TypeVar("PlanT", bound=Plan)
 
 
 class PlanWithoutRefusals:
-    """Base class of plans that are always allowed, because what forbids them is raised while they are made."""
+    """Base class for plans that are always allowed. Reasons against the change are raised as errors by the planning."""
 
     __slots__ = ()
 
     def build_refusal(self) -> None:
-        """Return None: there is nothing to refuse."""
+        """Return None, because the plan may be executed."""
 
 
 class WithTable:
-    """Base class of plans and outcomes that give access to their table."""
+    """Base class for plans and outcomes with an attribute `table` that is a handle of the table."""
 
     __slots__ = ()
     basis: Basis
@@ -59,7 +59,7 @@ class WithTable:
 
 
 class WithTableUri:
-    """Base class of plans and outcomes that name their table by its URI."""
+    """Base class for plans and outcomes with an attribute `table` that is the URI of the table."""
 
     __slots__ = ()
     basis: Basis

@@ -1,16 +1,17 @@
 """Errors of `validate` that stop a change, because executing it would destroy data or the evidence of the error.
 
-A rewrite that trusts a broken schema commits what it misread, and afterwards nobody can see that anything was wrong. So
-the rules of `validate` are run before a commit. `BLOCKING_RULES` says which rules stop which kinds of changes.
+Example: if two columns are mapped to the same physical column, a rewrite reads one of them wrongly and commits what it
+read. Afterwards the table is consistent again, and nobody can see that data was lost. Therefore the rules of `validate`
+run before a commit, and `BLOCKING_RULES` says which errors stop which kinds of changes.
 
-The version that the change would leave is judged, not the one that it finds: a change that removes an error must not be
-stopped by it. Only what a plan has read anyway is judged. The rules about the columns of a single data file stop only
-that file, where a task opens it (`work/rewrite/pieces.py`).
+The rules examine the metadata that the commit would result in, so a change that removes an error is not stopped by that
+error. Only data that the plan has read anyway is examined. Errors in the columns of a single data file stop only the
+rewrite of that file, when a task opens it (`work/rewrite/pieces.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -35,13 +36,14 @@ if TYPE_CHECKING:
 
 
 class BlockingRules(NamedTuple):
-    """Rules whose errors stop some kinds of changes.
+    """Rules of `validate` whose errors stop certain kinds of changes.
 
     Attributes:
-        rules: Patterns of rule ids, separated by blanks, as `validate --select` takes them.
+        rules: Patterns of rule ids, separated by spaces, in the syntax of `validate --select`: `schema.* mapping.*`.
         kinds: The kinds of changes that are stopped.
-        only_if_new: Whether an error that the version before has as well stops nothing.
-        except_rule: A rule that matches a pattern and stops nothing; None if there is none.
+        only_if_new: Whether an error stops the change only if the previous version does not have it.
+        except_rule: The id of a rule that never stops these changes although a pattern matches it; None for no
+            exception.
     """
 
     rules: str
@@ -49,29 +51,30 @@ class BlockingRules(NamedTuple):
     only_if_new: bool = False
     except_rule: str | None = None
 
-    def is_about(self, rule: str) -> bool:
-        """Return True if the errors of a rule stop these changes."""
+    def matches(self, rule: str) -> bool:
+        """Return True if errors of the rule with this id stop the changes."""
         if rule == self.except_rule:
             return False
         return any(fnmatchcase(rule, pattern) for pattern in self.rules.split())
 
 
 BLOCKING_RULES = (
-    # After these errors it is not known which column is meant.
+    # Two columns have one id or one physical name, so readers cannot tell which column a file contains.
     BlockingRules(
         "mapping.id-duplicate mapping.physical-path-duplicate",
         ChangeKind.CHANGE_METADATA | ChangeKind.ADD_FILES | ChangeKind.REUSE_FILES,
     ),
-    # With these it is not known what a file contains, or which row ids are free. A rewrite leaves the files with a
-    # column of an unknown type alone (`work/rewrite/pieces.py`), and an append is refused for it by itself.
+    # These errors make it unclear how to read a data file, or which row ids are unassigned. Columns of an unknown type
+    # are excepted: a rewrite skips files that have such a column (`work/rewrite/pieces.py`), and an append refuses to
+    # write one.
     BlockingRules(
         "metadata.* schema.* mapping.* typewidening.* rowtracking.*",
         ChangeKind.ADD_FILES,
         except_rule="schema.unknown-type",
     ),
     BlockingRules("*", ChangeKind.CHANGE_METADATA, only_if_new=True),
-    # A version without columns comes back, as Spark restores it: it has no rows, and the first column that is added
-    # ends the error.
+    # Like Spark, `restore` may restore a version without columns. It has no rows, and adding the first column ends the
+    # error.
     BlockingRules("*", ChangeKind.REUSE_FILES, only_if_new=True, except_rule="schema.no-columns"),
 )
 
@@ -88,56 +91,84 @@ _REASONS_FOR_EXCLUSION = {
 
 
 def is_excluded_from_rewrite(rule: str) -> bool:
-    """Return True if an error is about the actions of a live file, which a rewrite leaves alone therefore."""
+    """Return True if a rewrite must skip the live files that violate the rule with this id.
+
+    The add and remove actions of such a file contradict each other, so engines disagree on its rows.
+    """
     return rule in _REASONS_FOR_EXCLUSION
 
 
 def explain_exclusion(rule: str) -> str:
-    """Return why a rewrite leaves the files alone that a rule names."""
+    """Return the reason why a rewrite skips files that violate the rule with this id."""
     return _REASONS_FOR_EXCLUSION[rule]
 
 
+class _MetadataVersion(NamedTuple):
+    """The protocol and the metadata of a version, as they are or as a commit would leave them.
+
+    Attributes:
+        version: The number of the version, for messages.
+        metadata: The metaData action.
+        configuration: Protocol and metadata, parsed.
+    """
+
+    version: int
+    metadata: Mapping[str, Any]  # Any: a JSON value
+    configuration: TableConfiguration
+
+    @property
+    def commit_place(self) -> Place:
+        """The commit file of the version, as the place that messages of rules refer to."""
+        return Place(f"{LOG_DIRECTORY}/{commit_name(self.version)}", None, self.version)
+
+    @property
+    def located_configuration(self) -> TableConfiguration:
+        """Protocol and metadata, marked as those in the commit file of the version."""
+        return replace(
+            self.configuration,
+            metadata_place=self.commit_place,
+            metadata_version=self.version,
+            protocol_version=self.version,
+        )
+
+
 def require_valid_metadata(kind: ChangeKind, snapshot: Snapshot | None, request: CommitRequest) -> None:
-    """Refuse a commit if errors of the metadata that it leaves stop its kind of change.
+    """Require that no error of the metadata stops a commit.
 
-    Two different questions are asked:
-
-    * A commit that replaces the metadata must not bring new errors. Errors that the present metadata already has do
-      not stop it, because the commit may be the repair.
-    * A commit that adds data files needs metadata without errors, old ones included: it is not known what the files
-      contain otherwise.
+    * A commit that replaces the metadata must not introduce new errors. Errors of the previous version do not stop
+      it, because the commit may be the repair.
+    * A commit that adds data files requires metadata without any error, because the meaning of the new files would
+      be unclear.
 
     Args:
-        kind: What the commit does.
+        kind: The kind of the change.
         snapshot: The version that the commit follows; None for the first commit of a table.
         request: The commit.
 
     Raises:
-        Refused: With one refusal per error.
+        Refused: If errors stop the commit. There is one refusal per error.
     """
     if snapshot is None:
         assert request.metadata is not None
-        version = 0
-        metadata = request.metadata
-        configuration = configuration_of(metadata, request.protocol or {})
+        first_configuration = configuration_of(request.metadata, request.protocol or {})
+        resulting_version = _MetadataVersion(0, request.metadata, first_configuration)
+    elif request.metadata is None:
+        resulting_version = _MetadataVersion(snapshot.version, plain_metadata(snapshot.raw_metadata), snapshot.config)
     else:
-        version = snapshot.version
-        metadata = plain_metadata(snapshot.raw_metadata)
-        configuration = snapshot.config
-        if request.metadata is not None:
-            # Without a schema nothing can be compared. `restore` and `repair` may be about to bring one.
-            if not isinstance(metadata.get("schemaString"), str):
-                return
-            protocol: Action = plain_action(snapshot.raw_protocol)
-            previous_configuration = configuration_of(metadata, protocol)
-            metadata = request.metadata
-            configuration = configuration_of(metadata, request.protocol or protocol)
-            new_errors = list(find_new_errors(version, previous_configuration, configuration, kind))
-            if new_errors:
-                raise Refused.by(new_errors)
+        previous_metadata = plain_metadata(snapshot.raw_metadata)
+        # `restore` and `repair` add a schema to a table without one. There is nothing to compare it with.
+        if not isinstance(previous_metadata.get("schemaString"), str):
+            return
+        protocol: Action = plain_action(snapshot.raw_protocol)
+        previous_configuration = configuration_of(previous_metadata, protocol)
+        new_configuration = configuration_of(request.metadata, request.protocol or protocol)
+        new_errors = find_new_errors(snapshot.version, previous_configuration, new_configuration, kind)
+        if new_errors:
+            raise Refused.by(new_errors)
+        resulting_version = _MetadataVersion(snapshot.version, request.metadata, new_configuration)
 
     if kind is ChangeKind.ADD_FILES:
-        errors = _find_metadata_errors(configuration, metadata, version, kind)
+        errors = _MetadataRules(kind).find_errors(resulting_version)
         refusals = [_build_refusal(error) for error in errors if _is_blocking(error, kind, is_new=False)]
         if refusals:
             raise Refused.by(refusals)
@@ -148,39 +179,49 @@ def find_new_errors(
     before: TableConfiguration,
     after: TableConfiguration,
     kind: ChangeKind = ChangeKind.CHANGE_METADATA,
-) -> Iterator[Refusal]:
-    """Yield the errors of new metadata that stop a change.
+) -> list[Refusal]:
+    """Find the errors of new metadata that stop a change.
 
     Args:
         version: The version that the change follows.
         before: Protocol and metadata of that version.
-        after: Protocol and metadata that the change would leave.
-        kind: What the change does.
-    """
-    memory = dict[str, Any]()  # Any: each check keeps its own data, by name
-    metadata_before = before.raw_metadata or {}
-    metadata_after = after.raw_metadata or {}
-    errors_before = _find_metadata_errors(before, metadata_before, version, kind, memory=memory)
-    known = {(error.rule.id, error.message) for error in errors_before}
+        after: Protocol and metadata that the change would result in.
+        kind: The kind of the change.
 
-    located_before = _locate_configuration(before, version)
-    errors = list(
-        _find_metadata_errors(after, metadata_after, version + 1, kind, previous=located_before, memory=memory)
-    )
-    if known:
-        # With the memory of the version before, checks do not report again what that has as well. Some of these errors
-        # stop the change nevertheless, so all of them are asked for once more without it.
-        errors += _find_metadata_errors(after, metadata_after, version + 1, kind)
+    Returns:
+        One refusal per error.
+    """
+    version_before = _MetadataVersion(version, before.raw_metadata or {}, before)
+    version_after = _MetadataVersion(version + 1, after.raw_metadata or {}, after)
+
+    rules = _MetadataRules(kind)
+    errors_before = rules.find_errors(version_before)
+    errors = rules.find_errors(version_after, previous=version_before)
+    if errors_before:
+        # Rules that remember earlier versions do not report an error of `before` again. Some errors stop the change
+        # even if they are not new, so `after` is examined once more by rules that remember nothing.
+        errors += _MetadataRules(kind).find_errors(version_after)
+
+    known_errors = {(error.rule.id, error.message) for error in errors_before}
+    refusals = list[Refusal]()
     for error in dict.fromkeys(errors):
-        is_new = (error.rule.id, error.message) not in known
+        is_new = (error.rule.id, error.message) not in known_errors
         if _is_blocking(error, kind, is_new=is_new):
-            yield Refusal(error.rule.id, f"the table would break a rule: {error.message}", "")
+            refusals.append(Refusal(error.rule.id, f"the table would break a rule: {error.message}", ""))
+    return refusals
 
 
 def _is_blocking(error: Finding, kind: ChangeKind, *, is_new: bool) -> bool:
-    for blocking in BLOCKING_RULES:
-        is_relevant = is_new or not blocking.only_if_new
-        if kind & blocking.kinds and is_relevant and blocking.is_about(error.rule.id):
+    """Return True if an error stops a kind of change.
+
+    Args:
+        error: The error.
+        kind: The kind of the change.
+        is_new: Whether the previous version does not have the error.
+    """
+    for blocking_rules in BLOCKING_RULES:
+        is_relevant = is_new or not blocking_rules.only_if_new
+        if kind & blocking_rules.kinds and is_relevant and blocking_rules.matches(error.rule.id):
             return True
     return False
 
@@ -190,67 +231,61 @@ def _build_refusal(error: Finding) -> Refusal:
     return Refusal(rule, f"the table breaks a rule: {error.message}", str(command("validate", select=[rule])))
 
 
-def _find_metadata_errors(
-    configuration: TableConfiguration,
-    metadata: Mapping[str, Any],
-    version: int,
-    kind: ChangeKind,
-    *,
-    previous: TableConfiguration | None = None,
-    memory: dict[str, Any] | None = None,
-) -> Iterator[Finding]:
-    """Yield what `validate` calls an error of a protocol and a metadata, as far as it may stop a kind of change.
+class _MetadataRules:
+    """The rules of `validate` about protocol and metadata.
 
-    Args:
-        configuration: The protocol and the metadata.
-        metadata: The metadata as in the log.
-        version: The version that has them.
-        kind: What the change does. Changes that add files need only some modules of rules.
-        previous: Those of the version before, for rules that compare; None if there is nothing to compare with.
-        memory: What the checks have noted about the version before. They add to it.
+    Some rules compare a version with earlier ones, for example to find a column id that is assigned to a second column.
+    They remember the versions that this instance has examined. So call `find_errors` in ascending order of versions,
+    and use a new instance to examine a version on its own.
     """
-    # The rules take long to import, and only changes need them here.
-    from deltacli.rules.framework.base import CATALOGUE, RULES_OF_ADD, Severity
-    from deltacli.rules.framework.views import MetadataView, TableConfigurationView
 
-    memory = {} if memory is None else memory
-    commit_place = _locate_commit(version)
-    located = _locate_configuration(configuration, version)
-    modules = RULES_OF_ADD if kind is ChangeKind.ADD_FILES else None
-    views = (
-        MetadataView(commit_place, version, dict(metadata), located, previous, None, memory),
-        TableConfigurationView(commit_place, version, located, memory),
-    )
-    for view in views:
-        for check in CATALOGUE.checks_of(type(view), modules):
-            for finding in check.run(view):
-                if finding.severity is Severity.ERROR:
-                    yield finding
+    def __init__(self, kind: ChangeKind) -> None:
+        """Select the rules that can stop a kind of change."""
+        # Only the rules in `RULES_OF_ADD` can stop new data files. Importing the others would delay each append.
+        from deltacli.rules.framework.base import RULES_OF_ADD
 
+        self._modules = RULES_OF_ADD if kind is ChangeKind.ADD_FILES else None
+        self._memory: dict[str, Any] = {}  # Any: each rule stores its own data, under its own key
 
-def _locate_configuration(configuration: TableConfiguration, version: int) -> TableConfiguration:
-    """Return a configuration that states the commit of a version as its place, for the messages of rules."""
-    return replace(
-        configuration,
-        metadata_place=_locate_commit(version),
-        metadata_version=version,
-        protocol_version=version,
-    )
+    def find_errors(self, version: _MetadataVersion, *, previous: _MetadataVersion | None = None) -> list[Finding]:
+        """Return the errors of a version.
 
+        Args:
+            version: The version.
+            previous: The version before, for rules about changes of the metadata; None to skip these rules.
+        """
+        # Importing the rules takes long, and most commands do not need them.
+        from deltacli.rules.framework.base import CATALOGUE, Severity
+        from deltacli.rules.framework.views import MetadataView, TableConfigurationView
 
-def _locate_commit(version: int) -> Place:
-    return Place(f"{LOG_DIRECTORY}/{commit_name(version)}", None, version)
+        configuration = version.located_configuration
+        metadata_view = MetadataView(
+            version.commit_place,
+            version.version,
+            dict(version.metadata),
+            configuration,
+            previous=None if previous is None else previous.located_configuration,
+            commit=None,
+            memory=self._memory,
+        )
+        configuration_view = TableConfigurationView(version.commit_place, version.version, configuration, self._memory)
+
+        errors: list[Finding] = []
+        for view in (metadata_view, configuration_view):
+            for check in CATALOGUE.checks_of(type(view), self._modules):
+                errors.extend(finding for finding in check.run(view) if finding.severity is Severity.ERROR)
+        return errors
 
 
 ROW_ID_FIELDS = ("path", "stats", "baseRowId", "defaultRowCommitVersion")
-"""The fields of adds that `select_row_id_columns` reads."""
+"""The fields of add actions that `select_row_id_columns` reads."""
 
 
 def select_row_id_columns(adds: RecordBatch) -> RecordBatch:
-    """Return the columns of `StateView.live` that the rules about row ids look at.
+    """Return the columns of `StateView.live` that the rules about row ids read.
 
     Args:
-        adds: Adds with the fields `ROW_ID_FIELDS`.
+        adds: Add actions with the fields `ROW_ID_FIELDS`.
     """
     from deltacli.rules.framework.views import OF_CHECKPOINT
 
@@ -267,11 +302,16 @@ def select_row_id_columns(adds: RecordBatch) -> RecordBatch:
 
 
 def find_row_id_errors(snapshot: Snapshot, live: pa.Table | None = None) -> Sequence[Refusal]:
-    """Return the errors of the row ids of live files: new ids could be assigned twice.
+    """Find errors of the row ids of live files, such as two rows with one id.
+
+    New files would get ids that are assigned already.
 
     Args:
-        snapshot: The version. Without row tracking it has no such errors.
+        snapshot: The version. It has no such errors if row tracking is not supported.
         live: All live files in the columns of `select_row_id_columns`; None to read them.
+
+    Returns:
+        One refusal per error.
     """
     if FEATURE not in snapshot.config.features:
         return ()
@@ -280,7 +320,8 @@ def find_row_id_errors(snapshot: Snapshot, live: pa.Table | None = None) -> Sequ
         if not batches:
             return ()
         live = pa.Table.from_batches(batches)
-    # As above: the rules take long to import.
+
+    # Importing the rules takes long, and most commands do not need them.
     from deltacli.rules.actions.row_tracking import AREA
     from deltacli.rules.framework.views import StateView
 

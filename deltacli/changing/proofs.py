@@ -1,15 +1,16 @@
-"""The proofs that a file belongs where it is put. Recovery puts nothing back without one.
+"""Proofs that a recovered file belongs to the table. `undelete` and `log restore` restore no file without one.
 
-A copy of a table has its id, its file names and its history, and may have gone its own way since. So neither the table
-id nor the version of a file in the copy proves that it is the file which the table has lost. The counts in a checksum
-file prove nothing either: different commits may have equal counts.
+Suppose that commit 7 of a table is lost, and that there is a copy of the table. The copy has the same table id, the
+same file names and a commit 7, but it may have been changed after it was copied. So the table id and the version number
+do not prove that commit 7 of the copy is the lost commit. The counts in a checksum file do not prove it either, because
+different commits may result in the same counts.
 
-Data files are proven by what the log states about them. Commits need one of the other proofs, which all show that the
-table and the source share their history up to the commit in question:
+A data file is proven by its size, footer and row count, which the log of the table contains. A commit needs another
+proof. Most of them show that table and copy have the same history up to that commit:
 
-    table    ... 5   6   _   8       version 7 is lost
-    copy     ... 5   6   7   8       8 is the same, byte for byte, so 7 is the same as well (CommonLaterCommit)
-    copy     ... 5   6   7'  8'      8' differs: the copy went its own way, perhaps before 7'. Nothing is proven
+    table    ... 5   6   _   8       commit 7 is lost
+    copy     ... 5   6   7   8       8 is identical, so 7 is the lost commit (CommonLaterCommit)
+    copy     ... 5   6   7'  8'      8' differs: the copy was changed, perhaps before 7'. Nothing is proven
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from typing import NamedTuple
 
 
 class MatchesLog(NamedTuple):
-    """A data file, deletion vector or sidecar that a log names, with the size, footer and rows that the log states.
+    """A data file, deletion vector or sidecar that the log references, with the same size, footer and row count.
 
     Attributes:
-        size_bytes: The size that the log states; None if it states none.
+        size_bytes: The size that the log contains; None if the log does not contain it.
     """
 
     size_bytes: int | None
 
 
 class RecordedDigest(NamedTuple):
-    """A file whose digest was recorded by the list of a backup, or by the manifest of a quarantine of this table.
+    """A file whose digest was recorded earlier: in the file list of a backup, or when a vacuum put it in quarantine.
 
     Attributes:
         sha256: The digest in hexadecimal.
@@ -38,22 +39,22 @@ class RecordedDigest(NamedTuple):
 
 
 class SameObjectVersion(NamedTuple):
-    """An older version of the deleted object itself, which the store has kept.
+    """An older version of the deleted object, in an object store that keeps versions.
 
     Attributes:
-        id: The id of the version in the store.
+        id: The version id of the object.
     """
 
     id: str
 
 
 class CommonLaterCommit(NamedTuple):
-    """The table and the copy both have a later commit, byte for byte. So their histories are one up to there.
+    """Table and copy have an identical later commit, so they have the same history up to that commit.
 
     Attributes:
         version: The version of the commit that is proven.
-        later: The version of the commit that both have.
-        file: The name of its file, or of another file of the log up to that version that both have.
+        later: The version of the later commit.
+        file: The name of the later commit file, or of another log file up to that version that is identical.
     """
 
     version: int
@@ -62,11 +63,11 @@ class CommonLaterCommit(NamedTuple):
 
 
 class CommonDataFile(NamedTuple):
-    """A data file that only one commit of the copy adds is in the table. So their histories are one up to there.
+    """The table directory contains a data file that only one commit of the copy adds, so both have that commit.
 
     Attributes:
         version: The version of the commit that is proven.
-        agreed: The version of the commit that adds the file.
+        agreed: The version of the commit that adds the data file. The histories are the same up to this version.
         file: The path of the data file.
     """
 
@@ -76,11 +77,13 @@ class CommonDataFile(NamedTuple):
 
 
 class MatchingBeginning(NamedTuple):
-    """The table has the beginning of the same commit, with whole actions that are like no other's.
+    """The table has a truncated file of the same commit, which the commit of the copy begins with.
+
+    The truncated file contains complete actions that occur in no other commit, such as the add action of a new file.
 
     Attributes:
         version: The version of the commit.
-        size_bytes: The length of the beginning.
+        size_bytes: The size of the truncated file.
     """
 
     version: int
@@ -88,11 +91,11 @@ class MatchingBeginning(NamedTuple):
 
 
 class TableWithoutLog(NamedTuple):
-    """The table has no log, so nothing in it could contradict."""
+    """The table has no log file at all that could contradict the recovered log."""
 
 
 class AcceptedByUser(NamedTuple):
-    """Somebody named the version in `accept_commits`.
+    """The user has named the version in `accept_commits`.
 
     Attributes:
         version: The version.
@@ -114,13 +117,13 @@ Proof = (
 
 
 class ProvenFile(NamedTuple):
-    """A file that may be put in its place. It cannot be made without a proof.
+    """A file that may be restored to the table. The proof is a required argument, so that it cannot be forgotten.
 
     Attributes:
-        path: The path of the file below the table.
-        size_bytes: Its size.
-        proof: Why it belongs there.
-        sha256: The digest of the bytes that were judged; None if they are judged by other means.
+        path: The path of the file, relative to the table directory.
+        size_bytes: The size of the file.
+        proof: The proof that the file belongs to the table.
+        sha256: The digest of the content that was examined for the proof; None if the proof needs no content.
     """
 
     path: str

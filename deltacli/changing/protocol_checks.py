@@ -1,4 +1,4 @@
-"""Checks that the protocol of a table, or the catalog that manages it, allows a change at all."""
+"""Checks that the protocol of a table, or the catalog that manages it, allows deltacli to write to the table."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def require_committable(snapshot: Snapshot) -> None:
-    """Require that deltacli may commit after a version.
+    """Require that deltacli may commit a version after a snapshot.
 
-    A table that was opened by the name in its catalog is asked there: the catalog allows features, such as catalog
-    commits, that nobody may write without it.
+    If the table was opened by its name in a catalog, the catalog decides. It allows table features, such as catalog
+    commits, that only writers with access to the catalog may write.
 
     Raises:
-        Refused: If the protocol or the catalog forbids it.
+        Refused: If the protocol or the catalog forbids the commit.
     """
     managed = managed_store(snapshot.table.storage)
     if managed is not None:
@@ -31,31 +31,31 @@ def require_committable(snapshot: Snapshot) -> None:
 
 
 def require_derivable(snapshot: Snapshot) -> None:
-    """Require that files of the log may be written for a version: a checkpoint, a compaction, a checksum.
+    """Require that deltacli may write derived log files for a version: a checkpoint, a log compaction, a checksum file.
 
-    The newest version is asked as well: its protocol says what a writer to this log has to understand now. A newest
-    version that is damaged forbids nothing by itself.
+    The newest version must allow it as well, because its protocol applies to all writers to the log. A newest version
+    that is damaged is ignored.
 
     Raises:
-        Refused: If the protocol of either version forbids it, or if the newest version is of another table than the
-            name in the catalog.
+        Refused: If the protocol of either version forbids it; or if the newest version belongs to another table than
+            the one that is registered in the catalog.
     """
     features.require_derivable(snapshot.protocol, snapshot.version)
     newest_snapshot = _read_newest_readable(snapshot)
     if newest_snapshot is not snapshot:
         features.require_derivable(newest_snapshot.protocol, newest_snapshot.version)
 
-    # Versions from before a catalog managed the table do not name it, so only the newest one counts.
+    # Versions that are older than the registration in the catalog have no table id of the catalog.
     managed = managed_store(newest_snapshot.table.storage)
     if managed is not None:
         managed.require_no_other_table(newest_snapshot.properties, newest_snapshot.version)
 
 
 def _read_newest_readable(snapshot: Snapshot) -> Snapshot:
-    """Return the newest version, or the version at hand if the newest one is damaged.
+    """Return the newest version, or the given version if the newest one is damaged.
 
     Raises:
-        ProtocolUnsupported: If the newest version needs a feature that is not supported.
+        ProtocolUnsupported: If the newest version requires a feature that deltacli does not support.
     """
     newest_version = snapshot.listing.newest_version
     if newest_version <= snapshot.version:

@@ -1,17 +1,17 @@
-"""Checks that a table is still the one that a plan, or another commit, was made from.
+"""Checks that the log is still the one that a plan, or an earlier commit of the run, was based on.
 
-Somebody may take minutes to answer a question, and a rewrite may run for hours. Meanwhile the log can be rolled back,
-restored from a backup or replaced by that of a copy. A commit on top of such a log, or a deletion of the files that the
-old one did not need, would destroy data. Each function here raises Refused before that.
+A user may take minutes to confirm a plan, and a rewrite may run for hours. Meanwhile the log can be rolled back,
+restored from a backup, or replaced by the log of a copy. A commit to such a log would mix two histories. A vacuum would
+delete files that the new log still references. Each function in this module raises Refused before that happens.
 
-What is compared, and what it costs:
+    function                       requires                                                  cost
+    ----------------------------   -------------------------------------------------------   ----------------------
+    require_same_base_commit       the base commit has the same size and time                one `stat`
+    require_unchanged_basis        the same, unless the log was listed just now              at most one `stat`
+    require_still_newest           the same, and that the next version number is free        one listing
+    require_same_log               the same, and that no commit after the plan has expired   none, takes a listing
 
-    require_same_base_commit      the base commit has its size and time               one `stat`
-    require_unchanged_basis       the same, unless the log was listed just now        none or one `stat`
-    require_still_newest          the same, and no later version was made and lost    one listing
-    require_same_log              all of this, and no commit since the plan expired   none: the caller has listed
-
-`execution.py` calls them before the first act, `commit.py` before each attempt, and operations that delete files
+`execution.py` calls them before the first write, `commit.py` before each attempt, and operations that delete files
 before each batch.
 """
 
@@ -52,19 +52,19 @@ _LISTING_ATTEMPTS = 2
 
 
 def recheck_log(basis: Basis) -> LogListing | None:
-    """List the log from the version of a basis on, and require that it is the log that the plan was made from.
+    """List the log again, from the version of a basis on, and require that it is the log that the plan was made from.
 
     Returns:
-        The listing. None if there was nothing to list: the plan had no log, as one of a Paimon table, or the log of a
-        remote store was listed for the plan just now.
+        The listing; None if the log was not listed, because there is no Delta log or because the log of a remote store
+        was listed for the plan just now.
 
     Raises:
-        Refused: If the log is another one, as `require_same_log` says.
+        Refused: If the log was replaced or rolled back, see `require_same_log`.
     """
-    # Without a log there is nothing to compare. Paimon compares schemas by itself.
+    # A new table has no log, and neither has a Paimon table, whose operations compare schemas instead.
     if basis.base_commit is None:
         return None
-    # In an object store a listing is a request, and a change that follows its plan at once should need no more of them.
+    # Avoid a request to an object store if the change is executed immediately after its plan.
     if basis.is_fresh and not basis.table.storage.capabilities.cheap_listing:
         return None
 
@@ -74,18 +74,18 @@ def recheck_log(basis: Basis) -> LogListing | None:
 
 
 def require_same_log(basis: Basis, listing: LogListing) -> None:
-    """Require that a log is the one that a plan was made from, perhaps with newer commits.
+    """Require that a log is the one that a plan was made from. Newer commits are allowed.
 
     Args:
-        basis: What the plan was made from.
-        listing: The log as it is now, listed from the version of the basis on.
+        basis: The basis of the plan.
+        listing: The current log, listed from the version of the basis on.
 
     Raises:
-        Refused: If the log was rolled back (`plan.newer`), if the base commit was replaced or is gone, or a table was
-            created where there was none (`plan.other-past`), or if commits after the plan have expired, so that nobody
-            can tell what they changed (`plan.too-old`).
+        Refused: If the log was rolled back (`plan.newer`); if the base commit was replaced or deleted, or another
+            writer created the table first (`plan.other-past`); or if commits after the plan have expired, so that their
+            effects are unknown (`plan.too-old`).
     """
-    # A plan to create the table must not continue the log of another writer.
+    # A plan that creates a table must not add to the log of another writer.
     if basis.version < 0 <= listing.newest_version:
         raise Refused(
             f"the log has version {listing.newest_version} by now, and had none when this was planned",
@@ -104,7 +104,7 @@ def require_same_log(basis: Basis, listing: LogListing) -> None:
         )
     if basis.base_commit is not None:
         _require_listed_base_commit(listing, basis, basis.base_commit)
-    # The base commit may be kept by its checkpoint although the commits behind it have expired.
+    # The checkpoint of the base version may still exist although the commits after it have expired.
     if not listing.can_follow(basis.version):
         raise Refused(
             f"commits after version {basis.version}, on which this was planned, are no longer in the log",
@@ -116,10 +116,12 @@ def require_same_log(basis: Basis, listing: LogListing) -> None:
 
 
 def _require_listed_base_commit(listing: LogListing, basis: Basis, base_commit: LogFile) -> None:
-    """Require that a listing has the base commit of a plan as it was, and the same content if that is known.
+    """Require that a listing contains the base commit of a plan, with the same size and time.
+
+    If the basis has a digest of the commit, the content is compared, too.
 
     Raises:
-        Refused: If it was replaced or is gone (`plan.other-past`).
+        Refused: If the commit was replaced or deleted (`plan.other-past`).
     """
     listed_commit = identify_commit(listing, basis.version)
     if listed_commit is None:
@@ -136,14 +138,14 @@ def _require_listed_base_commit(listing: LogListing, basis: Basis, base_commit: 
 
 
 def require_same_base_commit(storage: ReadStorage, base_commit: LogFile | OwnCommit | None) -> None:
-    """Require that the commit which a plan or another commit follows is still the same file. Sends one request.
+    """Require that the base commit of a plan, or of the next commit, is still the same file. Sends one request.
 
     Args:
         storage: The store of the table.
-        base_commit: The file as it was listed, or a commit that this run has sent. None requires nothing.
+        base_commit: The file as it was listed, or a commit that this run has sent. None to check nothing.
 
     Raises:
-        Refused: If it was replaced or is gone (`plan.other-past`).
+        Refused: If the file was replaced or deleted (`plan.other-past`).
     """
     if base_commit is None:
         return
@@ -159,18 +161,19 @@ def require_same_base_commit(storage: ReadStorage, base_commit: LogFile | OwnCom
     except FileMissing:
         raise build_gone_commit_error(base_commit.name) from None
 
-    # A store over a network tells the time of a single file in seconds, and that in a listing in milliseconds.
+    # Object stores return the time of a single file in seconds, but the times in a listing in milliseconds.
     tolerance_ms = 0 if storage.capabilities.cheap_listing else _SECOND_MS
     _require_size_and_time(base_commit, stat.size_bytes, stat.modified_ms, tolerance_ms=tolerance_ms)
 
 
 def require_unchanged_basis(basis: Basis) -> None:
-    """Require that the base commit of a plan is still the same file, right before a write that follows from it.
+    """Require that the base commit of a plan is still the same file, right before a write that is based on it.
 
-    On a disk that is one `stat`. On a remote store nothing is sent if the log was listed a few seconds ago.
+    On a local disk this is one `stat`. On a remote store it is one request, or none if the log was listed a few seconds
+    ago.
 
     Raises:
-        Refused: If it was replaced or is gone (`plan.other-past`).
+        Refused: If the file was replaced or deleted (`plan.other-past`).
     """
     storage = basis.table.storage
     if storage.capabilities.cheap_listing or not basis.is_fresh:
@@ -178,30 +181,31 @@ def require_unchanged_basis(basis: Basis) -> None:
 
 
 def require_still_newest(storage: ReadStorage, base_commit: LogFile) -> None:
-    """Require that the number after a version is free: the version is unchanged, and no later one was made and lost.
+    """Require that a version is unchanged, and that the number after it (or after newer commits) is free.
 
-    A version that was lost leaves traces: a commit above a gap, a checkpoint, a checksum or a log compaction. Its
-    number is not free, because these files belong to it and not to the commit that would take the number. Like
-    `require_same_base_commit` this sends one request, a listing instead of a `stat`.
+    The number is not free if a later version existed and its commit file was lost. Such a version leaves traces:
+
+        …04.json   …05.json   …07.json     commit 6 is lost
+        …04.json   …05.json   …06.crc      commit 6 is lost, its checksum file remains
+
+    A new commit 6 would be combined with files that belong to the lost one. Newer commits without a gap are accepted,
+    because `put_if_absent` finds that their numbers are taken.
 
     Args:
         storage: The store of the table.
         base_commit: The file of the version, as it was listed.
 
     Raises:
-        Refused: If the file was replaced or is gone (`plan.other-past`), or a later version was lost (`plan.too-old`).
+        Refused: If the file was replaced or deleted (`plan.other-past`), or a later version is lost (`plan.too-old`).
     """
-    # A listing may miss a commit that was just created and show what follows from it, so a second one decides.
+    newest_version = -1
+    highest_named_version = -1
+    # A listing can miss a commit that is created at the same moment, and still show its checksum. So list again before
+    # reporting a lost version.
     for _ in range(_LISTING_ATTEMPTS):
         listing = list_log(storage, start_version=base_commit.version)
-        listed_commit = identify_commit(listing, base_commit.version)
-        if listed_commit is None or listed_commit.name != base_commit.name:
-            raise build_gone_commit_error(base_commit.name)
-        _require_size_and_time(base_commit, listed_commit.size_bytes, listed_commit.modified_ms)
-
-        # Commits of other writers that follow without a gap are no reason to stop: the commit will find them.
-        last_versions = [last for first, last in listing.commit_runs if first <= base_commit.version + 1]
-        newest_version = max([base_commit.version, *last_versions])
+        _require_listed_unchanged(listing, base_commit)
+        newest_version = _find_last_contiguous_version(listing, base_commit.version)
         highest_named_version = listing.told_version
         if highest_named_version <= newest_version:
             return
@@ -215,20 +219,41 @@ def require_still_newest(storage: ReadStorage, base_commit: LogFile) -> None:
     )
 
 
+def _require_listed_unchanged(listing: LogListing, base_commit: LogFile) -> None:
+    """Require that a listing contains a commit, with the same size and time.
+
+    Raises:
+        Refused: If the commit was replaced or deleted (`plan.other-past`).
+    """
+    listed_commit = identify_commit(listing, base_commit.version)
+    if listed_commit is None or listed_commit.name != base_commit.name:
+        raise build_gone_commit_error(base_commit.name)
+    _require_size_and_time(base_commit, listed_commit.size_bytes, listed_commit.modified_ms)
+
+
+def _find_last_contiguous_version(listing: LogListing, version: int) -> int:
+    """Return the last version of the commits that follow a version without a gap; the version itself without any."""
+    last_version = version
+    for first, last in listing.commit_runs:
+        if first <= version + 1:
+            last_version = max(last_version, last)
+    return last_version
+
+
 def require_same_listed_commit(
     storage: ReadStorage, base_commit: LogFile | OwnCommit | None, listed_commit: LogFile | None
 ) -> None:
-    """Require that a new listing shows the base commit as it was.
+    """Require that the base commit of an attempt is unchanged in a new listing.
 
-    A base commit that has expired, so that the listing shows its checkpoint or nothing, is accepted.
+    An expired base commit is accepted: the listing then has only a checkpoint of its version, or no file.
 
     Args:
-        storage: The store of the table, which is read only for a commit of this run.
-        base_commit: The commit that an attempt would have followed.
-        listed_commit: What the listing has for the same version.
+        storage: The store of the table. It is read only if the base commit is a commit of this run.
+        base_commit: The commit that the attempt was to follow.
+        listed_commit: The file of the same version in the new listing; None if there is none.
 
     Raises:
-        Refused: If it was replaced (`plan.other-past`).
+        Refused: If the base commit was replaced (`plan.other-past`).
     """
     if base_commit is None or listed_commit is None or base_commit.name != listed_commit.name:
         return
@@ -239,6 +264,7 @@ def require_same_listed_commit(
 
 
 def _require_size_and_time(base_commit: LogFile, size_bytes: int, modified_ms: int, *, tolerance_ms: int = 0) -> None:
+    """Raise Refused (`plan.other-past`) if a commit has another size or time than it had in the earlier listing."""
     has_same_time = abs(modified_ms - base_commit.modified_ms) <= tolerance_ms
     if size_bytes != base_commit.size_bytes or not has_same_time:
         raise build_replaced_commit_error(base_commit, size_bytes, modified_ms)
@@ -248,12 +274,13 @@ def build_storable_basis(snapshot: Snapshot, listing: LogListing, now_ms: int) -
     """Return the basis of a plan that may be saved to a file and executed days later.
 
     Args:
-        snapshot: The version that the plan was made from. The basis does not keep it.
+        snapshot: The version that the plan was made from. The basis does not contain the snapshot, so that it can be
+            saved.
         listing: The log, listed after the snapshot was read.
         now_ms: The time of the plan in epoch milliseconds.
 
     Raises:
-        Refused: If the listed log is another one than that of the snapshot.
+        Refused: If the log was replaced between the snapshot and the listing.
     """
     basis = add_commit_digest(replace(build_basis(snapshot), now_ms=now_ms, snapshot=None))
     require_same_log(basis, listing)
@@ -264,7 +291,7 @@ def hash_base_commit(storage: ReadStorage, base_commit: LogFile | None) -> str |
     """Return the SHA-256 of the base commit of a plan; None if there is none.
 
     Raises:
-        Refused: If the file was replaced since it was listed, so that the digest may be that of another one.
+        Refused: If the file was replaced after it was listed, so that the digest may belong to another commit.
     """
     sha256 = None if base_commit is None else hash_log_file(storage, base_commit)
     require_same_base_commit(storage, base_commit)
@@ -272,15 +299,15 @@ def hash_base_commit(storage: ReadStorage, base_commit: LogFile | None) -> str |
 
 
 def require_valid_clock(table: TableHandle, planned_at_ms: int, newest_commit: LogFile | None) -> None:
-    """Require a clock that is not behind the plan, and at most five minutes behind the newest commit.
+    """Require that the clock is not behind the plan, and at most five minutes behind the newest commit.
 
-    Removed files get the time of the clock as their deletion time. By a clock that is behind, tombstones would be older
-    than the files that they remove, and a vacuum would delete these too early.
+    Remove actions contain the current time as `deletionTimestamp`. If the clock were hours behind, the retention period
+    of the removed files would end too early, and a vacuum would delete files that older versions still need.
 
     Args:
-        table: The table. A clock that was given (`--now`) is accepted as it is.
-        planned_at_ms: The time of the plan in epoch milliseconds; 0 if it does not matter.
-        newest_commit: The newest commit, by the time of its file; None if there is none.
+        table: The table. A time that the user has set (`--now`) is not checked.
+        planned_at_ms: The time of the plan in epoch milliseconds; 0 to compare with the newest commit only.
+        newest_commit: The newest commit, whose file time is compared; None to compare with the plan only.
 
     Raises:
         Refused: If the clock is behind (`plan.clock`).

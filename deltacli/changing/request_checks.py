@@ -1,4 +1,4 @@
-"""Checks of a commit request before it becomes the next version: protocol, catalog, texts, row ids, timestamps."""
+"""Checks of a commit request against the previous version: protocol, catalog, Unicode, row ids and timestamps."""
 
 from __future__ import annotations
 
@@ -33,13 +33,15 @@ if TYPE_CHECKING:
 def require_possible(
     snapshot: Snapshot, request: CommitRequest, kind: ChangeKind | None = ChangeKind.CHANGE_METADATA
 ) -> None:
-    """Require that a request could be committed after a version. For plans, which commit nothing.
+    """Require that a request could be committed after a version, without committing it.
+
+    Plans call this, so that a dry run is refused for the same reasons as the change itself.
 
     Args:
         snapshot: The version.
-        request: The commit that the plan would make.
-        kind: What the change does: errors of the metadata stop some kinds and not others (`preflight.py`). None if the
-            plan judges the metadata itself.
+        request: The commit that the planned change would create.
+        kind: The kind of the change. It decides which errors of the metadata stop the change (`preflight.py`). None if
+            the caller checks the metadata.
 
     Raises:
         NoAtomicCreate: If the store is read-only.
@@ -48,25 +50,25 @@ def require_possible(
     require_writable(snapshot.table.storage)
     require_allowed_request(snapshot.table.storage, request, describe_version(snapshot, request))
     if kind is not None:
-        # Imports pyarrow and the rules of `validate`, which the changes that judge for themselves may do without.
+        # Imports pyarrow and the rules of `validate`. Not all changes need them.
         from deltacli.changing.preflight import require_valid_metadata
 
         require_valid_metadata(kind, snapshot, request)
 
 
 def require_allowed_request(storage: ReadStorage, request: CommitRequest, previous_version: Base) -> None:
-    """Require that the table allows a commit, and that its content can be written as JSON.
+    """Require that the table allows a commit, and that the commit can be encoded as JSON.
 
     Args:
-        storage: The store of the table, which knows the catalog if one manages it.
+        storage: The store of the table. It has the catalog, if one manages the table.
         request: The commit.
-        previous_version: The version that it would follow.
+        previous_version: The version that the commit would follow.
 
     Raises:
-        Refused: If the protocol or the catalog forbids the commit, or if the schema has NaN or Infinity.
-        UsageError: If a text has half a surrogate pair.
+        Refused: If the protocol or the catalog forbids the commit, or if the schema contains NaN or Infinity.
+        UsageError: If a text contains half a surrogate pair, which has no UTF-8 encoding.
     """
-    # The commit that gives a copy its own id has the schema of its source, as the copied commits before it.
+    # A copy gets its own table id by a commit that repeats the schema of the source, whatever the schema contains.
     if not request.gives_id:
         require_finite_numbers(request.metadata)
 
@@ -86,18 +88,18 @@ def require_allowed_request(storage: ReadStorage, request: CommitRequest, previo
 
 
 def describe_version(snapshot: Snapshot | None, request: CommitRequest, *, later_version: Base | None = None) -> Base:
-    """Return what the next commit has to know about the version that it follows.
+    """Return the properties of a version that the next commit depends on.
 
     Args:
-        snapshot: The version; None if the request makes version 0.
-        request: The next commit. The commit time and the high-water mark of row ids are determined only if it needs
-            them.
-        later_version: The version that an earlier commit of the same run made from this snapshot. It is what the
-            request follows, once the snapshot has passed the check of row ids.
+        snapshot: The version; None if the request creates version 0.
+        request: The next commit. The commit time and the high-water mark of row ids are determined only if the request
+            needs them.
+        later_version: The version that an earlier commit of the same run created after the snapshot. The request
+            follows this version, once the row ids of the snapshot were checked.
 
     Raises:
-        Refused: If one of these is needed and unknown: the next in-commit timestamp could be earlier, or row ids could
-            be assigned twice.
+        Refused: If the request needs a commit time or a high-water mark that is unknown. Otherwise its in-commit
+            timestamp could be earlier than the previous one, or row ids could be assigned twice.
     """
     if snapshot is None:
         return base_of_new_table(request)
@@ -108,7 +110,7 @@ def describe_version(snapshot: Snapshot | None, request: CommitRequest, *, later
     if not is_stamped(request, version):
         return version
 
-    # Once a table has in-commit timestamps, the times of its files do not have to follow each other.
+    # In a table with in-commit timestamps, the file times of commits need not be in order, so they are no substitute.
     commit_time = snapshot.time
     if commit_time is None or (version.is_stamped and commit_time.source is not TimestampSource.IN_COMMIT):
         raise errors.Refused(
@@ -121,10 +123,10 @@ def describe_version(snapshot: Snapshot | None, request: CommitRequest, *, later
 
 
 def _add_row_id_mark(version: Base, snapshot: Snapshot, request: CommitRequest) -> Base:
-    """Return a version with the highest row id that was ever assigned.
+    """Return a version with its high-water mark of row ids, the highest row id that was ever assigned.
 
     Raises:
-        Refused: If the request adds rows that need ids, and the domain of the high-water mark cannot be read.
+        Refused: If the request adds rows that need row ids, and the domain with the high-water mark cannot be read.
     """
     domain = next((domain for domain in snapshot.domains if domain.domain == DOMAIN), None)
     if domain is None:
@@ -145,17 +147,18 @@ def _add_row_id_mark(version: Base, snapshot: Snapshot, request: CommitRequest) 
 
 
 def require_text(new: Mapping[str, object], previous: object) -> None:
-    """Require texts that can be written as UTF-8, unless the previous version has the same defect.
+    """Require that all strings in new values can be encoded as UTF-8, unless the previous version has the same defect.
 
-    A byte of an argument that is not UTF-8 becomes half a surrogate pair in Python. Orjson refuses to write it. What an
-    older writer left in the log is kept, because a change of another property must not fail for it.
+    Python decodes an argument with invalid UTF-8 to halves of surrogate pairs, such as "\\udce4", and orjson refuses to
+    encode these. Older writers may have left some in the log. They are kept, because a change of an unrelated property
+    must not fail for them.
 
     Args:
-        new: What is to be written, by the names that the error is to use.
+        new: The new values, by the names that the error uses: `{"metaData": {…}, "tags": {…}}`.
         previous: The metadata of the previous version, as in the log.
 
     Raises:
-        UsageError: If there is such a half that the previous version does not have.
+        UsageError: If a new value contains half a surrogate pair that the previous version does not contain.
     """
     try:
         orjson.dumps(new)
@@ -168,20 +171,23 @@ def require_text(new: Mapping[str, object], previous: object) -> None:
         previous_texts = [*_find_texts(previous, ""), *_find_texts(_parse_schema(previous), "")]
         new_texts = list(_find_texts(new, ""))
     except RecursionError:
-        return  # nested too deeply to be written at all, which the encoder refuses
-    known_halves = {half for named_text in previous_texts for half in _find_half_pairs(named_text.text)}
+        return  # The value is nested too deeply to be encoded. The encoder of the commit reports this.
+
+    previous_halves = set[str]()
+    for named_text in previous_texts:
+        previous_halves.update(_find_surrogates(named_text.text))
     for named_text in new_texts:
-        if not known_halves.issuperset(_find_half_pairs(named_text.text)):
+        if not previous_halves.issuperset(_find_surrogates(named_text.text)):
             message = f"{named_text.name} is not text: it holds half a character"
             raise build_text_error(named_text.text, message)
 
 
 class _NamedText(NamedTuple):
-    """A text within a nested value.
+    """A string within a nested value.
 
     Attributes:
-        name: The keys that lead to it, joined by dots.
-        text: The text.
+        name: The keys on the way to the string, joined by dots: `metaData.configuration.owner`.
+        text: The string.
     """
 
     name: str
@@ -189,7 +195,12 @@ class _NamedText(NamedTuple):
 
 
 def _find_texts(value: object, name: str) -> Iterator[_NamedText]:
-    """Yield every text in a nested value, keys included."""
+    """Yield all strings in a nested value, including the keys of objects.
+
+    Args:
+        value: A JSON value.
+        name: The keys on the way to the value, joined by dots; "" for the outermost value.
+    """
     if isinstance(value, str):
         yield _NamedText(name, value)
     elif isinstance(value, Mapping):
@@ -201,12 +212,16 @@ def _find_texts(value: object, name: str) -> Iterator[_NamedText]:
             yield from _find_texts(item, name)
 
 
-def _find_half_pairs(text: str) -> Iterator[str]:
+def _find_surrogates(text: str) -> Iterator[str]:
+    """Yield the halves of surrogate pairs in a string. Python strings contain no complete pairs."""
     return (character for character in text if "\ud800" <= character <= "\udfff")
 
 
 def _parse_schema(metadata: object) -> object:
-    """Return the schema of a metaData, in which half a surrogate pair may stand as an escape of its JSON."""
+    """Return the parsed schema of a metaData action; None if it cannot be parsed.
+
+    In `schemaString`, half a surrogate pair may be hidden as the JSON escape `\\ud800`.
+    """
     text = metadata.get("schemaString") if isinstance(metadata, Mapping) else None
     if not isinstance(text, str):
         return None

@@ -1,8 +1,9 @@
-"""Views that other engines keep beside the log: symlink manifests, and the metadata of UniForm and Iceberg.
+"""Views of a table that other engines maintain next to the log: symlink manifests, and Iceberg metadata of UniForm.
 
-Athena, Redshift, Presto and Iceberg readers read these views instead of the log. deltacli writes only the manifests of
-a table whose property asks for them (`manifests.py`). All others stay as they are after a commit, and their readers see
-an older version without noticing. So every plan with a commit warns about them, and a vacuum keeps what they name.
+Athena, Redshift and Presto read the manifests instead of the log, and Iceberg readers read the Iceberg metadata.
+deltacli updates only the manifests of tables with the property for that (`manifests.py`). After a commit, readers of
+any other view see an older version without noticing. Therefore each plan with a commit warns about such views, and a
+vacuum keeps the files that manifests list.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ _PAIMON_ICEBERG_OPTION = "metadata.iceberg.storage"
 
 
 def find_stale_views(snapshot: Snapshot) -> Iterator[str]:
-    """Yield a warning for each view of a Delta table that a commit does not update.
+    """Yield a warning for each view of a Delta table that a commit makes stale.
 
-    Views are found by table properties, which are known anyway. Manifests are often generated once by hand, so their
-    directory is looked at if the property is not set. That costs one request; a directory that cannot be listed counts
-    as absent, because a warning is not worth an error.
+    Iceberg metadata is found by a table property. Manifests are often generated once by hand without setting a
+    property, so their directory is listed. If the listing fails there is no warning, because the change can be made
+    anyway.
     """
     properties = snapshot.properties
     if not is_true(properties, MANIFEST_PROPERTY) and _has_manifests(snapshot.table.storage):
@@ -53,7 +54,11 @@ def find_stale_views(snapshot: Snapshot) -> Iterator[str]:
 
 
 def find_stale_paimon_views(options: Mapping[str, str]) -> Iterator[str]:
-    """Yield a warning for each view of a Paimon table with these options that a new schema does not update."""
+    """Yield a warning for each view of a Paimon table that a change of the schema makes stale.
+
+    Args:
+        options: The options of the table.
+    """
     if options.get(_PAIMON_ICEBERG_OPTION, "disabled").lower() != "disabled":
         yield (
             f"the Iceberg metadata that {_PAIMON_ICEBERG_OPTION} asks for is not updated: Iceberg readers keep the "
@@ -62,18 +67,20 @@ def find_stale_paimon_views(options: Mapping[str, str]) -> Iterator[str]:
 
 
 def _has_manifests(storage: ReadStorage) -> bool:
-    """Return True if a table has symlink manifests, or directories for those of its partitions."""
+    """Return True if the directory of symlink manifests contains a manifest, or a subdirectory for a partition.
+
+    Only one level is listed. A partitioned table may have thousands of manifests.
+    """
     partitions = list[str]()
 
-    # A walk asks which subdirectories to enter. One level answers the question, so it enters none.
-    def note_partitions(_directory: str, names: Iterable[str]) -> Iterable[str]:
+    def skip_partitions(_directory: str, names: Iterable[str]) -> Iterable[str]:
         partitions.extend(names)
         return ()
 
     try:
         has_manifest = any(
             is_manifest(f"{walked.directory}/{name}")
-            for walked in storage.walk(MANIFESTS, note_partitions)
+            for walked in storage.walk(MANIFESTS, skip_partitions)
             for name in walked.names
         )
     except errors.StorageFailed:
@@ -82,23 +89,24 @@ def _has_manifests(storage: ReadStorage) -> bool:
 
 
 def read_paths_in_manifests(table: TableHandle) -> set[str]:
-    """Return the paths of the files that the manifests of a table name, below the table and as the store spells them.
+    """Return the data files that the symlink manifests of a table list, as paths relative to the table directory.
 
     Raises:
-        StorageFailed: If a manifest cannot be read. A vacuum must not treat that as "names nothing".
+        StorageFailed: If a manifest cannot be read. A vacuum must not treat it as empty.
     """
     storage = table.storage
-    manifests = list[str]()
+    manifest_paths = list[str]()
     try:
         for walked in storage.walk(MANIFESTS, lambda _, names: names):
             paths = (f"{walked.directory}/{name}" for name in walked.names)
-            manifests.extend(path for path in paths if is_manifest(path))
+            manifest_paths.extend(path for path in paths if is_manifest(path))
     except errors.FileMissing:
         return set()
+
     uris = (storage.uri, *storage.aliases)
 
     def read_manifest(path: str) -> set[str]:
         return set[str]().union(*named_by(storage.read(path), uris))
 
-    results = table.engine.run(read_manifest, manifests, at_once=storage.capabilities.parallel_reads)
+    results = table.engine.run(read_manifest, manifest_paths, at_once=storage.capabilities.parallel_reads)
     return set[str]().union(*results)

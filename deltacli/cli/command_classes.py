@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from typer.core import TyperCommand
 
 from deltacli.cli.configured_errors import settle_error_format
-from deltacli.cli.help_page import write_command_help
+from deltacli.cli.help.pages import write_command_help
 from deltacli.cli.invocation import ASK_FOR_HELP, HELP_ALL
 from deltacli.cli.missing_values import refuse_missing_value
 from deltacli.cli.options.cluster import ClusterOptions, declare_cluster_options

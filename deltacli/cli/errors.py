@@ -27,7 +27,7 @@ from deltacli.cli.terminal.suggested_commands import (
 )
 from deltacli.core import errors
 from deltacli.core.documents import dumps
-from deltacli.core.errors import fill_hint, quote_table
+from deltacli.core.errors import fill_table, quote_table
 from deltacli.core.memory import build_memory_error, is_out_of_memory
 from deltacli.core.texts import cut_middle
 from deltacli.core.times import UNITS_MS
@@ -117,7 +117,7 @@ def report_error(error: errors.DeltacliError, arguments: Sequence[str], table: s
         for name in POSSIBLE:
             error.facts.pop(name, None)
     table = os.getcwd() if _is_left_out(error, arguments, table) else table
-    named, cause = error.table or table, error.cause_exit if isinstance(error, errors.PartlyDone) else None
+    named, cause = error.table or table, error.cause_exit_code if isinstance(error, errors.PartlyDone) else None
     document = document_of(error.code, error.exit_code, error.message, named, error.facts, hint, cause)
     if wants_json(arguments):
         write_json_message(dumps(document))
@@ -160,7 +160,7 @@ _OF_TABLES = frozenset({errors.PaimonTable.code, "usage.missing-extra"})
 def _whole(name: str, value: str, arguments: Sequence[str], table: str | None) -> str:
     """Return the value of a fact: a command with its table, and the options of a way out as the command to paste."""
     if errors.TABLE_PLACEHOLDER in value:
-        return fill_hint(value, table)
+        return fill_table(value, table)
     if errors.is_command(value):
         return spell_tables_as_typed(value, arguments)
     if name.startswith("to ") and (option := re.match(r"(--[a-z-]+)(?: ([^\s:]+))?(?:: (.+))?\Z", value)):
@@ -294,14 +294,19 @@ def _hint(error: errors.DeltacliError, arguments: Sequence[str], table: str | No
             return repeat_command_with_flags(arguments, error.hint.parameters)
         option, _, value = error.hint.parameters[0].partition(" ")
         return repeat_command_with(arguments, option, value or None, is_repeatable=option in _REPEATABLE)
-    hint, version = fill_hint(error.hint, table), errors.get_command_option(error.hint, "version")
+    hint, version = fill_table(error.hint, table), errors.get_command_option(error.hint, "version")
     if isinstance(error, errors.VersionAbsent) and error.wanted_ms is not None and version is not None:
         return _of_version(str(version), error.wanted_ms, arguments) or add_context_options(hint, arguments)
-    asked = error.hint if isinstance(error.hint, errors.Command) else None
-    is_near = asked is not None and (not asked.options or version is not None)
+    asked = error.hint if isinstance(error.hint, errors.CommandHint) else None
+    is_near = asked is not None and (not asked.call.options or version is not None)
     if isinstance(error, errors.VersionAbsent) and is_near and version in (None, error.nearest):
         return _of_nearest_version(error, arguments, table) or add_context_options(hint, arguments)
-    if table and asked is not None and asked.operation == "snapshot" and error.code.startswith(("commit.", "log.")):
+    if (
+        table
+        and asked is not None
+        and asked.call.operation == "snapshot"
+        and error.code.startswith(("commit.", "log."))
+    ):
         hint = _of_damage(hint, version, arguments, table)
         if error.code.startswith("commit."):
             error.facts["to repair it"] = f"deltacli repair {quote_table(table)} --dry-run"
@@ -425,7 +430,7 @@ def _of_condition(error: errors.DeltacliError, arguments: Sequence[str], table: 
         words = [f"--where={meant}" if word == f"--where={where}" else word for word in words]
         return repeat_command(words) if words != list(arguments) else None
     if error.hint:
-        return add_context_options(fill_hint(error.hint, table), arguments)
+        return add_context_options(fill_table(error.hint, table), arguments)
     return "deltacli help conditions"
 
 

@@ -245,7 +245,7 @@ def _note_unknown_ending(run: CommandContext, formats: type[StrEnum]) -> None:
     name, ending = os.path.splitext(run.output or "")
     if ending and ending.lower() not in _OF_TEXTS:
         known = [name for row in FORMATS.values() if row.name in list(formats) for name in row.endings]
-        if near := errors.nearest_name(ending, known, ignores_case=True, alike=_ALIKE_ENDINGS):
+        if near := errors.nearest_name(ending, known, ignores_case=True, cutoff=_ALIKE_ENDINGS):
             raise errors.UsageError(
                 f"--output {run.output}: {ending} chooses no format",
                 code="usage.output",

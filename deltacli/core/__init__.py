@@ -1,7 +1,7 @@
-"""The parts that every other package uses: errors and exit codes, units, times, the clock, progress, temporary files.
+"""Basic modules that all other packages use: errors and exit codes, hints, units, times, the clock, progress.
 
-Nothing here knows what a table is, and nothing here imports another package of deltacli.
+These modules know nothing about tables, and import no other package of deltacli.
 
-Start with `errors`: the tree of exceptions, whose branches are the exit codes. `hints` makes the texts that tell a user
-what to do next, in the words of the command line or of Python, and `machine` is the only module that reads the clock.
+Start with `errors`, the tree of exceptions, whose branches are the exit codes. `hints` builds the texts that tell a
+user what to do next, for the command line or for Python. `machine` is the only module that reads the clock.
 """

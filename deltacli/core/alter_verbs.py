@@ -1,4 +1,4 @@
-"""The verbs of `alter`, such as `add` and `rename`, and the options that some of them have, for both table formats."""
+"""The verbs of `deltacli alter`, such as `add` and `rename`, and their options, for Delta and Paimon tables."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from deltacli.core.request_fields import OF_DELTA, OF_PAIMON, option
-
 
 class Verb(StrEnum):
-    """The change that `alter` makes, as it is written behind the table."""
+    """A kind of change. On the command line it follows the table: `deltacli alter TABLE rename id key`."""
 
     ADD = "add"
     TYPE = "type"
@@ -32,14 +30,18 @@ class Verb(StrEnum):
 
 
 def find_missing_words(form: str, words: Sequence[str]) -> list[str]:
-    """Return the words of a form that were not given.
+    """Return the placeholders of the arguments that are missing on a command line.
+
+    >>> find_missing_words("COLUMN TYPE", ["id"])
+    ['TYPE']
 
     Args:
-        form: What follows a verb, such as `COLUMN TYPE`.
-        words: The words that were given.
+        form: The placeholders of all arguments of a verb, such as `COLUMN TYPE`.
+        words: The arguments on the command line.
 
     Returns:
-        The missing words. None of them if one has choices, as in `first|last`: there is no single form to show.
+        The placeholders. The list is empty if a missing argument is a choice, such as `first|last`, because no single
+        placeholder stands for it.
     """
     missing = [word.removesuffix("...") for word in form.split()[len(words) :]]
     if all(_PLACEHOLDER.fullmatch(word) for word in missing):
@@ -51,23 +53,32 @@ VERBS_OF_DELTA = frozenset({Verb.NAME, Verb.CONSTRAINT, Verb.CLUSTER, Verb.MAPPI
 """Verbs for Delta tables only."""
 
 _PLACEHOLDER = re.compile("[A-Z]+(=[A-Z]+)?")
-"""A word that stands for any value, such as COLUMN or KEY=VALUE."""
+"""A placeholder for an argument, such as COLUMN or KEY=VALUE."""
 
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """The options of single verbs; None where one was not given."""
+    """The options of `alter` that belong to one or two verbs. None means that the option was not passed.
 
-    comment: str | None = option("add: comment of the column.", "TEXT")
-    default: str | None = option("add: default value.", "VALUE")
-    position: str | None = option("add: first, last, before:X or after:X.  [default: last]", "PLACE")
-    nullable: bool = option(
-        "add: columns are nullable; NOT NULL is refused.", default=True, spelled="--nullable/--not-null"
-    )
-    keep_nullability: bool = option("type: keep NOT NULL, or its absence.", default=False, table_format=OF_PAIMON)
-    drop: bool = option("comment, default: remove it.", default=False)
-    none: bool = option("cluster: by no columns.", default=False, table_format=OF_DELTA)
+    Attributes:
+        comment: The comment of the column that `add` adds.
+        default: The default value of the column that `add` adds, as SQL.
+        position: Where `add` places the column: `first`, `last`, `before:X` or `after:X`. None: last.
+        nullable: False if `add` was asked for a column that is NOT NULL, which is refused with what to do instead.
+        keep_nullability: True if `type` keeps NOT NULL, or its absence. Paimon tables only.
+        drop: True if `comment` or `default` removes what the column has.
+        none: True if `cluster` leaves no clustering columns. Delta tables only.
+    """
+
+    comment: str | None = None
+    default: str | None = None
+    position: str | None = None
+    nullable: bool = True
+    keep_nullability: bool = False
+    drop: bool = False
+    none: bool = False
 
     @property
     def removes(self) -> bool:
+        """True for `--drop` and `--none`, which remove a value instead of setting it."""
         return self.drop or self.none

@@ -1,4 +1,4 @@
-"""JSON documents of deltacli: their common fields, and how they are encoded."""
+"""Encode and decode the JSON documents of `--json`, and build the fields that all documents have."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import orjson
 from deltacli.core.typing import Json
 
 SCHEMA_VERSION = 1
-"""The version of all documents. Documents only grow, so it has not changed yet."""
+"""The version of all document schemas. New fields do not change it, and fields are never removed."""
 
 
 def dumps(value: object, *, indent: bool = False) -> bytes:
-    """Return JSON in UTF-8.
+    """Encode a value as JSON in UTF-8.
 
-    The standard library encodes what orjson refuses, such as lone surrogates, NaN and integers of more than 64 bits:
-    damaged logs contain all of these, and have to be shown.
+    Lone surrogates, NaN and integers of more than 64 bits are encoded by the `json` module, because orjson refuses
+    them. They occur in damaged logs, and deltacli has to show these, too.
     """
     try:
         return orjson.dumps(value, option=orjson.OPT_INDENT_2 if indent else None)
@@ -27,24 +27,25 @@ def dumps(value: object, *, indent: bool = False) -> bytes:
 
 
 def loads(data: bytes) -> Json:
-    """Return the value of a text that `dumps` wrote.
+    """Decode JSON that `dumps` has encoded.
 
     Raises:
-        ValueError: If the text is not JSON.
+        ValueError: If the data is not JSON.
     """
     try:
         return orjson.loads(data)
-    except ValueError:  # what only the standard library wrote, only it can read
+    except ValueError:
+        # orjson also refuses to decode the values that `dumps` leaves to the `json` module.
         return json.loads(data)
 
 
 def envelope(kind: str, table: str, *, complete: bool, table_format: str = "delta") -> dict[str, Any]:
-    """Return the first fields of every document.
+    """Return the first fields of a document, which are the same in all documents.
 
     Args:
-        kind: What the document is, such as `history`; the name of its schema in docs/schemas.
+        kind: The kind of the document, such as `history`. `docs/schemas` has a schema of that name.
         table: The table as the user named it.
-        complete: Whether the document has everything that was found. It is False after a limit.
+        complete: False if a limit, such as `--limit`, has cut the document off.
         table_format: `delta` or `paimon`.
     """
     return {

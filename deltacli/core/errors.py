@@ -1,38 +1,38 @@
-"""The errors of deltacli, one tree of exceptions, and its exit codes.
+"""The exceptions of deltacli and its exit codes.
 
-The class of an error says what went wrong; the branch of the tree is the exit code:
+All exceptions are in one tree. Its branches correspond to exit codes:
 
     DeltacliError                 exit   meaning
     ├── UsageError                   2   the command line is wrong: option, column, value, scheme, missing extra
     │   └── PaimonTable                  a Paimon table where a Delta table is needed
     ├── Unreadable                   3   path, table or version absent, log incomplete or corrupt, protocol unsupported
     │   ├── CatalogNameUnknown           a catalog has no such catalog, schema or table
-    │   ├── NotATable                    nothing there, a file, or a directory without a usable log
-    │   ├── LogIncomplete                a gap, or a log without its beginning
-    │   ├── CommitCorrupt                a commit file that cannot be parsed: file, line, byte
-    │   ├── CheckpointUnreadable         a checkpoint, part or sidecar that cannot be opened or lacks what it must hold
-    │   ├── DataUnreadable               a data file or deletion vector that is not what the log says
-    │   │   └── CatalogAnswerInvalid         a catalog answered what it must not answer
-    │   ├── VersionAbsent                never written, or no longer reconstructable
-    │   └── ProtocolUnsupported          the table asks for a reader that deltacli is not
-    ├── Refused                      4   a guard stopped it, nothing changed
-    │   ├── NoAtomicCreate               the store cannot create a file for one of many writers: it is read-only
-    │   └── PathExternal                 a file outside the table, below no prefix that was allowed
-    ├── PartlyDone                   5   run again
+    │   ├── NotATable                    the path is missing, a file, or a directory without a usable log
+    │   ├── LogIncomplete                a commit is missing, or the log does not begin with version 0 or a checkpoint
+    │   ├── CommitCorrupt                a commit file cannot be parsed
+    │   ├── CheckpointUnreadable         a checkpoint, part or sidecar cannot be opened or lacks a required action
+    │   ├── DataUnreadable               a data file or deletion vector is damaged or differs from its action in the log
+    │   │   └── CatalogAnswerInvalid         a response of a catalog violates the catalog's API
+    │   ├── VersionAbsent                the version was never written, or can no longer be reconstructed
+    │   └── ProtocolUnsupported          the table requires a reader feature that deltacli does not support
+    ├── Refused                      4   a guard stopped the operation, nothing was changed
+    │   ├── NoAtomicCreate               the store has no atomic create, so concurrent writers would overwrite commits
+    │   └── PathExternal                 a file is outside the table directory and outside all allowed prefixes
+    ├── PartlyDone                   5   part of the work is done; running the command again continues
     ├── ConflictLost                 6   other writers won every retry
     ├── StorageFailed                7   network, permission, credentials, throttling, no space
     │   ├── CatalogUnavailable           a catalog cannot be reached, or fails
     │   ├── FileMissing                  a referenced file is missing
-    │   ├── PermissionRefused            access denied
-    │   │   └── CatalogDenied                a catalog refuses access, or gives no credentials
-    │   ├── CredentialsMissing           nothing to ask for access with
+    │   ├── PermissionRefused            access is denied
+    │   │   └── CatalogDenied                a catalog denies access, or returns no credentials
+    │   ├── CredentialsMissing           no credentials are configured for the store
     │   └── NoSpace                      the disk, or the quota, is full
-    ├── ClusterFailed                7   a cluster that cannot be reached, or a job that failed there
-    ├── MemoryExhausted              7   memory, or the address space that a limit allows, is used up
-    └── OutcomeUnknown               8   a commit was sent and its fate could not be read back
+    ├── ClusterFailed                7   a Spark cluster cannot be reached, or a job failed on the cluster
+    ├── MemoryExhausted              7   an allocation of memory failed
+    └── OutcomeUnknown               8   a commit was sent, and whether it succeeded could not be determined
 
-A message names the thing, what was found and what was expected. A hint is a command that can be pasted, made by the
-functions of `hints`. Whoever raises an error mostly needs those as well, so this module exports them, too.
+A message names the subject, the value that was found and the value that was expected. A hint is a command that the user
+can paste. Code that raises errors usually builds hints, too, so this module also exports the functions of `hints`.
 """
 
 from __future__ import annotations
@@ -41,11 +41,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
+from deltacli.core.command_calls import TABLE_PLACEHOLDER, CommandCall, DoubleQuoted, DurationArgument
+from deltacli.core.hint_syntax import HintSyntax, get_hint_syntax, use_hint_syntax
 from deltacli.core.hints import (
     PLACEHOLDERS,
+    CommandHint,
+    CommandLine,
     LazyText,
     ParameterHint,
     command,
+    fill_table,
+    format_command,
     get_command_option,
     install_command,
     is_command,
@@ -55,22 +61,9 @@ from deltacli.core.hints import (
     suggest_parameters,
 )
 from deltacli.core.nearest_names import nearest_directory, nearest_name, nearest_path, nearest_type
+from deltacli.core.python_syntax import OMITTED_OPTIONS, SHELL_ONLY, PythonSyntax, get_method_name
 from deltacli.core.quoting import format_sql_name, is_shared, quote_identifier, quote_table, quote_word
-from deltacli.core.spelling import (
-    OMITTED_OPTIONS,
-    SHELL_ONLY,
-    TABLE_PLACEHOLDER,
-    Command,
-    CommandLine,
-    DoubleQuoted,
-    DurationArgument,
-    ShellSpelling,
-    Spelling,
-    fill_hint,
-    get_spelling,
-    method_name,
-    use_spelling,
-)
+from deltacli.core.shell_syntax import ShellSyntax
 from deltacli.core.typing import Json
 
 EXIT_OK = 0
@@ -91,8 +84,8 @@ class ExitCode:
 
     Attributes:
         number: The exit code of the process.
-        meaning: What it means in general. A command may say more about what it means there.
-        advice: What to do, unless an error has a hint of its own.
+        meaning: The meaning for all commands. The help of a command may describe its own case in more detail.
+        advice: Advice for errors without a hint.
     """
 
     number: int
@@ -157,32 +150,29 @@ EXIT_CODES: Mapping[int, ExitCode] = {
         ),
     )
 }
-"""Every exit code of the command line, except 128+N for signal N, by its number."""
+"""Number -> exit code. A process that is ended by signal N has the exit code 128+N, which is not listed."""
 
 NOTHING_CHANGED = "nothing was changed: "
-"""What an error says first if the table is certainly as it was before."""
+"""The preamble of errors after which the table is certainly unchanged."""
 
 CONTINUE = "run the same command to continue"
-"""The hint after work that was done in part."""
-
-QUOTED_SUGGESTION = "; did you mean {!r}?"
-"""The question about a word that the message has in quotes."""
+"""The hint of an error after part of the work has been done."""
 
 
 class DeltacliError(Exception):
-    """The base of all errors: a message, the facts that show it, and the next command.
+    """The base class of all errors: a message, details, and a suggested command.
 
     Attributes:
-        exit_code: The exit code of the command line, which is the same for a whole branch of the tree.
-        code: A stable name of the error, such as `log.gap`; the id of a rule of `validate` if one fits.
-        preamble: What the message says before the reason: `NOTHING_CHANGED`, what failed for this reason, or nothing.
-        reason: The rest of the message.
-        facts: Details by their names. They are shown one per line, in this order.
-        hint: What to do next; mostly a command. None if there is nothing to suggest.
-        table: The table that the error is about. The operation sets it if the code that raised the error does not
-            know it.
-        wrong_word: The misspelled word, as the user wrote it, if `suggestion` is known.
-        suggestion: The word that was probably meant.
+        exit_code: The exit code of the command line. All classes of a branch of the tree have the same.
+        code: A stable identifier of the error, such as `log.gap`. If a rule of `validate` finds the same problem, the
+            code is the id of the rule.
+        preamble: The begin of the message, such as `NOTHING_CHANGED`; empty for most errors.
+        reason: The message without the preamble.
+        facts: Names of details -> values. The command line shows one per line, in this order.
+        hint: Advice for the user, usually a command. None if there is no advice.
+        table: The name of the table. If the code that raises the error does not know it, the operation sets it.
+        wrong_word: The misspelled word of the user; None if there is no suggestion.
+        suggestion: The word that the user probably meant; None if there is no suggestion.
     """
 
     exit_code = EXIT_BUG
@@ -198,20 +188,20 @@ class DeltacliError(Exception):
         hint: str | None = None,
         table: str | None = None,
     ) -> None:
-        """Make an error. `message` becomes the attribute `reason`; the other parameters are attributes, too."""
+        """Create an error. `message` becomes the attribute `reason`; the other parameters have names of attributes."""
         super().__init__(preamble + message)
         self.preamble = preamble
         self.reason = message
         self.code = code or type(self).code
         self.facts: dict[str, str] = dict(facts or {})
-        self.hint = hint or None  # `command` returns an empty text if the caller has no such command
+        self.hint = hint or None  # `command` returns an empty text if the Python API has no such method
         self.table = table
         self.wrong_word: str | None = None
         self.suggestion: str | None = None
 
     @property
     def message(self) -> str:
-        """The text of the error, without the table."""
+        """The message without the name of the table."""
         return self.preamble + self.reason
 
     @message.setter
@@ -221,35 +211,44 @@ class DeltacliError(Exception):
 
     @property
     def message_without_outcome(self) -> str:
-        """The message without the statement that nothing was changed, for the cause of another error."""
+        """The message without `NOTHING_CHANGED`, for use in the message of another error."""
         return self.reason if self.preamble == NOTHING_CHANGED else self.message
 
-    def suggest(self, wrong_word: str, suggestion: str | None, question: str = "; did you mean {}?") -> Self:
-        """Ask in the message whether another word was meant.
+    def suggest(self, wrong_word: str, suggestion: str | None, *, is_quoted: bool = False) -> Self:
+        """Append a suggestion to the message: `; did you mean delta.appendOnly?`
 
         Args:
-            wrong_word: The word as the user wrote it.
-            suggestion: The word that was probably meant. Nothing is asked if it is None.
-            question: The end of the message, with `{}` for the suggestion.
+            wrong_word: The misspelled word of the user.
+            suggestion: The word that the user probably meant. None leaves the error unchanged.
+            is_quoted: Whether to put the suggestion in quotes, for messages that quote the misspelled word.
 
         Returns:
-            The error itself, so that it can be raised in the same statement.
+            The error itself: `raise UsageError(...).suggest(...)`.
+        """
+        if suggestion is not None:
+            shown_suggestion = repr(suggestion) if is_quoted else suggestion
+            self.reason += f"; did you mean {shown_suggestion}?"
+        return self.set_suggestion(wrong_word, suggestion)
+
+    def suggest_as_fact(self, wrong_word: str, suggestion: str | None) -> Self:
+        """Add the suggestion to the facts instead of the message. See `suggest`."""
+        if suggestion is not None:
+            self.facts.setdefault("did you mean", suggestion)
+        return self.set_suggestion(wrong_word, suggestion)
+
+    def set_suggestion(self, wrong_word: str, suggestion: str | None) -> Self:
+        """Set `wrong_word` and `suggestion`, from which a hint with the corrected call is built. Return the error.
+
+        Message and facts remain unchanged: they already contain the suggestion.
         """
         if suggestion is not None:
             self.wrong_word = wrong_word
             self.suggestion = suggestion
-            self.reason += question.format(suggestion)
         return self
 
-    def suggest_as_fact(self, wrong_word: str, suggestion: str | None) -> Self:
-        """Add a fact with the word that was probably meant, and leave the message as it is. Return the error."""
-        if suggestion is not None:
-            self.facts.setdefault("did you mean", suggestion)
-        return self.suggest(wrong_word, suggestion, question="")
-
     def __str__(self) -> str:
-        """Return the message after the table, as the command line shows them."""
-        # An error of usage is about the command line. Other messages may begin with the table already.
+        """Return the name of the table and the message, in the form in which the command line shows them."""
+        # Usage errors are about the command line, not the table. Other messages may already begin with the table.
         if not self.table or self.exit_code == EXIT_USAGE or self.message.startswith(self.table):
             return self.message
         return f"{self.table}: {self.message}"
@@ -276,16 +275,16 @@ class Unreadable(DeltacliError):
 
 
 class CatalogNameUnknown(Unreadable):
-    """A catalog has no catalog, schema or table of a name."""
+    """A catalog contains no catalog, schema or table of this name."""
 
     code = "catalog.not-found"
 
 
 class NotATable(Unreadable):
-    """Nothing at the path, a file, or a directory without a usable `_delta_log`.
+    """The path does not exist, is a file, or is a directory without a usable `_delta_log`.
 
     Attributes:
-        below: The first table below the directory, relative to it; None if none was found.
+        below: The path of the first table in a subdirectory, relative to this path; None if there is no such table.
     """
 
     code = "log.not-a-table"
@@ -293,13 +292,13 @@ class NotATable(Unreadable):
 
 
 class LogIncomplete(Unreadable):
-    """A commit that replay needs does not exist."""
+    """A commit that is required to reconstruct the version does not exist."""
 
     code = "log.gap"
 
 
 class CommitCorrupt(Unreadable):
-    """A commit file that cannot be parsed.
+    """A commit file cannot be parsed.
 
     Attributes:
         file: The name of the file, if it is known.
@@ -307,36 +306,36 @@ class CommitCorrupt(Unreadable):
 
     code = "commit.bad-json"
 
-    def __init__(self, message: str, *, file: str | None = None, **details: Any) -> None:  # Any: of every error
+    def __init__(self, message: str, *, file: str | None = None, **details: Any) -> None:  # Any: see DeltacliError
         super().__init__(message, **details)
         self.file = file
 
 
 class CheckpointUnreadable(Unreadable):
-    """A checkpoint, part or sidecar that cannot be opened, or lacks an action it must hold."""
+    """A checkpoint, part or sidecar cannot be opened, or lacks an action that the protocol requires."""
 
     code = "checkpoint.unreadable"
 
 
 class DataUnreadable(Unreadable):
-    """A data file, or a deletion vector, that is missing, damaged, or not what the table says it is."""
+    """A data file or deletion vector is missing, damaged, or differs from its action in the log."""
 
     code = "data.not-parquet"
 
 
 class CatalogAnswerInvalid(DataUnreadable):
-    """A catalog answered against its interface, refused a request as wrong, or sent more than is accepted."""
+    """A catalog sent a response that violates its API or is too large, or rejected a request as invalid."""
 
     code = "catalog.answer"
 
 
 class VersionAbsent(Unreadable):
-    """A version that never existed, or can no longer be rebuilt.
+    """A version never existed, or can no longer be reconstructed.
 
     Attributes:
-        wanted: The version, if it is the one that the user wrote.
-        wanted_ms: The timestamp that the user wrote, if it is before the first version.
-        nearest: The newest version that can be rebuilt, if it is known.
+        wanted: The version that the user requested; None if the user requested a timestamp or another version.
+        wanted_ms: The requested timestamp in epoch milliseconds, if it is before the first version.
+        nearest: The newest version that can be reconstructed; None if it is not known.
     """
 
     code = "table.version-absent"
@@ -349,9 +348,10 @@ class ProtocolUnsupported(Unreadable):
     """The table requires a reader version or reader feature that deltacli does not support.
 
     Attributes:
-        version: The version of the table that has this protocol.
+        version: The version of the table that requires this protocol.
         needs: The message without the version.
-        actions: The protocol, metadata and domains of the version, each with its kind; empty if no version was rebuilt.
+        actions: Pairs of a kind and an action: the protocol, metadata and domain metadata of the version. Empty if no
+            version was reconstructed.
     """
 
     code = "protocol.unsupported-reader"
@@ -364,12 +364,12 @@ class Refusal(NamedTuple):
     """A reason not to execute a plan.
 
     Attributes:
-        code: The code of the error that is raised if the plan is executed all the same.
-        message: The reason.
-        hint: A command, or a sentence about what to do instead.
-        override: The option that accepts the reason, if that can be safe.
-        files: The files that the reason is about, as they are in the log.
-        facts: Facts for the error.
+        code: The code of the error that is raised if the plan is executed.
+        message: The message of that error.
+        hint: A command or a sentence that describes an alternative.
+        override: The option that overrides the guard; None if no option does.
+        files: The paths of the affected files, in the form in which the log contains them.
+        facts: The facts of the error.
     """
 
     code: str
@@ -380,16 +380,20 @@ class Refusal(NamedTuple):
     facts: Mapping[str, str] = {}
 
     def as_json(self, *fields: str) -> dict[str, Json]:
-        """Return the object for a JSON document: code, message, and any of `override`, `wayOut` and `files`."""
+        """Return the JSON object of the refusal.
+
+        Args:
+            fields: Fields in addition to `code` and `message`: any of `override`, `wayOut` and `files`.
+        """
         optional_fields = {"override": self.override, "wayOut": self.hint or "", "files": list(self.files)}
         return {"code": self.code, "message": self.message, **{field: optional_fields[field] for field in fields}}
 
 
 class Refused(DeltacliError):
-    """A guard stopped the operation; nothing was changed.
+    """A guard stopped the operation. Nothing was changed.
 
     Attributes:
-        override: The option that accepts the reason, if that can be safe.
+        override: The option that overrides the guard; None if no option does.
     """
 
     exit_code = EXIT_REFUSED
@@ -407,13 +411,13 @@ class Refused(DeltacliError):
     ) -> Refused:
         """Return the error for the refusals of a plan.
 
-        The first refusal becomes the message. The codes of the others are one more fact, `also`.
+        The error has the message and code of the first refusal. The fact `also` lists the codes of the other refusals.
 
         Args:
-            refusals: The refusals, the most important one first. There is at least one.
-            facts: Facts in place of those of the first refusal.
-            hint: A hint in place of that of the first refusal.
-            preamble: What the message says before the reason.
+            refusals: One or more refusals, the most important one first.
+            facts: Facts that replace those of the first refusal.
+            hint: A hint that replaces that of the first refusal.
+            preamble: The begin of the message.
         """
         first, *others = refusals
         shown_facts = dict(first.facts if facts is None else facts)
@@ -432,23 +436,23 @@ class Refused(DeltacliError):
 
 
 class NoAtomicCreate(Refused):
-    """The store cannot guarantee that only one of two concurrent writers creates a file."""
+    """The store cannot create a file atomically: two concurrent writers could both commit the same version."""
 
     code = "storage.no-atomic-create"
 
 
 class PathExternal(Refused):
-    """A file outside the table's own root and store, and below no prefix that the user allowed.
+    """A file is outside the table directory, and its path begins with no prefix that the user has allowed.
 
     Attributes:
-        prefix: The prefix to allow if the table is trusted; None if none can be suggested.
+        prefix: The prefix to allow if the user trusts the table; None if there is no suggestion.
     """
 
     code = "path.external"
 
     def __init__(self, message: str, *, facts: Mapping[str, str] | None = None, prefix: str | None = None) -> None:
         hint = None
-        # The table is filled in where a hint has braces, so a prefix with braces cannot be in one.
+        # No hint for a prefix that could contain a placeholder of the hint, such as `{table}`.
         if prefix is not None and "{" not in prefix:
             hint = command("read", allow_external=[prefix])
         super().__init__(message, facts=facts, hint=hint)
@@ -456,23 +460,30 @@ class PathExternal(Refused):
 
 
 class PartlyDone(DeltacliError):
-    """Part of the work is done; running the command again does the rest.
+    """Part of the work is done. Running the command again continues.
 
     Attributes:
-        cause_exit: The exit code of the error that ended the work; None if the work went on to its end.
+        cause_exit_code: The exit code of the error that interrupted the work. None if the work was not interrupted, but
+            failed for some of the files.
     """
 
     exit_code = EXIT_PARTLY_DONE
     code = "partly-done"
-    cause_exit: int | None = None
+    cause_exit_code: int | None = None
+
+    @property
+    def cause_exit(self) -> int | None:
+        """The former name of `cause_exit_code`."""
+        return self.cause_exit_code
 
     @classmethod
-    def after(cls, cause: DeltacliError, so_far: str) -> PartlyDone:
-        """Return the error for work that `cause` ended after something was done.
+    def from_cause(cls, cause: DeltacliError, so_far: str) -> PartlyDone:
+        """Return the error for work that was interrupted by another error.
 
         Args:
-            cause: The error. Its code, facts, hint and table are kept; that nothing was changed is no longer said.
-            so_far: What was done before, such as `3 of 5 commits`.
+            cause: The other error. The result has its code, facts, hint and table, and its message without
+                `NOTHING_CHANGED`.
+            so_far: The work that was done before the error, such as `3 of 5 commits`.
         """
         partly_done = cls(
             cause.message_without_outcome,
@@ -481,7 +492,7 @@ class PartlyDone(DeltacliError):
             hint=cause.hint,
             table=cause.table,
         )
-        partly_done.cause_exit = cause.exit_code
+        partly_done.cause_exit_code = cause.exit_code
         return partly_done
 
 
@@ -500,7 +511,7 @@ class StorageFailed(DeltacliError):
 
 
 class FileMissing(StorageFailed):
-    """A file named by a listing or another file does not exist."""
+    """A file does not exist, although a listing or another file references it."""
 
     code = "storage.file-missing"
 
@@ -517,7 +528,7 @@ class PermissionRefused(StorageFailed):
 
 
 class CatalogDenied(PermissionRefused):
-    """A catalog does not accept the token, refuses access, or gives no credentials for the location of a table."""
+    """A catalog rejects the token, denies access, or returns no credentials for the location of a table."""
 
     code = "catalog.denied"
 
@@ -550,8 +561,8 @@ class ClusterFailed(DeltacliError):
 class MemoryExhausted(DeltacliError):
     """An allocation of memory failed.
 
-    It does not mean that the bytes being read are damaged, so it is not a StorageFailed and never a reason to use other
-    bytes instead.
+    The file that was being read is not damaged. So this is not a `StorageFailed` or `Unreadable`, and callers must not
+    fall back to another file, such as an older checkpoint.
     """
 
     exit_code = EXIT_RESOURCES
@@ -559,7 +570,7 @@ class MemoryExhausted(DeltacliError):
 
 
 class OutcomeUnknown(DeltacliError):
-    """A commit was sent, and neither its presence nor its absence could be confirmed."""
+    """A commit was sent, and reading the log could not determine whether it was written."""
 
     exit_code = EXIT_UNKNOWN
     code = "commit.outcome-unknown"
@@ -581,7 +592,6 @@ __all__ = [
     "NOTHING_CHANGED",
     "OMITTED_OPTIONS",
     "PLACEHOLDERS",
-    "QUOTED_SUGGESTION",
     "SHELL_ONLY",
     "TABLE_PLACEHOLDER",
     "CatalogAnswerInvalid",
@@ -590,7 +600,8 @@ __all__ = [
     "CatalogUnavailable",
     "CheckpointUnreadable",
     "ClusterFailed",
-    "Command",
+    "CommandCall",
+    "CommandHint",
     "CommandLine",
     "CommitCorrupt",
     "ConflictLost",
@@ -601,6 +612,7 @@ __all__ = [
     "DurationArgument",
     "ExitCode",
     "FileMissing",
+    "HintSyntax",
     "LazyText",
     "LogIncomplete",
     "MemoryExhausted",
@@ -614,24 +626,25 @@ __all__ = [
     "PathExternal",
     "PermissionRefused",
     "ProtocolUnsupported",
+    "PythonSyntax",
     "Refusal",
     "Refused",
-    "ShellSpelling",
-    "Spelling",
+    "ShellSyntax",
     "StorageFailed",
     "Unreadable",
     "UsageError",
     "VersionAbsent",
     "command",
-    "fill_hint",
+    "fill_table",
+    "format_command",
     "format_sql_name",
     "get_command_option",
-    "get_spelling",
+    "get_hint_syntax",
+    "get_method_name",
     "install_command",
     "is_command",
     "is_complete_command",
     "is_shared",
-    "method_name",
     "nearest_directory",
     "nearest_name",
     "nearest_path",
@@ -642,5 +655,5 @@ __all__ = [
     "quote_table",
     "quote_word",
     "suggest_parameters",
-    "use_spelling",
+    "use_hint_syntax",
 ]

@@ -1,4 +1,4 @@
-"""Tell whether the current thread is collecting garbage, where waiting for other threads can block for ever."""
+"""Detect code that runs as a finalizer of the garbage collector, where waiting for another thread can deadlock."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from threading import get_ident
 POLL_SECONDS = 0.1
 """Longest single wait for another thread.
 
-Waits are repeated in a loop: a signal that arrives just before a wait begins does not interrupt it, and on Windows no
-signal does.
+Callers wait in a loop. Between two waits Python runs the handlers of signals: a signal that arrives just before a wait
+does not interrupt the wait, and on Windows no signal does.
 """
 
 _NO_THREAD = 0
@@ -17,20 +17,20 @@ _collecting_thread_id = _NO_THREAD
 
 
 def is_collecting_garbage() -> bool:
-    """Return True if the caller runs as a finalizer, called by the garbage collector in this thread.
+    """Return True if the garbage collector, running in this thread, has called the caller.
 
-    A generator that nobody closes can be part of a reference cycle. The collector closes it: in any thread, in the
-    middle of any call, while that thread holds any lock. Code that runs then must not wait for other threads, because
-    they may wait for that lock.
+    The collector closes generators that are part of a reference cycle and were not closed before. It runs in any
+    thread, at any allocation, while that thread may hold any lock. The `finally` block of such a generator must not
+    wait for another thread, because that thread may be waiting for the lock.
     """
     return _collecting_thread_id == get_ident()
 
 
 def _note_phase(phase: str, _info: dict[str, int]) -> None:
-    """Remember which thread collects garbage. `gc.callbacks` calls this at the start and the end of each collection."""
+    """Store the id of the collecting thread. Python calls this at the start and the end of each collection."""
     global _collecting_thread_id  # noqa: PLW0603
     _collecting_thread_id = get_ident() if phase == "start" else _NO_THREAD
 
 
-# At import: a collection that began before a later registration would not be noticed.
+# Registered at import: a collection that starts before the registration would not be detected.
 gc.callbacks.append(_note_phase)

@@ -1,11 +1,18 @@
-"""Say in an error, a note or a rule what to do next, in the words of whoever reads it.
+"""Hints: the texts of errors, notes and rules that tell the user what to do next.
 
     raise UsageError(f"{parameter('vacuum.prefix')} and {parameter('vacuum.where')} exclude each other")
     raise Refused("the log has a gap", hint=command("validate", level="storage"))
 
-Both functions return text as the caller of this process knows it: `--prefix`, or `` `prefix` `` in Python. So call
-them where the text is made, never while a module is imported; a text that has to exist earlier is a `LazyText`.
-Parameters have the names of the Python API, or that of the option if Python has none. `spelling` has the details.
+`parameter` and `command` return text in the syntax of this process (see `hint_syntax`): `--prefix` for a user of the
+command line, `` `prefix` `` for a user of the Python API. Call them when an error is raised, not while a module is
+imported: the syntax is not known at that time. Constants, such as the catalogue of rules, use `LazyText`.
+
+`DeltacliError.hint` is a string, because programs print and compare it. Its class says which kind of hint it is:
+
+    CommandHint     a command on the table; keeps its `CommandCall`, so that the table and options can be changed
+    ParameterHint   "add --retention 7d": the call that failed, with more parameters
+    CommandLine     a command line that needs no change, such as the one that the user typed
+    str             a sentence, which may contain commands and the placeholders of `command_calls`
 """
 
 from __future__ import annotations
@@ -14,7 +21,14 @@ import re
 import shlex
 from collections.abc import Callable, Iterable
 
-from deltacli.core.spelling import PAIMON_OPTION, TABLE_PLACEHOLDER, Command, get_spelling
+from deltacli.core.command_calls import (
+    PAIMON_OPTION,
+    PARENT_PLACEHOLDER,
+    TABLE_PLACEHOLDER,
+    CommandCall,
+    resolve_placeholder,
+)
+from deltacli.core.hint_syntax import get_hint_syntax
 
 PLACEHOLDERS = frozenset(
     {
@@ -22,76 +36,130 @@ PLACEHOLDERS = frozenset(
         *("TABLE", "TEXT", "TYPE", "URI", "URL", "VALUE"),
     }
 )
-"""Words in hints that users replace by their own."""
+"""Words of a suggested command line that users replace by values of their own."""
+
+_PLACEHOLDER_IN_SENTENCE = re.compile("|".join(map(re.escape, (TABLE_PLACEHOLDER, PARENT_PLACEHOLDER))))
+
+
+class CommandHint(str):
+    """A command on a table in the syntax of this process.
+
+    Attributes:
+        call: The command as data.
+    """
+
+    __slots__ = ("call",)
+    call: CommandCall
+
+    def __new__(cls, text: str, call: CommandCall) -> CommandHint:
+        hint = super().__new__(cls, text)
+        hint.call = call
+        return hint
+
+    def __getnewargs__(self) -> tuple[str, CommandCall]:  # type: ignore[override]
+        """Return the arguments of `__new__`. Errors with their hints are pickled by executors of a cluster."""
+        return str(self), self.call
+
+    def with_options(self, **options: object) -> str:
+        """Return the command with these options added or replaced."""
+        return format_command(self.call.add_options(options))
 
 
 class ParameterHint(str):
-    """A hint to repeat the call with more parameters.
+    """The advice to repeat the call with more parameters, such as `add --retention 7d`.
 
-    The command line shows the command that was typed with these options instead of this text.
+    The command line replaces it by the command that the user typed, with these options added.
 
     Attributes:
-        parameters: The parameters to add, each as its caller writes it, such as `--retention 7d`.
+        parameters: The parameters to add, in the syntax of this process, such as `--retention 7d`.
     """
 
     __slots__ = ("parameters",)
     parameters: tuple[str, ...]
 
-    def __new__(cls, text: str, parameters: tuple[str, ...] = ()) -> ParameterHint:
+    def __new__(cls, text: str, parameters: tuple[str, ...]) -> ParameterHint:
         hint = super().__new__(cls, text)
         hint.parameters = parameters
         return hint
 
+    def __getnewargs__(self) -> tuple[str, tuple[str, ...]]:  # type: ignore[override]
+        """Return the arguments of `__new__`. Errors with their hints are pickled by executors of a cluster."""
+        return str(self), self.parameters
+
+
+class CommandLine(str):
+    """A complete command line. `{table}` in it is part of a file name or a value, not a placeholder."""
+
+    __slots__ = ()
+
 
 class LazyText:
-    """A sentence that is written before it is known who reads it, such as the repair of a rule.
+    """A sentence whose command or parameter is formatted when the sentence is shown.
 
-    The placeholder `{}` in it stands for a parameter or a command, which is spelled whenever the sentence is read.
+    The catalogue of rules is built while modules are imported, before the syntax of the process is known:
+
+        LazyText("write the checkpoint again: {}", partial(command, "repair"))
     """
 
-    __slots__ = ("_sentence", "_spell")
+    __slots__ = ("_format_insert", "_sentence")
 
-    def __init__(self, sentence: str, spell: Callable[[], str]) -> None:
+    def __init__(self, sentence: str, format_insert: Callable[[], str]) -> None:
+        """Create the text.
+
+        Args:
+            sentence: The sentence, with `{}` for the command or parameter.
+            format_insert: Returns the command or parameter. An empty text means that the syntax has no such command.
+        """
         self._sentence = sentence
-        self._spell = spell
+        self._format_insert = format_insert
 
     def __str__(self) -> str:
-        """Return the sentence for the caller of this process. It ends before the colon if the caller has no command."""
-        return self._sentence.replace("{}", self._spell()).removesuffix(": ")
+        """Return the sentence. Without a command, it ends before the colon: `write the checkpoint again`."""
+        return self._sentence.replace("{}", self._format_insert()).removesuffix(": ")
 
 
 def parameter(name: str, value: object = None) -> str:
-    """Return what the caller calls a parameter: `--retention 7d`, or `` `retention_ms=604800000` ``.
+    """Return a parameter in the syntax of this process: `--retention 7d`, or `` `retention_ms=604800000` ``.
 
     Args:
         name: `OPERATION.NAME`, as in `vacuum.retention_ms`. The operation is `open_table` for parameters that all
-            operations share, and `storage_options` for a storage option.
-        value: Shown with the name unless it is None. True and False are the values of flags.
+            operations share, and `storage_options` for an option of a store. `NAME` is the name of the Python
+            parameter, or that of the option if Python has no such parameter.
+        value: The value to show. None shows the name alone. True and False are the values of flags.
     """
-    operation, _, last_name = name.partition(".")
-    return get_spelling().parameter(operation, last_name, value)
+    operation, _, parameter_name = name.partition(".")
+    return get_hint_syntax().format_parameter(operation, parameter_name, value)
 
 
 def command(operation: str, *arguments: object, table: str | None = TABLE_PLACEHOLDER, **options: object) -> str:
-    """Return a next command as a hint; empty if the caller has no such command.
+    """Return a command as a hint, in the syntax of this process. See `CommandCall` for the arguments.
 
     Args:
         operation: The words of the command, such as `log expire`.
-        arguments: What follows the table. `...` is for the user to fill in, and is shown as one of `PLACEHOLDERS`.
-        table: The table. The default is filled in later, by whoever knows its name. None leaves it out, for use within
-            a sentence.
-        options: The options by the names of the parameters. Their values may be `...`, too.
+        arguments: The positional arguments after the table.
+        table: The table. By default a placeholder, which `fill_table` replaces. None leaves the table out, for a
+            command within a sentence.
+        options: The options by the names of the Python parameters.
+
+    Returns:
+        A `CommandHint`. An empty text if the Python API has no such method.
     """
-    return get_spelling().command(operation, table, arguments, options)
+    return format_command(CommandCall(operation, table, arguments, options))
 
 
 def paimon_command(operation: str) -> str:
-    """Return an operation on a Paimon table as a hint. In Python, such a table is opened by another function."""
-    return get_spelling().command(operation, TABLE_PLACEHOLDER, (), {PAIMON_OPTION: True})
+    """Return a command on a Paimon table as a hint: `open_paimon({table})` instead of `open_table({table})`."""
+    return format_command(CommandCall(operation, TABLE_PLACEHOLDER, options={PAIMON_OPTION: True}))
+
+
+def format_command(call: CommandCall) -> str:
+    """Return a `CommandHint` in the syntax of this process; an empty text if the syntax has no such command."""
+    text = get_hint_syntax().format_call(call)
+    return CommandHint(text, call) if text else ""
 
 
 def install_command(extra: str) -> str:
-    """Return the command that adds an extra to this installation."""
+    """Return the shell command that adds an extra to this installation, such as `pip install 'deltacli[s3]'`."""
     # `importlib.metadata` takes as long as the rest of a short command, and is needed only if an extra is missing.
     from deltacli.core.installation import build_install_command
 
@@ -99,34 +167,67 @@ def install_command(extra: str) -> str:
 
 
 def suggest_parameters(*parameters: str, also: str = "") -> ParameterHint:
-    """Return the hint to repeat the call with more parameters.
+    """Return the hint to repeat the call with more parameters: `add --port 0 for any free port`.
 
     Args:
-        parameters: The texts that `parameter` returns.
-        also: The end of the sentence, with the space before it: ` for any free port`.
+        parameters: The results of `parameter`.
+        also: The end of the sentence, including the space before it, such as ` for any free port`.
     """
     return ParameterHint(f"add {' '.join(parameters)}{also}", parameters)
 
 
+def fill_table(hint: str, table: str | None) -> str:
+    """Replace the table placeholders of a hint, quoted for the syntax of this process.
+
+    Args:
+        hint: A hint of any kind. Only commands with a placeholder, and sentences, are changed.
+        table: The name of the table. None inserts the word TABLE, which the user replaces.
+    """
+    if isinstance(hint, CommandLine):
+        return hint
+
+    if isinstance(hint, CommandHint):
+        if not hint.call.has_placeholder:
+            return hint
+        if table is not None:
+            # Format the call anew. Replacing the placeholder in the text would also change braces in its arguments.
+            return format_command(hint.call.fill_table(table))
+
+    if table is None:
+        return hint.replace(TABLE_PLACEHOLDER, "TABLE").replace(PARENT_PLACEHOLDER, "TABLE")
+    return _fill_sentence(hint, table)
+
+
+def _fill_sentence(sentence: str, table: str) -> str:
+    """Replace `{table}` and `{parent}` in a sentence."""
+    syntax = get_hint_syntax()
+
+    def format_path(match: re.Match[str]) -> str:
+        return syntax.quote_table(resolve_placeholder(match[0], table))
+
+    return _PLACEHOLDER_IN_SENTENCE.sub(format_path, sentence)
+
+
 def get_command_option(hint: str | None, name: str) -> object:
-    """Return an option of a hint that is a command; None if the hint is something else or lacks the option."""
-    return hint.options.get(name) if isinstance(hint, Command) else None
+    """Return the value of an option of a `CommandHint`; None for other hints, and for commands without the option."""
+    return hint.call.options.get(name) if isinstance(hint, CommandHint) else None
 
 
 def is_command(advice: str) -> bool:
-    """Return True for advice that is a command to paste, False for a sentence."""
+    """Return True for a command line of deltacli, and False for a sentence."""
     return advice.startswith("deltacli ")
 
 
 def is_complete_command(line: str, typed_words: Iterable[str]) -> bool:
-    """Return True if a command line has no placeholder, so that it can be run as it is.
+    """Return True if a command line can be run as it is, because none of its words is one of `PLACEHOLDERS`.
 
     Args:
-        line: The command line, which may end with a comment.
-        typed_words: The words of the command that was run. They are never placeholders: a table can be called FILE.
+        line: The command line. It may end with a comment.
+        typed_words: The words of the command line that the user ran. They are not placeholders, even if they look
+            like one: a table can be called FILE.
     """
     for word in shlex.split(line, comments=True):
-        # Placeholders may be parts of words: `--storage-option KEY=VALUE`, `TABLE@N`.
+        # A placeholder may be a part of a word: `--storage-option KEY=VALUE`, `TABLE@N`.
         parts = set(re.split(r"[=,@]", word))
         if word not in typed_words and parts & PLACEHOLDERS:
             return False

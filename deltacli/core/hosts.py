@@ -1,7 +1,7 @@
-"""Recognise host names that mean this machine.
+"""Recognise the host names and addresses of the loopback interface.
 
-Some things are allowed there only, such as tokens over plain HTTP. A host that merely may be this machine is treated
-as another one.
+deltacli sends tokens over plain HTTP to loopback addresses only. A host that some libraries resolve to loopback, and
+others do not, counts as another machine.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 
 def is_loopback(host: str) -> bool:
-    """Return True for `localhost` and loopback addresses: nothing that is sent there leaves the machine.
+    """Return True for `localhost` and for loopback addresses. Data that is sent there does not leave the machine.
 
-    Names are not resolved, because a resolver may answer differently the next time. The following are refused,
-    although some libraries connect to this machine for them:
+    Other names are not resolved, because a resolver may return another address for the next connection. The result is
+    False for the following hosts, although some libraries connect to loopback for them:
 
-    * names below `localhost`, which a resolver may send anywhere;
-    * short and octal forms such as `127.1`, and a trailing dot as in `127.0.0.1.`: libraries read them differently;
-    * IPv4 addresses embedded in IPv6 other than mapped ones, which a gateway may route.
+    * subdomains of `localhost`, for which a resolver may return any address;
+    * short and octal forms such as `127.1`, and a trailing dot as in `127.0.0.1.`, which libraries parse differently;
+    * IPv4 addresses that are embedded in IPv6, which a gateway may route, except IPv4-mapped addresses.
 
     Args:
         host: A host name or an address, without a port. IPv6 addresses may be in brackets, as in a URL.
@@ -36,7 +36,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _parse_address(host: str) -> IPv4Address | IPv6Address:
-    """Parse an IP address. Brackets are for IPv6 only: `[127.0.0.1]` is not an address."""
+    """Parse an IP address. Brackets are allowed for IPv6 only: `[127.0.0.1]` raises ValueError."""
     if host.startswith("[") and host.endswith("]"):
         return IPv6Address(host[1:-1])
     return ip_address(host)

@@ -1,4 +1,7 @@
-"""A `cached_property` without a lock. That of Python 3.11 has one, which all instances of a class share."""
+"""A `cached_property` without a lock.
+
+`functools.cached_property` of Python 3.11 has a lock that all instances of a class share. Python 3.12 has removed it.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from functools import cached_property as cached_property  # noqa: PLC0414, TID251 (to type checkers it is that one)
+    from functools import cached_property as cached_property  # noqa: PLC0414, TID251 (the type that checkers know)
 else:
 
-    class cached_property:  # noqa: N801 (the name of the standard library's, which it replaces)
-        """Computes an attribute on its first use and stores it in the instance.
+    class cached_property:  # noqa: N801 (the name in the standard library)
+        """Computes an attribute when it is first read, and stores the value in the instance.
 
-        The property of the standard library holds one lock per class in Python 3.11 while it computes. Two tables would
-        wait for each other while the store of one of them answers. Here, threads that need the attribute at the same
-        time compute it once each, and all of them get the value that was stored first.
+        With the shared lock of Python 3.11, reading an attribute of one table would wait until the store of another
+        table has responded. Without a lock, threads that read the attribute at the same time may compute it several
+        times. All of them get the value that was stored first.
         """
 
         def __init__(self, compute: Callable[[Any], Any]) -> None:
@@ -29,6 +32,6 @@ else:
                 return self
             attributes = instance.__dict__
             if self._name not in attributes:
-                # `setdefault` is atomic: the first value wins, also beside other threads.
+                # `setdefault` is atomic, so all threads get the first stored value.
                 attributes.setdefault(self._name, self._compute(instance))
             return attributes[self._name]

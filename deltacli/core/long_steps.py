@@ -1,4 +1,10 @@
-"""Suggest a cluster once when a step takes long in this process."""
+"""Suggest a Spark cluster when a step is going to take long in this process.
+
+The command line puts a `LongStepAdvisor` between an operation and its progress display. From the name and the size of
+each step the advisor estimates the duration, before the step begins:
+
+    note: deleting: 40,000,000 files take about 40m in this process; on a Spark cluster: deltacli vacuum ...
+"""
 
 from __future__ import annotations
 
@@ -6,95 +12,95 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
-from deltacli.core.progress import SILENT, Progress, ProgressPlan, Step, WeighedStep, start_plan, weighed_step
+from deltacli.core.progress import SILENT, Progress, ProgressPlan, Step, WeighedStep, start_plan, start_weighed_step
 from deltacli.core.times import format_duration
 from deltacli.core.units import format_size
 
-LONG_SECONDS = 1_800.0
-"""Estimate from which on a cluster is suggested. It needs about a minute for its start and its first jobs."""
+MIN_SUGGESTED_SECONDS = 1_800.0
+"""Shortest estimate for which a cluster is suggested. A cluster needs about a minute to start and run a first job."""
 
-_SECONDS_SHOWN_IN_HOURS = 7_200
-"""Estimates from this on are given in hours, below in minutes."""
+_MIN_SECONDS_IN_HOURS = 7_200
+"""Shortest estimate that the message rounds to hours. Shorter estimates are rounded to minutes."""
 
 
 class UnitCost(NamedTuple):
-    """Seconds per unit of a step.
+    """Duration of a step per unit.
 
     Attributes:
-        near: On a local disk.
-        far: In a remote store.
+        local_seconds: Seconds per unit for a table on a local disk.
+        remote_seconds: Seconds per unit for a table in an object store.
     """
 
-    near: float
-    far: float
+    local_seconds: float
+    remote_seconds: float
 
 
 UNIT_COSTS: Mapping[tuple[str, str], UnitCost] = {
-    ("reading footers", "files"): UnitCost(near=8e-5, far=2.5e-3),
-    ("reading rows", "bytes"): UnitCost(near=2e-9, far=1e-8),
-    ("rewriting files", "bytes"): UnitCost(near=1e-8, far=1.5e-8),
-    ("deleting", "files"): UnitCost(near=5e-6, far=6e-5),
-    ("counting files", "rows"): UnitCost(near=4e-7, far=4e-7),
-    ("reading the checkpoint", "rows"): UnitCost(near=9e-7, far=9e-7),
-    ("writing file actions", "rows"): UnitCost(near=2e-6, far=2e-6),
-    ("writing the checkpoint", "rows"): UnitCost(near=2e-6, far=2e-6),
+    ("reading footers", "files"): UnitCost(local_seconds=8e-5, remote_seconds=2.5e-3),
+    ("reading rows", "bytes"): UnitCost(local_seconds=2e-9, remote_seconds=1e-8),
+    ("rewriting files", "bytes"): UnitCost(local_seconds=1e-8, remote_seconds=1.5e-8),
+    ("deleting", "files"): UnitCost(local_seconds=5e-6, remote_seconds=6e-5),
+    ("counting files", "rows"): UnitCost(local_seconds=4e-7, remote_seconds=4e-7),
+    ("reading the checkpoint", "rows"): UnitCost(local_seconds=9e-7, remote_seconds=9e-7),
+    ("writing file actions", "rows"): UnitCost(local_seconds=2e-6, remote_seconds=2e-6),
+    ("writing the checkpoint", "rows"): UnitCost(local_seconds=2e-6, remote_seconds=2e-6),
 }
-"""Name of a step and its unit -> the cost of a unit of its total, or of a byte of its weight.
+"""Name of a step and unit of its total -> cost per unit. Steps whose parts have weights have their cost per byte.
 
-The figures are those of docs/performance.md, with two cores. Those of a remote store assume 40 ms per request, 16
-requests at once, and 100 MB per second. Other steps are not estimated: they are short, or have no known total.
+The figures were measured with two cores and are listed in docs/performance.md. Those of object stores assume 40 ms per
+request, 16 concurrent requests and 100 MB per second. Steps that are not listed are short, or have no known total.
 """
 
 
 class LongStepAdvisor:
-    """Passes progress on to a listener, and suggests a cluster at the first step that takes long.
+    """A progress listener that forwards all calls to another listener, and reports the first step that takes long.
 
     Attributes:
-        shows_nothing: True if there is no listener behind this one: steps are announced and need not advance.
+        ignores_advance: True if no listener shows progress: steps only have to be started, for their estimate.
     """
 
-    def __init__(self, listener: Progress, suggest: Callable[[str], None], *, is_far: bool) -> None:
+    def __init__(self, listener: Progress, suggest: Callable[[str], None], *, is_remote: bool) -> None:
         """Wrap a listener.
 
         Args:
-            listener: Receives everything.
-            suggest: Called at most once, with what takes long and how long: `deleting: 40,000,000 files take ...`.
-            is_far: Whether the table is in a remote store.
+            listener: The listener that all calls are forwarded to.
+            suggest: Called at most once, with the step and its estimate: `deleting: 40,000,000 files take about ...`.
+            is_remote: Whether the table is in an object store.
         """
         self._listener = listener
         self._suggest = suggest
-        self._is_far = is_far
+        self._is_remote = is_remote
         self._has_suggested = False
-        self.shows_nothing = listener is SILENT
+        self.ignores_advance = listener is SILENT
 
     def step(self, what: str, *, unit: str, total: int | None = None) -> AbstractContextManager[Step]:
-        """Start a step of the listener."""
+        """Estimate a step, and start it in the listener."""
         units = total or 0
         self._estimate(what, f"{units:,} {unit}", unit, units)
         return self._listener.step(what, unit=unit, total=total)
 
     def weighed_step(self, what: str, *, unit: str, total: int, weight: int) -> AbstractContextManager[WeighedStep]:
-        """Start a step of the listener, with weights if it receives them."""
+        """Estimate a step by its number of parts and by its weight in bytes, and start it in the listener."""
         amount = f"{total:,} {unit}"
         self._estimate(what, amount, unit, total)
         self._estimate(what, f"{amount} ({format_size(weight)})", "bytes", weight)
-        return weighed_step(self._listener, what, unit=unit, total=total, weight=weight)
+        return start_weighed_step(self._listener, what, unit=unit, total=total, weight=weight)
 
     def plan(self, what: str, costs: Mapping[str, float]) -> AbstractContextManager[ProgressPlan]:
-        """Start a plan of the listener, if it has plans."""
+        """Start a plan in the listener."""
         return start_plan(self._listener, what, costs)
 
     def _estimate(self, what: str, amount: str, unit: str, units: int) -> None:
-        """Call `suggest` if a step takes long and nothing was suggested before."""
+        """Call `suggest` if the step takes longer than `MIN_SUGGESTED_SECONDS`, unless it has been called before."""
         cost = UNIT_COSTS.get((what, unit))
         if cost is None or self._has_suggested:
             return
 
-        seconds = units * (cost.far if self._is_far else cost.near)
-        if seconds < LONG_SECONDS:
+        seconds = units * (cost.remote_seconds if self._is_remote else cost.local_seconds)
+        if seconds < MIN_SUGGESTED_SECONDS:
             return
 
         self._has_suggested = True
-        rounded_to = 60 if seconds < _SECONDS_SHOWN_IN_HOURS else 3_600
-        duration = format_duration(round(seconds / rounded_to) * rounded_to * 1_000)
-        self._suggest(f"{what}: {amount} take about {duration} in this process")
+        precision_seconds = 60 if seconds < _MIN_SECONDS_IN_HOURS else 3_600
+        rounded_seconds = round(seconds / precision_seconds) * precision_seconds
+        self._suggest(f"{what}: {amount} take about {format_duration(rounded_seconds * 1_000)} in this process")

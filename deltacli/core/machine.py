@@ -1,7 +1,7 @@
-"""The machine of a run: its clocks, waiting and random bytes.
+"""The clock, `sleep` and random bytes of the machine that runs deltacli.
 
-No other module reads the real clock. Code that needs the time gets a `Clock` or a `Machine`, so that a test or a
-simulation decides what it is.
+No other module reads the clock. Code that needs the time takes a `Clock` or a `Machine` as a parameter, so that tests
+and simulations can replace it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ Clock = Callable[[], int]
 class _SystemClock:
     """The wall clock of this machine.
 
-    It is an instance with a name, not a function: signatures of the Python API show `system_clock` as the default,
-    and pickling refers to the one object of the process that unpickles it.
+    It is an object instead of a function for two reasons. Its `repr` is `system_clock`, which signatures in the
+    documentation of the Python API show as a default. And a pickled clock refers to the object `system_clock` of the
+    process that unpickles it.
     """
 
     def __call__(self) -> int:
@@ -38,21 +39,22 @@ system_clock = _SystemClock()
 
 
 def fixed_clock(now_ms: int) -> Clock:
-    """Return a clock that always shows `now_ms`, for `--now` and for tests."""
+    """Return a clock that always returns `now_ms`, for the option `--now` and for tests."""
     return lambda: now_ms
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The functions of a machine whose results differ from run to run.
+    """The functions of a machine whose results are different in each run.
 
-    They are one value, so that a simulation replaces all of them at once. Executors of a cluster use their own.
+    They are grouped in one object, so that a simulation can replace all of them together. Each Spark executor uses the
+    functions of its own machine.
 
     Attributes:
-        now_ms: The wall clock. Its times are compared with those of stores and of other machines.
-        monotonic: A clock in seconds that is never set back, to measure how long something takes.
+        now_ms: Returns the wall clock time in epoch milliseconds, for comparisons with the times of stores and commits.
+        monotonic: Returns seconds of a clock that is never set back, for measuring durations.
         sleep: Waits for a number of seconds.
-        random_bytes: Returns so many random bytes, which also differ between forked processes.
+        random_bytes: Returns a number of random bytes. Forked processes get different bytes.
     """
 
     now_ms: Clock = system_clock
@@ -69,11 +71,11 @@ class Machine:
         return str(UUID(bytes=self.random_bytes(16), version=4))
 
     def sleep_up_to(self, longest_seconds: float) -> None:
-        """Wait for a random time.
+        """Wait for a random time from 0 to `longest_seconds`.
 
-        Writers that lost the same commit must not try again at the same moment.
+        Writers that lost the same commit conflict would otherwise all try again at the same time.
         """
-        # Not `random`: its state is copied when a process forks, and the copies would wait equally long.
+        # The module `random` is not suitable: forked processes share its state, and would all wait equally long.
         fraction = int.from_bytes(self.random_bytes(4), "big") / 0xFFFFFFFF
         self.sleep(longest_seconds * fraction)
 

@@ -1,10 +1,10 @@
-"""The memory that this process may take, and the errors of libraries that mean that there is none left.
+"""Memory limits of this process, and the errors that libraries raise when memory is exhausted.
 
-A limit on the address space (`ulimit -v`, `prlimit --as`) makes allocations fail, which can be reported. Where a
-container limits memory, the kernel kills the process instead, and nothing can be reported.
+A limit on the address space (`ulimit -v`, `prlimit --as`) makes allocations fail, and deltacli reports that. A memory
+limit of a container does not: the kernel kills the process without notice.
 
-`raise_if_out_of_memory` is called wherever an error of a library is taken to mean that a file is damaged: a file is not
-damaged because there was no memory to read it.
+A library that cannot allocate memory raises its usual error, such as `ArrowInvalid`. Code that would report such an
+error as a damaged file calls `raise_if_out_of_memory` first.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from contextlib import suppress
 from deltacli.core.errors import MemoryExhausted
 from deltacli.core.units import format_size
 
-if sys.platform != "win32":  # Windows has no such limits
+if sys.platform != "win32":  # Windows has no resource limits
     import resource
 
 AMPLE_ADDRESS_SPACE = 4 << 30
-"""A limit from which on nothing is saved: allocators and the stacks of threads reserve far more than they use."""
+"""Address space in bytes that is sufficient for the defaults of allocators, which reserve far more than they use."""
 
 MINIMUM_ADDRESS_SPACE = 250 << 20
-"""What pyarrow and a command need before they read anything.
+"""Address space in bytes that pyarrow and a command require before they read anything.
 
-Measured on Linux, x86-64, with pyarrow 26.0.1. Below that, libraries end the process without an error.
+Measured on Linux, x86-64, with pyarrow 26.0.1. With less, libraries end the process without an error.
 """
 
 _ADDRESS_SPACE_PER_THREAD = 512 << 20
@@ -42,44 +42,48 @@ _OUT_OF_MEMORY_MESSAGE = re.compile(
 _FAILED_ALLOCATION = re.compile(r"alloc of size (\d+) failed")
 
 _ERRORS_ABOUT_VALUES = (ValueError, LookupError, TypeError)
-"""Errors that quote the value they are about, so that their text proves nothing; `ArrowInvalid` is a ValueError.
+"""Errors whose message may quote a value of the user, and therefore any text; `ArrowInvalid` is a ValueError.
 
-An error of this kind is never one of memory, unless it is a MemoryError as well.
+These errors count as out of memory only if they are also a MemoryError.
 """
 
-_LONGEST_REASON = 200
+_MAX_REASON_LENGTH = 200
 
 
-def address_space_limit() -> int | None:
-    """Return the number of bytes of address space that this process may take, or None without a limit."""
+def get_address_space_limit() -> int | None:
+    """Return the limit on the address space of this process in bytes, or None without a limit."""
     if sys.platform == "win32":
         return None
 
     soft_limits = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
-    # Some systems show "unlimited" as a negative number, others as RLIM_INFINITY.
+    # Some systems return a negative number for "unlimited", others RLIM_INFINITY.
     return min((limit for limit in soft_limits if 0 <= limit != resource.RLIM_INFINITY), default=None)
 
 
 def count_worker_threads() -> int:
-    """Return how many threads may work at once: one per processor, fewer if the address space is limited."""
+    """Return the number of threads for parallel work: one per processor, fewer if the address space is limited."""
     processors = os.cpu_count() or 1
-    limit = address_space_limit()
+    limit = get_address_space_limit()
     if limit is None:
         return processors
     return max(1, min(processors, limit // _ADDRESS_SPACE_PER_THREAD))
 
 
 def choose_allocator() -> None:
-    """Choose Arrow's allocator, unless the environment does. Call it before pyarrow is imported. Linux only.
+    """Choose the allocator of Arrow on Linux, before pyarrow is imported.
 
-    Measured on a checkpoint of a million adds: 96 MB at the peak with jemalloc, 150 MB with Arrow's default, at equal
-    speed. Within a limit on the address space, glibc's allocator with one arena for all threads is used: a snapshot of
-    600,000 adds takes 225 MB of addresses, against 690 MB with jemalloc and one arena of 64 MB per thread.
+    The variable ARROW_DEFAULT_MEMORY_POOL takes precedence.
+
+    Without a limit on the address space, jemalloc is used. Reading a checkpoint of a million adds takes 96 MB at the
+    peak with jemalloc, and 150 MB with Arrow's default allocator, at equal speed.
+
+    Within a limit, the allocator of glibc with one arena for all threads is used. A snapshot of 600,000 adds takes
+    225 MB of address space with it, and 690 MB with jemalloc and glibc's default of one 64 MB arena per thread.
     """
     if sys.platform != "linux":
         return
 
-    limit = address_space_limit()
+    limit = get_address_space_limit()
     if limit is None or limit >= AMPLE_ADDRESS_SPACE:
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")
         return
@@ -90,34 +94,35 @@ def choose_allocator() -> None:
 
 
 def require_minimum_memory() -> None:
-    """Raise MemoryExhausted if the limit in force is too low for any command that reads rows."""
-    limit = address_space_limit()
+    """Raise MemoryExhausted if the limit on the address space is too low for all commands that read rows."""
+    limit = get_address_space_limit()
     if limit is not None and limit < MINIMUM_ADDRESS_SPACE:
-        needed = f"at least {format_size(MINIMUM_ADDRESS_SPACE)}"
-        raise _describe_exhaustion("the limit is too low to begin with", needed)
+        required = f"at least {format_size(MINIMUM_ADDRESS_SPACE)}"
+        raise _build_exhaustion_error("the limit is too low to begin with", required)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return True if an error means that an allocation failed although its size was reasonable.
+    """Return True if an error means that an allocation of a reasonable size failed.
 
-    Damaged bytes can make a library ask for an absurd amount, more than the machine has. That is an error of the
-    bytes, not of memory.
+    A damaged file can make a library allocate an absurd size, larger than the memory of the machine. Such an error is
+    reported as a damaged file, so the result is False.
     """
     if isinstance(error, MemoryExhausted):
         return True
 
-    if not (_is_memory_error(error) or _says_out_of_memory(error)):
+    if not (_is_memory_error(error) or _has_out_of_memory_message(error)):
         return False
 
     text = str(error)
     if failed_allocation := _FAILED_ALLOCATION.search(text):
-        return int(failed_allocation[1]) <= _physical_memory()
-    # `bad_alloc` has no size. Without a limit, a request of a reasonable size would have succeeded.
-    return address_space_limit() is not None or "bad_alloc" not in text
+        return int(failed_allocation[1]) <= _get_physical_memory()
+    # The message `bad_alloc` has no size. Without a limit on the address space, allocations of a reasonable size
+    # succeed, so the size must have been absurd.
+    return get_address_space_limit() is not None or "bad_alloc" not in text
 
 
 def raise_if_out_of_memory(error: BaseException) -> None:
-    """Raise MemoryExhausted if an error of a library means that memory is used up; otherwise do nothing."""
+    """Raise MemoryExhausted if an error of a library means that memory is exhausted; otherwise return."""
     if isinstance(error, MemoryExhausted):
         raise error
     if is_out_of_memory(error):
@@ -125,47 +130,52 @@ def raise_if_out_of_memory(error: BaseException) -> None:
 
 
 def build_memory_error(error: BaseException) -> MemoryExhausted:
-    """Return the error to report for an error that `is_out_of_memory` recognises."""
+    """Convert an error for which `is_out_of_memory` is True."""
     if isinstance(error, MemoryExhausted):
         return error
 
-    # Facts are single lines, and the text of a library can be long.
-    reason = " ".join(str(error).split())[:_LONGEST_REASON]
+    # Facts are single lines, and messages of libraries can have many.
+    reason = " ".join(str(error).split())[:_MAX_REASON_LENGTH]
     failed_allocation = _FAILED_ALLOCATION.search(reason)
-    needed = f"{format_size(int(failed_allocation[1]))} more" if failed_allocation else None
-    return _describe_exhaustion(reason or type(error).__name__, needed)
+    required = f"{format_size(int(failed_allocation[1]))} more" if failed_allocation else None
+    return _build_exhaustion_error(reason or type(error).__name__, required)
 
 
 def _is_memory_error(error: BaseException) -> bool:
-    """Return True if the type of an error, or the number of the system, says that memory was refused."""
+    """Return True for a MemoryError, and for an OSError with the number ENOMEM."""
     if isinstance(error, MemoryError):
         return True
     return isinstance(error, OSError) and error.errno == errno.ENOMEM
 
 
-def _says_out_of_memory(error: BaseException) -> bool:
-    """Return True if the message of a library's error says that memory was refused."""
+def _has_out_of_memory_message(error: BaseException) -> bool:
+    """Return True if the message of a library's error reports a failed allocation."""
     if isinstance(error, _ERRORS_ABOUT_VALUES):
         return False
     return _OUT_OF_MEMORY_MESSAGE.search(str(error)) is not None
 
 
-def _describe_exhaustion(reason: str, needed: str | None) -> MemoryExhausted:
-    """Return an error with the limit in force and, if it is known, the amount that is needed."""
+def _build_exhaustion_error(reason: str, required: str | None) -> MemoryExhausted:
+    """Return the error with the limit of this process.
+
+    Args:
+        reason: The message of the library, or another explanation.
+        required: The amount of memory that would have been sufficient, such as `64 MiB more`; None if not known.
+    """
     facts: dict[str, str] = {}
     hint = None
-    limit = address_space_limit()
+    limit = get_address_space_limit()
     if limit is not None:
         facts["limit"] = f"{format_size(limit)} of address space (ulimit -v)"
         hint = "ulimit -v unlimited"
-    if needed is not None:
-        facts["needed"] = needed
+    if required is not None:
+        facts["needed"] = required
     facts["reason"] = reason
     return MemoryExhausted("not enough memory", facts=facts, hint=hint)
 
 
-def _physical_memory() -> int:
-    """Return the bytes of memory that the machine has, or 1 TiB where the system does not say."""
+def _get_physical_memory() -> int:
+    """Return the size of the machine's memory in bytes; 1 TiB if the operating system does not report it."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):

@@ -1,4 +1,8 @@
-"""Find the name that was probably meant by a misspelled one: of a column, a type, a directory or an option."""
+"""Find the known name that a misspelled name probably means, for `did you mean`.
+
+All functions use the similarity of `difflib`: twice the number of matching letters, divided by the length of both names
+together. `qunatity` and `quantity` have a similarity of 0.875, `id` and `name` one of 0.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,20 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from itertools import islice
 
-# Shares of equal letters, as `difflib` counts them, from which on a name is offered. Names of types are short and alike
-# (`int`, `date`), and paths of columns have long parts in common, so both need more than other names.
-_SIMILARITY = 0.6
-_TYPE_SIMILARITY = 0.75
-_PATH_SIMILARITY = 0.8
+_NAME_CUTOFF = 0.6
+"""The default of `difflib`."""
+
+_TYPE_CUTOFF = 0.75
+"""Names of types are short and similar to each other: `int` and `tinyint` have a similarity of 0.6."""
+
+_PATH_CUTOFF = 0.8
+"""Fields of the same struct have similar paths: `address.city` and `address.zip` have a similarity of 0.78."""
+
+_MIN_ANAGRAM_LENGTH = 3
+"""Two letters in the other order are probably another name, such as `no` and `on`."""
 
 _MAX_DIRECTORY_ENTRIES = 1_000
+"""Directory entries that are compared. A directory can have millions, and the suggestion is only part of a message."""
 
 _FOREIGN_TYPES = {
     **dict.fromkeys(("clob", "json", "nvarchar", "str", "text", "uuid"), "string"),
@@ -26,102 +37,107 @@ _FOREIGN_TYPES = {
     "int8": "tinyint",
     "number": "decimal",
 }
-"""Names of types in other databases and in Arrow -> the type that holds their values."""
+"""Types of other databases and of Arrow -> the Delta type that can store all their values."""
 
 
 def nearest_name(
-    name: str, known: Iterable[str], *, ignores_case: bool = False, alike: float = _SIMILARITY
+    name: str, known: Iterable[str], *, ignores_case: bool = False, cutoff: float = _NAME_CUTOFF
 ) -> str | None:
     """Return the known name that is most similar to a name.
 
-    If no name is similar enough, one with the same letters in another order is returned, such as "int" for "itn".
+    Anagrams are suggested even if their similarity is below the cutoff, such as `int` for `itn`.
 
     Args:
-        name: The name to look up. A known name is returned as it is.
-        known: The names to choose from.
-        ignores_case: Compare without regard to case.
-        alike: The least share of equal letters, from 0 to 1. With 1, only equal names are similar.
+        name: The name to look up. A known name is returned unchanged.
+        known: The known names.
+        ignores_case: Whether to compare names without regard to case.
+        cutoff: The lowest similarity of a suggestion, from 0 to 1. With 1, only equal names and anagrams are returned.
 
     Returns:
-        The name as it is in `known`, or None if there is no similar one.
+        The known name, in its own case. None if no known name is similar enough.
     """
-    # Later names win where keys are equal: two columns that differ in case only are both good suggestions.
+    # Known names that differ only in case have the same key. Either is a good suggestion: the last one is used.
     names_by_key = {candidate.lower() if ignores_case else candidate: candidate for candidate in known}
     key = name.lower() if ignores_case else name
     if not key or key in names_by_key:
         return names_by_key.get(key)
 
-    matches = get_close_matches(key, names_by_key, 1, alike)
+    matches = get_close_matches(key, names_by_key, 1, cutoff)
     if matches:
         return names_by_key[matches[0]]
 
     letters = sorted(key)
     for candidate_key, candidate in names_by_key.items():
-        # Two letters in another order are rather another name, such as `no` and `on`.
-        if len(candidate_key) > 2 and sorted(candidate_key) == letters:
+        if len(candidate_key) >= _MIN_ANAGRAM_LENGTH and sorted(candidate_key) == letters:
             return candidate
     return None
 
 
 def nearest_type(text: str, known: Iterable[str]) -> str | None:
-    """Return the data type that a misspelled type, or one of another database, probably means.
+    """Return the data type that a misspelled type, or a type of another database, probably means.
 
     >>> nearest_type("decimla(5,2)", ["decimal"])
     'decimal(5,2)'
 
     Args:
-        text: The type as it was written, with its parameters in parentheses.
+        text: The type as the user wrote it, with its parameters in parentheses.
         known: The names of all types, without parameters.
 
     Returns:
-        The type with the parameters of `text`. None if no name is similar, or if the name is right, so that only the
-        parameters can be wrong.
+        The type with the parameters of `text`. None if no known name is similar enough. None also if the name of the
+        type is correct: then the parameters are wrong, and another name is no help.
     """
     name, bracket, parameters = text.strip().partition("(")
     name = name.rstrip()
     name = _FOREIGN_TYPES.get(name.lower(), name)
-    near = nearest_name(name, known, ignores_case=True, alike=_TYPE_SIMILARITY)
-    if near is None:
+    nearest = nearest_name(name, known, ignores_case=True, cutoff=_TYPE_CUTOFF)
+    if nearest is None:
         return None
 
-    suggestion = near + bracket + parameters
+    suggestion = nearest + bracket + parameters
     if suggestion.lower() == text.strip().lower():
         return None
     return suggestion
 
 
 def nearest_path(path: Sequence[str], known: Iterable[Sequence[str]]) -> Sequence[str] | None:
-    """Return the path of the column that was probably meant.
+    """Return the path of the column or nested field that a wrong path probably means.
 
-    The first of these that exists is returned: a path that differs in a letter or two; the most similar path with the
-    same last name, as when the names of the structs above are missing; a path that is similar as a whole; a path whose
-    last name is similar.
+    Each of these is tried in turn:
+
+    1. a path that differs by a letter or two: `adress.city` for `address.city`;
+    2. a field of the same name in another struct: `city` for `address.city`;
+    3. a path with the usual similarity of names;
+    4. a field with a similar name in any struct: `ctiy` for `address.city`.
 
     Args:
-        path: The names along the path, from the outermost column to the field.
-        known: The paths of all columns and fields.
+        path: The names of the path, from the top-level column to the field.
+        known: The paths of all columns and nested fields.
     """
+    # A column name may contain a dot. Joining paths by dots makes some paths equal, which suggestions can tolerate.
     paths_by_text = {".".join(candidate): candidate for candidate in known}
     text = ".".join(path)
-    last_name = path[-1].lower()
+    field_name = path[-1].lower()
+    paths_with_same_field = [key for key, candidate in paths_by_text.items() if candidate[-1].lower() == field_name]
 
-    # Names of columns with dots in them are joined like the parts of a path. For a suggestion that is good enough.
-    namesakes = [key for key, candidate in paths_by_text.items() if candidate[-1].lower() == last_name]
-    near = nearest_name(text, paths_by_text, ignores_case=True, alike=_PATH_SIMILARITY)
-    near = near or nearest_name(text, namesakes, ignores_case=True, alike=0.0)
-    near = near or nearest_name(text, paths_by_text, ignores_case=True)
+    nearest = nearest_name(text, paths_by_text, ignores_case=True, cutoff=_PATH_CUTOFF)
+    if not nearest:
+        # All of these have the right field name, so the most similar of them is suggested, however low its similarity.
+        nearest = nearest_name(text, paths_with_same_field, ignores_case=True, cutoff=0.0)
+    if not nearest:
+        nearest = nearest_name(text, paths_by_text, ignores_case=True)
 
-    if near is None:
-        keys_by_last_name = {candidate[-1]: key for key, candidate in paths_by_text.items()}
-        near_last_name = nearest_name(last_name, keys_by_last_name, ignores_case=True)
-        near = keys_by_last_name.get(near_last_name or "")
-    return None if near is None else paths_by_text[near]
+    if nearest is None:
+        paths_by_field_name = {candidate[-1]: key for key, candidate in paths_by_text.items()}
+        nearest_field_name = nearest_name(field_name, paths_by_field_name, ignores_case=True)
+        nearest = paths_by_field_name.get(nearest_field_name or "")
+    return None if nearest is None else paths_by_text[nearest]
 
 
 def nearest_directory(path: str) -> str | None:
-    """Return a missing local path with its last name replaced by that of the directory that was probably meant.
+    """Return the local directory that a missing path probably means: `lake/trips` for `lake/trps`.
 
-    Only the first thousand entries beside it are looked at: this is for a hint, and a directory can have millions.
+    Only the last name of the path is corrected, by comparing it with the directories in its parent directory.
     """
     parent, _, name = path.rstrip("/").rpartition("/")
     if not parent:
@@ -129,11 +145,11 @@ def nearest_directory(path: str) -> str | None:
 
     try:
         with os.scandir(parent) as entries:
-            neighbours = [entry.name for entry in islice(entries, _MAX_DIRECTORY_ENTRIES) if entry.is_dir()]
-    except (OSError, ValueError):  # ValueError: the path has a NUL character
+            siblings = [entry.name for entry in islice(entries, _MAX_DIRECTORY_ENTRIES) if entry.is_dir()]
+    except (OSError, ValueError):  # ValueError: the path contains a NUL character
         return None
 
-    near = nearest_name(name, neighbours)
-    if not near:
-        return near
-    return f"{path.rstrip('/').removesuffix(name)}{near}"
+    nearest = nearest_name(name, siblings)
+    if nearest is None:
+        return None
+    return f"{path.rstrip('/').removesuffix(name)}{nearest}"

@@ -1,22 +1,22 @@
-"""The limit on open files of this process."""
+"""Raise the limit on open files of this process."""
 
 from __future__ import annotations
 
 import sys
 from contextlib import suppress
 
-if sys.platform != "win32":  # Windows has no such limits
+if sys.platform != "win32":  # Windows has no resource limits
     import resource
 
 
 def raise_open_file_limit(wanted: int) -> int:
-    """Raise the number of files that this process may open, as far as it is allowed to.
+    """Raise the soft limit on open files (`ulimit -n`) to a number, or to the hard limit if that is lower.
 
     Args:
         wanted: The number of open files that the caller needs. A higher limit is not lowered.
 
     Returns:
-        The number of files that the process may open now. It can be below `wanted`.
+        The new limit, which can be lower than `wanted`.
     """
     if sys.platform == "win32":
         return wanted
@@ -24,7 +24,7 @@ def raise_open_file_limit(wanted: int) -> int:
     soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft_limit == resource.RLIM_INFINITY:
         return wanted
-    # Without privileges, a process may raise its soft limit up to the hard limit.
+    # An unprivileged process can raise its soft limit up to the hard limit.
     if hard_limit != resource.RLIM_INFINITY:
         wanted = min(hard_limit, wanted)
     if soft_limit >= wanted:

@@ -1,4 +1,4 @@
-"""Pools of threads whose end waits for all tasks, whoever ends them and whatever interrupts them."""
+"""Thread pools that do not leave tasks running after their end, also after a signal or in a finalizer."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ Result = TypeVar("Result")
 
 
 class ThreadPool(ThreadPoolExecutor):
-    """A pool of threads for a `with` block.
+    """A thread pool for a `with` block.
 
-    The end of the block waits for running tasks. After an exception, such as that of a signal, tasks that have not
-    begun are dropped. If the garbage collector ends the block, they are dropped as well, and no thread is waited for:
-    the collector may hold a lock that the thread needs.
+    At its end, the block waits for running tasks. After an exception, such as that of a signal handler, it cancels the
+    tasks that have not started. If the block is ended by the garbage collector, it cancels these tasks, too, but waits
+    for no thread: see `is_collecting_garbage`.
     """
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.shutdown(cancel_futures=kind is not None)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End the pool, as `ThreadPoolExecutor.shutdown` does, but without waiting in a finalizer."""
+        """End the pool as `ThreadPoolExecutor.shutdown` does. A finalizer does not wait, and cancels pending tasks."""
         is_abandoned = is_collecting_garbage()
         super().shutdown(wait=wait and not is_abandoned, cancel_futures=cancel_futures or is_abandoned)
 
 
 class TaskTracker(Generic[Piece, Result]):
-    """Counts the running tasks of a pool, so that its owner can wait for them.
+    """Counts the running tasks of a pool, so that its owner can wait until none is running.
 
-    Joining threads is not sufficient: an interruption during `submit` hides a thread from its pool, and after an
-    interruption during a join, Python 3.11 and 3.12 treat the thread as finished.
+    Joining the threads of the pool is not sufficient. If a signal interrupts `submit`, the pool does not know the new
+    thread. If a signal interrupts `join`, Python 3.11 and 3.12 treat the thread as finished.
     """
 
     def __init__(self, work: Callable[[Piece], Result]) -> None:
@@ -44,10 +44,10 @@ class TaskTracker(Generic[Piece, Result]):
         self._is_over = False
 
     def run(self, piece: Piece) -> Result:
-        """Run one task.
+        """Run one task. The pool calls this method in its threads.
 
         Raises:
-            CancelledError: After `wait_idle`. A thread may hold a task that it has not begun yet.
+            CancelledError: If `wait_idle` was called after the task had been submitted and before it started.
         """
         with self._changed:
             if self._is_over:
@@ -61,7 +61,7 @@ class TaskTracker(Generic[Piece, Result]):
                 self._changed.notify_all()
 
     def wait_idle(self) -> None:
-        """Wait until no task is running, and let no further task start.
+        """Prevent further tasks from starting, and wait until no task is running.
 
         A finalizer does not wait: see `is_collecting_garbage`.
         """

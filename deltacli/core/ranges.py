@@ -1,4 +1,4 @@
-"""Ranges of version numbers: `5,10-12` as text, as numbers, and what is missing between them."""
+"""Parse and format lists of version numbers such as `5,10-12`, and find gaps in a list of versions."""
 
 from __future__ import annotations
 
@@ -7,16 +7,23 @@ from collections.abc import Iterable
 from deltacli.core.errors import UsageError
 
 _MAX_DIGITS = 18
-"""Digits of a number that fits into 64 bits, whatever they are."""
+"""All numbers of this many digits fit into 64 bits."""
 
 _MAX_VERSIONS_IN_RANGE = 1_000_000
 
 
 def parse_versions(text: str, option: str) -> tuple[int, ...]:
-    """Return the versions of a list such as `5,10-12`, ascending and each once.
+    """Parse a list of versions and ranges such as `5,10-12`.
+
+    Args:
+        text: The list.
+        option: The name of the option for the error message.
+
+    Returns:
+        The versions, ascending and without duplicates.
 
     Raises:
-        UsageError: If the list is not one of versions and ranges. The message names `option`.
+        UsageError: If the text is not a list of versions and ranges, or if a range is too long.
     """
     versions: set[int] = set()
     for part in text.split(","):
@@ -28,7 +35,7 @@ def parse_versions(text: str, option: str) -> tuple[int, ...]:
 
         first = int(first_text)
         last = int(last_text)
-        # Each version of a range becomes an object below: 0-999999999999 must not use up the memory.
+        # Each version of a range is stored as an int below: 0-999999999999 would exhaust the memory.
         if last - first > _MAX_VERSIONS_IN_RANGE:
             raise UsageError(f"{option} {text}: more than a million versions")
         versions.update(range(first, last + 1))
@@ -36,44 +43,50 @@ def parse_versions(text: str, option: str) -> tuple[int, ...]:
 
 
 def format_ranges(numbers: Iterable[int]) -> str:
-    """Format numbers as ranges: `0-9, 12`; `none` without a number."""
+    """Format numbers as ranges: `0-9, 12`. No numbers are formatted as `none`."""
     return format_spans(find_ranges(numbers))
 
 
 def format_spans(spans: Iterable[tuple[int, int]]) -> str:
-    """Format pairs of a first and a last number as ranges: `0-9, 12`; `none` without a pair."""
+    """Format pairs of a first and a last number as ranges: `0-9, 12`. No pairs are formatted as `none`."""
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans) or "none"
 
 
 def name_ranges(noun: str, numbers: Iterable[int]) -> str:
-    """Format numbers as ranges after their noun: `commit 12`, `commits 0-9, 12`."""
+    """Format numbers as ranges, with a noun in singular or plural: `commit 12`, `commits 0-9, 12`."""
     listed = list(numbers)
     plural_ending = "" if len(listed) == 1 else "s"
     return f"{noun}{plural_ending} {format_ranges(listed)}"
 
 
 def find_ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
-    """Return the longest runs of consecutive numbers, ascending, as pairs of the first and the last number."""
-    runs: list[tuple[int, int]] = []
+    """Group numbers into ranges of consecutive numbers.
+
+    >>> find_ranges([12, 0, 1, 2])
+    [(0, 2), (12, 12)]
+    """
+    ranges: list[tuple[int, int]] = []
     for number in sorted(set(numbers)):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1] = (runs[-1][0], number)
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1] = (ranges[-1][0], number)
         else:
-            runs.append((number, number))
-    return runs
+            ranges.append((number, number))
+    return ranges
 
 
 def find_gaps(numbers: Iterable[int], first: int, last: int) -> list[tuple[int, int]]:
-    """Return the runs of missing numbers between `first` and `last`, both included.
+    """Return the ranges from `first` to `last`, both included, that contain none of the numbers.
 
-    The time depends on how many numbers exist, not on how many are missing: a hostile log can begin at version 2^60.
+    >>> find_gaps([0, 1, 4], 0, 6)
+    [(2, 3), (5, 6)]
 
-    Returns:
-        The gaps, ascending, as pairs of the first and the last missing number.
+    The running time depends on the count of `numbers` only, not on the size of the gaps: a hostile log can begin at
+    version 2^60.
     """
     gaps: list[tuple[int, int]] = []
     next_expected = first
-    for number in sorted({number for number in numbers if first <= number <= last}):
+    numbers_in_range = {number for number in numbers if first <= number <= last}
+    for number in sorted(numbers_in_range):
         if number > next_expected:
             gaps.append((next_expected, number - 1))
         next_expected = number + 1
@@ -84,5 +97,5 @@ def find_gaps(numbers: Iterable[int], first: int, last: int) -> list[tuple[int, 
 
 
 def _is_version(text: str) -> bool:
-    """Return True for digits of ASCII that make a number of at most 64 bits."""
+    """Return True for ASCII digits whose number fits into 64 bits."""
     return text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS

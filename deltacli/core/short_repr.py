@@ -1,4 +1,7 @@
-"""A `repr` of one short line for results and plans, whose attributes can be tables of a million rows."""
+"""A short `repr` for results and plans.
+
+The `repr` of a data class shows all attributes. Those of a plan can be Arrow tables with a million rows.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,9 @@ _LONGEST_TEXT = 60
 
 
 def short_repr(*shown: str) -> Callable[[type[Class]], type[Class]]:
-    """Return a decorator that limits the `repr` of a class to some attributes.
+    """Return a class decorator that limits `repr` to selected attributes.
 
-    Collections are shown by their number of items. Attributes that are None or False are left out.
+    The `repr` shows the length of collections instead of their items, and omits attributes that are None or False:
 
         @short_repr("version", "files=plan.files")
         class Outcome: ...
@@ -22,7 +25,7 @@ def short_repr(*shown: str) -> Callable[[type[Class]], type[Class]]:
         Outcome(version=3, files=12)
 
     Args:
-        shown: Dotted paths of attributes. `name=path` shows an attribute under another name.
+        shown: Paths of attributes, such as `version` or `plan.files`. `NAME=PATH` shows the value as `NAME`.
     """
 
     def decorate(decorated: type[Class]) -> type[Class]:
@@ -49,7 +52,7 @@ def _format_attributes(instance: object, shown: tuple[str, ...]) -> Iterator[str
 
 
 def _format_value(value: object) -> str:
-    """Return a value in short: the beginning of a text, the size of a collection."""
+    """Return the beginning of a text, the length of a collection, or the `repr` of another value."""
     if isinstance(value, str):
         text = repr(str(value))
         return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 4]}...'"

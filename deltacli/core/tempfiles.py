@@ -1,6 +1,7 @@
-"""Temporary files and directories of this process, so that an immediate exit can still remove them.
+"""A registry of the temporary files and directories of this process.
 
-A second signal ends the process without unwinding, so no `with` block cleans up.
+After a second signal the process exits immediately, without running the `with` blocks that would remove the files.
+`remove_all` removes them in that case.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ def remember(path: Path) -> None:
 
 
 def forget(path: Path) -> None:
-    """Unregister a path that its creator has removed or renamed."""
+    """Unregister a file or directory that has been removed or renamed."""
     _existing_paths.discard(path)
 
 
 def remove_all() -> None:
-    """Remove everything registered. Errors are ignored, because the process is about to end."""
+    """Remove all registered files and directories. Errors are ignored, because the process is about to exit."""
     for path in list(_existing_paths):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)

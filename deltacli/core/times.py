@@ -1,4 +1,4 @@
-"""Durations, timestamps and times of the day: parsing and formatting. All times are in UTC."""
+"""Parse and format durations, timestamps and daily time windows. All times are in UTC."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY_MS = 86_400_000
 
 UNITS_MS = {"week": 7 * DAY_MS, "day": DAY_MS, "hour": 3_600_000, "minute": 60_000, "second": 1_000}
-"""The units of durations and intervals, the longest first. A month and a year have no fixed length."""
+"""Unit of durations and intervals -> milliseconds, the longest unit first. Months and years have no fixed length."""
 
 DURATIONS_MS = {unit[0]: length for unit, length in UNITS_MS.items()} | {"ms": 1}
-"""Units of durations as they are written, `w` to `ms`, the longest first."""
+"""Abbreviation of a unit, `w` to `ms` -> milliseconds, the longest unit first."""
 
 LONGEST_DURATION_MS = 365_000 * DAY_MS
-"""A thousand years. A longer duration cannot be subtracted from the present: `datetime` ends at the year 1."""
+"""A thousand years. Durations are subtracted from the present, and `datetime` has no times before the year 1."""
 
 CLOCK_SKEW_MS = 5 * 60_000
-"""Correctly set clocks, of the store, of a writer and of this machine, differ by less."""
+"""Tolerance between the clocks of the store, of a writer and of this machine, if all of them are synchronized."""
 
 WRITER_SKEW_MS = 60 * 60_000
-"""Tolerance for times that writers put into actions, since their clocks are often not synchronized."""
+"""Tolerance for timestamps in actions. The clocks of writers are often not synchronized."""
 
 EARLIEST_PLAUSIBLE_MS = 100_000_000_000
-"""3 March 1973 in milliseconds, or the year 5138 in seconds. Smaller values were most likely meant as seconds."""
+"""3 March 1973 as milliseconds, and the year 5138 as seconds. Smaller values are probably seconds, not milliseconds."""
 
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -37,7 +37,7 @@ _WEEK_HOURS = 168
 _MONTH_HOURS = 720
 
 _SHORT_UNITS = ("hr", "min", "sec")
-"""Names of units that people write although `parse_duration` does not read them; the first letter is the unit."""
+"""Common abbreviations that `parse_duration` refuses. The first letter is the abbreviation to suggest."""
 
 _AGE_UNITS = (
     (365 * 86_400, "year"),
@@ -47,7 +47,7 @@ _AGE_UNITS = (
     (60, "minute"),
     (1, "second"),
 )
-"""Seconds and names of the units of ages, the longest first. An age is for people, so a month has 30 days."""
+"""Seconds and name of each unit of ages, the longest first. Ages are approximate, so a month has 30 days."""
 
 _TIME_OF_DAY = r"([01]\d|2[0-3]):([0-5]\d)"
 _DAILY_WINDOW = re.compile(rf"{_TIME_OF_DAY}\s*-\s*{_TIME_OF_DAY}")
@@ -57,11 +57,11 @@ _NUMBER_WITH_WORD = re.compile(r"\s*([0-9]{1,15})\s*([a-z]{2,}|y)\s*")
 
 
 class DailyWindow(NamedTuple):
-    """A part of every day. It extends past midnight if it ends before it begins.
+    """A time window that repeats every day. `22:00-06:00` begins at 22:00 and ends at 06:00 of the next day.
 
     Attributes:
-        begin_ms: Milliseconds since midnight UTC.
-        end_ms: Milliseconds since midnight UTC. Equal to `begin_ms`, the window is the whole day.
+        begin_ms: Begin in milliseconds since midnight UTC.
+        end_ms: End in milliseconds since midnight UTC. If it is equal to `begin_ms`, the window is the whole day.
     """
 
     begin_ms: int
@@ -69,7 +69,11 @@ class DailyWindow(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> DailyWindow:
-        """Parse a window such as `22:00-06:00`. Raise ValueError for other texts."""
+        """Parse a window such as `22:00-06:00`.
+
+        Raises:
+            ValueError: If the text is not a window.
+        """
         match = _DAILY_WINDOW.fullmatch(text.strip())
         if match is None:
             raise ValueError(f"{text!r} is not a part of the day such as 22:00-06:00")
@@ -80,8 +84,8 @@ class DailyWindow(NamedTuple):
         return cls(begin_ms, end_ms)
 
     def remaining_ms(self, now_ms: int) -> int:
-        """Return how long the window is still open at a time in epoch milliseconds; 0 if it is closed."""
-        # The remainder is right also past midnight: from 22:00 to 06:00 are -16 hours, which is 8 hours of a day.
+        """Return the milliseconds from `now_ms`, an epoch time, to the end of the window; 0 outside the window."""
+        # The modulo handles windows past midnight: from 22:00 to 06:00 are -16 hours, and -16 hours % 1 day = 8 hours.
         length_ms = (self.end_ms - self.begin_ms) % DAY_MS or DAY_MS
         elapsed_ms = (now_ms - self.begin_ms) % DAY_MS
         return max(0, length_ms - elapsed_ms)
@@ -91,17 +95,17 @@ class DailyWindow(NamedTuple):
 
 
 def to_epoch_ms(moment: datetime, *, begins: bool = False) -> int:
-    """Return the epoch milliseconds of a moment. Commits have no finer times, but `--timestamp` may have.
+    """Convert a time to epoch milliseconds, the precision of commit timestamps.
 
     Args:
-        moment: A time with a time zone.
-        begins: Whether a range begins at the moment. It is rounded up then, so that a commit of the same millisecond,
-            which may be before the moment, is not in the range. Otherwise it is rounded down: a range ends there, or a
-            version is looked for.
+        moment: A time with a time zone. `--timestamp` accepts microseconds.
+        begins: True to round up, for the begin of a range of commits: a commit of the same millisecond may be earlier
+            than the moment, so the range must not include it. False to round down, for the end of a range and for time
+            travel.
     """
     since_epoch = moment - EPOCH
     if begins:
-        # Division rounds down, also for negative numbers, so the negated quotient of the negation is rounded up.
+        # `//` rounds down, also for negative numbers. So -(-x // y) rounds up.
         return -(-since_epoch // _MILLISECOND)
     return since_epoch // _MILLISECOND
 
@@ -109,26 +113,26 @@ def to_epoch_ms(moment: datetime, *, begins: bool = False) -> int:
 def format_timestamp(timestamp_ms: int) -> str:
     """Format epoch milliseconds as RFC 3339 with milliseconds: `2026-01-09T08:12:44.000Z`.
 
-    A number that no calendar has is returned as a plain number.
+    A time outside the years 1 to 9999 is returned as the number of milliseconds.
     """
     try:
         moment = EPOCH + timedelta(milliseconds=timestamp_ms)
     except OverflowError:
         return str(timestamp_ms)
-    # Every action of a log may be formatted, and `strftime` takes five times as long.
+    # Called for each action of a log. `strftime` takes five times as long.
     without_zone = moment.isoformat(timespec="milliseconds")[:23]
     return f"{without_zone}Z"
 
 
 def format_moment(timestamp_ms: int) -> str:
-    """Format epoch milliseconds for people, to the second: `2026-01-09 08:12:44`."""
+    """Format epoch milliseconds without the fraction of the second: `2026-01-09 08:12:44`."""
     return format_timestamp(timestamp_ms)[:19].replace("T", " ")
 
 
 def format_age(timestamp_ms: int, now_ms: int) -> str:
-    """Format how long ago a time was: `3 days ago`, `in 2 hours`, `now`."""
+    """Format a time relative to now: `3 days ago`, `in 2 hours`, `now`."""
     seconds = abs(now_ms - timestamp_ms) // 1000
-    # The largest unit alone: "3 days ago" is read at a glance, "3 days, 2 hours and 5 minutes ago" is not.
+    # Show the largest unit only: "3 days ago" is easier to read than "3 days, 2 hours and 5 minutes ago".
     for unit_seconds, unit in _AGE_UNITS:
         if seconds >= unit_seconds:
             amount = plural(seconds // unit_seconds, unit)
@@ -137,16 +141,16 @@ def format_age(timestamp_ms: int, now_ms: int) -> str:
 
 
 def parse_duration(text: str, where: str, unit: str | None = None) -> int:
-    """Return the milliseconds of a duration: `30d`, `168h`, `90m`, `2w`, `1500ms`.
+    """Parse a duration such as `30d`, `168h`, `90m`, `2w` or `1500ms`, and return its milliseconds.
 
     Args:
         text: The duration.
-        where: The option or key that the message names.
-        unit: The unit to suggest for a number without one. None suggests days, or hours if the number is one of hours
-            that make whole weeks or months.
+        where: The name of the option or key for the error message.
+        unit: The unit that the error suggests for a number without a unit. None suggests hours for 168 and 720 and
+            their multiples, and days for other numbers.
 
     Raises:
-        UsageError: If the text is not a duration, or longer than a thousand years.
+        UsageError: If the text is not a duration, or if the duration is longer than a thousand years.
     """
     match = _DURATION.fullmatch(text.lower())
     if match is None:
@@ -159,28 +163,31 @@ def parse_duration(text: str, where: str, unit: str | None = None) -> int:
 
 
 def format_duration(duration_ms: int) -> str:
-    """Format a duration in its largest whole unit up to days, as `parse_duration` reads it: `30d`, `36h`, `0s`."""
-    if duration_ms == 0:  # every unit divides it
+    """Format a duration in the form that `parse_duration` reads: `30d`, `36h`, `0s`.
+
+    The unit is the largest one, up to days, in which the duration is a whole number.
+    """
+    if duration_ms == 0:  # a whole number in every unit
         return "0s"
-    # Weeks are left out, so that 14d and 15d can be compared at a glance.
+    # Weeks are not used, because 14d and 15d are easier to compare than 2w and 15d.
     unit = next(unit for unit, length in DURATIONS_MS.items() if unit != "w" and duration_ms % length == 0)
     return f"{duration_ms // DURATIONS_MS[unit]}{unit}"
 
 
 def duration_argument(duration_ms: int) -> DurationArgument:
-    """Return a duration as the value of a parameter in a hint."""
+    """Return a duration as an option value for `parameter` and `command`, which show `7d` or the milliseconds."""
     return DurationArgument(format_duration(duration_ms), duration_ms)
 
 
 def _build_duration_error(text: str, where: str, unit: str | None) -> UsageError:
-    """Return the error for a text that is not a duration, with the duration that was probably meant."""
+    """Return the error for a text that is not a duration, with a suggestion if the text resembles a duration."""
     message = f"{where}: {text!r} is not a duration"
     suggestion: str | None
     if _NUMBER_WITHOUT_UNIT.fullmatch(text):
         suggestion = f"{text}{unit or _guess_unit(int(text))}"
         message += f": add a unit, such as {suggestion}"
     else:
-        suggestion = _near_duration(text)
+        suggestion = _suggest_duration(text)
 
     error = UsageError(
         message,
@@ -191,23 +198,23 @@ def _build_duration_error(text: str, where: str, unit: str | None) -> UsageError
 
 
 def _guess_unit(number: int) -> str:
-    """Return the unit that a number without one has most likely, days or hours.
+    """Return the unit to suggest for a number without a unit: `h` or `d`.
 
-    Spark's `VACUUM ... RETAIN 168 HOURS` takes hours, so people write 168 and 720.
+    Users of Spark know `VACUUM ... RETAIN 168 HOURS`, so whole weeks and months of hours are probably hours.
     """
     is_in_hours = number % _WEEK_HOURS == 0 or number % _MONTH_HOURS == 0
     return "h" if is_in_hours else "d"
 
 
-def _near_duration(text: str) -> str | None:
-    """Return the duration that a number with the name of a unit means: `3d` for `3 days` and `3dya`."""
+def _suggest_duration(text: str) -> str | None:
+    """Return the duration for a number with a written-out or misspelled unit: `3d` for `3 days` and for `3dya`."""
     match = _NUMBER_WITH_WORD.fullmatch(text.lower())
     if match is None:
         return None
 
     number = match[1]
     word = match[2].removesuffix("s")
-    # A year has no unit in `parse_duration`, but the number of days is clear enough for a suggestion.
+    # `parse_duration` has no unit for years. For a suggestion, a year of 365 days is precise enough.
     if word in ("y", "year"):
         return f"{365 * int(number)}d"
     unit = nearest_name(word, (*UNITS_MS, *_SHORT_UNITS))

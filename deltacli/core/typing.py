@@ -1,4 +1,4 @@
-"""Names for values whose libraries have no types. They are all `Any`, and say what a value is."""
+"""Type aliases for values of libraries without type annotations. Each alias is `Any`; its name documents the value."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 Json = Any
-"""A value of a JSON document: an object, array, string, number, boolean or null."""
+"""A JSON value: an object, array, string, number, boolean or null."""
 
 JsonObject = Mapping[str, Any]
-"""An object of a JSON document."""
+"""A JSON object."""
 
 ArrowArray = Any
 """An array or chunked array of pyarrow."""
@@ -18,19 +18,19 @@ AzureCredential = Any
 """A credential of azure-identity."""
 
 BinaryFile = Any
-"""A seekable binary file, which pyarrow reads and `with` closes."""
+"""A seekable binary file that pyarrow can read, and a context manager that closes it."""
 
 Botocore = Any
-"""A session, client, request or answer of botocore, which makes its classes at run time."""
+"""A session, client, request or response of botocore, which creates its classes at run time."""
 
 Click = Any
-"""A command, context or parameter of the click that typer brings."""
+"""A command, context or parameter of the copy of click that typer contains."""
 
 GoogleAuth = Any
 """Credentials or a request of google-auth."""
 
 Toml = Any
-"""A value of a TOML document, as the parser returns it."""
+"""A TOML value, as the parser returns it."""
 
 ArrowField = Any
 ArrowScalar = Any

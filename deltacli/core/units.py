@@ -1,4 +1,4 @@
-"""Sizes, counts and percentages: parsing and formatting."""
+"""Parse and format sizes in bytes, counts and percentages."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from deltacli.core.errors import UsageError
 
 SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
-MOST_NUMBER = 2**63 - 1
-"""The largest number of a field, in a log as in Arrow."""
+MAX_INT64 = 2**63 - 1
+"""The largest integer that a field of an action, or an Arrow column of type int64, can store."""
+
+MIN_INT64 = -(2**63)
 
 FRACTION_CODE = "usage.share"
-"""The code of the error for a value that is not a fraction. It is part of the contract, hence the other word."""
+"""The code of the error for a value that is not a fraction. Codes are stable, so it keeps the former word `share`."""
 
 _SIZE = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*(?:([KMGTP])(i?)B?|B)?\s*", re.IGNORECASE)
 
@@ -24,9 +26,9 @@ _SINGULAR_VERBS = {"have": "has", "are": "is", "were": "was", "do": "does", "nee
 
 
 def format_size(size_bytes: int) -> str:
-    """Format a number of bytes for people: `3.2 GiB`."""
+    """Format a number of bytes in the largest unit that it reaches: `3.2 GiB`, `1,000 B`."""
     value = float(size_bytes)
-    # A size above the last unit stays in it: logs can claim any number of bytes.
+    # A damaged log can contain any number of bytes: 5,000 EiB stay in EiB, the last unit.
     for unit in SIZE_UNITS:
         if abs(value) < 1024 or unit == SIZE_UNITS[-1]:
             break
@@ -35,16 +37,16 @@ def format_size(size_bytes: int) -> str:
 
 
 def format_size_limit(size_bytes: int) -> str:
-    """Format a limit in bytes, which mostly is a whole number of units: `64 MiB`."""
+    """Format a limit in bytes. Limits are usually whole numbers of a unit, so `64.0 MiB` becomes `64 MiB`."""
     return format_size(size_bytes).replace(".0 ", " ")
 
 
 def parse_size(text: str, where: str = "") -> int:
-    """Return the bytes of a size: `10GiB`, `1.5 TB`, `4096`.
+    """Parse a size such as `10GiB`, `1.5 TB` or `4096`, and return the number of bytes.
 
     Args:
-        text: The size. Units with an `i` are powers of 1,024, others powers of 1,000.
-        where: The option that the message names.
+        text: The size. KiB is 1,024 bytes, and KB is 1,000 bytes.
+        where: The name of the option for the error message; empty for none.
 
     Raises:
         UsageError: If the text is not a size.
@@ -70,29 +72,56 @@ def format_count(count: int) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """Format a count with its noun: `1 file`, `2 files`."""
+    """Format a count with its noun in singular or plural: `1 file`, `2 files`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def count_with_verb(count: int, noun: str, verb: str) -> str:
-    """Format a count with its noun and a verb that agrees with it: `1 file has`, `2 files have`."""
+    """Format a count with its noun and a verb: `1 file has`, `2 files have`.
+
+    Args:
+        count: The count.
+        noun: The noun in singular.
+        verb: The verb in plural, one of the keys of `_SINGULAR_VERBS`.
+    """
     agreeing_verb = _SINGULAR_VERBS[verb] if count == 1 else verb
     return f"{plural(count, noun)} {agreeing_verb}"
 
 
 def keep_units_together(text: str, blank: str) -> str:
-    """Return a text with `blank` instead of the space between a number and its unit, so that lines do not end there."""
-    return _SPACE_BEFORE_UNIT.sub(rf"\1{blank}", text) if " " in text else text
+    """Replace the space between a number and its unit, so that a line break does not separate them.
+
+    >>> keep_units_together("a file of 3.2 GiB", "~")
+    'a file of 3.2~GiB'
+
+    Args:
+        text: The text of a message or a table.
+        blank: The replacement, such as a no-break space.
+    """
+    # A fast path for the cells of large tables, most of which have no space.
+    if " " not in text:
+        return text
+    return _SPACE_BEFORE_UNIT.sub(rf"\1{blank}", text)
 
 
 def require_number(value: float, name: str) -> None:
-    """Raise UsageError for a number that needs more than 64 bits, or is none: NaN and infinities."""
-    if not -MOST_NUMBER - 1 <= value <= MOST_NUMBER:
+    """Raise UsageError for a number outside the range of int64, and for NaN.
+
+    Args:
+        value: The number.
+        name: The name of the parameter for the error message.
+    """
+    # A comparison with NaN is always False, so NaN is refused, too.
+    if not MIN_INT64 <= value <= MAX_INT64:
         raise UsageError(f"{name} is out of range", facts={"expected": "a number of at most 64 bits"})
 
 
 def parse_percentage(text: str) -> float:
-    """Return a percentage such as `5%` or `0.5%` as a number from 0 to 1. Raise ValueError for other texts."""
+    """Parse a percentage such as `5%` or `0.5%`, and return a number from 0 to 1.
+
+    Raises:
+        ValueError: If the text is not a percentage from 0% to 100%.
+    """
     match = _PERCENTAGE.fullmatch(text.strip())
     if match is None or float(match[1]) > 100:
         raise ValueError(f"{text!r} is not a share such as 5%")
@@ -100,8 +129,13 @@ def parse_percentage(text: str) -> float:
 
 
 def require_fraction(value: object, where: str) -> None:
-    """Raise UsageError, which names the parameter in `where`, unless a value is a number from 0 to 1."""
-    # True is an int in Python, and not meant as 1 here.
+    """Raise UsageError unless a value is a number from 0 to 1.
+
+    Args:
+        value: The value that the caller passed.
+        where: The name of the parameter for the error message.
+    """
+    # True and False are instances of int, but they are not fractions.
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         facts = {"expected": "a number from 0 to 1"}
         raise UsageError(f"{where} {value!r} is not a share", code=FRACTION_CODE, facts=facts)

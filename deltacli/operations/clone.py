@@ -53,11 +53,11 @@ from deltacli.operations.restore.difference import (
 from deltacli.rules.framework.repairs import undelete_command
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, Storage, is_inside
 from deltacli.storage.optional_interfaces import require_writable
-from deltacli.table.ambiguous_files import find_reading_refusal
+from deltacli.table.ambiguous_files import find_disagreement_refusal
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.known_clients import find_affected_clients
-from deltacli.table.missing_files import encode_undecoded_paths, find_undecoded_paths
+from deltacli.table.missing_files import encode_unencoded_paths, find_unencoded_paths
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.table_directories import is_empty_directory
 from deltacli.table.version import Snapshot
@@ -199,7 +199,7 @@ class Clone:
             refusals.append(_is_incomplete(source, lost))
         if vacuum_is_running(source.table):
             refusals.append(_vacuum_is_running())
-        if (refusal := find_reading_refusal(source, "a clone")) is not None:
+        if (refusal := find_disagreement_refusal(source, "a clone")) is not None:
             refusals.append(refusal)
         now_ms = source.table.clock()
         note = (
@@ -501,7 +501,7 @@ def _both(source: Snapshot, now: Snapshot) -> Action | None:
 
 def _body(source: Snapshot) -> Callable[[Slot], Iterable[bytes]]:
     def batches() -> Iterator[tuple[str, RecordBatch]]:
-        undecoded = find_undecoded_paths(source)
+        undecoded = find_unencoded_paths(source)
         from_root = partial(_add_from_root, uri=source.table.uri, undecoded=undecoded)
         yield from (("add", rows) for rows in source.file_actions.map_actions("add", from_root))
 
@@ -518,7 +518,7 @@ def _add_from_root(adds: RecordBatch, *, uri: str, undecoded: ArrowArray) -> Rec
             reading of an absolute path.
     """
     columns = {name: adds.column(name) for name in adds.schema.names}
-    columns["path"] = make_absolute(encode_undecoded_paths(adds.column("path"), undecoded), uri)
+    columns["path"] = make_absolute(encode_unencoded_paths(adds.column("path"), undecoded), uri)
     columns["deletionVector"] = _make_vectors_absolute(adds.column("deletionVector"), uri)
     columns["dataChange"] = pa.repeat(True, adds.num_rows)
     for name in ("baseRowId", "defaultRowCommitVersion"):

@@ -23,7 +23,6 @@ from deltacli.changing.file_totals import FileTotals
 from deltacli.core.errors import DeltacliError, LogIncomplete, Unreadable, UsageError, nearest_name, parameter
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import Step
-from deltacli.core.request_fields import Kind, option
 from deltacli.core.short_repr import short_repr
 from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
@@ -42,8 +41,8 @@ from deltacli.operations.restore.difference import (
 )
 from deltacli.paimon.schema_changes import Change, ChangeKind
 from deltacli.storage.optional_interfaces import SharedTableStore
-from deltacli.table.api_arguments import VersionEnds
-from deltacli.table.api_errors import errors_about, iterate_naming_table, name_table
+from deltacli.table.api_arguments import VersionBounds
+from deltacli.table.api_errors import attribute_errors_to, iterate_naming_table, name_table
 from deltacli.table.file_keys import Spelling, hash_narrow_adds
 from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
@@ -63,7 +62,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiffRequest(VersionEnds):
+class DiffRequest(VersionBounds):
     """Two versions to compare, each by its number or by a time at which it was the newest.
 
     Attributes:
@@ -74,11 +73,9 @@ class DiffRequest(VersionEnds):
     """
 
     other: TableHandle | None = None
-    rows: bool = option("Compare the rows as well, by the key; reads both versions.", default=False)
-    key: Sequence[str] = option("Columns that identify a row.", "A,B,…", Kind.COLUMNS, default=())
-    temp_dir: str | None = option(
-        "Directory for temporary files of compared rows.  [default: that of the system]", "DIR", Kind.TEXT
-    )
+    rows: bool = False
+    key: Sequence[str] = ()
+    temp_dir: str | None = None
 
     def __post_init__(self) -> None:
         """Raise UsageError for ends that are given twice, and for a comparison of the newest version with itself."""
@@ -207,7 +204,7 @@ def compare_files(before: Snapshot, after: Snapshot, spelling: Spelling | None) 
 
 def _all_of(side: Snapshot) -> Batches:
     def batches() -> Iterator[RecordBatch]:
-        with errors_about(side.table.name):
+        with attribute_errors_to(side.table.name):
             yield from _of_tail(side)
             yield from side.file_actions.map_narrow_adds(lambda adds: adds)
 
@@ -252,7 +249,7 @@ def _compare_commits(before: Snapshot, after: Snapshot) -> FileDiff:
 
     def split(adds: RecordBatch) -> RecordBatch:
         """Count the files of a batch that are in both versions, and return the others."""
-        kept = newer.file_actions.touched.untouched(adds.column("path"), adds.column("dv_id"))
+        kept = newer.file_actions.changed_after_checkpoint.untouched(adds.column("path"), adds.column("dv_id"))
         parts.append(_amount(adds if kept is None else pc.filter(adds, kept)))
         return adds.slice(0, 0) if kept is None else pc.filter(adds, pc.invert(kept))
 
@@ -388,7 +385,7 @@ class RowDiff:
         self._scans = []
         for side in self._sides:
             name = side.table.name
-            with errors_about(name):
+            with attribute_errors_to(name):
                 scan = side.scan(columns=[*self.key, *self.columns.others])
             self._scans.append(scan)
             pieces = iterate_naming_table(plan_row_pieces(scan.data_files()), name)
@@ -620,7 +617,7 @@ def diff_tables(table: TableHandle, request: DiffRequest) -> TableDiff:
 
 
 def _found(table: TableHandle, version: int | None, timestamp_ms: int | None) -> tuple[Snapshot, LogIncomplete | None]:
-    with errors_about(table.name):
+    with attribute_errors_to(table.name):
         if version is None and timestamp_ms is None and not isinstance(table.storage, SharedTableStore):
             found, gap = read_newest_readable(table)
             if gap is not None:
@@ -632,7 +629,7 @@ def _found(table: TableHandle, version: int | None, timestamp_ms: int | None) ->
 def _described(side: Snapshot) -> DescribedSchema:
     from deltacli.operations.schemas.described import describe_delta
 
-    with errors_about(side.table.name):
+    with attribute_errors_to(side.table.name):
         return replace(describe_delta(side), properties={})
 
 

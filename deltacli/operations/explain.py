@@ -22,7 +22,6 @@ from deltacli.core.errors import (
     parameter,
     quote_table,
 )
-from deltacli.core.request_fields import OF_DELTA, Kind, option
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json, JsonObject
 from deltacli.delta.log.actions import Action
@@ -102,21 +101,8 @@ class ExplainRequest:
             Nothing is changed.
     """
 
-    clients: Sequence[str] = option(
-        "Client to explain, in a version or the newest known.  Repeatable.  [default: all known]",
-        "NAME[=VERSION]",
-        Kind.TEXTS,
-        default=(),
-        spelled="--client",
-    )
-    changes: Sequence[str] = option(
-        "Change to suppose: add=FEATURE, drop=FEATURE or widen=COLUMN:TYPE.  Repeatable.",
-        "CHANGE",
-        Kind.TEXTS,
-        default=(),
-        spelled="--if",
-        table_format=OF_DELTA,
-    )
+    clients: Sequence[str] = ()
+    changes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         """Raise UsageError for unknown clients, and for what is not a change."""
@@ -156,7 +142,7 @@ def _no_facts(name: str, known: Sequence[str]) -> UsageError:
     if _is_other_product(name):
         facts["instead"] = f"compare the features of the table with the documentation of {name}"
         return UsageError(f"no facts about {name}", code="usage.client", facts=facts, hint=command("explain"))
-    near = nearest_name(name.lower(), [*known, *_OTHER_NAMES], alike=_MISSPELLED)
+    near = nearest_name(name.lower(), [*known, *_OTHER_NAMES], cutoff=_MISSPELLED)
     meant = None if near is None else _OTHER_NAMES.get(near, near)
     return UsageError(f"no facts about {name!r}", code="usage.client", facts=facts).suggest(name, meant)
 
@@ -547,10 +533,10 @@ def _counts(snapshot: Snapshot) -> FileCounts:
     them where it has the protocol and the metadata of the log, else counted.
     """
     if snapshot.version in snapshot.listing.checksums:
-        from deltacli.table.stated_version import StatedVersion, read_stated_version
+        from deltacli.table.version_from_checksum import VersionFromChecksum, read_version_from_checksum
 
-        stated = read_stated_version(snapshot.table, version=snapshot.version)
-        if isinstance(stated, StatedVersion):
+        stated = read_version_from_checksum(snapshot.table, version=snapshot.version)
+        if isinstance(stated, VersionFromChecksum):
             found = stated.checksum
             is_whole = found.vectors is not None or feature_changes.VECTORS not in found.protocol.supported_features
             if is_whole and (found.protocol, found.metadata) == (snapshot.protocol, snapshot.metadata):

@@ -28,7 +28,6 @@ from deltacli.core import errors
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import report_items
 from deltacli.core.ranges import find_ranges
-from deltacli.core.request_fields import Kind, option
 from deltacli.core.short_repr import short_repr
 from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray, ArrowTable, JsonObject, RecordBatch
@@ -61,7 +60,7 @@ from deltacli.table.rebuild import read_snapshot, rebuild_version
 from deltacli.table.replay import replay_commits
 from deltacli.table.timestamp_enablement import get_enablement_version
 from deltacli.table.version import Snapshot
-from deltacli.table.walk import RememberedWalk
+from deltacli.table.walk import CachedWalk
 from deltacli.work.commits.reading import is_large
 
 # -- the request -------------------------------------------------------------------------------------------------------
@@ -76,11 +75,7 @@ class ReachRequest:
             vacuum would delete. None: no effects are shown.
     """
 
-    retention_ms: int | None = option(
-        "Show as well what a retention of the log and of removed files, such as 7d, would free and cost.",
-        "DURATION",
-        Kind.DURATION,
-    )
+    retention_ms: int | None = None
 
     def __post_init__(self) -> None:
         """Raise UsageError for what is no duration."""
@@ -222,11 +217,11 @@ def _read(table: TableHandle, file: LogFile) -> ReadCommit:
     state, named = StateBuilder(), FileReferenceCollector()
     change_data: list[FileReferences] = []
     if is_large(file):
-        tail = replay_commits(table.storage, table.engine, [file], older_follow=False)
+        tail = replay_commits(table.storage, table.engine, [file], has_older_actions=False)
         adds, removes, state = tuple(tail.adds), tuple(tail.removes), tail.state
         info = tail.newest_commit_info or {}
         recorded = (one for one in read_commit_actions(table.storage, file, None) if one[0] == "cdc")
-        change_data += named.take(recorded, file)
+        change_data += named.add_commit(recorded, file)
     else:
         actions = list(read_commit_actions(table.storage, file, None))
         survived = reconcile_commit(actions, set(), file.name)
@@ -234,7 +229,7 @@ def _read(table: TableHandle, file: LogFile) -> ReadCommit:
         adds, removes = (() if one is None or not one.num_rows else (one,) for one in batches)
         state.take([one for one in actions if one[0] not in ("add", "remove")], file.name)
         info = next((action for kind, action in reversed(actions) if kind == "commitInfo"), {})
-        change_data += named.take([one for one in actions if one[0] == "cdc"], file)
+        change_data += named.add_commit([one for one in actions if one[0] == "cdc"], file)
     change_data += named.flush()
     stamp = info.get("inCommitTimestamp")
     return ReadCommit(
@@ -312,7 +307,7 @@ def version_files(
     steps: Sequence[ReplayedVersion],
     times: Mapping[int, int],
     retention_ms: int,
-    walk: RememberedWalk | None = None,
+    walk: CachedWalk | None = None,
 ) -> tuple[list[VersionFiles], list[str]]:
     """Return what is there of the files of each version, and the data files that may not be looked at. `times` are
     those of the commits, `walk` lists the table.
@@ -324,7 +319,7 @@ def version_files(
     paths = [*events["path"].chunks, *(one.path for one in changes)]
     ids = [*events["vector"].chunks, *(one.vector for one in changes)]
     names = pa.chunked_array(paths, pa.string()), pa.chunked_array(ids, pa.string())
-    lost, unseen = find_missing_files(table, *names, None if walk is None else walk.find)
+    lost, unseen = find_missing_files(table, *names, None if walk is None else walk.check_paths)
     spans = _spans(events, steps, retention_ms)
     kinds = []
     for name, of_kind in (("path", 0), ("vector", 1)):
@@ -645,7 +640,7 @@ def find_reach(table: TableHandle, request: ReachRequest) -> TableReach:
     )
 
 
-def _newest(table: TableHandle) -> tuple[Snapshot | None, RememberedWalk | None]:
+def _newest(table: TableHandle) -> tuple[Snapshot | None, CachedWalk | None]:
     """Return the newest version, and a walk over the table for all that looks at it; None for what cannot be had."""
     try:
         snapshot = read_snapshot(table)
@@ -720,7 +715,7 @@ def _cleanup(
     retention_ms: int | None,
     versions: Mapping[int, Reached],
     snapshot: Snapshot | None,
-    walk: RememberedWalk | None,
+    walk: CachedWalk | None,
 ) -> Cleanup:
     from deltacli.operations.log.expire import ExpiryRequest, plan_expiry
 

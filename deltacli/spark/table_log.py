@@ -281,7 +281,7 @@ class TableLog:
                 hint="leave out readChangeFeed",
             )
         fields = read_columns(self._end.schema.fields, unread_in_spark)
-        self._selection = Selection.make(types.StructType((*fields, *described)), None, None)
+        self._selection = Selection.resolve(types.StructType((*fields, *described)), None, None)
         self._commits: dict[int, LogFile] = {}
         self._times: dict[int, CommitTime] | None = None
         self._newest = self._end.version

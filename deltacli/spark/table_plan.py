@@ -477,7 +477,7 @@ class _Planner:
         self._config = snapshot.config
         ids = require_row_ids(snapshot) if row_ids else ()
         names = parquet_schema.columns_for_spark(snapshot.schema, columns)
-        self._selection = Selection.make(snapshot.schema, names, where, row_ids=ids)
+        self._selection = Selection.resolve(snapshot.schema, names, where, row_ids=ids)
         self._is_case_sensitive = parquet_scan.is_case_sensitive(session)
         partitions = {column.name for column in self._config.partition_columns.values() if column is not None}
         self._stored = tuple(column for column in self._selection.needed if column.name not in partitions)

@@ -1,8 +1,14 @@
-"""Files that the log of a version names by several spellings of their path, so that engines read different rows.
+"""Find files that the log of a version references by several spellings of their path.
 
-What an engine reads depends on the spellings of all adds and removes, also of those that deltacli regards as replaced.
-So the checkpoint and the commits of a version are read once more, as they are. That is done only if one of their paths
-has more than one spelling at all.
+The paths `a.parquet`, `./a.parquet` and `d/../a.parquet` lead to the same file. The protocol does
+not say whether a remove of `./a.parquet` removes `a.parquet`, and engines disagree: some compare
+paths as text, others normalize them first (see `deltacli.delta.paths.engine_readings`). If a log
+contains more than one spelling of a path, engines may read different rows of the same version, or
+read the rows of a file twice.
+
+The replay of a version has already reconciled its actions, so the original paths are read again
+from the checkpoint and the commits. Most tables never need this second pass, because none of their
+paths can have another spelling.
 
 Spec: Action Reconciliation; Add File and Remove File.
 """
@@ -39,25 +45,25 @@ from deltacli.table.file_references import FileReferenceCollector, FileReference
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import stream_lines
 
-# A path that is not certainly the name of its file: one that begins like an absolute path or with a dot segment, or has
-# an escape of a URI or of JSON, a scheme, an empty segment or a dot segment. A key `path` inside of statistics has a
-# backslash before its quotation mark.
-_ODD_PATH = re.compile(rb'"path"\s*:\s*"(?![^"%:\\/.][^"%:\\/]*(?:/[^"%:\\/.][^"%:\\/]*)*")')
-# A key of four characters, as `path` has, of which one at least is an escape. Keys inside of statistics end with a
-# backslash and a quotation mark.
+# Matches a path that may have another spelling: one that starts like an absolute path or with a dot
+# segment, or contains a URI escape, a JSON escape, a scheme, an empty segment or a dot segment.
+# Statistics are JSON text inside JSON: the quotes of a key named `path` are escaped there, so that
+# the expression does not match.
+_RESPELLABLE_PATH = re.compile(rb'"path"\s*:\s*"(?![^"%:\\/.][^"%:\\/]*(?:/[^"%:\\/.][^"%:\\/]*)*")')
+# Matches a JSON key of four characters of which at least one is escaped, such as `p\u0061th`.
 _ESCAPED_KEY = re.compile(rb'"(?=[a-z]{0,3}\\u)(?:[a-z]|\\u[0-9A-Fa-f]{4}){4}"\s*:')
-_FACTOR = 0x9E3779B1
-"""Odd, so that two equal fingerprints do not cancel each other."""
+_FINGERPRINT_FACTOR = 0x9E3779B1
+"""An odd number, so that the fingerprints of the two halves of a name do not cancel each other if they are equal."""
 
 
 def find_ambiguous_files(
     snapshot: Snapshot, checkpoint_paths: CheckpointPaths | None = None
 ) -> Sequence[AmbiguousFile]:
-    """Return the files about which the paths of a version's log leave a doubt.
+    """Return the files that engines may read differently, or twice, because their path has several spellings.
 
     Args:
-        snapshot: The version.
-        checkpoint_paths: What `examine_checkpoint_paths` has returned for the version, if it was called already.
+        snapshot: The version to examine.
+        checkpoint_paths: The result of `examine_checkpoint_paths` for this version, if available.
 
     Raises:
         CommitCorrupt: If a commit was replaced by a damaged one since the version was read.
@@ -66,209 +72,249 @@ def find_ambiguous_files(
     uris = (snapshot.table.storage.uri, *snapshot.table.storage.aliases)
     if checkpoint_paths is None:
         checkpoint_paths = examine_checkpoint_paths(snapshot)
-    # Nearly all tables end here: every path is certainly the name of its file.
-    if not checkpoint_paths.may_have_spellings and not _have_odd_paths(snapshot):
+    # Nearly all tables end here.
+    if not checkpoint_paths.may_have_spellings and not _may_commits_have_spellings(snapshot):
         return ()
 
-    # The first pass finds the names with several spellings, in little memory. The second one collects
-    # the actions with these names, which are few.
+    # First pass: find the names with several spellings. Only hashes are kept in memory.
     search = _SpellingSearch(uris)
     for adds in _read_live_files(checkpoint_paths.start):
-        search.add(adds.paths)
+        search.add_paths(adds.paths)
     for references in _read_commits(snapshot):
-        search.add(references.path)
-    contested = search.find_contested()
-    if not len(contested):
+        search.add_paths(references.path)
+    ambiguous_names = search.find_ambiguous_names()
+    if not len(ambiguous_names):
         return ()
 
-    collector = _ActionCollector(uris, contested)
+    # Second pass: collect the actions that refer to these names. There are few of them.
+    collector = _ActionCollector(uris, ambiguous_names)
     for adds in _read_live_files(checkpoint_paths.start):
-        collector.take(adds, are_adds=True)
+        collector.add_actions(adds, are_adds=True)
     for references in _read_commits(snapshot):
         columns = _ActionColumns(references.path, references.vector, references.version)
-        collector.take(columns, are_adds=references.kind == "add")
-    readings = [read_as_engines(key_text(name), actions_of_file) for name, actions_of_file in collector.actions.items()]
-    return tuple(file for file in readings if file is not None)
+        collector.add_actions(columns, are_adds=references.kind == "add")
+
+    files = [read_as_engines(key_text(name), actions) for name, actions in collector.actions.items()]
+    return tuple(file for file in files if file is not None)
 
 
-def find_files_live_otherwise(files: Sequence[AmbiguousFile], first: Snapshot, second: Snapshot) -> list[AmbiguousFile]:
-    """Return those files of which two snapshots do not have the same live ones, with the same deletion vectors.
+def find_differing_live_files(files: Sequence[AmbiguousFile], left: Snapshot, right: Snapshot) -> list[AmbiguousFile]:
+    """Return the files that are live in one snapshot only, or have different deletion vectors in both.
 
     Args:
-        files: The files to look for.
-        first: A snapshot.
-        second: Another snapshot of the same version, which was rebuilt from other files of the log.
+        files: The files to compare.
+        left: A snapshot.
+        right: A snapshot of the same version that was rebuilt from other log files, such as an
+            older checkpoint.
     """
     if not files:
         return []
     names = {file.name for file in files}
-    live_of_first = _read_live_vector_ids(first, names)
-    live_of_second = _read_live_vector_ids(second, names)
-    return [file for file in files if live_of_first.get(file.name) != live_of_second.get(file.name)]
+    left_vector_ids = _read_live_vector_ids(left, names)
+    right_vector_ids = _read_live_vector_ids(right, names)
+    return [file for file in files if left_vector_ids.get(file.name) != right_vector_ids.get(file.name)]
 
 
 def find_live_names(snapshot: Snapshot, names: Set[str]) -> Set[str]:
-    """Return those of some names of files that deltacli reads as live in a version."""
+    """Return the `names` (see `name_files`) of files that are live in a version according to deltacli's own replay."""
     return _read_live_vector_ids(snapshot, names).keys()
 
 
 def _read_live_vector_ids(snapshot: Snapshot, names: Set[str]) -> Mapping[str, list[str]]:
-    """Return the ids of the vectors of some live files, sorted, by the name of the file."""
+    """Return the deletion vector ids of live files by file name, sorted. "" stands for no deletion vector.
+
+    A file that is live with two spellings has two ids.
+    """
     uris = (snapshot.table.storage.uri, *snapshot.table.storage.aliases)
-    wanted = pa.array([key_bytes(name) for name in names], pa.binary())
+    requested_names = pa.array([key_bytes(name) for name in names], pa.binary())
     ids_by_name: dict[str, list[str]] = defaultdict(list)
     for adds in _read_live_files(snapshot):
-        names_of_adds = name_files(adds.paths, uris)
-        is_wanted = pc.is_in(names_of_adds, value_set=wanted)
-        if not pc.any(is_wanted).as_py():
+        add_names = name_files(adds.paths, uris)
+        is_requested = pc.is_in(add_names, value_set=requested_names)
+        if not pc.any(is_requested).as_py():
             continue
-        chosen_names = pc.filter(names_of_adds, is_wanted).to_pylist()
-        chosen_ids = pc.filter(adds.vector_ids, is_wanted).to_pylist()
-        for name, vector_id in zip(chosen_names, chosen_ids, strict=True):
+        matching_names = pc.filter(add_names, is_requested).to_pylist()
+        matching_ids = pc.filter(adds.vector_ids, is_requested).to_pylist()
+        for name, vector_id in zip(matching_names, matching_ids, strict=True):
             ids_by_name[key_text(name)].append(vector_id)
     return {name: sorted(vector_ids) for name, vector_ids in ids_by_name.items()}
 
 
-def require_same_reading(snapshot: Snapshot, what: str, *, rewrites_files: bool = False, settles: bool = True) -> None:
-    """Raise Refused (`path.same-file-two-spellings`) with what `find_reading_refusal` returns."""
-    refusal = find_reading_refusal(snapshot, what, rewrites_files=rewrites_files, settles=settles)
+def require_engine_agreement(
+    snapshot: Snapshot, product: str, *, rewrites_files: bool = False, replaces_actions: bool = True
+) -> None:
+    """Refuse to write something derived from a version that engines read differently.
+
+    Takes the same arguments as `find_disagreement_refusal`.
+
+    Raises:
+        Refused: `path.same-file-two-spellings`, or the rule for a damaged commit.
+    """
+    refusal = find_disagreement_refusal(
+        snapshot, product, rewrites_files=rewrites_files, replaces_actions=replaces_actions
+    )
     if refusal is not None:
         raise Refused.by([refusal])
 
 
-def find_reading_refusal(
+def find_disagreement_refusal(
     snapshot: Snapshot,
-    what: str,
+    product: str,
     *,
     rewrites_files: bool = False,
-    settles: bool = True,
+    replaces_actions: bool = True,
     files: Sequence[AmbiguousFile] | None = None,
 ) -> Refusal | None:
-    """Return why the state of a version must not be written in a form from which engines would read other rows.
+    """Return a refusal if engines read a version differently, so that nothing should be derived from it.
+
+    A checkpoint, for example, contains the live files as deltacli reads them. Writing it would
+    silently change the rows that other engines return.
 
     Args:
         snapshot: The version.
-        what: What would be written, such as "a checkpoint".
-        rewrites_files: Refuse it, too, if all engines read the rows of a file twice: new files would have both copies,
-            and nothing would show that any more.
-        settles: False if engines would go on reading different rows beside what is written.
-        files: What `find_ambiguous_files` has returned for the version, if it was called already.
+        product: The thing to be written, for the message, such as "a checkpoint".
+        rewrites_files: True if data files are rewritten. Then a file whose rows all engines read
+            twice is refused, too, because the new files would contain both copies of the rows, and
+            nobody could detect it any more.
+        replaces_actions: True if engines will read the product instead of the ambiguous actions, as
+            with a checkpoint. False if they will read both, as with a checksum file.
+        files: The result of `find_ambiguous_files` for this version, if available.
 
     Returns:
-        The refusal with the first files; None if all engines read the same.
+        A refusal that lists the first three files, or None if all engines agree.
     """
     if files is None:
         files = find_ambiguous_files(snapshot)
-    differing = [file for file in files if file.engines_differ]
-    if differing:
-        refused = differing
-        effect = "would settle this as deltacli reads it" if settles else "would be right for some of them only"
-        consequence = f"engines do not agree on which rows are live; {what} {effect}"
+
+    differing_files = [file for file in files if file.engines_differ]
+    if differing_files:
+        refused_files = differing_files
+        effect = _describe_effect(replaces_actions=replaces_actions)
+        consequence = f"engines do not agree on which rows are live; {product} {effect}"
     elif files and rewrites_files:
-        refused = list(files)
-        consequence = f"its rows may be there twice; {what} would make that permanent"
+        refused_files = list(files)
+        consequence = f"its rows may be there twice; {product} would make that permanent"
     else:
-        return find_disputed_refusal(snapshot, what, settles=settles)
+        return find_damaged_commit_refusal(snapshot, product, replaces_actions=replaces_actions)
     return Refusal(
         SEVERAL_SPELLINGS,
-        f"the log of version {snapshot.version} names {describe_ambiguous(refused)}, and {consequence}",
+        f"the log of version {snapshot.version} names {describe_ambiguous(refused_files)}, and {consequence}",
         command("validate", select=RULES_OF_SPELLINGS),
-        facts={f"file {number}": " and ".join(file.spellings) for number, file in enumerate(refused[:3], 1)},
+        facts={f"file {number}": " and ".join(file.spellings) for number, file in enumerate(refused_files[:3], 1)},
     )
 
 
-def find_disputed_refusal(snapshot: Snapshot, what: str, *, settles: bool = True) -> Refusal | None:
-    """Return why a version with damaged commits, which engines read differently, must not be written in another form.
+def find_damaged_commit_refusal(snapshot: Snapshot, product: str, *, replaces_actions: bool = True) -> Refusal | None:
+    """Return a refusal if a version depends on damaged commits that engines read differently.
+
+    An example is a commit with two metaData actions: Spark uses the last one, delta-rs the first
+    one (see `deltacli.delta.log.disputed_readings`).
 
     Args:
         snapshot: The version.
-        what: What would be written, such as "a checkpoint".
-        settles: False if engines would go on reading different rows beside what is written.
+        product: The thing to be written, for the message, such as "a checkpoint".
+        replaces_actions: True if engines will read the product instead of the damaged commits.
 
     Returns:
-        The refusal; None if the version depends on no such damage.
+        The refusal, or None if the version does not depend on such a commit.
     """
     rules = [rule for rule in SETTLED_BY_CHECKPOINT if rule in snapshot.disputed]
     if not rules:
         return None
-    effect = "would settle this as deltacli reads it" if settles else "would be right for some of them only"
+    effect = _describe_effect(replaces_actions=replaces_actions)
     return Refusal(
         rules[0],
-        f"engines read version {snapshot.version} differently, and {what} {effect}: {DECISIONS[rules[0]]}",
+        f"engines read version {snapshot.version} differently, and {product} {effect}: {DECISIONS[rules[0]]}",
         command("validate", select=rules),
         facts={"to let all engines read it as deltacli does": command("checkpoint", force=True)},
     )
 
 
+def _describe_effect(*, replaces_actions: bool) -> str:
+    return "would settle this as deltacli reads it" if replaces_actions else "would be right for some of them only"
+
+
 def describe_ambiguous(files: Sequence[AmbiguousFile]) -> str:
-    """Return the number of files, and the spellings of the first one, in words."""
+    """Describe ambiguous files for a message: two spellings of the first file, and the number of other files."""
     first, *others = files
     example = f"one file as {' and as '.join(first.spellings[:2])}"
     return f"{example}, and {plural(len(others), 'more file')} by several spellings" if others else example
 
 
 class _SpellingSearch:
-    """Looks for names that several texts stand for, among the paths of a log that come in batches.
+    """Finds file names that occur with several spellings among millions of paths.
 
-    Most paths are the name of their file. Of these only the fingerprint of the name is kept, of the others the hash of
-    the text, too.
+    A path that equals the name of its file is stored as one fingerprint. Any other path is stored
+    as the fingerprint of the name and a hash of the spelling:
+
+        path              name            stored as
+        a.parquet         a.parquet       plain name
+        ./a.parquet       a.parquet       respelled name, with the hash of `./a.parquet`
+
+    A name is ambiguous if it is both a plain and a respelled name, or was respelled in two ways.
     """
 
     def __init__(self, uris: Sequence[str]) -> None:
         self._uris = uris
-        self._plain: list[ArrowArray] = []
-        self._odd_names: list[ArrowArray] = []
-        self._odd_texts: list[ArrowArray] = []
+        self._plain_names: list[ArrowArray] = []
+        self._respelled_names: list[ArrowArray] = []
+        self._spelling_hashes: list[ArrowArray] = []
 
-    def add(self, paths: ArrowArray) -> None:
-        """Add paths of the log."""
+    def add_paths(self, paths: ArrowArray) -> None:
+        """Add paths as written in the log."""
         if not len(paths):
             return
-        texts = pc.cast(paths, pa.binary())
+        spellings = pc.cast(paths, pa.binary())
         names = name_files(paths, self._uris)
-        is_odd = pc.not_equal(texts, names)
-        if not pc.any(is_odd).as_py():
-            self._plain.append(_fingerprint_names(names))
+        is_respelled = pc.not_equal(spellings, names)
+        if not pc.any(is_respelled).as_py():
+            self._plain_names.append(_fingerprint_names(names))
             return
-        odd_texts = pc.filter(texts, is_odd)
-        self._plain.append(_fingerprint_names(pc.filter(names, pc.invert(is_odd))))
-        self._odd_names.append(_fingerprint_names(pc.filter(names, is_odd)))
-        # Texts may differ anywhere, so that a fingerprint, which is made from the last bytes, is not enough.
-        self._odd_texts.append(pa.array(map(hash, odd_texts.to_pylist()), pa.int64()))
 
-    def find_contested(self) -> ArrowArray:
-        """Return the fingerprints of names for which there are several texts."""
-        nothing = pa.array([], pa.int64())
-        names = pa.concat_arrays([nothing, *self._odd_names])
-        texts = pa.concat_arrays([nothing, *self._odd_texts])
-        if not len(names):
-            return nothing
+        plain_names = pc.filter(names, pc.invert(is_respelled))
+        respelled_names = pc.filter(names, is_respelled)
+        self._plain_names.append(_fingerprint_names(plain_names))
+        self._respelled_names.append(_fingerprint_names(respelled_names))
+        # Fingerprints depend mainly on the last bytes, but spellings may differ anywhere.
+        respelled = pc.filter(spellings, is_respelled).to_pylist()
+        self._spelling_hashes.append(pa.array(map(hash, respelled), pa.int64()))
 
-        pairs = aggregate_rows(pa.table({"name": names, "text": texts}), ["name", "text"], [])
-        per_name = aggregate_rows(pairs, ["name"], [("text", "count")])
-        has_several = pc.greater(per_name["text_count"], 1)
-        plain = pa.concat_arrays([nothing, *self._plain])
-        is_contested = pc.or_(has_several, pc.is_in(per_name["name"], value_set=plain))
-        return pc.filter(per_name["name"], is_contested).combine_chunks()
+    def find_ambiguous_names(self) -> ArrowArray:
+        """Return the fingerprints (int64) of names with more than one spelling."""
+        empty = pa.array([], pa.int64())
+        plain_names = pa.concat_arrays([empty, *self._plain_names])
+        respelled_names = pa.concat_arrays([empty, *self._respelled_names])
+        spelling_hashes = pa.concat_arrays([empty, *self._spelling_hashes])
+        if not len(respelled_names):
+            return empty
+
+        respelled = pa.table({"name": respelled_names, "spelling": spelling_hashes})
+        distinct_spellings = aggregate_rows(respelled, ["name", "spelling"], [])
+        counts = aggregate_rows(distinct_spellings, ["name"], [("spelling", "count")])
+        has_two_respellings = pc.greater(counts["spelling_count"], 1)
+        is_also_plain = pc.is_in(counts["name"], value_set=plain_names)
+        is_ambiguous = pc.or_(has_two_respellings, is_also_plain)
+        return pc.filter(counts["name"], is_ambiguous).combine_chunks()
 
 
 def _fingerprint_names(names: ArrowArray) -> ArrowArray:
-    """Return a fingerprint of each whole name: binary array in, int64 array out.
+    """Return a 64-bit fingerprint of each name (binary -> int64).
 
-    `fingerprints` covers only the end of a text. Files of one job of Spark have the same last 50 bytes and more:
-    `part-00001-UUID.c000.snappy.parquet`.
+    `fingerprints` covers only the last 48 bytes of a value. The names of files of one Spark job
+    differ before these bytes (`part-00001-UUID.c000.snappy.parquet`), so the beginning of each name
+    has its own fingerprint.
     """
     beginnings = pc.binary_slice(names, 0, -PRINTED_BYTES)
-    return pc.bit_wise_xor(pc.multiply(fingerprints(beginnings), _FACTOR), fingerprints(names))
+    return pc.bit_wise_xor(pc.multiply(fingerprints(beginnings), _FINGERPRINT_FACTOR), fingerprints(names))
 
 
 class _ActionColumns(NamedTuple):
-    """File actions of a log, one row each.
+    """File actions as columns, one row per action.
 
     Attributes:
-        paths: The paths as in the log.
-        vector_ids: The ids of their deletion vectors, "" for none.
-        versions: The versions of their commits, `BEFORE_COMMITS` for those of a checkpoint.
+        paths: Paths as written in the log.
+        vector_ids: Unique ids of the deletion vectors, "" for files without one.
+        versions: Versions of the commits, `BEFORE_COMMITS` for actions of a checkpoint.
     """
 
     paths: ArrowArray
@@ -277,7 +323,7 @@ class _ActionColumns(NamedTuple):
 
 
 def _read_live_files(snapshot: Snapshot | None) -> Iterator[_ActionColumns]:
-    """Yield the live files of a version; none without one."""
+    """Yield the live files of a version. None has no files."""
     if snapshot is None:
         return
     for batch in snapshot.file_actions.read_narrow_batches():
@@ -286,60 +332,66 @@ def _read_live_files(snapshot: Snapshot | None) -> Iterator[_ActionColumns]:
             yield _ActionColumns(batch.adds.column("path"), batch.adds.column("dv_id"), versions)
 
 
-def _have_odd_paths(snapshot: Snapshot) -> bool:
-    """Return whether the commits after the checkpoint may have a path with several spellings, by their bytes."""
+def _may_commits_have_spellings(snapshot: Snapshot) -> bool:
+    """Search the commits after the checkpoint for paths that may have another spelling, without parsing JSON."""
     table = snapshot.table
     for file, content in read_commit_contents(table.storage, table.engine, snapshot.segment.commits, table.progress):
-        parts: Iterable[bytes] = stream_lines(table.storage, file) if content is None else (content,)
-        if any(map(_has_odd_path, parts)):
+        # Large commits are searched line by line.
+        texts: Iterable[bytes] = stream_lines(table.storage, file) if content is None else (content,)
+        if any(map(_may_have_respellable_path, texts)):
             return True
     return False
 
 
-def _has_odd_path(text: bytes) -> bool:
-    """Return whether lines of a commit may have a path with several spellings."""
-    if _ODD_PATH.search(text):
+def _may_have_respellable_path(text: bytes) -> bool:
+    """Return True if lines of a commit may contain a path with another spelling."""
+    if _RESPELLABLE_PATH.search(text):
         return True
+    # `{"p\u0061th": …}` is a path, too, but the expression above does not find it.
     return b"\\u" in text and _ESCAPED_KEY.search(text) is not None
 
 
 def _read_commits(snapshot: Snapshot) -> Iterator[FileReferences]:
-    """Yield the adds and removes of the commits after the checkpoint."""
-    # Faults of other actions, such as change data, are no concern of those who ask.
+    """Yield the adds and removes of the commits after the checkpoint. Damaged actions of other kinds are ignored."""
     yield from read_references_of_commits(
         snapshot.table, snapshot.segment.commits, FileReferenceCollector(), kinds=("add", "remove")
     )
 
 
 class _ActionCollector:
-    """Collects the actions of files with contested names.
+    """Collects the actions that refer to files with an ambiguous name.
 
     Attributes:
-        actions: The actions by the name of their file, each with the spelling of its path.
+        actions: The collected actions by file name, in the order in which they were added.
     """
 
-    def __init__(self, uris: Sequence[str], contested: ArrowArray) -> None:
-        """Prepare the collection.
+    def __init__(self, uris: Sequence[str], ambiguous_names: ArrowArray) -> None:
+        """Create an empty collector.
 
         Args:
-            uris: The URIs of the table.
-            contested: The fingerprints of the names.
+            uris: All URIs of the table directory.
+            ambiguous_names: Fingerprints of the ambiguous names.
         """
         self._uris = uris
-        self._contested = contested
+        self._ambiguous_names = ambiguous_names
         self.actions: dict[bytes, list[SpelledAction]] = defaultdict(list)
 
-    def take(self, columns: _ActionColumns, *, are_adds: bool) -> None:
-        """Add those of some actions that have a contested name."""
+    def add_actions(self, columns: _ActionColumns, *, are_adds: bool) -> None:
+        """Add the actions whose file has an ambiguous name, and ignore the others.
+
+        Args:
+            columns: The actions.
+            are_adds: True for adds, False for removes.
+        """
         names = name_files(columns.paths, self._uris)
-        is_contested = pc.is_in(_fingerprint_names(names), value_set=self._contested)
-        if not pc.any(is_contested).as_py():
+        is_ambiguous = pc.is_in(_fingerprint_names(names), value_set=self._ambiguous_names)
+        if not pc.any(is_ambiguous).as_py():
             return
         rows = zip(
-            pc.filter(names, is_contested).to_pylist(),
-            pc.filter(columns.paths, is_contested).to_pylist(),
-            pc.filter(columns.vector_ids, is_contested).to_pylist(),
-            pc.filter(columns.versions, is_contested).to_pylist(),
+            pc.filter(names, is_ambiguous).to_pylist(),
+            pc.filter(columns.paths, is_ambiguous).to_pylist(),
+            pc.filter(columns.vector_ids, is_ambiguous).to_pylist(),
+            pc.filter(columns.versions, is_ambiguous).to_pylist(),
             strict=True,
         )
         for name, path, vector_id, version in rows:

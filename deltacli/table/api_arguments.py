@@ -1,8 +1,9 @@
-"""Checks of the arguments that callers of the Python API pass, before anything is read.
+"""Check the arguments of the Python API before anything is read.
 
-A wrong argument is a UsageError that names the parameter and says what is expected, never a TypeError from inside an
-operation. `check_arguments` compares the arguments of a method with its annotations; the other functions check and
-convert single values, and are called by requests.
+A wrong argument raises a UsageError with the name of the parameter and the expected type, instead
+of a TypeError from inside an operation. `check_arguments` checks all arguments of a call against
+the annotations of the method. The `require_…` functions check and convert a single value. Request
+classes call them.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ from deltacli.core.texts import require_bytes_or_text
 from deltacli.core.times import to_epoch_ms
 from deltacli.core.units import require_number
 
-# Values are repeated in messages. A caller may have passed a whole file.
+# Messages contain the wrong value, which may be very long: a caller may have passed the content of
+# a file.
 _shortened = Repr()
 _shortened.maxstring = 60
 _shortened.maxother = 60
 
 
 def require_version(value: object, name: str) -> int:
-    """Return a version as an int. Whether it exists is not checked.
+    """Convert a version number to an int, for example from a numpy integer. The version need not exist.
 
     Raises:
         UsageError: If the value is not an integer.
@@ -41,15 +43,15 @@ def require_version(value: object, name: str) -> int:
 
 
 def require_optional_version(value: object, name: str) -> int | None:
-    """Return a version as `require_version` does, or None for None."""
+    """Convert a version number like `require_version`, but accept None."""
     return None if value is None else require_version(value, name)
 
 
 def require_count(value: object, name: str) -> int:
-    """Return a number of things as an int.
+    """Convert a count, such as a number of rows, to an int.
 
     Raises:
-        UsageError: If the value is not an integer, or below 0.
+        UsageError: If the value is not an integer, or is negative.
     """
     number = require_version(value, name)
     if number < 0:
@@ -58,31 +60,45 @@ def require_count(value: object, name: str) -> int:
 
 
 def require_optional_count(value: object, name: str) -> int | None:
-    """Return a number of things as `require_count` does, or None for None."""
+    """Convert a count like `require_count`, but accept None."""
     return None if value is None else require_count(value, name)
 
 
-def require_at_least(least: int, value: int | None, name: str) -> None:
-    """Require that a number is not below its least value. None, which stands for a default, is accepted.
+def require_at_least(minimum: int, value: int | None, name: str) -> None:
+    """Require a number that is not less than `minimum`, or None.
 
     Raises:
-        UsageError: If it is below.
+        UsageError: If the number is less.
     """
-    if value is not None and value < least:
-        raise errors.UsageError(f"{name} is {value}", facts={"expected": f"at least {least}"})
+    if value is not None and value < minimum:
+        raise errors.UsageError(f"{name} is {value}", facts={"expected": f"at least {minimum}"})
+
+
+def require_known_word(value: object, name: str, words: Iterable[str]) -> None:
+    """Require one of several words.
+
+    Raises:
+        UsageError: If the value is none of them, with the one that was probably meant.
+    """
+    known_words = [*words]
+    if value in known_words:
+        return
+    expected = ", ".join(known_words)
+    error = errors.UsageError(f"{name} is {value!r}, expected {expected}", facts={"expected": expected})
+    raise error.suggest(str(value), errors.nearest_name(str(value), known_words))
 
 
 def require_timestamp_ms(value: object, name: str, *, begins: bool = False) -> int:
-    """Return epoch milliseconds of a datetime that has a time zone, or of a date, which is midnight UTC.
+    """Convert a datetime with a time zone, or a date, to epoch milliseconds.
 
     Args:
-        value: The datetime or date.
-        name: The parameter, for the message.
-        begins: True if a range of versions begins at this time: fractions of a millisecond are then rounded up, so
-            that a commit before it is not in the range.
+        value: The datetime or date. A date is midnight UTC.
+        name: The name of the parameter, for the message.
+        begins: True if the value is the start of a range of versions. Fractions of a millisecond
+            are then rounded up, so that the range does not include a commit before the start.
 
     Raises:
-        UsageError: If the value is of another type, or a datetime without a time zone.
+        UsageError: If the value is a datetime without a time zone, or of another type.
     """
     if isinstance(value, datetime):
         if value.utcoffset() is None:
@@ -99,23 +115,31 @@ def require_timestamp_ms(value: object, name: str, *, begins: bool = False) -> i
 
 
 class VersionTime(NamedTuple):
-    """A time that selects a version."""
+    """A version selected by time, in contrast to a version number.
+
+    Attributes:
+        timestamp_ms: The time in epoch milliseconds.
+    """
 
     timestamp_ms: int
 
 
 @dataclass(frozen=True, kw_only=True)
-class VersionEnds:
-    """Two versions in a request, each by its number or by a time. All are None where an end is open.
+class VersionBounds:
+    """The bounds of a range of versions, both included. Base class of requests.
+
+    Each bound is a version number or a time, and is open if all of its three fields are None. A
+    time is passed as `from_timestamp` or `from_timestamp_ms`, but is always stored in
+    `from_timestamp_ms`. This also holds for `to_…`.
 
     Attributes:
-        from_version: The first version.
-        from_timestamp: The first version is the first one committed at or after this time. It is None afterwards:
-            `from_timestamp_ms` has the value.
+        from_version: The first version of the range.
+        from_timestamp: A time. The range starts with the first commit at or after it. Always None
+            after construction.
         from_timestamp_ms: The same time in epoch milliseconds.
-        to_version: The last version.
-        to_timestamp: The last version is the newest one committed at or before this time. It is None afterwards:
-            `to_timestamp_ms` has the value.
+        to_version: The last version of the range.
+        to_timestamp: A time. The range ends with the last commit at or before it. Always None after
+            construction.
         to_timestamp_ms: The same time in epoch milliseconds.
     """
 
@@ -127,53 +151,75 @@ class VersionEnds:
     to_timestamp_ms: int | None = None
 
     def __post_init__(self) -> None:
-        """Bring times to milliseconds.
+        """Check the bounds, and convert times to milliseconds.
 
         Raises:
-            UsageError: If an end is given twice, or is not a version or a time.
+            UsageError: If a bound is given as a version and as a time, or is neither a version nor
+                a time.
         """
-        self._settle_end("from")
-        self._settle_end("to")
+        start = _normalize_bound("from", self.from_version, self.from_timestamp, self.from_timestamp_ms)
+        end = _normalize_bound("to", self.to_version, self.to_timestamp, self.to_timestamp_ms)
 
-    def _settle_end(self, end: str) -> None:
-        """Check the three fields of one end, `from` or `to`, and set those that have another form afterwards."""
-        version = getattr(self, f"{end}_version")
-        timestamp = getattr(self, f"{end}_timestamp")
-        timestamp_ms = getattr(self, f"{end}_timestamp_ms")
-        if [version, timestamp, timestamp_ms].count(None) < 2:
-            raise errors.UsageError(f"{end}_version and {end}_timestamp exclude each other")
-
-        number = require_optional_version(version, f"{end}_version")
-        if number is not None and number < 0:
-            raise errors.UsageError(f"version {number} is negative")
-
-        # The request is frozen for its users; this is the one place that writes its fields.
-        object.__setattr__(self, f"{end}_version", number)
-        if timestamp is not None:
-            milliseconds = require_timestamp_ms(timestamp, f"{end}_timestamp", begins=end == "from")
-            object.__setattr__(self, f"{end}_timestamp_ms", milliseconds)
-            object.__setattr__(self, f"{end}_timestamp", None)
+        # Instances are frozen, so this is the only way to store the converted values.
+        object.__setattr__(self, "from_version", start.version)
+        object.__setattr__(self, "from_timestamp", None)
+        object.__setattr__(self, "from_timestamp_ms", start.timestamp_ms)
+        object.__setattr__(self, "to_version", end.version)
+        object.__setattr__(self, "to_timestamp", None)
+        object.__setattr__(self, "to_timestamp_ms", end.timestamp_ms)
 
     @property
     def first(self) -> int | VersionTime | None:
-        """The first version or its time; None where the range is open."""
+        """The start of the range, as a version number or as a time. None if the range has no start."""
         return self.from_version if self.from_timestamp_ms is None else VersionTime(self.from_timestamp_ms)
 
     @property
     def last(self) -> int | VersionTime | None:
-        """The last version or its time; None where the range is open."""
+        """The end of the range, as a version number or as a time. None if the range has no end."""
         return self.to_version if self.to_timestamp_ms is None else VersionTime(self.to_timestamp_ms)
 
 
+class _NormalizedBound(NamedTuple):
+    """A bound of a range of versions. At most one attribute is not None."""
+
+    version: int | None
+    timestamp_ms: int | None
+
+
+def _normalize_bound(
+    prefix: str, version: int | None, timestamp: datetime | date | None, timestamp_ms: int | None
+) -> _NormalizedBound:
+    """Check one bound of `VersionBounds`, and convert its time to milliseconds.
+
+    Args:
+        prefix: The prefix of its parameters, "from" or "to".
+        version: The version number.
+        timestamp: The time, rounded up for "from" (see `require_timestamp_ms`).
+        timestamp_ms: The time in epoch milliseconds.
+
+    Raises:
+        UsageError: If more than one value is given, or a value is invalid.
+    """
+    if [version, timestamp, timestamp_ms].count(None) < 2:
+        raise errors.UsageError(f"{prefix}_version and {prefix}_timestamp exclude each other")
+
+    version = require_optional_version(version, f"{prefix}_version")
+    if version is not None and version < 0:
+        raise errors.UsageError(f"version {version} is negative")
+    if timestamp is not None:
+        timestamp_ms = require_timestamp_ms(timestamp, f"{prefix}_timestamp", begins=prefix == "from")
+    return _NormalizedBound(version, timestamp_ms)
+
+
 def require_path_text(uri: str | os.PathLike[str], what: str = "the table") -> str:
-    """Return a path or URI as text.
+    """Convert a path or URI to a string.
 
     Args:
         uri: A path or URI.
-        what: What is at the path, for the message.
+        what: The thing at the path, for the message, such as "the table".
 
     Raises:
-        UsageError: If it is neither text nor a path object.
+        UsageError: If the value is neither a string nor a path object.
     """
     text = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
     if not isinstance(text, str):
@@ -182,10 +228,10 @@ def require_path_text(uri: str | os.PathLike[str], what: str = "the table") -> s
 
 
 def require_plan(plan: object, class_name: str) -> None:
-    """Require a plan of one class, which `execute_…` of a method executes.
+    """Require a plan of a class, as `execute_vacuum` requires a `VacuumPlan`.
 
-    The class is known by its name only, and one class of the package has it: annotations are texts here, and importing
-    the classes of all plans would import all operations.
+    The class is compared by name, because importing the classes of all plans would import all
+    operations. Class names are unique in the package.
 
     Raises:
         UsageError: If the plan is of another class.
@@ -208,13 +254,20 @@ def require_place(place: object) -> None:
 
 
 def wrong_argument(value: object, name: str, expected: str, *, code: str = errors.UsageError.code) -> errors.UsageError:
-    """Return the error for an argument that is not what its parameter expects."""
+    """Build the error for an argument of the wrong type.
+
+    Args:
+        value: The argument.
+        name: The name of the parameter.
+        expected: A description of valid values, such as "an integer".
+        code: The error code.
+    """
     facts = {"expected": expected, "type": type(value).__name__}
     return errors.UsageError(f"{name} is {_shortened.repr(value)}, expected {expected}", code=code, facts=facts)
 
 
 def is_integer(value: object) -> bool:
-    """Return True for an integer, also one of numpy, and False for True and False."""
+    """Return True for integers, including those of numpy. `True` and `False` are not integers here."""
     if isinstance(value, bool):
         return False
     try:
@@ -233,7 +286,8 @@ def _is_text_or_integer(value: object) -> bool:
 
 
 def _is_flag(value: object) -> bool:
-    return isinstance(value, int) or type(value).__name__ == "bool_"  # of numpy, which need not be installed
+    # The class of numpy's flags is compared by name, because numpy is not always installed.
+    return isinstance(value, int) or type(value).__name__ == "bool_"
 
 
 def _is_list(value: object) -> bool:
@@ -241,7 +295,7 @@ def _is_list(value: object) -> bool:
 
 
 def _is_sequence(value: object) -> bool:
-    """Return True for a list that can be read twice. An iterator is empty the second time, silently."""
+    """Return True for a list. An iterator is no sequence: it would be empty when it is read a second time."""
     return _is_list(value) and not isinstance(value, Iterator)
 
 
@@ -266,18 +320,19 @@ def _is_table(value: object) -> bool:
 
 
 class ArgumentKind(NamedTuple):
-    """What an argument must be.
+    """A kind of argument that can be checked.
 
     Attributes:
-        is_met: Returns True for a value of this kind.
-        expected: The kind in words.
-        of_elements: The annotation that all elements of a list or dictionary must meet; None if they are not checked.
-        code: The code of the error.
+        is_valid: Returns True for values of this kind.
+        expected: A description of valid values, such as "a list of strings".
+        element_annotation: The annotation of the elements of a list, or of the keys and values of a
+            dictionary. None if they are not checked.
+        code: The error code for other values.
     """
 
-    is_met: Callable[[object], bool]
+    is_valid: Callable[[object], bool]
     expected: str
-    of_elements: str | None = None
+    element_annotation: str | None = None
     code: str = errors.UsageError.code
 
 
@@ -296,22 +351,28 @@ ARGUMENT_KINDS: Mapping[str, ArgumentKind] = {
     "Sequence[str]": ArgumentKind(_is_sequence, "a list of strings, such as ['a', 'b']", "str"),
     "TableHandle": ArgumentKind(_is_table, "a table of `open_table`"),
 }
-"""Annotation, without `| None` -> what an argument must be. Values with another annotation are not checked here."""
+"""Maps the annotation of a parameter, without `| None`, to the kind of its arguments. Others are not checked."""
 
-_PLAN = "plan"
-"""The parameter of each method that executes a plan. Its annotation is the class of the plan."""
+_PLAN_PARAMETER = "plan"
+"""The parameter of all methods that execute a plan. Its annotation is the class of the plan."""
 
 
 @cache
 def signature_of(function: Callable[..., object]) -> Signature:
-    """Return the signature of a function. It is computed once: a method may be called in a loop."""
+    """Return the signature of a function. It is cached, because computing it is slower than many calls."""
     return signature(function)
 
 
 def accepts_arguments(
     method: Callable[..., object], arguments: tuple[object, ...], options: Mapping[str, object]
 ) -> bool:
-    """Return False for a call with unknown, repeated, missing or too many arguments, besides the first parameter."""
+    """Return True if a method can be called with these arguments, apart from their types.
+
+    Args:
+        method: The method. Its first parameter, `self`, is not part of the arguments.
+        arguments: The positional arguments.
+        options: The keyword arguments.
+    """
     try:
         signature_of(method).bind(None, *arguments, **options)
     except TypeError:
@@ -324,19 +385,19 @@ def check_arguments(
 ) -> tuple[tuple[object, ...], dict[str, object]]:
     """Check the arguments of a call against the annotations of the method.
 
-    Flags may be 0 and 1, or those of numpy: they become True and False, so that an operation, and the plan that it
-    saves, has one form of them. All other arguments stay as they are.
+    Flags may also be 0, 1 or numpy flags. They are converted to True and False, because they become
+    part of saved plans. Other arguments are not changed.
 
     Args:
-        method: The method. Its first parameter is not part of the call.
-        arguments: The positional arguments. The method accepts them (`accepts_arguments`).
+        method: The method. Its first parameter, `self`, is not part of the arguments.
+        arguments: The positional arguments. `accepts_arguments` must be true for them.
         options: The keyword arguments.
 
     Returns:
-        The positional and the keyword arguments to call the method with.
+        The positional and the keyword arguments with which to call the method.
 
     Raises:
-        UsageError: If an argument is of another kind than its annotation, with the name of the parameter.
+        UsageError: If an argument does not match its annotation.
     """
     call = signature_of(method).bind(None, *arguments, **options)
     parameters = [*signature_of(method).parameters.values()][1:]
@@ -353,37 +414,39 @@ def check_arguments(
 
 
 def require_kind(value: object, name: str, annotation: object) -> None:
-    """Require that a value is what the annotation of its parameter says.
+    """Check a value against the annotation of its parameter.
 
     Args:
         value: The value.
         name: The name of the parameter, for the message.
-        annotation: The annotation as text. Where it is not in `ARGUMENT_KINDS`, nothing is checked.
+        annotation: The annotation as a string, such as "Sequence[str] | None". Values of
+            annotations that are not in `ARGUMENT_KINDS` are not checked.
 
     Raises:
-        UsageError: If it is of another kind, is a number of more than 64 bits, or is text that is not Unicode.
+        UsageError: If the value does not match, is a number that does not fit into 64 bits, or is a
+            string that is not valid Unicode.
     """
     expected = str(annotation).removesuffix(" | None")
-    if name == _PLAN:
+    if name == _PLAN_PARAMETER:
         require_plan(value, expected)
         return
 
     kind = ARGUMENT_KINDS.get(expected)
     if kind is None or (value is None and annotation != expected):
         return
-    if not kind.is_met(value):
+    if not kind.is_valid(value):
         raise wrong_argument(value, name, kind.expected, code=kind.code)
 
     if isinstance(value, int | float):
         require_number(value, name)
     elif isinstance(value, str):
         require_bytes_or_text(value, name)
-    if kind.of_elements is not None:
-        _require_kind_of_elements(value, name, kind.of_elements)
+    if kind.element_annotation is not None:
+        _require_elements_of_kind(value, name, kind.element_annotation)
 
 
-def _require_kind_of_elements(value: object, name: str, annotation: str) -> None:
-    """Require that all elements of a list, or all keys and values of a dictionary, are of a kind."""
+def _require_elements_of_kind(value: object, name: str, annotation: str) -> None:
+    """Check the elements of a list, or the keys and values of a dictionary, against an annotation."""
     if isinstance(value, Mapping):
         for key, element in value.items():
             require_kind(key, f"a key of {name}", annotation)

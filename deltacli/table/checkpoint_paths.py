@@ -1,8 +1,9 @@
-"""Look at all paths of the checkpoint of a version in one pass.
+"""Examine the paths of all live files in a checkpoint in one pass.
 
-Two questions need all paths of a checkpoint and nothing else of it: whether one of them may be another spelling of a
-path (`ambiguous_files.py`), and whether the checkpoint has a file twice (`repeated_files.py`). Reading the paths of a
-million files takes a fifth of the time of writing a checkpoint of them, so both are asked in the same pass.
+Two checks need every path of a checkpoint: `ambiguous_files.py` searches for files with several
+spellings of their path, and `repeated_files.py` for files that the checkpoint contains twice.
+Reading the paths takes a fifth of the time of writing the checkpoint, so they are read once for
+both checks.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ from deltacli.table.version import Snapshot
 
 
 class CheckpointPaths(NamedTuple):
-    """The findings of one pass over the paths of a checkpoint.
+    """The result of one pass over the paths of a checkpoint.
 
     Attributes:
-        start: The version of the checkpoint, rebuilt from it alone; None if the version was rebuilt from commits.
-        may_have_spellings: True unless every path of a live file is certainly the name of its file.
-        repeated_hashes: The hashes (int64, of this process) of keys of path and deletion vector that row groups of the
-            checkpoint have more than once. Different keys may have the same hash.
+        start: A snapshot of the version of the checkpoint, rebuilt from the checkpoint alone. None
+            if the version was rebuilt from commits only.
+        may_have_spellings: True if a path may have another spelling, such as `./a.parquet` or
+            `a%20b.parquet`.
+        repeated_hashes: Hashes (int64) of the logical files that occur more than once in a Parquet
+            checkpoint. They depend on Python's hash seed, and different files may have the same
+            hash.
     """
 
     start: Snapshot | None
@@ -37,28 +41,29 @@ class CheckpointPaths(NamedTuple):
 def examine_checkpoint_paths(snapshot: Snapshot) -> CheckpointPaths:
     """Read the paths of the live files in the checkpoint that a version was rebuilt from.
 
-    Files that newer commits removed count, too: of several spellings of a path each one matters.
+    Files that a newer commit removes are included: the remove may use another spelling of the path.
 
     Raises:
         CheckpointUnreadable: If the checkpoint cannot be read.
     """
-    nothing = pa.array([], pa.int64())
+    no_hashes = pa.array([], pa.int64())
     start = rebuild_checkpoint_version(snapshot)
     if start is None:
-        return CheckpointPaths(None, False, nothing)
+        return CheckpointPaths(None, False, no_hashes)
 
-    # The lines of a checkpoint in JSON; those of a Parquet checkpoint are in row groups.
+    # The live files of a JSON checkpoint are in memory. Those of a Parquet checkpoint are read in
+    # row groups.
     batches = [batch.adds for batch in start.file_actions.read_narrow_commit_batches() if batch.adds is not None]
-    may_differ = any(may_have_spellings(adds.column("path")) for adds in batches)
-    hashes = [nothing]
-    for batch_may_differ, batch_hashes in start.file_actions.map_narrow_adds(_examine_batch, with_records=False):
-        may_differ = may_differ or batch_may_differ
+    may_have_other_spellings = any(may_have_spellings(adds.column("path")) for adds in batches)
+    hashes = [no_hashes]
+    for batch_may_have, batch_hashes in start.file_actions.map_narrow_adds(_examine_batch, with_records=False):
+        may_have_other_spellings = may_have_other_spellings or batch_may_have
         hashes.append(batch_hashes)
-    return CheckpointPaths(start, may_differ, repeated(pa.concat_arrays(hashes)))
+    return CheckpointPaths(start, may_have_other_spellings, repeated(pa.concat_arrays(hashes)))
 
 
 def rebuild_checkpoint_version(snapshot: Snapshot) -> Snapshot | None:
-    """Return the version of the checkpoint that a version was rebuilt from; None without a checkpoint."""
+    """Rebuild the version of the checkpoint that `snapshot` starts from. Return None if there is no checkpoint."""
     checkpoint = snapshot.segment.checkpoint
     if checkpoint is None:
         return None
@@ -66,7 +71,7 @@ def rebuild_checkpoint_version(snapshot: Snapshot) -> Snapshot | None:
 
 
 def _examine_batch(adds: RecordBatch) -> tuple[bool, ArrowArray]:
-    """Return whether paths may have several spellings, and the hashes of the keys of the files."""
+    """Return True if a path of the batch may have another spelling, and a hash of each logical file."""
     paths = adds.column("path")
     keys = key_column(paths, adds.column("dv_id"))
     return may_have_spellings(paths), hash_column(keys)

@@ -1,4 +1,9 @@
-"""Compare the state of a version with its checksum file before something is written that would hide a difference.
+"""Compare a version with its checksum file before writing something that would hide a difference.
+
+The checksum file of version 7 (`00000000000000000007.crc`) contains the protocol, the metadata, and
+the number and size of the live files, as computed by the writer of the commit. If a replay of the
+log yields something else, either the checksum or the replayed checkpoint is wrong. A new checkpoint
+would make an error in the replayed state permanent.
 
 Spec: Version Checksum File.
 """
@@ -19,14 +24,15 @@ from deltacli.table.version import Snapshot
 MAX_CHECKSUM_BYTES = 256 << 20
 
 
-class Contradiction(NamedTuple):
-    """A difference between a checksum file and the log.
+class ChecksumContradiction(NamedTuple):
+    """A difference between a checksum file and the replayed log.
 
     Attributes:
-        rule: The rule of `validate` that reports it.
-        path: The path of the checksum file.
-        message: The difference in words.
-        more_files: The number of files that the checksum counts above the log.
+        rule: The id of the rule of `validate` that reports the difference, such as "crc.num-files".
+        path: The path of the checksum file, relative to the table directory.
+        message: A description of the difference.
+        more_files: `numFiles` of the checksum minus the number of live files, 0 for a difference in
+            other fields.
     """
 
     rule: str
@@ -36,50 +42,58 @@ class Contradiction(NamedTuple):
 
     @property
     def hint(self) -> str:
-        """The command that helps."""
+        """A command that repairs or explains the difference."""
         return command("repair") if self.rule.endswith("-differs") else command("validate")
 
 
-def find_contradiction(
+def find_checksum_contradiction(
     snapshot: Snapshot, files: int | None = None, size_bytes: int | None = None
-) -> Contradiction | None:
-    """Compare a version with `N.crc`: its protocol, its metadata, and its files where their totals are known.
+) -> ChecksumContradiction | None:
+    """Compare the protocol, the metadata and the file totals of a version with its checksum file.
 
     Args:
         snapshot: The version.
-        files: The number of its live files. None if it is unknown.
-        size_bytes: The bytes of its live files. None if they are unknown.
+        files: The number of live files, or None to skip the comparison with `numFiles`.
+        size_bytes: The total size of the live files, or None to skip the comparison with
+            `tableSizeBytes`.
 
     Returns:
-        The first difference; None if there is none, or the checksum file is missing or unreadable.
+        The first difference. None if there is no difference, or if the checksum file is missing or
+        unreadable: checksum files are optional.
     """
     path = checksum_path(snapshot.version)
-    checksum = None
-    with suppress(FileMissing):
+    try:
         checksum = state.read_checksum(snapshot.table.storage.read_range(path, 0, MAX_CHECKSUM_BYTES))
+    except FileMissing:
+        return None
     if checksum is None:
-        return None  # a checksum file is optional
+        return None
 
     for name, rule, counted in (
         ("numFiles", "crc.num-files", files),
         ("tableSizeBytes", "crc.table-size", size_bytes),
     ):
         stated = checksum.get(name)
-        # `type`, because true is an int for Python.
+        # `type` instead of `isinstance`, because JSON's `true` is an int in Python.
         if counted is not None and type(stated) is int and stated != counted:
             message = f"the log of version {snapshot.version} has {name} {counted}, but its checksum file has {stated}"
             more_files = stated - counted if name == "numFiles" else 0
-            return Contradiction(rule, path, message, more_files)
-    for kind, field in _find_differing_fields(snapshot, checksum, path):
+            return ChecksumContradiction(rule, path, message, more_files)
+
+    for action, field in _find_differing_fields(snapshot, checksum, path):
         message = f"the log of version {snapshot.version} has another {field} than its checksum file"
-        return Contradiction(f"crc.{kind}-differs", path, message)
+        return ChecksumContradiction(f"crc.{action}-differs", path, message)
     return None
 
 
 def _find_differing_fields(snapshot: Snapshot, checksum: JsonObject, path: str) -> Iterator[tuple[str, str]]:
-    """Yield the fields that a checksum file has otherwise, after the word `metadata` or `protocol`.
+    """Yield the fields of the protocol and the metadata that differ between a version and its checksum.
 
-    Invalid metadata or an invalid protocol in the checksum cannot be compared and is no difference.
+    Invalid metadata and an invalid protocol in the checksum are skipped, because they cannot be
+    compared.
+
+    Yields:
+        Pairs such as `("metadata", "schemaString")` or `("protocol", "minReaderVersion")`.
     """
     metadata = checksum.get("metadata")
     with suppress(CommitCorrupt):
@@ -89,38 +103,38 @@ def _find_differing_fields(snapshot: Snapshot, checksum: JsonObject, path: str) 
     protocol = checksum.get("protocol")
     with suppress(CommitCorrupt):
         if isinstance(protocol, dict):
-            stated = state.read_protocol(protocol, path)
-            for field in state.protocol_differences(snapshot.protocol, stated, with_null_lists=False):
+            stated_protocol = state.read_protocol(protocol, path)
+            for field in state.protocol_differences(snapshot.protocol, stated_protocol, with_null_lists=False):
                 yield "protocol", field
 
 
 def require_matching_checksum(snapshot: Snapshot, files: int, size_bytes: int) -> None:
-    """Refuse to write a checkpoint if the checksum file of the version differs from it.
-
-    One of the two is wrong, and the checkpoint would hide it. A missing or unreadable checksum file is
-    ignored.
+    """Refuse to write a checkpoint of a version that differs from its checksum file.
 
     Args:
         snapshot: The version.
         files: The number of its live files.
-        size_bytes: The bytes of its live files.
+        size_bytes: The total size of its live files.
 
     Raises:
-        Refused: With the rule that is broken as its code.
+        Refused: If they differ. The error code is the id of the violated rule.
     """
-    _require_no_contradiction(find_contradiction(snapshot, files, size_bytes))
+    _require_no_contradiction(find_checksum_contradiction(snapshot, files, size_bytes))
 
 
 def require_matching_configuration(snapshot: Snapshot) -> None:
-    """Refuse a commit if the checksum file has another protocol or metadata: a wrong checkpoint would stay.
+    """Refuse a commit if the protocol or the metadata of the version before it differ from the checksum file.
+
+    The version may have been rebuilt from a wrong checkpoint. A commit that copies its
+    configuration would make the error permanent.
 
     Raises:
-        Refused: With the rule that is broken as its code.
+        Refused: If they differ. The error code is the id of the violated rule.
     """
-    _require_no_contradiction(find_contradiction(snapshot))
+    _require_no_contradiction(find_checksum_contradiction(snapshot))
 
 
-def _require_no_contradiction(contradiction: Contradiction | None) -> None:
+def _require_no_contradiction(contradiction: ChecksumContradiction | None) -> None:
     if contradiction is not None:
         raise Refused(
             contradiction.message,

@@ -1,4 +1,8 @@
-"""Read the state of a version from its checksum file (`N.crc`), and judge whether a state can be so.
+"""Parse the checksum file of a version, and reject values that no version can have.
+
+A checksum file contains the protocol, the metadata, the number and size of live files and more.
+`version_from_checksum.py` uses it to answer questions about a version without a replay, so its content
+must be plausible: for example, `numFiles` must be the sum of the histogram of file sizes.
 
 Spec: Version Checksum File.
 """
@@ -28,26 +32,28 @@ from deltacli.delta.log.state import (
 )
 from deltacli.delta.protocol.features import Protocol
 
-_CHARACTERS_SHOWN = 40
-_MOST_INT64 = 2**63 - 1
+_MAX_CHARACTERS_SHOWN = 40
+_MAX_INT64 = 2**63 - 1
 
 
 class ChecksumState(NamedTuple):
-    """The state of a version as its checksum gives it; None for what the checksum does not have.
+    """The content of a checksum file. Optional fields that the file does not contain are None.
 
     Attributes:
         protocol: The protocol.
         metadata: The metadata.
         files: The number of live files.
-        size_bytes: The bytes of the live files.
+        size_bytes: The total size of the live files.
         vectors: The number of deletion vectors.
-        deleted_rows: The number of rows that these delete.
-        histogram: Three lists of numbers, one for each bin, by their names in the protocol.
-        transactions: The newest version of each application. None also if transactions expire: the log has
-            those that had expired when the checksum was written.
-        domains: The metadata of domains.
-        txn_id: The id of the transaction that the commit of the version has, too.
-        in_commit_timestamp: The in-commit timestamp of the version, in epoch milliseconds.
+        deleted_rows: The number of rows that are deleted by deletion vectors.
+        histogram: The histogram of file sizes: the three lists `sortedBinBoundaries`, `fileCounts`
+            and `totalBytes`.
+        transactions: The newest transaction of each application. None also if the table has a
+            retention for transactions: the file does not contain transactions that had expired when
+            it was written, but the log does.
+        domains: The domain metadata.
+        txn_id: The transaction id, which is also in the `commitInfo` of the commit.
+        in_commit_timestamp: The in-commit timestamp of the version in epoch milliseconds.
     """
 
     protocol: Protocol
@@ -63,49 +69,49 @@ class ChecksumState(NamedTuple):
     in_commit_timestamp: int | None
 
 
-def require_checksum(data: bytes, name: str) -> ChecksumState:
-    """Return the state that a checksum gives.
+def parse_checksum_state(data: bytes, name: str) -> ChecksumState:
+    """Parse and check a checksum file.
 
     Args:
-        data: The bytes of the file.
-        name: Its name, for errors.
+        data: The content of the file.
+        name: The name of the file, for error messages.
 
     Raises:
-        CommitCorrupt: If a field that is read has a value that no state can have, or fields contradict
+        CommitCorrupt: If a required field is missing, a value is impossible, or fields contradict
             each other.
     """
-    value = read_checksum(data)
-    if value is None:
+    checksum = read_checksum(data)
+    if checksum is None:
         raise CommitCorrupt(f"{name} is not a single JSON object", file=name)
-    _require_types(value, name)
-    for field, reason in _find_impossible_numbers(value):
+    _require_types(checksum, name)
+    for field, reason in _find_impossible_numbers(checksum):
         raise CommitCorrupt(f"{name}: {field} {reason}", file=name)
 
     builder = StateBuilder()
-    builder.take(_iterate_actions(value, name), name)
+    builder.take(_iterate_actions(checksum, name), name)
     assert builder.protocol is not None
     assert builder.metadata is not None
 
-    _, raw_histogram = histogram_of(value)
+    _, raw_histogram = histogram_of(checksum)
     histogram = None
     if raw_histogram is not None:
         histogram = {part: numbers_of(raw_histogram, part) or [] for part in HISTOGRAM_LISTS}
-    # An expired transaction is in the checksum or not, depending on when it was written.
+    # If transactions expire, the list depends on the time at which the file was written.
     transactions_may_expire = TRANSACTION_RETENTION in builder.metadata.configuration
-    has_transactions = value.get("setTransactions") is not None and not transactions_may_expire
-    has_domains = value.get("domainMetadata") is not None
+    has_transactions = checksum.get("setTransactions") is not None and not transactions_may_expire
+    has_domains = checksum.get("domainMetadata") is not None
     state = ChecksumState(
         protocol=builder.protocol,
         metadata=builder.metadata,
-        files=value["numFiles"],
-        size_bytes=value["tableSizeBytes"],
-        vectors=value.get("numDeletionVectorsOpt"),
-        deleted_rows=value.get("numDeletedRecordsOpt"),
+        files=checksum["numFiles"],
+        size_bytes=checksum["tableSizeBytes"],
+        vectors=checksum.get("numDeletionVectorsOpt"),
+        deleted_rows=checksum.get("numDeletedRecordsOpt"),
         histogram=histogram,
         transactions=builder.live_transactions if has_transactions else None,
         domains=builder.live_domains if has_domains else None,
-        txn_id=value.get("txnId"),
-        in_commit_timestamp=value.get("inCommitTimestampOpt"),
+        txn_id=checksum.get("txnId"),
+        in_commit_timestamp=checksum.get("inCommitTimestampOpt"),
     )
 
     has_timestamp = state.in_commit_timestamp is not None
@@ -115,51 +121,55 @@ def require_checksum(data: bytes, name: str) -> ChecksumState:
     return state
 
 
-def _require_types(value: JsonObject, name: str) -> None:
-    """Raise CommitCorrupt if a field is missing, or has another type than the protocol says."""
-    for field, kind in REQUIRED_OF_CHECKSUM.items():
-        if value.get(field) is None:
+def _require_types(checksum: JsonObject, name: str) -> None:
+    """Raise CommitCorrupt if a required field is missing, or a field has the wrong type."""
+    for field, field_type in REQUIRED_OF_CHECKSUM.items():
+        if checksum.get(field) is None:
             raise missing(field, name)
-        if type(value[field]) is not kind:
-            raise wrong_type(field, shown(value[field]), name)
-    for field, kind in (("txnId", str), ("inCommitTimestampOpt", int)):
-        if value.get(field) is not None and type(value[field]) is not kind:
-            raise wrong_type(field, shown(value[field]), name)
+        if type(checksum[field]) is not field_type:
+            raise wrong_type(field, shown(checksum[field]), name)
+    for field, field_type in (("txnId", str), ("inCommitTimestampOpt", int)):
+        if checksum.get(field) is not None and type(checksum[field]) is not field_type:
+            raise wrong_type(field, shown(checksum[field]), name)
 
 
-def _iterate_actions(value: JsonObject, name: str) -> Iterator[tuple[str, Action]]:
-    """Yield the fields of a checksum as the actions that a commit would have."""
-    yield "protocol", value["protocol"]
-    yield "metaData", value["metadata"]
+def _iterate_actions(checksum: JsonObject, name: str) -> Iterator[tuple[str, Action]]:
+    """Yield the protocol, metadata, transactions and domains of a checksum as pairs of action kind and action."""
+    yield "protocol", checksum["protocol"]
+    yield "metaData", checksum["metadata"]
     for field, kind in (("setTransactions", "txn"), ("domainMetadata", "domainMetadata")):
-        rows = rows_of([] if value.get(field) is None else value[field])
-        if rows is None:
-            raise wrong_type(field, shown(value[field]), name)
-        yield from ((kind, row) for row in rows)
+        actions = rows_of([] if checksum.get(field) is None else checksum[field])
+        if actions is None:
+            raise wrong_type(field, shown(checksum[field]), name)
+        yield from ((kind, action) for action in actions)
 
 
-def _find_impossible_numbers(value: JsonObject) -> Iterator[tuple[str, str]]:
-    """Yield the fields with numbers that no state has, each with what is wrong."""
-    files = value["numFiles"]
-    size_bytes = value["tableSizeBytes"]
-    # A state has one protocol and one metadata, no bytes without files, and at most one vector per file.
-    for field, least, most in (
+def _find_impossible_numbers(checksum: JsonObject) -> Iterator[tuple[str, str]]:
+    """Yield the numeric fields that no version can have, each with the reason.
+
+    For example, `("numDeletionVectorsOpt", "is 12")` if there are only 10 files.
+    """
+    files = checksum["numFiles"]
+    size_bytes = checksum["tableSizeBytes"]
+    # There is one protocol and one metadata, a table without files has no bytes, and a file has at
+    # most one vector.
+    for field, minimum, maximum in (
         ("numMetadata", 1, 1),
         ("numProtocol", 1, 1),
-        ("numFiles", 0, _MOST_INT64),
-        ("tableSizeBytes", 0, _MOST_INT64 if files else 0),
+        ("numFiles", 0, _MAX_INT64),
+        ("tableSizeBytes", 0, _MAX_INT64 if files else 0),
         ("numDeletionVectorsOpt", 0, files),
-        ("numDeletedRecordsOpt", 0, _MOST_INT64),
+        ("numDeletedRecordsOpt", 0, _MAX_INT64),
     ):
-        number = value.get(field)
-        if number is not None and (type(number) is not int or not least <= number <= most):
-            yield field, f"is {shown(number)[:_CHARACTERS_SHOWN]}"
+        number = checksum.get(field)
+        if number is not None and (type(number) is not int or not minimum <= number <= maximum):
+            yield field, f"is {shown(number)[:_MAX_CHARACTERS_SHOWN]}"
 
-    listed_files = value.get("allFiles")
+    listed_files = checksum.get("allFiles")
     if listed_files is not None and (not isinstance(listed_files, list) or len(listed_files) != files):
         yield "allFiles", "has another number of files than numFiles"
 
-    name, histogram = histogram_of(value)
+    name, histogram = histogram_of(checksum)
     if histogram is None:
         return
     boundaries, counts, sizes = (numbers_of(histogram, part) for part in HISTOGRAM_LISTS)
@@ -167,6 +177,7 @@ def _find_impossible_numbers(value: JsonObject) -> Iterator[tuple[str, str]]:
     if fault:
         yield name, fault
         return
+
     numbers = [*(counts or ()), *(sizes or ())]
     adds_up = sum(counts or ()) == files and sum(sizes or ()) == size_bytes
     if not adds_up or min(numbers) < 0:

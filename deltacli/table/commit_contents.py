@@ -1,7 +1,7 @@
-"""Read the commits of a log, newest first, with several requests at a time where that is faster.
+"""Read the commits of a log, newest first.
 
-Everything that looks into more than one commit gets them here: the replay, the history of files, the
-search for names with several spellings.
+On object stores, several commits are requested at the same time. The replay, the history of files
+and the search for ambiguous paths all read commits with the functions of this module.
 """
 
 from __future__ import annotations
@@ -16,38 +16,38 @@ from deltacli.storage import ReadStorage
 from deltacli.work.commits.reading import is_large, read_commit, stream_commit
 
 _BYTES_READ_AHEAD = 64 << 20
-"""Total bytes of commits that are in memory at the same time."""
+"""Maximum total size of the commits that are in memory at the same time."""
 
 
 def read_commit_contents(
     storage: ReadStorage, engine: Engine, commits: Sequence[LogFile], progress: Progress
 ) -> Iterator[tuple[LogFile, bytes | None]]:
-    """Yield commits with their bytes, the newest first.
+    """Yield each commit with its content, newest first.
 
-    The bytes of a large commit are None: such a commit is never held in memory as a whole, and its
-    reader takes it in blocks.
+    The content of a large commit is None, because it may not fit in memory: read it in blocks with
+    `read_commit_actions` or `stream_lines`.
 
     Args:
         storage: The store of the table.
-        engine: The engine whose threads read.
-        commits: The commits, in ascending order of their versions.
-        progress: Where the bytes that were read are reported.
+        engine: Provides the threads that read.
+        commits: The commits in ascending order of versions.
+        progress: Receives the number of bytes read.
 
     Raises:
         CommitCorrupt: If a commit is empty, or shorter than listed.
     """
 
-    def read(file: LogFile) -> tuple[LogFile, bytes | None]:
+    def read_small_commit(file: LogFile) -> tuple[LogFile, bytes | None]:
         if is_large(file):
             return file, None
         return file, read_commit(storage, file)
 
-    # The largest of the small commits decides how many may be in memory at the same time.
+    # The number of parallel requests is limited by the store and by the memory for their results.
     largest_bytes = max((file.size_bytes for file in commits if not is_large(file)), default=0)
-    most_in_memory = max(1, _BYTES_READ_AHEAD // max(1, largest_bytes))
-    at_once = min(storage.capabilities.parallel_reads, most_in_memory)
+    max_in_memory = max(1, _BYTES_READ_AHEAD // max(1, largest_bytes))
+    at_once = min(storage.capabilities.parallel_reads, max_in_memory)
 
-    contents = engine.run(read, reversed(commits), at_once=at_once)
+    contents = engine.run(read_small_commit, reversed(commits), at_once=at_once)
     return report_weighed_items(
         contents,
         progress,
@@ -59,12 +59,13 @@ def read_commit_contents(
 
 
 def read_commit_actions(storage: ReadStorage, file: LogFile, content: bytes | None) -> Iterator[tuple[str, Action]]:
-    """Yield the actions of a commit of any size.
+    """Yield the actions of a commit as pairs of action kind and action.
 
     Args:
         storage: The store of the table.
         file: The commit.
-        content: Its bytes if they are known. None to read it here.
+        content: The content of the commit, or None to read it from the store. A large commit is
+            read in blocks.
 
     Raises:
         CommitCorrupt: If the commit is damaged.

@@ -1,7 +1,7 @@
-"""Read of many commits only the protocol, the metadata and the domains.
+"""Read the protocol, metadata and domain metadata actions of many commits.
 
-Whoever asks how the configuration of a table has changed needs one line of a few commits among
-thousands. Lines of file actions are therefore recognized by their first bytes and not parsed.
+The history of a table's configuration consists of a few lines in thousands of commits. To find them
+quickly, lines of file actions are recognized by their first bytes (`{"add":`) and are not parsed.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from deltacli.work.commits.reading import is_large, read_commit, stream_commit, 
 _KINDS = ("protocol", "metaData", "domainMetadata")
 _KEYS = tuple(f'"{kind}"'.encode() for kind in _KINDS)
 _KEY_WITHIN_BYTES = 24
-"""Bytes at the beginning of a line within which the kind of its action is."""
+"""Number of bytes at the start of a line that contain the kind of the action, as in `{"domainMetadata":`."""
 
 
 def read_configuration_actions(
     table: TableHandle, files: list[LogFile]
 ) -> Iterator[tuple[int, list[tuple[str, Action]] | None]]:
-    """Yield the version of each commit with its protocol, metadata and domains.
-
-    Several commits are read at a time where that is faster. The actions are None for a commit that is
-    damaged or was deleted since it was listed: the callers look for what they can know without it.
+    """Yield the version of each commit together with its protocol, metaData and domainMetadata actions.
 
     Args:
-        table: The table of the commits.
-        files: The commits, in the order in which they are yielded.
+        table: The table that the commits belong to.
+        files: The commits, in the order in which to yield them.
+
+    Yields:
+        Pairs of version and actions. The actions are None if the commit is damaged, or was deleted
+        after the log was listed.
     """
 
     def read(file: LogFile) -> tuple[int, list[tuple[str, Action]] | None]:
@@ -45,10 +46,11 @@ def read_configuration_actions(
 
 
 def _read_configuration_actions_of(table: TableHandle, file: LogFile) -> list[tuple[str, Action]]:
-    """Return the actions of one commit that change protocol, metadata or domains.
+    """Return the protocol, metaData and domainMetadata actions of one commit.
 
-    Every writer begins a line with `{"KIND"`. A line that begins otherwise, for example with white
-    space, says nothing by its first bytes; then all lines of the commit are parsed.
+    All known writers start a line with `{"KIND":`. If a line starts with anything else, such as
+    white space, the kind of its action cannot be recognized by the first bytes, and the whole
+    commit is parsed.
     """
     if is_large(file):
         lines = stream_lines(table.storage, file)
@@ -57,14 +59,14 @@ def _read_configuration_actions_of(table: TableHandle, file: LogFile) -> list[tu
 
     configuration_lines = []
     for line in lines:
-        beginning = line[:_KEY_WITHIN_BYTES]
-        if beginning.strip() and not beginning.startswith(b'{"'):
+        start_of_line = line[:_KEY_WITHIN_BYTES]
+        if start_of_line.strip() and not start_of_line.startswith(b'{"'):
             return [(kind, action) for kind, action in stream_commit(table.storage, file) if kind in _KINDS]
-        if any(key in beginning for key in _KEYS):
+        if any(key in start_of_line for key in _KEYS):
             configuration_lines.append(line)
     if not configuration_lines:
         return []
 
-    # The key may be one of another action, so that the parsed kind decides.
+    # The bytes may also be part of another action, so the kind is checked again after parsing.
     actions = read_actions(b"\n".join(configuration_lines), file.name)
     return [(kind, action) for kind, action in actions if kind in _KINDS]

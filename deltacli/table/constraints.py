@@ -1,20 +1,25 @@
-"""Check whether data files meet the constraints of a table that did not exist when the files were written.
+"""Check data files against constraints that nobody enforced when the files were written.
 
-Constraints are NOT NULL columns, CHECK constraints, column invariants and generated columns. A restore
-brings back files of an older version, an append brings files of other programs, and `alter` adds a
-constraint to a table with files: no writer has checked these rows.
+Constraints are NOT NULL columns, CHECK constraints, column invariants and generated columns. Delta
+makes the writer of a row responsible for them. Three commands add files whose writer may not have
+known a constraint:
 
-Most files are decided without reading rows: partition values and statistics prove a condition, or they
-leave it open. Rows are read only of files that are left open.
+* `restore` brings back files that are older than the constraint,
+* `append` adds Parquet files that another program wrote,
+* `alter` adds a constraint to a table that already contains files.
+
+Partition values and statistics prove most constraints. For example, `nullCount.id = 0` proves `id
+IS NOT NULL`, and `minValues.amount = 5` proves `amount > 0`. Only files for which they prove
+nothing are read.
 
 Spec: Struct Field; CHECK Constraints; Column Invariants; Generated Columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -45,20 +50,22 @@ if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
 
 CHECKED_ADD_FIELDS = ("path", "size", "stats", "baseRowId", "deletionVector")
-"""The fields of adds that a check needs, besides partition values."""
+"""Fields of adds that `ConstraintCheck.check_files` needs, besides `partitionValues`."""
 _NOT_NULL = "NOT NULL"
 UNREADABLE_ROWS = "its rows cannot be read"
-"""The reason for files that are left open because their rows cannot be read."""
+"""The reason for a file that could not be checked because its rows cannot be read."""
 
 
 class RowConstraint(NamedTuple):
-    """One condition on the rows of a table.
+    """A condition that every row of a table must meet.
 
     Attributes:
-        owner: The name by which answers about rows refer to it: a column path that must not be null, or a
-            text of SQL that the table stores.
-        columns: The top-level columns that it is about.
-        fields: The steps to a field that must not be null, if no list or map is above it.
+        owner: Identifies the constraint in the results of row checks: the path of a NOT NULL
+            column, such as "address.city", or the SQL text of another constraint as stored in the
+            table.
+        columns: Names of the top-level columns that the constraint refers to.
+        fields: Path of a NOT NULL field from its top-level column, such as `("address", "city")`.
+            Empty for other constraints, and for fields inside a list or map.
     """
 
     owner: str | StoredSql
@@ -67,7 +74,7 @@ class RowConstraint(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The condition as users know it."""
+        """The condition as shown to users."""
         return _NOT_NULL if isinstance(self.owner, str) else str(self.owner.text)
 
     def __str__(self) -> str:
@@ -77,38 +84,48 @@ class RowConstraint(NamedTuple):
 
     @property
     def condition(self) -> str | None:
-        """The condition that must be true of each row, as SQL; None if only rows can answer."""
+        """The constraint as an SQL condition, or None if it cannot be written as one."""
         if isinstance(self.owner, str):
-            return f"{'.'.join(map(quote_identifier, self.fields))} IS NOT NULL" if self.fields else None
-        return None if self.owner.kind is StoredKind.GENERATION else self.owner.text
+            if not self.fields:
+                return None
+            return f"{'.'.join(map(quote_identifier, self.fields))} IS NOT NULL"
+        # A generated column is an expression to compare with, not a condition.
+        if self.owner.kind is StoredKind.GENERATION:
+            return None
+        return self.owner.text
 
 
 def find_new_constraints(current: TableConfiguration, target: TableConfiguration) -> list[RowConstraint]:
-    """Return the constraints of a table that it did not have at an older version: no writer had to keep them then.
+    """Return the constraints of the current version that an older version does not have.
 
     Args:
-        current: The configuration of the table.
-        target: The configuration of the older version.
+        current: Configuration of the current version.
+        target: Configuration of the older version.
     """
     old_owners = {constraint.owner for constraint in find_constraints(target)}
     return [constraint for constraint in find_constraints(current) if constraint.owner not in old_owners]
 
 
 def find_constraints(config: TableConfiguration) -> Iterator[RowConstraint]:
-    """Yield all constraints of a table on its rows."""
-    for required in not_null_places(_list_fields(config)):
-        steps = tuple(step.name for step in required.fields) if required.is_of_structs else ()
-        yield RowConstraint(required.name, (required.column,), steps)
+    """Yield all constraints on the rows of a table."""
+    for required in not_null_places(_list_columns(config)):
+        field_path = tuple(step.name for step in required.fields) if required.is_of_structs else ()
+        yield RowConstraint(required.name, (required.column,), field_path)
 
-    names = [column.name for column in _list_fields(config)]
+    column_names = [column.name for column in _list_columns(config)]
     for stored in stored_sql(config):
-        used = {path[0] for path in parse_expression(stored.text or "").columns}
-        used.add(stored.name.partition(".")[0])
-        columns = tuple(names[position] for name in used for position in places_of(name, names))
-        yield RowConstraint(stored, columns)
+        referenced_names = {path[0] for path in parse_expression(stored.text or "").columns}
+        # The name of an invariant or generated column is the path of its column.
+        referenced_names.add(stored.name.partition(".")[0])
+
+        # Column names in SQL are not case-sensitive.
+        columns: list[str] = []
+        for name in referenced_names:
+            columns.extend(column_names[index] for index in places_of(name, column_names))
+        yield RowConstraint(stored, tuple(columns))
 
 
-def _list_fields(config: TableConfiguration) -> tuple[StructField, ...]:
+def _list_columns(config: TableConfiguration) -> tuple[StructField, ...]:
     return (config.schema or StructType(())).fields
 
 
@@ -118,52 +135,59 @@ def _find_partition_columns(config: TableConfiguration) -> set[str]:
 
 @dataclass
 class ConstraintViolations:
-    """The rows that violate one constraint, and the files of which it is not known.
+    """The result of checking files against one constraint.
 
     Attributes:
-        rows: The number of rows; None if it is unknown.
-        files: The paths of the files with such rows.
-        first: The first of these rows.
-        unjudged: The paths of files of which it is not known.
-        reason: The reason why the first of them is left open.
+        rows: Number of rows that violate the constraint; None if the number is unknown for one of
+            the files.
+        files: Paths of the files that contain these rows.
+        first: The first of these rows as text, or None if no row was read.
+        unchecked_files: Paths of files that could not be checked.
+        reason: Why the first of `unchecked_files` could not be checked; empty if all files were
+            checked.
     """
 
     rows: int | None = 0
     files: list[str] = field(default_factory=list)
     first: str | None = None
-    unjudged: list[str] = field(default_factory=list)
+    unchecked_files: list[str] = field(default_factory=list)
     reason: str = ""
 
-    def add(self, path: str, rows: int | None, first: str | None = None) -> None:
-        """Record rows of a file that violate the constraint.
+    def add_file(self, path: str, rows: int | None, first: str | None = None) -> None:
+        """Add a file that contains rows that violate the constraint.
 
         Args:
-            path: The path of the file.
-            rows: Their number. None if it is unknown.
-            first: The first of them.
+            path: Path of the file as written in the log.
+            rows: Number of these rows, or None if it is unknown.
+            first: The first of these rows as text.
         """
         self.rows = None if self.rows is None or rows is None else self.rows + rows
         self.files.append(path)
         self.first = self.first or first
 
-    def leave_open(self, path: str, reason: str) -> None:
-        """Record a file of which it is not known."""
-        self.unjudged.append(path)
+    def add_unchecked_file(self, path: str, reason: str) -> None:
+        """Add a file that could not be checked."""
+        self.unchecked_files.append(path)
         self.reason = self.reason or reason
 
 
-class _OpenFiles(NamedTuple):
-    """A constraint, and for each file of a batch whether the constraint is not proved yet."""
+class _UnprovedFiles(NamedTuple):
+    """The files of a batch for which statistics do not prove a constraint.
+
+    Attributes:
+        constraint: The constraint.
+        is_unproved: One flag per file of the batch.
+    """
 
     constraint: RowConstraint
-    is_open: list[bool]
+    is_unproved: list[bool]
 
 
 class ConstraintCheck:
-    """Checks files that come back or are new, some thousand at a time.
+    """Checks files against constraints, one batch of adds at a time.
 
     Attributes:
-        found: The violations by constraint.
+        violations: The violations of each constraint in all files checked so far.
     """
 
     def __init__(
@@ -173,123 +197,142 @@ class ConstraintCheck:
         constraints: Sequence[RowConstraint],
         zone: str | None = None,
     ) -> None:
-        """Prepare a check.
+        """Prepare a check. Nothing is read yet.
 
         Args:
-            table: The table that has the files.
-            config: The configuration that the constraints are of.
-            constraints: The constraints.
-            zone: The time zone of the session that wrote the rows, for conditions that depend on it. None: UTC.
+            table: The table that contains the files, or that they will be added to.
+            config: The configuration that defines the constraints.
+            constraints: The constraints to check.
+            zone: Session time zone of the program that wrote the rows, such as "Europe/Berlin".
+                Conditions on timestamps are evaluated in it. None is UTC.
         """
         self._table = table
         self._config = config
         self._constraints = constraints
         self._zone = zone
         self._predicates = {constraint.owner: self._parse_condition(constraint) for constraint in constraints}
-        self._unread = {column.name: column for column in unread_columns(_list_fields(config))}
-        known_partitions = _find_partition_columns(config) - self._unread.keys()
-        self._partition_owners = {
+        self._unread_columns = {column.name: column for column in unread_columns(_list_columns(config))}
+        readable_partition_columns = _find_partition_columns(config) - self._unread_columns.keys()
+        self._not_null_partitions = {
             constraint.owner
             for constraint in constraints
-            if isinstance(constraint.owner, str) and constraint.owner in known_partitions
+            if isinstance(constraint.owner, str) and constraint.owner in readable_partition_columns
         }
-        self.found = {constraint: ConstraintViolations() for constraint in constraints}
+        self.violations = {constraint: ConstraintViolations() for constraint in constraints}
 
     def _parse_condition(self, constraint: RowConstraint) -> Predicate | None:
-        """Return the predicate by which statistics prove a constraint; None if they cannot."""
-        if self._zone is not None and _depends_on_zone(constraint, self._config):
-            return None  # statistics are compared in UTC
+        """Return the predicate that statistics may prove, or None if they cannot prove the constraint."""
+        # Statistics are compared in UTC.
+        if self._zone is not None and _depends_on_time_zone(constraint, self._config):
+            return None
         return _parse_predicate(constraint, self._config)
 
     @cached_property
-    def _checks(self) -> ChecksOfTable:
-        """The checks of rows, for which only the columns of the constraints are read."""
-        used = {name for constraint in self._constraints for name in constraint.columns}
-        used |= _find_partition_columns(self._config)
-        schema = StructType(tuple(column for column in _list_fields(self._config) if column.name in used))
+    def _row_checks(self) -> ChecksOfTable:
+        """The checks of rows. Only columns that the constraints refer to are read."""
+        needed_names = {name for constraint in self._constraints for name in constraint.columns}
+        needed_names |= _find_partition_columns(self._config)
+        schema = StructType(tuple(column for column in _list_columns(self._config) if column.name in needed_names))
         return ChecksOfTable(replace(self._config, schema=schema), demands_only=True, zone=self._zone)
 
-    def take(self, adds: RecordBatch) -> None:
-        """Check some files.
+    def check_files(self, adds: RecordBatch) -> None:
+        """Check files, and add the results to `violations`.
 
-        A NOT NULL partition column that is not proved is violated: all rows of a file have its partition
-        value. All other constraints that are not proved are checked by reading rows.
+        Args:
+            adds: Add actions with the fields `CHECKED_ADD_FIELDS` and `partitionValues`.
+
+        Raises:
+            StorageFailed: If a remote store does not answer.
         """
-        any_open = pa.repeat(False, adds.num_rows)
-        masks = []
+        needs_rows = pa.repeat(False, adds.num_rows)
+        unproved_masks = []
         for constraint in self._constraints:
-            is_open = self._find_open_files(constraint, adds)
-            if constraint.owner in self._partition_owners:
-                self._record_null_partitions(constraint, pc.filter(adds, is_open))
+            is_unproved = self._find_unproved_files(constraint, adds)
+            if constraint.owner in self._not_null_partitions:
+                # All rows of a file have the same partition value, so a value that is not proved to
+                # exist is null.
+                self._add_null_partitions(constraint, pc.filter(adds, is_unproved))
             else:
-                masks.append((constraint, is_open))
-                any_open = pc.or_(any_open, is_open)
-        if pc.any(any_open).as_py():
-            open_files = [
-                _OpenFiles(constraint, pc.filter(is_open, any_open).to_pylist()) for constraint, is_open in masks
-            ]
-            self._check_rows(pc.filter(adds, any_open), open_files)
+                unproved_masks.append((constraint, is_unproved))
+                needs_rows = pc.or_(needs_rows, is_unproved)
+        if not pc.any(needs_rows).as_py():
+            return
 
-    def _record_null_partitions(self, constraint: RowConstraint, adds: RecordBatch) -> None:
-        rows = num_records_column(adds.column("stats")).to_pylist()
-        for path, count in zip(adds.column("path").to_pylist(), rows, strict=True):
-            self.found[constraint].add(path, count)
+        # The masks are reduced to the files whose rows are read.
+        unproved_files = [
+            _UnprovedFiles(constraint, pc.filter(is_unproved, needs_rows).to_pylist())
+            for constraint, is_unproved in unproved_masks
+        ]
+        self._check_rows(pc.filter(adds, needs_rows), unproved_files)
 
-    def _find_open_files(self, constraint: RowConstraint, adds: RecordBatch) -> ArrowArray:
-        """Return for which files partition values and statistics do not prove a constraint."""
+    def _add_null_partitions(self, constraint: RowConstraint, adds: RecordBatch) -> None:
+        row_counts = num_records_column(adds.column("stats")).to_pylist()
+        for path, row_count in zip(adds.column("path").to_pylist(), row_counts, strict=True):
+            self.violations[constraint].add_file(path, row_count)
+
+    def _find_unproved_files(self, constraint: RowConstraint, adds: RecordBatch) -> ArrowArray:
+        """Return a mask of the files for which partition values and statistics do not prove a constraint."""
         predicate = self._predicates[constraint.owner]
         if predicate is None:
             return pa.repeat(True, adds.num_rows)
         return pc.invert(certainly_true(adds, predicate, self._config))
 
-    def _check_rows(self, adds: RecordBatch, open_files: Sequence[_OpenFiles]) -> None:
-        """Read the rows of some files for the constraints that are open, and record the answers.
+    def _check_rows(self, adds: RecordBatch, unproved_files: Sequence[_UnprovedFiles]) -> None:
+        """Read the rows of files, evaluate the constraints, and add the results to `violations`.
 
         Args:
-            adds: The files.
-            open_files: The constraints, each with the files for which it is open.
+            adds: Add actions of the files.
+            unproved_files: For each constraint, the files of `adds` to check.
         """
         paths = adds.column("path").to_pylist()
-        answerable = []
-        for files in open_files:
-            reason = self._explain_unanswerable(files.constraint)
+
+        # Some constraints cannot be evaluated by deltacli, for example because they call an unknown
+        # function.
+        evaluable = []
+        for unproved in unproved_files:
+            reason = self._explain_not_evaluable(unproved.constraint)
             if reason is None:
-                answerable.append(files)
+                evaluable.append(unproved)
                 continue
-            for path, is_open in zip(paths, files.is_open, strict=True):
-                if is_open:
-                    self.found[files.constraint].leave_open(path, reason)
-        if not answerable:
+            for path, is_unproved in zip(paths, unproved.is_unproved, strict=True):
+                if is_unproved:
+                    self.violations[unproved.constraint].add_unchecked_file(path, reason)
+        if not evaluable:
             return
 
+        # Each file is read once for all constraints.
         table = self._table
         facts_of_files = table.engine.spread(
             ReadRows(),
-            self._plan_row_pieces(adds),
+            self._build_row_pieces(adds),
             table.stores,
-            shared={CHECKS: self._checks},
+            shared={CHECKS: self._row_checks},
             weigh=weight_of_rows,
         )
         for facts in facts_of_files:
-            for files in answerable:
-                if files.is_open[facts.row]:
-                    _record_answer(self.found[files.constraint], files.constraint, facts, paths[facts.row])
+            for unproved in evaluable:
+                if unproved.is_unproved[facts.row]:
+                    constraint = unproved.constraint
+                    _add_results(self.violations[constraint], constraint, facts, paths[facts.row])
 
-    def _explain_unanswerable(self, constraint: RowConstraint) -> str | None:
-        """Return why no rows can answer whether a constraint is met; None if they can."""
-        not_evaluated: Mapping[str | StoredSql, str] = self._checks.readable.memory.get(NOT_EVALUATED_MEMORY, {})
+    def _explain_not_evaluable(self, constraint: RowConstraint) -> str | None:
+        """Return why a constraint cannot be evaluated on rows, or None if it can."""
+        not_evaluated: Mapping[str | StoredSql, str] = self._row_checks.readable.memory.get(NOT_EVALUATED_MEMORY, {})
         if not isinstance(constraint.owner, StoredSql):
-            unread = self._unread.get(constraint.columns[0])
-            if unread is not None:
-                return f"{UNREADABLE_ROWS}: column {unread.name} has type {unread.type}"
+            unread_column = self._unread_columns.get(constraint.columns[0])
+            if unread_column is not None:
+                return f"{UNREADABLE_ROWS}: column {unread_column.name} has type {unread_column.type}"
         if constraint.owner in not_evaluated:
             return f"it cannot be evaluated, because {not_evaluated[constraint.owner]}"
         return None
 
-    def _plan_row_pieces(self, adds: RecordBatch) -> Iterator[RowPiece]:
-        """Yield the files with what of their adds the checks need."""
+    def _build_row_pieces(self, adds: RecordBatch) -> Iterator[RowPiece]:
+        """Yield the tasks that read the files of `adds`, one per file, in their order."""
         table = self._table
         uris = (table.storage.uri, *table.storage.aliases)
+
+        # Data files and files of deletion vectors are listed once, instead of one request for each
+        # of them.
         records = num_records_column(adds.column("stats"))
         needed = build_needed_files(
             uris, adds.column("path"), adds.column("size"), records, adds.column("deletionVector")
@@ -300,33 +343,45 @@ class ConstraintCheck:
 
         files = table.files()
         listing = FilesInListing(files, sizes)
-        columns = ("path", "size", "partitionValues", "stats", "baseRowId", "deletionVector")
-        values: Iterable[list[Any]] = (adds.column(name).to_pylist() for name in columns)  # Any: values of the columns
-        for row, (path, size, partition, stats, base_row_id, vector) in enumerate(zip(*values, strict=True)):
+        checked_columns = adds.select([*CHECKED_ADD_FIELDS, "partitionValues"])
+        for row, add in enumerate(checked_columns.to_pylist()):
             vector_piece = None
-            if vector is not None:
-                descriptor = {name: value for name, value in vector.items() if value is not None}
+            if add["deletionVector"] is not None:
+                descriptor = {name: value for name, value in add["deletionVector"].items() if value is not None}
                 vector_path = file_of_vector(files, descriptor)
                 vector_sizes = ((vector_path, sizes[vector_path]),) if vector_path in sizes else ()
                 vector_piece = VectorPiece(((row, descriptor),), vector_sizes)
-            yield RowPiece(row, listing.find(path), size, tuple(partition or ()), stats, base_row_id, vector_piece)
+            yield RowPiece(
+                row,
+                listing.find(add["path"]),
+                add["size"],
+                tuple(add["partitionValues"] or ()),
+                add["stats"],
+                add["baseRowId"],
+                vector_piece,
+            )
 
 
 def _parse_predicate(constraint: RowConstraint, config: TableConfiguration) -> Predicate | None:
-    """Return the condition of a constraint as a predicate on statistics; None if it is not one."""
+    """Parse the condition of a constraint as a predicate on partition values and statistics.
+
+    Returns:
+        The predicate, or None if the condition uses SQL that predicates do not support.
+    """
     if constraint.condition is None:
         return None
-    # The statistics count nulls whatever the type is; a partition value has to be read.
-    needs_values = bool(_find_partition_columns(config) & {*constraint.columns})
-    judge = unread_type if needs_values else lambda _: None
+    # Null counts can be compared for any type. Partition values have to be parsed, which some types
+    # do not allow.
+    has_partition_columns = bool(_find_partition_columns(config) & {*constraint.columns})
+    find_unread_type = unread_type if has_partition_columns else lambda _: None
     try:
-        return parse_predicate(constraint.condition, config.schema or StructType(()), judge)
+        return parse_predicate(constraint.condition, config.schema or StructType(()), find_unread_type)
     except UsageError:
-        return None  # that language has less than SQL
+        return None
 
 
-def _depends_on_zone(constraint: RowConstraint, config: TableConfiguration) -> bool:
-    """Return True if a condition depends on the time zone of a session; of others statistics can prove it."""
+def _depends_on_time_zone(constraint: RowConstraint, config: TableConfiguration) -> bool:
+    """Return True if the result of a condition may depend on the session time zone, as `hour(ts) < 12` does."""
     if isinstance(constraint.owner, str) or constraint.condition is None:
         return False
     try:
@@ -335,25 +390,27 @@ def _depends_on_zone(constraint: RowConstraint, config: TableConfiguration) -> b
         return True
 
 
-def _record_answer(violations: ConstraintViolations, constraint: RowConstraint, facts: FileFacts, path: str) -> None:
-    """Record what the rows of a file say about a constraint.
+def _add_results(violations: ConstraintViolations, constraint: RowConstraint, facts: FileFacts, path: str) -> None:
+    """Add the results of reading one file to the violations of one constraint.
 
     Args:
-        violations: What is known about the constraint. It is changed.
+        violations: The violations to extend.
         constraint: The constraint.
-        facts: The answers about the rows of the file.
-        path: The path of the file.
+        facts: The results of all row checks of the file.
+        path: Path of the file as written in the log.
     """
-    if not facts.answers:  # the file or its vector is missing or damaged
-        violations.leave_open(
-            path, UNREADABLE_ROWS if facts.fault is None else f"{UNREADABLE_ROWS}: {facts.fault.message}"
-        )
+    # Without answers, the data file or its deletion vector is missing or damaged.
+    if not facts.answers:
+        reason = UNREADABLE_ROWS
+        if facts.fault is not None:
+            reason = f"{UNREADABLE_ROWS}: {facts.fault.message}"
+        violations.add_unchecked_file(path, reason)
         return
 
     if isinstance(constraint.owner, str):
-        nulls: Mapping[str, int] = facts.answers.get(NULLS) or {}
-        if constraint.owner in nulls:
-            violations.add(path, nulls[constraint.owner])
+        null_counts: Mapping[str, int] = facts.answers.get(NULLS) or {}
+        if constraint.owner in null_counts:
+            violations.add_file(path, null_counts[constraint.owner])
         return
 
     answers: Sequence[Violations] = facts.answers.get(CONDITIONS) or ()
@@ -361,7 +418,7 @@ def _record_answer(violations: ConstraintViolations, constraint: RowConstraint, 
         if answer.stored != constraint.owner:
             continue
         if answer.rows:
-            violations.add(path, answer.rows, answer.first)
+            violations.add_file(path, answer.rows, answer.first)
         if answer.fault is not None:
             reason = f"it cannot be evaluated for {plural(answer.unjudged, 'row')}: {answer.fault}"
-            violations.leave_open(path, reason)
+            violations.add_unchecked_file(path, reason)

@@ -1,14 +1,21 @@
-"""Read the live files and tombstones of a version: those of commits, and those of checkpoints.
+"""Read the live files and tombstones of a version, from its commits and from its checkpoint.
 
-A version holds only the narrow columns of the commits after its checkpoint. Everything else is read when
-it is asked for, in batches, and read again when it is asked for again:
+A snapshot holds only a few narrow columns of the commits after the checkpoint in memory. All other
+fields, such as statistics, and all actions of the checkpoint are read when a caller requests them,
+and are read again for the next request. They are returned in batches, because a table may have more
+files than fit in memory:
 
-* rows of the commits from the commits themselves (`reread_commits.py`),
-* rows of the checkpoint from its row groups, called pieces here. Rows of files that newer commits have
-  decided are left out while a piece is read.
+* Actions of commits are read from the commit files again (`reread_commits.py`).
+* Actions of the checkpoint are read one row group at a time. A row group is called a piece here,
+  because it is also the unit of work of a cluster. Rows that a newer commit replaced are filtered
+  out while a piece is read.
 
-Methods that take a function call it in the threads that read, so that pieces are processed in parallel
-and no batch waits for another one.
+Methods named `map_…` call a function for each batch in the threads that read the checkpoint, and
+yield the results. This way the pieces are processed in parallel, and no batch has to wait in
+memory.
+
+The reader of checkpoints is imported by the methods that need it: a table without a checkpoint is
+read faster without importing the Parquet reader.
 """
 
 from __future__ import annotations
@@ -35,7 +42,7 @@ Result = TypeVar("Result")
 
 
 class VersionWithFiles(Protocol):
-    """The version whose file actions are read: `Snapshot`, which cannot be imported here because it uses this."""
+    """The attributes of `Snapshot` that `FileActions` reads. Importing `Snapshot` would be an import cycle."""
 
     @property
     def table(self) -> TableHandle: ...
@@ -48,17 +55,36 @@ class VersionWithFiles(Protocol):
     @property
     def _replayed(self) -> ReplayedCommits: ...
     @property
-    def _inline(self) -> Survivors: ...
+    def _json_checkpoint_actions(self) -> Survivors: ...
     @property
-    def _narrow_inline(self) -> FileBatch: ...
+    def _narrow_json_checkpoint_actions(self) -> FileBatch: ...
     @property
     def _pieces(self) -> tuple[CheckpointPiece, ...]: ...
     @property
-    def _touched(self) -> TouchedFiles: ...
+    def _decided_files(self) -> TouchedFiles: ...
+
+
+class PieceCounts(NamedTuple):
+    """The number of live files and tombstones in the commits, or in one piece of the checkpoint.
+
+    Attributes:
+        piece: The piece. None for the commits.
+        counts: The counts of live files and of tombstones.
+    """
+
+    piece: CheckpointPiece | None
+    counts: tuple[FileCounts, TombstoneCounts]
 
 
 class FileActions(NamedTuple):
-    """The live files and tombstones of a version: batches of commits, and pieces of its checkpoint."""
+    """The live files and tombstones of a version.
+
+    Methods named `…narrow…` return narrow batches: path, deletion vector id, size and row count,
+    but no statistics (see `ActionSchemas`). They are much faster than the other methods.
+
+    Attributes:
+        snapshot: The version.
+    """
 
     snapshot: VersionWithFiles
 
@@ -68,9 +94,9 @@ class FileActions(NamedTuple):
         return self.snapshot.table
 
     @property
-    def touched(self) -> TouchedFiles:
-        """The files that commits after the checkpoint have decided."""
-        return self.snapshot._touched
+    def changed_after_checkpoint(self) -> TouchedFiles:
+        """The logical files that commits after the checkpoint add or remove. Their rows in the checkpoint are stale."""
+        return self.snapshot._decided_files
 
     @property
     def pieces(self) -> tuple[CheckpointPiece, ...]:
@@ -79,51 +105,66 @@ class FileActions(NamedTuple):
 
     @property
     def has_parsed_statistics(self) -> bool:
-        """True if the checkpoint that the version was rebuilt from has `stats_parsed`."""
+        """True if the checkpoint contains parsed statistics (`add.stats_parsed`)."""
         return any(piece.has_parsed_statistics for piece in self.pieces[:1])
 
     def map_actions(
-        self, kind: str, work: Callable[[pyarrow.RecordBatch], Result], *, fields: Sequence[str] | None = None
+        self, kind: str, function: Callable[[pyarrow.RecordBatch], Result], *, fields: Sequence[str] | None = None
     ) -> Iterator[Result]:
-        """Yield the result of a function for each batch of live files or of tombstones.
+        """Call a function for each batch of live files or of tombstones, and yield the results.
+
+        Batches of commits come first, then those of the checkpoint. The order is the same each
+        time.
 
         Args:
             kind: "add" for live files, "remove" for tombstones.
-            work: The function. It must be thread-safe, because the reading threads call it.
-            fields: The fields that the function needs; others are not read and may be null. None for all.
+            function: Receives a batch of actions with all their fields. It must be thread-safe.
+            fields: Names of the fields that the function reads, such as `("path", "size")`. Other
+                fields may be null in the batches. None reads all fields.
+
+        Raises:
+            CheckpointUnreadable: If a row group of the checkpoint cannot be read.
+            CommitCorrupt: If a commit is damaged.
+            Refused: `plan.other-past`, if a commit was replaced since the version was read.
         """
         for batch in self.read_commit_batches():
             rows = batch.adds if kind == "add" else batch.removes
             if rows is not None and rows.num_rows:
-                yield work(rows)
+                yield function(rows)
         if not self.pieces:
             return
         from deltacli.work.checkpoints.reading import read_whole
 
-        read = partial(read_whole, self.table.stores, touched=self.touched, kind=kind, fields=fields)
-        yield from self._map_pieces(read, _count_rows, work, several_at_once=True)
+        read = partial(read_whole, self.table.stores, touched=self.changed_after_checkpoint, kind=kind, fields=fields)
+        yield from self._map_pieces(read, _count_rows, function, in_parallel=True)
 
     def map_file_actions(
         self,
-        work: Callable[[FileBatch], Result],
-        work_on_commits: Callable[[FileBatch], Result] | None = None,
+        function: Callable[[FileBatch], Result],
+        commit_function: Callable[[FileBatch], Result] | None = None,
     ) -> Iterator[Result]:
-        """Yield the result of a function for each batch of file actions, with all their own fields.
+        """Call a function for each batch of file actions, and yield the results.
 
-        Live files and tombstones, expired ones included, are read in one pass.
+        Live files and tombstones are read in one pass, with all their fields. Tombstones whose
+        retention has expired are included.
 
         Args:
-            work: The function. It must be thread-safe, because the reading threads call it.
-            work_on_commits: Another function for the batches of commits. None for the same.
+            function: Receives a batch. It must be thread-safe.
+            commit_function: Receives the batches of commits instead of `function`.
+
+        Raises:
+            CheckpointUnreadable: If a row group of the checkpoint cannot be read.
+            CommitCorrupt: If a commit is damaged.
+            Refused: `plan.other-past`, if a commit was replaced since the version was read.
         """
         from deltacli.work.checkpoints.reading import read_both
 
-        yield from map(work_on_commits or work, self.read_commit_batches())
-        read = partial(read_both, self.table.stores, touched=self.touched)
-        yield from self._map_pieces(read, _count_rows_of_both, work, several_at_once=True)
+        yield from map(commit_function or function, self.read_commit_batches())
+        read = partial(read_both, self.table.stores, touched=self.changed_after_checkpoint)
+        yield from self._map_pieces(read, _count_rows_of_both, function, in_parallel=True)
 
     def read_commit_batches(self) -> Iterator[FileBatch]:
-        """Yield the file actions of the commits, and of the lines of a JSON checkpoint, with all their own fields.
+        """Yield the file actions of the commits, and of a checkpoint in JSON format, with all their fields.
 
         Raises:
             CommitCorrupt: If a commit is damaged.
@@ -139,55 +180,63 @@ class FileActions(NamedTuple):
             progress=table.progress,
         )
         if self._has_inline_actions:
-            yield build_file_batch([("checkpoint", self.snapshot._inline)])
+            yield build_file_batch([("checkpoint", self.snapshot._json_checkpoint_actions)])
 
     def read_narrow_batches(self) -> Iterator[FileBatch]:
-        """Yield live files and tombstones as narrow batches with their paths (see `ActionSchemas`).
+        """Yield all live files and tombstones as narrow batches.
 
-        The numbers of rows of a checkpoint's files are not read and are null.
+        The row counts of files in the checkpoint are null: reading them requires the statistics.
         """
         yield from self.read_narrow_commit_batches()
         yield from self.read_narrow_pieces(self.pieces, with_records=False)
 
     def read_narrow_commit_batches(self) -> Iterator[FileBatch]:
-        """Yield the narrow batches of the commits, which are in memory, and of the lines of a JSON checkpoint."""
+        """Yield the narrow batches of the commits and of a checkpoint in JSON format. They are in memory already."""
         yield from (FileBatch(adds=batch) for batch in self.snapshot._replayed.adds)
         yield from (FileBatch(removes=batch) for batch in self.snapshot._replayed.removes)
         if self._has_inline_actions:
-            yield self.snapshot._narrow_inline
+            yield self.snapshot._narrow_json_checkpoint_actions
 
     @property
     def _has_inline_actions(self) -> bool:
-        return bool(self.snapshot._inline.adds or self.snapshot._inline.removes)
+        return bool(self.snapshot._json_checkpoint_actions.adds or self.snapshot._json_checkpoint_actions.removes)
 
     def read_narrow_pieces(
         self, pieces: Sequence[CheckpointPiece], *, with_records: bool = True
     ) -> Iterator[FileBatch]:
-        """Yield the narrow batches of some pieces of the checkpoint, one piece after the other.
+        """Yield the narrow batches of pieces of the checkpoint, one piece after the other.
 
         Args:
-            pieces: Pieces of this version.
-            with_records: False leaves out the numbers of rows, as in `map_narrow_adds`.
+            pieces: Elements of `pieces`.
+            with_records: False to leave the row counts null, as in `map_narrow_adds`.
         """
         if not pieces:
             return
         from deltacli.work.checkpoints.reading import read_narrow
 
-        read = partial(read_narrow, self.table.stores, touched=self.touched, with_paths=True, with_records=with_records)
-        yield from self._map_pieces(read, _count_rows_of_both, _return_batch, several_at_once=False, pieces=pieces)
+        read = partial(
+            read_narrow,
+            self.table.stores,
+            touched=self.changed_after_checkpoint,
+            with_paths=True,
+            with_records=with_records,
+        )
+        yield from self._map_pieces(read, _count_rows_of_both, _return_batch, in_parallel=False, pieces=pieces)
 
     def map_narrow_adds(
-        self, work: Callable[[pyarrow.RecordBatch], Result], *, with_records: bool = True
+        self, function: Callable[[pyarrow.RecordBatch], Result], *, with_records: bool = True
     ) -> Iterator[Result]:
-        """Yield the result of a function for each narrow batch of live files of the checkpoint.
+        """Call a function for each narrow batch of live files in the checkpoint, and yield the results.
+
+        Live files in commits are not included. The order is the same each time.
 
         Args:
-            work: Receives a batch with paths and ids of deletion vectors. It must be thread-safe, as in `map_actions`.
-            with_records: False leaves out the numbers of rows, for which the statistics have to be read: most of the
-                bytes of a checkpoint.
+            function: Receives a narrow batch. It must be thread-safe.
+            with_records: False to leave the row counts null. Row counts are part of the statistics,
+                which are most of the bytes of a checkpoint.
 
-        Yields:
-            The results, in the same order each time.
+        Raises:
+            CheckpointUnreadable: If a row group cannot be read.
         """
         from deltacli.work.checkpoints.reading import read_narrow
 
@@ -195,7 +244,7 @@ class FileActions(NamedTuple):
             batches = read_narrow(
                 self.table.stores,
                 piece,
-                touched=self.touched,
+                touched=self.changed_after_checkpoint,
                 with_paths=True,
                 with_records=with_records,
                 with_removes=False,
@@ -205,56 +254,58 @@ class FileActions(NamedTuple):
                     yield batch.adds
 
         pieces_with_adds = [piece for piece in self.pieces if piece.group.has_adds]
-        yield from self._map_pieces(read, _count_rows, work, several_at_once=True, pieces=pieces_with_adds)
+        yield from self._map_pieces(read, _count_rows, function, in_parallel=True, pieces=pieces_with_adds)
 
     def has_commits_after(self, cutoff_ms: int) -> bool:
-        """Return True if a commit after the checkpoint is newer than a time, in epoch milliseconds."""
+        """Return True if a commit after the checkpoint was modified after `cutoff_ms` (epoch milliseconds)."""
         return max((commit.modified_ms for commit in self.snapshot.segment.commits), default=0) > cutoff_ms
 
-    def count_pieces(
-        self, *, now_ms: int | None = None, as_checkpoint: bool = False
-    ) -> Iterator[tuple[CheckpointPiece | None, tuple[FileCounts, TombstoneCounts]]]:
-        """Yield the counts of the commits, with None, and then those of each piece of the checkpoint.
+    def count_pieces(self, *, now_ms: int | None = None, for_checkpoint: bool = False) -> Iterator[PieceCounts]:
+        """Count live files and tombstones, first in the commits and then in each piece of the checkpoint.
 
         Args:
-            now_ms: The time at which tombstones are judged, in epoch milliseconds. None: the table's clock.
-            as_checkpoint: True if tombstones that a checkpoint keeps do not count as expired.
+            now_ms: Current time in epoch milliseconds, which decides which tombstones have expired.
+                None uses the clock of the table.
+            for_checkpoint: True if the counts are those of a new checkpoint. A checkpoint keeps
+                some tombstones that have expired according to their deletion timestamp.
         """
         now_ms = self.table.clock() if now_ms is None else now_ms
         cutoff_ms = now_ms - state.deleted_file_retention_ms(self.snapshot.properties)
 
         files = FileCounts()
         tombstones = TombstoneCounts()
-        # A checkpoint keeps tombstones of young commits whose own time is no time in milliseconds.
-        are_young = as_checkpoint and self.has_commits_after(cutoff_ms)
+        # The deletion timestamp may be missing, or be in seconds. A checkpoint keeps such
+        # tombstones as long as there are recent commits.
+        are_young = for_checkpoint and self.has_commits_after(cutoff_ms)
         for batch in self.read_narrow_commit_batches():
             files, tombstones = count_batch(batch, cutoff_ms, files, tombstones, are_young=are_young)
-        yield None, (files, tombstones)
+        yield PieceCounts(None, (files, tombstones))
 
         if not self.pieces:
             return
         from deltacli.work.checkpoints.reading import CountPiece
 
-        counts = self.spread_pieces(CountPiece(cutoff_ms), self.pieces, "counting files")
-        yield from zip(self.pieces, counts, strict=True)
+        counts_of_pieces = self.run_on_pieces(CountPiece(cutoff_ms), self.pieces, "counting files")
+        for piece, counts in zip(self.pieces, counts_of_pieces, strict=True):
+            yield PieceCounts(piece, counts)
 
-    def spread_pieces(
-        self, task: Task[CheckpointPiece, Result], pieces: Sequence[CheckpointPiece], what: str
+    def run_on_pieces(
+        self, task: Task[CheckpointPiece, Result], pieces: Sequence[CheckpointPiece], step_name: str
     ) -> Iterator[Result]:
-        """Yield the result of a task for each of some pieces, in their order.
+        """Run a task for pieces of the checkpoint, and yield the results in the order of the pieces.
 
-        Unlike a function, a task may run on the executors of a cluster. It finds the files that newer
-        commits have decided as the shared value `touched`.
+        In contrast to a function, a task may run on the executors of a cluster. The files that were
+        changed after the checkpoint are available to it as the shared value `touched`.
 
         Args:
             task: The task.
-            pieces: Pieces of this version.
-            what: The name of the step that reports their rows as progress.
+            pieces: Elements of `pieces`.
+            step_name: Name of the step under which rows are reported as progress.
         """
         table = self.table
-        shared = {"touched": self.touched}
+        shared = {"touched": self.changed_after_checkpoint}
         results = table.engine.spread(task, pieces, table.stores, shared=shared, weigh=_count_rows_of_piece)
-        with table.progress.step(what, unit="rows", total=sum(map(_count_rows_of_piece, pieces))) as step:
+        with table.progress.step(step_name, unit="rows", total=sum(map(_count_rows_of_piece, pieces))) as step:
             for piece, result in zip(pieces, results, strict=True):
                 yield result
                 step.advance(piece.group.rows)
@@ -263,19 +314,19 @@ class FileActions(NamedTuple):
         self,
         read: Callable[[CheckpointPiece], Iterator[Batch]],
         count_rows: Callable[[Batch], int],
-        work: Callable[[Batch], Result],
+        function: Callable[[Batch], Result],
         *,
-        several_at_once: bool,
+        in_parallel: bool,
         pieces: Sequence[CheckpointPiece] | None = None,
     ) -> Iterator[Result]:
-        """Yield the result of a function for the batches of pieces, and report the rows of each as progress.
+        """Read pieces of the checkpoint, call a function for each batch, and yield the results.
 
         Args:
-            read: Returns the batches of a piece.
-            count_rows: Returns the number of rows of a batch.
-            work: The function.
-            several_at_once: True to read in several threads, in which the function is called.
-            pieces: The pieces. None for all.
+            read: Reads a piece and yields its batches.
+            count_rows: Returns the number of rows of a batch, for the progress report.
+            function: Receives a batch.
+            in_parallel: True to read several pieces at a time. The reading threads call `function`.
+            pieces: Elements of `pieces`. None for all of them.
         """
         pieces = self.pieces if pieces is None else pieces
         total = sum(piece.group.rows for piece in pieces)
@@ -284,12 +335,13 @@ class FileActions(NamedTuple):
             def read_piece(piece: CheckpointPiece) -> Iterator[Result]:
                 unreported = piece.group.rows
                 for batch in read(piece):
-                    yield work(batch)
+                    yield function(batch)
                     step.advance(count_rows(batch))
                     unreported -= count_rows(batch)
-                step.advance(unreported)  # rows of other actions, and those decided by newer commits
+                # Rows of other actions, and of files changed after the checkpoint, are in no batch.
+                step.advance(unreported)
 
-            if several_at_once:
+            if in_parallel:
                 yield from self.table.engine.stream(read_piece, pieces)
                 return
             for piece in pieces:

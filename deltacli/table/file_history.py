@@ -1,14 +1,15 @@
-"""Find files that a commit adds and no later commit removes.
+"""Find files that a commit adds and that no later commit removes.
 
-Such a file is live. A version that lacks one was rebuilt from a wrong checkpoint, and a vacuum of that
-version would delete rows of the table. So `vacuum` and `validate` compare the history of all commits with
-the version that they work on.
+Such a file is live. If a version does not contain it, the checkpoint that the version was rebuilt
+from is wrong, and a vacuum of that version would delete rows of the table. Therefore `vacuum`,
+`validate` and log expiration compare all commits of the log with the version that they work on:
 
     commit 3   add a          commit 5   remove a       -> removed
     commit 4   add b                                    -> live, or the checkpoint is wrong
     commit 6   add a                                    -> live again
 
-Files are compared by 64-bit hashes of their keys, as in `deltacli.delta.listing`.
+Millions of files are compared, so paths are represented by 64-bit hashes (see
+`deltacli.delta.paths.keys`). A collision can only cause a file to be kept.
 
 Spec: Action Reconciliation; Deletion Vectors.
 """
@@ -21,10 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.arrow.batches import aggregate_rows
-from deltacli.core.errors import CommitCorrupt
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.log.segment import LogListing
-from deltacli.table.file_references import read_file_references
+from deltacli.table.file_references import FileReferenceReader
 
 if TYPE_CHECKING:
     import pyarrow
@@ -33,16 +33,17 @@ if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
 
 MISSING_ADD_RULE = "checkpoint.missing-add"
-"""The rule of `validate` that reports a version that lacks such a file."""
+"""The rule of `validate` for a version that does not contain a file that was added and never removed."""
 
 
 class FileKeys(NamedTuple):
-    """Files named by actions, one row each (int64 arrays).
+    """The files of some actions. Each attribute is an int64 array with one row per action.
 
     Attributes:
-        files: Hashes of paths: of a data file, or of the file that holds its deletion vector.
-        keys: Hashes of the logical file, which is path and deletion vector.
-        versions: The versions of the commits, the newest first.
+        files: Hashes of file paths: the path of the data file, or of the file that contains its
+            deletion vector. Null if the file is outside the table directory.
+        keys: Hashes of logical files. A logical file is a path together with a deletion vector.
+        versions: Versions of the commits that contain the actions, in descending order.
     """
 
     files: pyarrow.Array
@@ -50,206 +51,259 @@ class FileKeys(NamedTuple):
     versions: pyarrow.Array
 
     def where(self, mask: ArrowArray) -> FileKeys:
-        """Return the rows of a mask."""
+        """Return the rows for which `mask` is true."""
         return FileKeys(*(pc.filter(column, mask) for column in self))
 
 
 def compute_logical_keys(paths: pyarrow.Array, vectors: pyarrow.Array) -> pyarrow.Array:
-    """Return the keys (int64) of logical files.
+    """Combine path hashes and deletion vector ids into hashes of logical files (int64).
+
+    The key of a file without a deletion vector is the hash of its path.
 
     Args:
-        paths: Hashes of their paths.
-        vectors: The ids of their deletion vectors, "" for none.
+        paths: Hashes of the paths (int64).
+        vectors: Unique ids of the deletion vectors, "" for files without one.
     """
     encoded = pc.dictionary_encode(vectors)
     id_hashes = [hash(vector_id) if vector_id else 0 for vector_id in encoded.dictionary.to_pylist()]
-    # Without vectors, the key of a file is the hash of its path.
-    if not any(id_hashes):
+
+    has_vectors = any(id_hashes)
+    if not has_vectors:
         return paths
-    return pc.bit_wise_xor(paths, pc.take(pa.array(id_hashes, pa.int64()), encoded.indices))
+    vector_hashes = pc.take(pa.array(id_hashes, pa.int64()), encoded.indices)
+    return pc.bit_wise_xor(paths, vector_hashes)
 
 
-def compute_keys_with_outside(
+def compute_keys_with_external(
     keys: PathKeys, paths: pyarrow.Array, hashes: pyarrow.Array, vectors: pyarrow.Array
 ) -> pyarrow.Array:
-    """Return the keys (int64) of logical files, also of files outside the table whose vector may be in it.
+    """Compute hashes of logical files, including external data files with a deletion vector inside the table.
+
+    A shallow clone references data files of another table, but writes deletion vectors into its own
+    directory. Such a vector must be kept as long as the logical file is live, so the logical file
+    needs a key although its data file is outside the table directory.
 
     Args:
-        keys: The keys of the paths of the table.
-        paths: Raw paths of the log. Outside the table they are compared as text, so that a vector is not taken for
-            removed by an action that some engine relates to another file.
-        hashes: Their hashes by `keys`; null outside the table.
-        vectors: The ids of their deletion vectors, "" for none.
+        keys: Computes the path hashes of the table.
+        paths: Paths as written in the log. Paths of external data files are hashed as text, because
+            two spellings of an external path might be different files for some engine.
+        hashes: Hashes of `paths` by `keys`, null for external files.
+        vectors: Unique ids of the deletion vectors, "" for files without one.
 
     Returns:
-        Null for files outside the table without a vector.
+        One key per path (int64), null for external files without a deletion vector.
     """
     if hashes.null_count:
-        is_outside = pc.and_(pc.is_null(hashes), pc.not_equal(vectors, ""))
-        outside_hashes = keys.of_listing(pc.cast(pc.filter(paths, is_outside), pa.binary()))
-        hashes = pc.replace_with_mask(hashes, is_outside, outside_hashes)
+        is_external = pc.is_null(hashes)
+        has_vector = pc.not_equal(vectors, "")
+        needs_text_hash = pc.and_(is_external, has_vector)
+        external_paths = pc.cast(pc.filter(paths, needs_text_hash), pa.binary())
+        hashes = pc.replace_with_mask(hashes, needs_text_hash, keys.of_listing(external_paths))
     return compute_logical_keys(hashes, vectors)
 
 
 class _FileKeyRows:
-    """Collects rows of files into one table of columns."""
+    """Batches of `FileKeys`, concatenated when they are first read."""
 
     def __init__(self) -> None:
-        self._parts: list[FileKeys] = []
+        self._batches: list[FileKeys] = []
 
-    def add(self, rows: FileKeys) -> None:
+    def append(self, rows: FileKeys) -> None:
         if len(rows.files):
-            self._parts.append(rows)
+            self._batches.append(rows)
 
     def combine(self) -> FileKeys:
-        """Return every row, in the order in which they were added."""
-        combined = _concatenate_keys(self._parts)
-        self._parts = [combined]
+        """Return the rows of all batches, in the order in which the batches were appended."""
+        combined = _concatenate_keys(self._batches)
+        self._batches = [combined]
         return combined
 
 
 class FileHistory:
-    """Collects the files that actions add and remove, commits newest first, and tells which are not removed.
+    """The adds and removes of all commits of a log.
+
+    Record the actions of the newest commit first: the queries rely on this order. Tombstones of a
+    checkpoint and alternative paths may be recorded at any time. Queries may be made after
+    everything is recorded.
+
+    All file arguments are path hashes, as in `FileKeys.files`.
 
     Attributes:
-        last_run: The first version of the commits that reach the newest version without a gap. Tombstones
-            of a checkpoint count only for files that were added before it; for later files the commits
-            are the more reliable source.
+        contiguous_from: First version of the newest run of commits without a gap, for example 7 if
+            the log contains the commits 2, 3, 7, 8 and 9. A file that was added before this version
+            may have been removed by a missing commit, so a tombstone of the checkpoint counts as
+            its remove. From this version on every remove is in a commit, and tombstones are
+            ignored.
     """
 
-    def __init__(self, last_run: int = 0) -> None:
-        self.last_run = last_run
+    def __init__(self, contiguous_from: int = 0) -> None:
+        self.contiguous_from = contiguous_from
         self._adds = _FileKeyRows()
         self._vectors = _FileKeyRows()
         self._removes = _FileKeyRows()
         self._tombstones: list[ArrowArray] = []
-        self._other_adds: list[ArrowArray] = []
-        self._other_removes: list[ArrowArray] = []
+        self._alternative_adds: list[ArrowArray] = []
+        self._alternative_removes: list[ArrowArray] = []
 
     def record_adds(self, rows: FileKeys) -> None:
-        """Add data files; the hash of a file outside the table is null."""
-        # A file outside of the table is not one to delete.
-        self._adds.add(rows.where(pc.is_valid(rows.files)))
+        """Record added data files. External files are ignored, because no vacuum deletes them."""
+        is_in_table = pc.is_valid(rows.files)
+        self._adds.append(rows.where(is_in_table))
 
     def record_vectors(self, rows: FileKeys) -> None:
-        """Add the files of deletion vectors that belong to added data files."""
-        self._vectors.add(rows.where(pc.is_valid(rows.files)))
+        """Record the files that contain the deletion vectors of added data files. External files are ignored."""
+        is_in_table = pc.is_valid(rows.files)
+        self._vectors.append(rows.where(is_in_table))
 
     def record_removes(self, rows: FileKeys) -> None:
-        """Remove data files. Of those outside the table, only the ones with vectors have keys."""
-        self._removes.add(rows.where(pc.is_valid(rows.keys)))
+        """Record removed data files. External files without a deletion vector have no key and are ignored."""
+        has_key = pc.is_valid(rows.keys)
+        self._removes.append(rows.where(has_key))
 
     def record_tombstones(self, keys: ArrowArray) -> None:
-        """Remove data files in an unknown version."""
+        """Record the tombstones of a checkpoint, for which the version of the remove is unknown.
+
+        Args:
+            keys: Hashes of logical files, null for external files without a deletion vector.
+        """
         self._tombstones.append(pc.drop_null(keys))
 
-    def record_other_spellings(self, hashes: ArrowArray, *, are_added: bool) -> None:
-        """Add or remove the files that paths name for a reader with other decoding rules."""
-        if len(hashes):
-            (self._other_adds if are_added else self._other_removes).append(hashes)
+    def record_alternative_paths(self, hashes: ArrowArray, *, are_added: bool) -> None:
+        """Record the files that another reader would find under the path of an add or a remove.
 
-    def adds(self, files: pyarrow.Array) -> pyarrow.Array:
-        """Return which files (hashes) an action adds."""
+        For example, the path `a%20b.parquet` is the file `a b.parquet`, but a reader that does not
+        decode paths opens a file named `a%20b.parquet` (see `LogKeys.spare`).
+
+        Args:
+            hashes: Hashes of the paths.
+            are_added: True for paths of adds, False for paths of removes.
+        """
+        if not len(hashes):
+            return
+        recorded = self._alternative_adds if are_added else self._alternative_removes
+        recorded.append(hashes)
+
+    def are_added(self, files: pyarrow.Array) -> pyarrow.Array:
+        """Return a mask of the files that some commit adds, as a data file or as a deletion vector."""
         is_data_file = pc.is_in(files, value_set=self._adds.combine().files)
         is_vector_file = pc.is_in(files, value_set=self._vectors.combine().files)
         return pc.or_(is_data_file, is_vector_file)
 
-    def first_adds(self, files: pyarrow.Array) -> pyarrow.Array:
-        """Return the first version that adds each of these files (hashes); null if no commit does."""
+    def find_first_add_versions(self, files: pyarrow.Array) -> pyarrow.Array:
+        """Return the first version that adds each file, null for files that no commit adds."""
         rows = _concatenate_keys([self._adds.combine(), self._vectors.combine()])
         adds = pa.table({"files": rows.files, "versions": rows.versions})
         adds = pc.filter(adds, pc.is_in(adds.column("files"), value_set=files))
+
         first_versions = aggregate_rows(adds, ["files"], [("versions", "min")])
-        rows_of_files = pc.index_in(files, value_set=first_versions.column("files").combine_chunks())
-        return pc.take(first_versions.column("versions_min").combine_chunks(), rows_of_files)
+        row_of_file = pc.index_in(files, value_set=first_versions.column("files").combine_chunks())
+        return pc.take(first_versions.column("versions_min").combine_chunks(), row_of_file)
 
-    def unremoved(self, files: pyarrow.Array) -> pyarrow.Array:
-        """Return which files (hashes) an add names whose logical file no later action removes."""
-        other_adds = _concatenate(self._other_adds)
-        other_adds = pc.filter(other_adds, pc.is_in(other_adds, value_set=files))
-        is_removed = pc.is_in(other_adds, value_set=_concatenate(self._other_removes))
-        other_adds = pc.filter(other_adds, pc.invert(is_removed))
-        return pc.is_in(files, value_set=_concatenate([self.unremoved_adds(files).files, other_adds]))
+    def are_unremoved(self, files: pyarrow.Array) -> pyarrow.Array:
+        """Return a mask of the files that are added and not removed later.
 
-    def unremoved_adds(self, files: pyarrow.Array) -> FileKeys:
-        """Return the adds that name these files (hashes) and that no later action removes."""
-        parts = []
-        for added in (self._adds.combine(), self._vectors.combine()):
-            rows = added.where(pc.is_in(added.files, value_set=files))
-            parts.append(rows.where(self._are_last(rows)))
-        return _concatenate_keys(parts)
+        A file counts as unremoved if at least one of its logical files is unremoved, or if the same
+        holds for an alternative path (see `record_alternative_paths`).
+        """
+        unremoved_files = self.find_unremoved_adds(files).files
 
-    def unremoved_count(self, live: pyarrow.Array) -> int:
-        """Return the number of logical files that are added, not removed later and not live (keys)."""
-        rows = self._adds.combine()
-        keys = pc.filter(rows.keys, self._are_last(rows))
-        return len(pc.unique(pc.filter(keys, pc.invert(pc.is_in(keys, value_set=live)))))
+        alternatives = _concatenate(self._alternative_adds)
+        alternatives = pc.filter(alternatives, pc.is_in(alternatives, value_set=files))
+        is_removed = pc.is_in(alternatives, value_set=_concatenate(self._alternative_removes))
+        unremoved_alternatives = pc.filter(alternatives, pc.invert(is_removed))
 
-    def _are_last(self, rows: FileKeys) -> pyarrow.Array:
-        """Return which added rows no later action removes.
+        return pc.is_in(files, value_set=_concatenate([unremoved_files, unremoved_alternatives]))
 
-        The newest remove of a key decides: commits were added newest first, so it is the first one that
-        `index_in` finds. An add in the same commit counts as removed; versions have to be greater.
+    def find_unremoved_adds(self, files: pyarrow.Array) -> FileKeys:
+        """Return the adds of these files that no later action removes."""
+        unremoved = []
+        for recorded in (self._adds.combine(), self._vectors.combine()):
+            adds = recorded.where(pc.is_in(recorded.files, value_set=files))
+            unremoved.append(adds.where(self._are_unremoved_adds(adds)))
+        return _concatenate_keys(unremoved)
+
+    def count_unremoved_files(self, live: pyarrow.Array) -> int:
+        """Count the logical files that are added and not removed later, but are missing from a version.
+
+        Args:
+            live: Keys of the live logical files of the version.
+        """
+        adds = self._adds.combine()
+        unremoved_keys = pc.filter(adds.keys, self._are_unremoved_adds(adds))
+        is_live = pc.is_in(unremoved_keys, value_set=live)
+        missing_keys = pc.filter(unremoved_keys, pc.invert(is_live))
+        return len(pc.unique(missing_keys))
+
+    def _are_unremoved_adds(self, adds: FileKeys) -> pyarrow.Array:
+        """Return a mask of the adds whose logical file no later action removes.
+
+        Only the newest remove of a key matters. Removes are recorded newest first, so it is the row
+        that `index_in` returns. A remove in the commit of the add counts as later.
         """
         removes = self._removes.combine()
-        removes = removes.where(pc.is_in(removes.keys, value_set=rows.keys))
-        removed_versions = pc.take(removes.versions, pc.index_in(rows.keys, value_set=removes.keys))
-        are_last = pc.fill_null(pc.greater(rows.versions, removed_versions), True)
-        if not self.last_run or not self._tombstones:
-            return are_last
+        removes = removes.where(pc.is_in(removes.keys, value_set=adds.keys))
+        newest_remove = pc.index_in(adds.keys, value_set=removes.keys)
+        removed_in = pc.take(removes.versions, newest_remove)
+        # Null: no commit removes the file.
+        is_unremoved = pc.fill_null(pc.greater(adds.versions, removed_in), True)
+        if not self.contiguous_from or not self._tombstones:
+            return is_unremoved
 
-        is_before_last_run = pc.less(rows.versions, pa.scalar(self.last_run, pa.int64()))
-        is_tombstone = pc.is_in(rows.keys, value_set=_concatenate(self._tombstones))
-        return pc.and_not(are_last, pc.and_(is_before_last_run, is_tombstone))
+        is_before_gap = pc.less(adds.versions, pa.scalar(self.contiguous_from, pa.int64()))
+        has_tombstone = pc.is_in(adds.keys, value_set=_concatenate(self._tombstones))
+        is_removed_in_gap = pc.and_(is_before_gap, has_tombstone)
+        return pc.and_not(is_unremoved, is_removed_in_gap)
 
 
 def _concatenate(arrays: list[ArrowArray]) -> ArrowArray:
-    """Return arrays of int64 as one; a single one as it is."""
-    return arrays[0] if len(arrays) == 1 else pa.concat_arrays([pa.array([], pa.int64()), *arrays])
+    """Concatenate int64 arrays. A single array is returned without a copy."""
+    if len(arrays) == 1:
+        return arrays[0]
+    return pa.concat_arrays([pa.array([], pa.int64()), *arrays])
 
 
-def _concatenate_keys(parts: list[FileKeys]) -> FileKeys:
+def _concatenate_keys(batches: list[FileKeys]) -> FileKeys:
     return FileKeys(
-        _concatenate([part.files for part in parts]),
-        _concatenate([part.keys for part in parts]),
-        _concatenate([part.versions for part in parts]),
+        _concatenate([batch.files for batch in batches]),
+        _concatenate([batch.keys for batch in batches]),
+        _concatenate([batch.versions for batch in batches]),
     )
 
 
-def count_lost_files(snapshot: Snapshot, listing: LogListing) -> int:
-    """Return the number of logical files that commits add and do not remove, but a version lacks.
+def count_missing_live_files(snapshot: Snapshot, listing: LogListing) -> int:
+    """Count the logical files that commits add and never remove, but that a version does not contain.
 
     Args:
-        snapshot: The version.
-        listing: The commits.
+        snapshot: The version to check.
+        listing: The commits to compare the version with.
 
     Raises:
-        CommitCorrupt: If a commit cannot be read.
+        CommitCorrupt: If a commit cannot be read. It might be the commit that removes a file.
     """
     from deltacli.delta.paths.keys import PathKeys
 
     table = snapshot.table
     keys = PathKeys((table.uri, *table.storage.aliases))
     history = FileHistory()
-    faults: list[CommitCorrupt] = []
-    for references in read_file_references(table, listing, faults, []):
-        paths = keys.of_log(references.path).hashes
-        rows = FileKeys(paths, compute_logical_keys(paths, references.vector), references.version)
+    reader = FileReferenceReader(table, listing)
+    for references in reader.read():
+        path_hashes = keys.of_log(references.path).hashes
+        logical_keys = compute_logical_keys(path_hashes, references.vector)
+        rows = FileKeys(path_hashes, logical_keys, references.version)
         if references.kind == "add":
             history.record_adds(rows)
         elif references.kind == "remove":
             history.record_removes(rows)
-    # A commit that cannot be read may be the one that removes a file.
-    if faults:
-        raise faults[0]
-    return history.unremoved_count(read_live_keys(snapshot, keys))
+    if reader.errors:
+        raise reader.errors[0]
+    return history.count_unremoved_files(read_live_keys(snapshot, keys))
 
 
 def read_live_keys(snapshot: Snapshot, keys: PathKeys) -> pyarrow.Array:
     """Return the keys (int64) of the live logical files of a version."""
-    parts = []
+    batches = []
     for batch in snapshot.file_actions.read_narrow_batches():
         if batch.adds is not None and batch.adds.num_rows:
-            hashes = keys.of_log(batch.adds.column("path")).hashes
-            parts.append(compute_logical_keys(hashes, batch.adds.column("dv_id")))
-    return _concatenate(parts)
+            path_hashes = keys.of_log(batch.adds.column("path")).hashes
+            batches.append(compute_logical_keys(path_hashes, batch.adds.column("dv_id")))
+    return _concatenate(batches)

@@ -1,11 +1,15 @@
 """Compare the live files of two versions, or of two tables, by fixed-width keys.
 
-A logical file is a path and a deletion vector. Its key is a hash of both, as wide as the question needs:
+A logical file is a path together with a deletion vector. Comparing millions of them as text would
+need gigabytes, so each one is represented by a key, a hash of path and deletion vector id:
 
-* 8 bytes (`hash_narrow_adds`) for narrow columns, in half the time,
-* 16 bytes (`hash_file_actions`) for file actions that are read again by their keys.
+* 8 bytes (`hash_narrow_adds`) to report differing files. Computing them takes half the time of 16
+  bytes.
+* 16 bytes (`hash_file_actions`) to select the files that a commit adds or removes: a collision
+  would lose rows.
 
-Hashes are those of this process: they must not be stored or sent.
+Keys depend on Python's hash seed: they are equal only within one process, and must not be stored or
+sent.
 
 Spec: Action Reconciliation.
 """
@@ -37,202 +41,255 @@ if TYPE_CHECKING:
 
 KEY_BYTES = 16
 _BUCKETS = 1 << 16
-_BITS_BELOW_BUCKET = 48
-"""Bits of a hash below those that are the number of its bucket."""
+_BUCKET_SHIFT = 48
+"""The upper 16 bits of a 64-bit hash are the number of its bucket."""
 
 Spelling = Callable[["pyarrow.Array"], ArrowArray]
-"""Returns paths of the log in a form that is equal for equal files, as bytes."""
+"""Converts paths of a log to a form (binary) in which all paths of one file are equal."""
 
 
 def hash_file_actions(adds: RecordBatch) -> ArrowArray:
-    """Return sixteen bytes for the path and the vector of each file action, equal in one process for equal files."""
+    """Return a 16-byte key for each file action, computed from its fields `path` and `deletionVector`."""
     return hash_paths_and_vectors(adds.column("path"), unique_id_column(adds.column("deletionVector")))
 
 
 def hash_narrow_adds(adds: RecordBatch, spelling: Spelling | None, *, with_vectors: bool = True) -> ArrowArray:
-    """Return keys (int64) of narrow live files (see `ActionSchemas`).
+    """Return an 8-byte key (int64) for each live file of a narrow batch (see `ActionSchemas`).
 
-    They are the first eight bytes of `hash_file_actions`, a keyed hash, which takes half the time. Of two
-    million files two are taken for one once in ten million runs.
+    A key consists of the first eight bytes of `hash_file_actions`. If two tables with a million
+    files each are compared, a collision occurs once in ten million comparisons.
 
     Args:
-        adds: The files.
-        spelling: Makes paths of two tables comparable. None for paths of one table.
-        with_vectors: False if files of one path count as equal whatever their vectors are.
+        adds: The live files.
+        spelling: Makes the paths of two different tables comparable. None compares paths of the
+            same table.
+        with_vectors: False to ignore deletion vectors, so that a file is equal to itself with
+            another vector.
     """
     paths = adds.column("path")
     vector_ids = adds.column("dv_id") if with_vectors else no_vector_ids(adds.num_rows)
     if spelling is None:
-        keys = key_column(paths, vector_ids)
+        logical_files = key_column(paths, vector_ids)
     else:
-        keys = spelled_keys(spelling(paths), vector_ids)
-    return pa.Array.from_buffers(pa.int64(), len(keys), [None, pa.py_buffer(_hash_keys(keys))])
+        logical_files = spelled_keys(spelling(paths), vector_ids)
+    hashes = pa.py_buffer(_hash_values(logical_files))
+    return pa.Array.from_buffers(pa.int64(), len(logical_files), [None, hashes])
 
 
 def hash_paths_and_vectors(paths: ArrowArray, vector_ids: ArrowArray) -> ArrowArray:
-    """Return sixteen bytes for each path and id of a vector: two independent hashes, one after the other."""
-    keys = key_column(paths, vector_ids)
-    pairs = array("q", bytes(KEY_BYTES * len(keys)))
-    pairs[::2] = _hash_keys(keys)
-    if keys:
-        values = memoryview(fingerprints(keys).buffers()[1])[: 8 * len(keys)]
-        pairs[1::2] = array("q", values.tobytes())
-    return pa.Array.from_buffers(pa.binary(KEY_BYTES), len(keys), [None, pa.py_buffer(pairs)])
+    """Return a 16-byte key for each path and deletion vector id.
+
+    A key consists of two 64-bit words: Python's keyed hash, and a fingerprint that does not depend
+    on it.
+
+        words    hash 0, fingerprint 0, hash 1, fingerprint 1, …
+        keys     |------ key 0 ------|  |------ key 1 ------|
+
+    Args:
+        paths: Paths as written in the log (string).
+        vector_ids: Unique ids of the deletion vectors (string), "" for files without one.
+    """
+    logical_files = key_column(paths, vector_ids)
+    words = array("q", bytes(KEY_BYTES * len(logical_files)))
+    words[::2] = _hash_values(logical_files)
+    if logical_files:
+        fingerprint_bytes = memoryview(fingerprints(logical_files).buffers()[1])[: 8 * len(logical_files)]
+        words[1::2] = array("q", fingerprint_bytes.tobytes())
+    return pa.Array.from_buffers(pa.binary(KEY_BYTES), len(logical_files), [None, pa.py_buffer(words)])
 
 
-def _hash_keys(keys: ArrowArray) -> array[int]:
-    return array("q", map(hash, keys.to_pylist()))
+def _hash_values(values: ArrowArray) -> array[int]:
+    return array("q", map(hash, values.to_pylist()))
 
 
-class DifferingKeys(NamedTuple):
-    """Masks of the keys that only one side has."""
+class UnmatchedKeys(NamedTuple):
+    """The result of comparing two arrays of keys.
 
-    only_first: ArrowArray
-    only_second: ArrowArray
+    Attributes:
+        only_left: Mask of the keys in the left array that do not occur in the right array.
+        only_right: Mask of the keys in the right array that do not occur in the left array.
+    """
+
+    only_left: ArrowArray
+    only_right: ArrowArray
 
 
 class _Buckets(NamedTuple):
-    """Keys in buckets.
+    """Keys grouped into buckets by their hashes.
 
     Attributes:
-        bucket_of_key: The bucket of each key.
-        sums: For each word of the keys, its sum in each bucket.
+        bucket_of_key: The number of the bucket of each key (uint16).
+        sums: For each word of the keys, an array with the sum of the word in each bucket (uint64).
     """
 
     bucket_of_key: ArrowArray
     sums: list[ArrowArray]
 
 
-def find_differing_keys(first: ArrowArray, second: ArrowArray) -> DifferingKeys:
-    """Return which keys of the first only it has, and which of the second only that has.
+def find_unmatched_keys(left: ArrowArray, right: ArrowArray) -> UnmatchedKeys:
+    """Find the keys that occur only in `left`, and those that occur only in `right`.
 
-    Many keys are put into buckets by their hashes. A bucket whose words have the same sums on both sides has the same
-    keys (of keys of sixteen bytes that differ, a bucket has the same sums once in 2**112), so that only keys of other
-    buckets are looked up: of two million in 0.1 s instead of 0.9 s where few differ.
+    Two versions of a table usually differ in few files. Therefore the keys are first grouped into
+    buckets, and for each bucket the keys are added up, word by word. A bucket with the same sums on
+    both sides contains the same keys on both sides, except with a probability of 2**-112 for
+    16-byte keys. Only the keys of other buckets are looked up. For two million keys with few
+    differences, this takes 0.1 s instead of 0.9 s.
 
     Args:
-        first: Keys of 8 or 16 bytes.
-        second: Keys of the same width.
+        left: Keys of 8 or 16 bytes.
+        right: Keys of the same width.
     """
-    # With fewer keys than buckets, most buckets have one key, and nothing would be saved.
-    if min(len(first), len(second)) < _BUCKETS:
-        return DifferingKeys(_are_absent(first, second), _are_absent(second, first))
+    # With fewer keys than buckets, most buckets would contain one key, and grouping would save
+    # nothing.
+    if min(len(left), len(right)) < _BUCKETS:
+        return UnmatchedKeys(_are_absent(left, right), _are_absent(right, left))
 
-    first_buckets = _fill_buckets(first)
-    second_buckets = _fill_buckets(second)
-    bucket_differs = reduce(pc.or_, map(pc.not_equal, first_buckets.sums, second_buckets.sums))
+    left_buckets = _build_buckets(left)
+    right_buckets = _build_buckets(right)
+    bucket_differs = reduce(pc.or_, map(pc.not_equal, left_buckets.sums, right_buckets.sums))
 
-    # Keys of equal buckets are on both sides; the masks are corrected only for the others.
-    only_first = pc.take(bucket_differs, first_buckets.bucket_of_key)
-    only_second = pc.take(bucket_differs, second_buckets.bucket_of_key)
-    first_candidates = pc.filter(first, only_first)
-    second_candidates = pc.filter(second, only_second)
-    return DifferingKeys(
-        pc.replace_with_mask(only_first, only_first, _are_absent(first_candidates, second_candidates)),
-        pc.replace_with_mask(only_second, only_second, _are_absent(second_candidates, first_candidates)),
+    # A key in an equal bucket occurs on both sides. A key in a differing bucket has to be looked
+    # up.
+    is_left_candidate = pc.take(bucket_differs, left_buckets.bucket_of_key)
+    is_right_candidate = pc.take(bucket_differs, right_buckets.bucket_of_key)
+    left_candidates = pc.filter(left, is_left_candidate)
+    right_candidates = pc.filter(right, is_right_candidate)
+    is_left_absent = _are_absent(left_candidates, right_candidates)
+    is_right_absent = _are_absent(right_candidates, left_candidates)
+    return UnmatchedKeys(
+        pc.replace_with_mask(is_left_candidate, is_left_candidate, is_left_absent),
+        pc.replace_with_mask(is_right_candidate, is_right_candidate, is_right_absent),
     )
 
 
-def _are_absent(keys: ArrowArray, others: ArrowArray) -> ArrowArray:
-    return pc.invert(pc.is_in(keys, value_set=others))
+def _are_absent(keys: ArrowArray, value_set: ArrowArray) -> ArrowArray:
+    """Return a mask of the keys that do not occur in `value_set`."""
+    return pc.invert(pc.is_in(keys, value_set=value_set))
 
 
-def _fill_buckets(keys: ArrowArray) -> _Buckets:
-    """Put keys into buckets by the upper bits of their first word, and add up the words of each bucket."""
-    # The bytes of the keys are read as words of 64 bits, without a copy.
+def _build_buckets(keys: ArrowArray) -> _Buckets:
+    """Group keys into buckets by the upper bits of their first word, and add up the words of each bucket.
+
+    With two buckets (one upper bit) and keys of one 4-bit word:
+
+        keys            0001  1010  0010  1100
+        bucket_of_key      0     1     0     1
+        sums[0]         [0011, 0110]             sums wrap around
+
+    Args:
+        keys: Keys of 8 or 16 bytes.
+    """
+    # Read the bytes of the keys as 64-bit words, without a copy.
     words_per_key = keys.type.bit_width // 64
-    offset = words_per_key * keys.offset
-    flat = pa.Array.from_buffers(pa.uint64(), words_per_key * len(keys), [None, keys.buffers()[1]], offset=offset)
-    lists = pa.FixedSizeListArray.from_arrays(flat, words_per_key)
-    words = {f"word{index}": pc.list_element(lists, index) for index in range(words_per_key)}
+    word_offset = words_per_key * keys.offset
+    word_count = words_per_key * len(keys)
+    flat_words = pa.Array.from_buffers(pa.uint64(), word_count, [None, keys.buffers()[1]], offset=word_offset)
+    words_of_keys = pa.FixedSizeListArray.from_arrays(flat_words, words_per_key)
+    words = {f"word{index}": pc.list_element(words_of_keys, index) for index in range(words_per_key)}
 
-    buckets = pc.cast(pc.shift_right(words["word0"], pa.scalar(_BITS_BELOW_BUCKET, pa.uint64())), pa.uint16())
-    sums = aggregate_rows(pa.table({"bucket": buckets, **words}), ["bucket"], [(name, "sum") for name in words])
-    # Both sides need a sum for each bucket in the same order; an empty bucket has the sum 0.
-    rows = pc.index_in(pa.array(range(_BUCKETS), pa.uint16()), value_set=sums["bucket"].combine_chunks())
+    # Add up each word per bucket.
+    bucket_numbers = pc.shift_right(words["word0"], pa.scalar(_BUCKET_SHIFT, pa.uint64()))
+    bucket_of_key = pc.cast(bucket_numbers, pa.uint16())
+    rows = pa.table({"bucket": bucket_of_key, **words})
+    sums = aggregate_rows(rows, ["bucket"], [(name, "sum") for name in words])
+
+    # Sort the sums by bucket, so that both sides can be compared. Empty buckets have the sum 0.
+    all_buckets = pa.array(range(_BUCKETS), pa.uint16())
+    row_of_bucket = pc.index_in(all_buckets, value_set=sums["bucket"].combine_chunks())
     zero = pa.scalar(0, pa.uint64())
-    return _Buckets(
-        buckets, [pc.fill_null(pc.take(sums[f"{name}_sum"].combine_chunks(), rows), zero) for name in words]
-    )
+    sorted_sums = []
+    for name in words:
+        sum_of_bucket = pc.take(sums[f"{name}_sum"].combine_chunks(), row_of_bucket)
+        sorted_sums.append(pc.fill_null(sum_of_bucket, zero))
+    return _Buckets(bucket_of_key, sorted_sums)
 
 
-def read_chosen_adds(
-    snapshot: Snapshot, keys: ArrowArray, chosen: ArrowArray, where: Mask | None, fields: Sequence[str] | None = None
+def read_selected_adds(
+    snapshot: Snapshot, keys: ArrowArray, selected: ArrowArray, where: Mask | None, fields: Sequence[str] | None = None
 ) -> Iterator[RecordBatch]:
-    """Yield the chosen live files of a version, with all fields or some; see `read_marked_adds`."""
-    for rows, mask in read_marked_adds(snapshot, keys, chosen, where, fields):
+    """Yield the selected live files of a version in batches.
+
+    Takes the same arguments and raises the same errors as `read_adds_with_mask`.
+    """
+    for adds, mask in read_adds_with_mask(snapshot, keys, selected, where, fields):
         if pc.any(mask).as_py():
-            yield pc.filter(rows, mask)
+            yield pc.filter(adds, mask)
 
 
-def read_marked_adds(
-    snapshot: Snapshot, keys: ArrowArray, chosen: ArrowArray, where: Mask | None, fields: Sequence[str] | None = None
+def read_adds_with_mask(
+    snapshot: Snapshot, keys: ArrowArray, selected: ArrowArray, where: Mask | None, fields: Sequence[str] | None = None
 ) -> Iterator[tuple[RecordBatch, ArrowArray]]:
-    """Yield the live files of a version, each batch with a mask of those that are chosen.
+    """Yield the live files of a version in batches, each with a mask of the selected files.
 
-    A plan keeps only keys and a mask. Files are read in the same order each time, so the n-th key is that
-    of the n-th file as long as the log is the same.
+    A plan for millions of files keeps 16 bytes per file instead of whole add actions, and reads the
+    actions again when they are needed. Files are always read in the same order, so key `n` belongs
+    to file `n` if the log is unchanged. This is checked.
 
     Args:
         snapshot: The version.
-        keys: The keys of its live files, as `hash_file_actions` returned them, in the order of reading.
-        chosen: A mask of these keys.
-        where: Chooses the files that have keys. None for all.
-        fields: The fields that are read. None for all.
+        keys: Keys of its live files, as `hash_file_actions` returned them, in the order of reading.
+        selected: A mask of `keys`.
+        where: Selects the files that `keys` refers to, for example by partition. None if it refers
+            to all files.
+        fields: Names of the fields of the adds to read. None reads all fields.
 
     Raises:
-        Refused: `plan.other-past`, if the log has changed underneath, so that the files are others by now.
+        Refused: `plan.other-past`, if the live files are no longer those that `keys` was computed
+            from.
     """
-    needed_fields = None
+    read_fields = None
     if fields is not None:
-        needed_fields = [*fields] if where is None else [*fields, "partitionValues"]
+        # `where` needs the partition values.
+        read_fields = [*fields] if where is None else [*fields, "partitionValues"]
 
-    def read(adds: RecordBatch) -> tuple[RecordBatch, ArrowArray]:
-        rows = adds if where is None else pc.filter(adds, where(adds))
-        return rows, hash_file_actions(rows)
+    def filter_and_hash(adds: RecordBatch) -> tuple[RecordBatch, ArrowArray]:
+        matching_adds = adds if where is None else pc.filter(adds, where(adds))
+        return matching_adds, hash_file_actions(matching_adds)
 
     begin = 0
-    for rows, keys_of_rows in snapshot.file_actions.map_actions("add", read, fields=needed_fields):
-        if not keys_of_rows.equals(keys.slice(begin, len(keys_of_rows))):
+    for adds, batch_keys in snapshot.file_actions.map_actions("add", filter_and_hash, fields=read_fields):
+        expected_keys = keys.slice(begin, len(batch_keys))
+        if not batch_keys.equals(expected_keys):
             raise _log_changed_error(snapshot)
-        mask = chosen.slice(begin, len(keys_of_rows))
-        begin += len(keys_of_rows)
-        yield rows, mask
-    # Fewer files than keys: the last batches are gone.
+        yield adds, selected.slice(begin, len(batch_keys))
+        begin += len(batch_keys)
+    # The last files are missing if fewer files than keys were read.
     if begin != len(keys):
         raise _log_changed_error(snapshot)
 
 
 def _log_changed_error(snapshot: Snapshot) -> errors.Refused:
-    """Return the refusal for a version that has other files than when it was read, with the file that was replaced."""
+    """Return the error for a log that was rewritten while a plan used it. It names the first log file that changed."""
     checkpoint = snapshot.segment.checkpoint
     commits = snapshot.segment.commits
     start_version = snapshot.version if checkpoint is None else checkpoint.version
     oldest_version = min([start_version, *(commit.version for commit in commits)])
     listing = list_log(snapshot.table.storage, start_version=oldest_version)
 
-    # Files are compared with name, size and time, so that one that was replaced is not in the listing.
+    # Log files are compared by name, size and modification time, so a file that was replaced counts
+    # as changed.
     listed_files = {*listing.commits.values()}
     for listed_checkpoint in listing.checkpoints:
         listed_files.update(listed_checkpoint.files)
     checkpoint_files = () if checkpoint is None else checkpoint.files
-    changed = [file.name for file in (*checkpoint_files, *commits) if file not in listed_files]
+    changed_names = [file.name for file in (*checkpoint_files, *commits) if file not in listed_files]
     return errors.Refused(
         f"version {snapshot.version} has other files than when it was read, because its log was rewritten",
         preamble=errors.NOTHING_CHANGED,
         code="plan.other-past",
-        facts={"changed": changed[0] if changed else f"files of version {snapshot.version}"},
+        facts={"changed": changed_names[0] if changed_names else f"files of version {snapshot.version}"},
         hint=errors.command("history", limit=10),
     )
 
 
 def build_removes(adds: RecordBatch, now_ms: int, *, is_change: bool) -> RecordBatch:
-    """Return the removes of some live files, with all that is known of them.
+    """Build the remove actions that delete live files, with `extendedFileMetadata`.
 
     Args:
-        adds: The live files, with all fields that a remove has.
-        now_ms: The time of the removal, in epoch milliseconds.
-        is_change: True if the rows of the files are removed from the table.
+        adds: Add actions of the live files, with all fields that a remove copies from an add.
+        now_ms: The deletion timestamp in epoch milliseconds.
+        is_change: The value of `dataChange`: False if the same commit adds the same rows in other
+            files.
     """
     count = adds.num_rows
     new_columns = {

@@ -1,7 +1,10 @@
-"""Read which files the commits of a log name: adds, removes and change data, in columns.
+"""Read the files that the commits of a log reference, as columns: adds, removes and change data.
 
-Unlike a replay, this does not reconcile anything: each action is one row. `vacuum` and `validate` ask
-what any commit has ever named, not what is live.
+In contrast to a replay, actions are not reconciled: each action is one row, even if a newer commit
+replaces it. `vacuum` and `validate` need every file that any commit has ever referenced, not only
+the live ones.
+
+    {"add": {"path": "a.parquet", "size": 10}}   ->   kind "add", path "a.parquet", vector "", version 3, size 10
 
 Spec: Actions; Add File and Remove File; Add CDC File; Deletion Vectors.
 """
@@ -29,18 +32,20 @@ if TYPE_CHECKING:
 
 _ROWS_PER_BATCH = 65_536
 _KINDS = ("add", "remove", "cdc")
+_MISSING_PATH_RULE = "action.missing-required"
 
 
 class FileReferences(NamedTuple):
-    """Files that commits name, one row each.
+    """A batch of file references. Each array has one row per action.
 
     Attributes:
-        kind: The kind of the actions: `add`, `remove` or `cdc`.
-        path: The paths as in the log (string).
-        vector: The unique ids of the deletion vectors (string), `""` without one.
-        version: The versions of the commits.
-        size: The bytes; null if the action has none.
-        deletion_timestamp: The times of removal in epoch milliseconds; null if the action has none.
+        kind: Kind of all actions of the batch: `add`, `remove` or `cdc`.
+        path: Paths as written in the log (string).
+        vector: Unique ids of the deletion vectors (string), `""` for actions without one.
+        version: Versions of the commits that contain the actions (int64).
+        size: File sizes in bytes (int64), null for actions without a size.
+        deletion_timestamp: Deletion timestamps of removes in epoch milliseconds (int64), null if
+            missing.
     """
 
     kind: str
@@ -52,10 +57,13 @@ class FileReferences(NamedTuple):
 
 
 class FileReferenceCollector:
-    """Collects the files that commits name, in the order in which they are added.
+    """Converts the file actions of commits into batches of `FileReferences`.
+
+    Call `add_commit` for each commit, then `flush` for the rows that did not fill a batch. `len()`
+    is the number of rows that have not been returned yet.
 
     Attributes:
-        metadata: The metaData actions of the commits.
+        metadata: The metaData actions of all commits added so far, in the order of the commits.
     """
 
     def __init__(self) -> None:
@@ -65,20 +73,22 @@ class FileReferenceCollector:
     def __len__(self) -> int:
         return sum(map(len, self._rows.values()))
 
-    def take(self, actions: Iterable[tuple[str, Action]], file: LogFile) -> Iterator[FileReferences]:
-        """Add the actions of a commit, and yield full batches.
+    def add_commit(self, actions: Iterable[tuple[str, Action]], file: LogFile) -> Iterator[FileReferences]:
+        """Add the actions of a commit and yield the batches that are full.
+
+        This is a generator: the actions are added while it is iterated.
 
         Args:
-            actions: The actions, each with its kind.
-            file: The commit.
+            actions: Pairs of action kind and action. Actions without files are ignored.
+            file: The commit that contains the actions.
 
         Raises:
-            CommitCorrupt: If an action does not say which file it is about.
+            CommitCorrupt: If an action has no path, or an invalid deletion vector.
         """
         for count, (kind, action) in enumerate(actions, 1):
             if kind == "metaData":
                 self.metadata.append(action)
-            # One commit may name more files than fit in memory.
+            # One commit may reference more files than fit in memory.
             if count % _ROWS_PER_BATCH == 0:
                 yield from self.flush()
             if kind not in _KINDS:
@@ -86,18 +96,18 @@ class FileReferenceCollector:
 
             path = action.get("path")
             if not isinstance(path, str):
-                raise _unnamed_file_error(file, f"{kind}.path is missing or not a string", "action.missing-required")
+                raise _invalid_reference_error(file, f"{kind}.path is missing or not a string", _MISSING_PATH_RULE)
             vector = action.get("deletionVector")
             fault = None if vector is None else fault_of(vector)
             if fault:
-                code, reason = fault
-                raise _unnamed_file_error(file, f"{kind}: {reason}", code)
+                rule, reason = fault
+                raise _invalid_reference_error(file, f"{kind}: {reason}", rule)
             size = _get_int64(action.get("size"))
             deletion_timestamp = _get_int64(action.get("deletionTimestamp"))
             self._rows[kind].append((path, unique_id(vector), file.version, size, deletion_timestamp))
 
     def flush(self) -> Iterator[FileReferences]:
-        """Yield the collected rows, one batch per kind, and forget them."""
+        """Yield the remaining rows, one batch per kind of action, and clear the collector."""
         types = (pa.string(), pa.string(), pa.int64(), pa.int64(), pa.int64())
         for kind, rows in self._rows.items():
             if rows:
@@ -110,45 +120,59 @@ class FileReferenceCollector:
 def _build_column(values: tuple[Any, ...], data_type: Any) -> Any:  # Any: JSON values; pyarrow has no types
     try:
         return pa.array(values, data_type)
-    except UnicodeEncodeError:  # an unpaired surrogate: no file has such a name
+    except UnicodeEncodeError:
+        # JSON allows unpaired surrogates, Arrow strings do not. No file has such a name, so a
+        # replacement is harmless.
         return pa.array([text.encode("utf-8", "replace").decode() for text in values], data_type)
 
 
 def _get_int64(value: Json) -> int | None:
-    """Return a value if it is an integer of 64 bits; None for anything else, which is judged elsewhere."""
+    """Return an integer that fits into 64 bits, and None for any other value. `validate` reports invalid values."""
     return value if type(value) is int and -(1 << 63) <= value < 1 << 63 else None
 
 
-def _unnamed_file_error(file: LogFile, reason: str, code: str) -> CommitCorrupt:
+def _invalid_reference_error(file: LogFile, reason: str, rule: str) -> CommitCorrupt:
     return CommitCorrupt(
         f"{file.name}: {reason}",
         file=file.name,
-        code=code,
+        code=rule,
         facts={"version": str(file.version)},
         hint=command("validate"),
     )
 
 
-def read_file_references(
-    table: TableHandle, listing: LogListing, faults: list[CommitCorrupt], metadata: list[Action]
-) -> Iterator[FileReferences]:
-    """Yield the files that the commits of a log name, newest first.
+class FileReferenceReader:
+    """Reads the files that the commits of a log reference, newest commit first.
 
-    Args:
-        table: The table.
-        listing: Its log.
-        faults: Receives the errors of commits that cannot be read.
-        metadata: Receives the metaData actions, at the end.
+    Commits that are damaged are skipped and reported in `errors`. Each caller decides whether it
+    can do without them: a plan that deletes files cannot, an explanation can.
+
+    Attributes:
+        errors: One error per damaged commit. Complete when `read` is exhausted.
+        metadata: The metaData actions of the commits. Complete when `read` is exhausted.
     """
-    commits = [listing.commits[version] for version in sorted(listing.commits)]
-    for file in commits:
-        if not file.size_bytes:  # what an interrupted write leaves
-            faults.append(_empty_commit_error(file))
-    collector = FileReferenceCollector()
-    # The others are read all the same: whoever asks decides what the lost ones mean.
-    commits_with_bytes = [file for file in commits if file.size_bytes]
-    yield from read_references_of_commits(table, commits_with_bytes, collector, faults=faults)
-    metadata.extend(collector.metadata)
+
+    def __init__(self, table: TableHandle, listing: LogListing) -> None:
+        self._table = table
+        self._listing = listing
+        self._collector = FileReferenceCollector()
+        self.errors: list[CommitCorrupt] = []
+
+    @property
+    def metadata(self) -> list[Action]:
+        return self._collector.metadata
+
+    def read(self) -> Iterator[FileReferences]:
+        """Yield the references in batches of bounded size. Call this once.
+
+        Raises:
+            StorageFailed: If a commit cannot be read because of the store.
+        """
+        commits = [self._listing.commits[version] for version in sorted(self._listing.commits)]
+        # An interrupted write leaves an empty file.
+        self.errors.extend(_empty_commit_error(commit) for commit in commits if not commit.size_bytes)
+        nonempty_commits = [commit for commit in commits if commit.size_bytes]
+        yield from read_references_of_commits(self._table, nonempty_commits, self._collector, errors=self.errors)
 
 
 def read_references_of_commits(
@@ -157,32 +181,35 @@ def read_references_of_commits(
     collector: FileReferenceCollector,
     *,
     kinds: Collection[str] | None = None,
-    faults: list[CommitCorrupt] | None = None,
+    errors: list[CommitCorrupt] | None = None,
 ) -> Iterator[FileReferences]:
-    """Yield the files that commits name, in batches of bounded size.
+    """Yield the files that some commits reference, newest commit first, in batches of bounded size.
 
     Args:
-        table: The table of the commits.
-        commits: The commits, in ascending order. They are read from the newest on.
-        collector: Collects the files until they fill a batch, and the metaData actions.
-        kinds: The kinds of actions to look at, None for all. Faults of others are not reported.
-        faults: Receives the errors of commits that cannot be read. None to raise the first one.
+        table: The table that the commits belong to.
+        commits: The commits in ascending order of versions.
+        collector: Builds the batches, and collects the metaData actions.
+        kinds: Kinds of actions to read, such as `("add", "remove")`. Errors in other actions are
+            not detected. None reads all kinds.
+        errors: A list to which the errors of damaged commits are appended. None raises the first
+            error.
 
     Raises:
-        CommitCorrupt: Without `faults`, if a commit is damaged.
-        StorageFailed: If a commit cannot be read.
+        CommitCorrupt: If a commit is damaged and `errors` is None.
+        StorageFailed: If a commit cannot be read because of the store.
     """
     for file, content in read_commit_contents(table.storage, table.engine, commits, table.progress):
         actions = read_commit_actions(table.storage, file, content)
         if kinds is not None:
             actions = (pair for pair in actions if pair[0] in kinds)
         try:
-            yield from collector.take(actions, file)
-        except CommitCorrupt as fault:
-            if faults is None:
+            yield from collector.add_commit(actions, file)
+        except CommitCorrupt as error:
+            if errors is None:
                 raise
-            faults.append(fault)
-        # Small commits share a batch; a large one fills its own.
+            errors.append(error)
+
+        # Small commits share a batch. A large commit fills at least one batch of its own.
         if len(collector) >= _ROWS_PER_BATCH or is_large(file):
             yield from collector.flush()
     yield from collector.flush()

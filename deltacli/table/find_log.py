@@ -1,7 +1,11 @@
-"""Find the log of a table: the listing, and the hint where to begin it.
+"""List the log of a table, starting at the checkpoint that the hint refers to.
 
-`_last_checkpoint` is only a hint. Whatever it says, the listing decides: a hint that is stale, torn,
-dangling or forged costs one more listing, and never changes what is read.
+The file `_last_checkpoint`, called the hint here, contains the version of a recent checkpoint. On
+an object store, listing from this version on saves thousands of names of older commits.
+
+The hint is never trusted. It may be older than the newest checkpoint, cut off in the middle of a
+write, or refer to a checkpoint that was deleted. A wrong hint costs one more listing, but it does
+not change the version that is read.
 
 Spec: Last Checkpoint File; Delta Log Entries.
 """
@@ -19,18 +23,18 @@ from deltacli.storage import ReadStorage, is_taken
 from deltacli.table.missing_log import missing_log_error
 
 _FIRST_VERSIONED_NAME = "0"
-"""Names with a version begin with a digit, so a sorted listing starts here."""
+"""The start of a listing that skips `_sidecars` and similar names. Names with a version start with a digit."""
 _FILES_PER_REPORT = 100
 
 
 class ListedLog(NamedTuple):
-    """The listed content of a table's log, and what its hint said.
+    """The listing of a log, together with its hint.
 
     Attributes:
-        listing: The versioned files.
-        hint_problems: The rules of `validate` that the hint breaks.
-        listed_at: When the listing began, by the monotonic clock of this process.
-        hint_version: The version that the hint names; -1 if none can be trusted, or none was read.
+        listing: The files with a version in their name.
+        hint_problems: The ids of the rules of `validate` that the hint violates.
+        listed_at: Start of the listing in seconds of the monotonic clock of this process.
+        hint_version: The version in the hint; -1 if there is no hint, or if the hint is invalid.
     """
 
     listing: segment.LogListing
@@ -40,12 +44,12 @@ class ListedLog(NamedTuple):
 
 
 class LostVersions(NamedTuple):
-    """The reason why versions newer than the newest one may have existed.
+    """Evidence that commits after the newest version of a log existed, and were lost.
 
     Attributes:
-        rule: The rule of `validate` that reports this.
-        file_name: The file of the log that shows it.
-        message: The reason in words.
+        rule: The id of the rule of `validate` that reports it.
+        file_name: Name of the file in `_delta_log` that is the evidence.
+        message: A description for the user.
     """
 
     rule: str
@@ -60,74 +64,83 @@ def find_log(
     progress: Progress = SILENT,
     monotonic: Callable[[], float] = MACHINE.monotonic,
 ) -> ListedLog:
-    """List the log for reading a version, from the checkpoint of the hint where that is shorter.
+    """List the files of the log that are needed to read a version.
 
     Args:
         storage: The store of the table.
-        version: The version that will be read. None for the newest one.
-        progress: Where the listed files are reported.
+        version: The version to read. None for the newest one.
+        progress: Receives the number of listed files.
         monotonic: The monotonic clock of this process.
 
     Raises:
         NotATable: If there is no log.
-        LogIncomplete: If the next commit has a name that is no file.
+        LogIncomplete: If the newest version is to be read, and a directory or broken link has the
+            name of the next commit.
     """
-    began = monotonic()
+    listed_at = monotonic()
     hint = read_hint(storage)
     if not isinstance(hint, segment.Hint):
         problems = (hint.rule,) if isinstance(hint, segment.BadHint) else ()
         listing = list_log(storage, progress=progress)
-        return _require_no_blocked_commit(storage, version, ListedLog(listing, problems, began))
+        log = ListedLog(listing, problems, listed_at)
+        _require_no_blocked_commit(storage, version, log)
+        return log
 
-    # On a local disk the whole log is listed at once. For an older version than the hint's, the files
-    # before the hint are needed.
-    start = 0
+    # A local directory is always listed completely. A version before the hint needs the files
+    # before the hint.
+    start_version = 0
     if not storage.capabilities.cheap_listing and (version is None or hint.version <= version):
-        start = hint.version
-    listing = list_log(storage, start_version=start, progress=progress)
+        start_version = hint.version
+    listing = list_log(storage, start_version=start_version, progress=progress)
 
     problems = ()
     if not any(checkpoint.version == hint.version for checkpoint in listing.checkpoints):
         problems = ("hint.checkpoint-missing",)
-        # A newer checkpoint is as good a start: the hint is only stale. Without one, the start is before it.
+        # The version can be rebuilt from a newer checkpoint, too. Otherwise an older one is needed.
         has_newer_checkpoint = any(checkpoint.version > hint.version for checkpoint in listing.checkpoints)
-        if start and not has_newer_checkpoint:
-            began = monotonic()
+        if start_version and not has_newer_checkpoint:
+            listed_at = monotonic()
             listing = list_log(storage, progress=progress)
-    return _require_no_blocked_commit(storage, version, ListedLog(listing, problems, began, hint.version))
 
-
-def _require_no_blocked_commit(storage: ReadStorage, version: int | None, log: ListedLog) -> ListedLog:
-    """Return a log. Raise LogIncomplete if the newest version is wanted and the commit after it is no file."""
-    if version is None and find_blocked_commit_name(storage, log.listing) is not None:
-        raise segment.not_a_file(log.listing)
+    log = ListedLog(listing, problems, listed_at, hint.version)
+    _require_no_blocked_commit(storage, version, log)
     return log
 
 
-def find_lost_versions(storage: ReadStorage, listing: segment.LogListing, hint_version: int) -> LostVersions | None:
-    """Return why there were, or may be, newer versions than the newest one of a listing.
+def _require_no_blocked_commit(storage: ReadStorage, version: int | None, log: ListedLog) -> None:
+    """Raise LogIncomplete if the newest version is to be read, but the name of the next commit is not a file."""
+    if version is None and find_blocked_commit_name(storage, log.listing) is not None:
+        raise segment.not_a_file(log.listing)
 
-    Two things show it: the hint or a checksum of a newer version, whose commits must have existed; and a
-    commit of the next version whose name does not have 20 digits. Delta for Spark and Delta Kernel for
-    Java read the latter as a version, other clients do not.
+
+def find_lost_versions(storage: ReadStorage, listing: segment.LogListing, hint_version: int) -> LostVersions | None:
+    """Find evidence that commits after the newest listed version existed, and were lost.
+
+    There are two kinds of evidence:
+
+    * The hint or a checksum file refers to a newer version. It was written after the commit of this
+      version.
+    * The name of the next commit does not have 20 digits, for example `7.json`. Delta for Spark and
+      Delta Kernel for Java read it as version 7, other clients ignore it.
 
     Args:
         storage: The store of the table.
-        listing: The listing.
-        hint_version: The version that the hint named before the listing; -1 without one.
+        listing: The listing of the log.
+        hint_version: The version in the hint before the log was listed; -1 if there was no hint.
 
     Returns:
-        The reason; None if nothing shows newer versions.
+        The evidence, or None.
     """
     newest = listing.newest_version
-    stated_version = max(hint_version, *listing.checksums, -1)
-    if stated_version <= newest and newest + 1 not in listing.unpadded:
+    referenced_version = max(hint_version, *listing.checksums, -1)
+    if referenced_version <= newest and newest + 1 not in listing.unpadded:
         return None
 
-    now = list_log(storage, start_version=newest)  # once more: a writer may have added versions in between
-    checksum_version = max(now.checksums, default=-1)
+    # A writer may have committed in the meantime, so list the log again.
+    current_listing = list_log(storage, start_version=newest)
+    checksum_version = max(current_listing.checksums, default=-1)
     lost_version = max(hint_version, checksum_version)
-    if lost_version > max(newest, now.newest_version):
+    if lost_version > max(newest, current_listing.newest_version):
         if hint_version >= checksum_version:
             rule = "hint.ahead-of-log"
             file_name = segment.HINT_NAME
@@ -138,8 +151,8 @@ def find_lost_versions(storage: ReadStorage, listing: segment.LogListing, hint_v
         message = f"commits after version {newest} seem to be lost: {path} is of version {lost_version}"
         return LostVersions(rule, file_name, message)
 
-    unpadded_name = now.unpadded.get(newest + 1)
-    if unpadded_name is None or now.newest_version > newest:
+    unpadded_name = current_listing.unpadded.get(newest + 1)
+    if unpadded_name is None or current_listing.newest_version > newest:
         return None
     path = f"{segment.LOG_DIRECTORY}/{unpadded_name}"
     message = f"commits after version {newest} may be there: Delta for Spark reads {path} as version {newest + 1}"
@@ -147,16 +160,17 @@ def find_lost_versions(storage: ReadStorage, listing: segment.LogListing, hint_v
 
 
 def find_blocked_commit_name(storage: ReadStorage, listing: segment.LogListing) -> str | None:
-    """Return the name of the commit after the newest one if it is a directory, or a link to nothing.
+    """Return the name of the next commit if a directory or a broken link has this name, else None.
 
-    A listing has files only, so the version before would be taken for the newest one.
+    A listing contains only files. A link to a commit on a disk that is not mounted, for example,
+    would make the version before it look like the newest one.
     """
     name = segment.commit_name(listing.newest_version + 1)
     return name if is_taken(storage, f"{segment.LOG_DIRECTORY}/{name}") else None
 
 
 def list_log(storage: ReadStorage, *, start_version: int = 0, progress: Progress = SILENT) -> segment.LogListing:
-    """List the versioned files of the log from a version on.
+    """List the files of the log with a version in their name, starting at `start_version`.
 
     Raises:
         NotATable: If there is no log.
@@ -166,72 +180,77 @@ def list_log(storage: ReadStorage, *, start_version: int = 0, progress: Progress
 
 
 def list_log_files(
-    storage: ReadStorage, at: str = "", *, start_version: int = 0, progress: Progress = SILENT
+    storage: ReadStorage, table_path: str = "", *, start_version: int = 0, progress: Progress = SILENT
 ) -> list[segment.LogFile]:
-    """Return the versioned files of the log of a table.
-
-    Listings are sorted, so this stops before `_sidecars` and other names without a version.
+    """Return the files of a log with a version in their name, sorted by name.
 
     Args:
         storage: A store that contains the table.
-        at: The path of the table in the store, "" for its root.
-        start_version: The version at which to begin.
-        progress: Where the listed files are reported.
+        table_path: The path of the table in the store, "" for its root.
+        start_version: The lowest version to list.
+        progress: Receives the number of listed files.
 
     Raises:
-        NotATable: If there is no log. For the root of the store, the error says what is there instead.
+        NotATable: If there is no log. If the table is the root of the store, the message describes
+            what was found instead, such as a file or the `_delta_log` directory itself.
     """
     start_name = segment.version_prefix(start_version) if start_version else _FIRST_VERSIONED_NAME
     files = []
     try:
-        entries = storage.list_from(_join_log_directory(at), start_name)
+        entries = storage.list_from(_join_log_directory(table_path), start_name)
         for stat in report_items(entries, progress, "listing the log", unit="files", every=_FILES_PER_REPORT):
-            # Names without a version, such as `_sidecars`, come last.
+            # Listings are sorted. Names without a version, such as `_sidecars`, are last.
             if stat.name >= segment.AFTER_VERSIONED_NAMES:
                 break
             files.append(segment.make_log_file(stat.name, stat.size_bytes, stat.modified_ms))
     except errors.FileMissing:
-        if at:
+        if table_path:
             raise errors.NotATable(f"{segment.LOG_DIRECTORY} is not a directory") from None
         raise missing_log_error(storage) from None
     return files
 
 
-def read_hint(storage: ReadStorage, at: str = "") -> segment.Hint | segment.BadHint | None:
-    """Read the hint of a table.
+def read_hint(storage: ReadStorage, table_path: str = "") -> segment.Hint | segment.BadHint | None:
+    """Read and parse the file `_last_checkpoint` of a table.
 
     Args:
         storage: A store that contains the table.
-        at: The path of the table in the store, "" for its root.
+        table_path: The path of the table in the store, "" for its root.
 
     Returns:
-        The hint, or the rule that it breaks if it cannot be used; None if there is none.
+        The hint, a `BadHint` with the violated rule if the file is invalid, or None if there is no
+        file.
 
     Raises:
         StorageFailed: If a remote store does not answer.
     """
     try:
-        return segment.read_hint(read_hint_file(storage, at))
+        return segment.read_hint(read_hint_file(storage, table_path))
     except errors.FileMissing:
         return None
-    except errors.PathExternal:  # a link that leads outside the table
+    except errors.PathExternal:
+        # The file is a symbolic link to a place outside the table.
         return segment.BadHint("hint.bad-json")
-    except errors.StorageFailed as fault:
-        if not storage.capabilities.cheap_listing and not isinstance(fault, errors.PermissionRefused):
-            raise  # the listing would retry the same fault again
+    except errors.StorageFailed as error:
+        # A remote store that does not answer would not answer the listing either, after more
+        # retries.
+        if not storage.capabilities.cheap_listing and not isinstance(error, errors.PermissionRefused):
+            raise
         return segment.BadHint("hint.bad-json")
 
 
-def read_hint_file(storage: ReadStorage, at: str = "") -> bytes:
-    """Return the bytes of `_last_checkpoint`, at most one more than a hint may have.
+def read_hint_file(storage: ReadStorage, table_path: str = "") -> bytes:
+    """Return the content of `_last_checkpoint`, cut off one byte after the maximum size of a hint.
 
-    The file may be a terabyte of zeros, and the byte too many shows that it is too large.
+    The size is limited because a damaged file may be arbitrarily large. The additional byte tells
+    the parser that the file is too large.
 
     Raises:
-        DeltacliError: What the store raises.
+        FileMissing: If there is no hint.
+        StorageFailed: If the file cannot be read.
     """
-    return storage.read_range(f"{_join_log_directory(at)}/{segment.HINT_NAME}", 0, segment.MAX_HINT_BYTES + 1)
+    return storage.read_range(f"{_join_log_directory(table_path)}/{segment.HINT_NAME}", 0, segment.MAX_HINT_BYTES + 1)
 
 
-def _join_log_directory(at: str) -> str:
-    return f"{at}/{segment.LOG_DIRECTORY}" if at else segment.LOG_DIRECTORY
+def _join_log_directory(table_path: str) -> str:
+    return f"{table_path}/{segment.LOG_DIRECTORY}" if table_path else segment.LOG_DIRECTORY

@@ -1,7 +1,8 @@
-"""The table handle that every operation needs: store, engine, clock, machine and progress.
+"""The table handle: the environment in which an operation accesses a table.
 
-A handle has no operations, not even to rebuild a version (`rebuild.py`). `Table` and `Paimon` of `deltacli.api` are
-handles with the operations as methods; operations accept any handle.
+It combines the store of the table with an engine, a clock and a progress display. `Table` and
+`Paimon` of `deltacli.api` are subclasses that provide the operations as methods. Operations are
+functions that accept any handle, and a snapshot of a version is created by `rebuild.py`.
 """
 
 from __future__ import annotations
@@ -25,22 +26,27 @@ if TYPE_CHECKING:
 
 
 def managed_store(storage: ReadStorage) -> ManagedStore | None:
-    """Return the store of a table that a catalog manages, also behind one that remembers files; None for another."""
+    """Return the store of a catalog-managed table, or None for a table that no catalog manages.
+
+    The managed store may be wrapped, for example by a store that caches files.
+    """
     return getattr(storage, "catalog_store", None)
 
 
 class TableHandle:
-    """A table in one directory of a store, with everything that operations on it need.
+    """A table in a directory of a store, together with the environment of operations.
 
     Attributes:
-        stores: The store of the table, and how tasks open the same store.
-        name: The table as the caller wrote it, used in hints of errors. None: the caller inserts it.
-        newest_seen: The newest version that was read through this handle.
-        open_other: Opens another store, such as that of another table.
-        allowed: Where data files may be outside of the table.
-        engine: Runs tasks, in this process or on a cluster.
-        clock: Returns the time. It is another clock than that of the machine if the time was given (`--now`).
-        progress: Where steps are reported.
+        stores: The store of the table, and the information that tasks in other processes need to
+            open it.
+        name: The path or URI with which the caller opened the table, for hints of errors. None if
+            the caller inserts the table into hints itself.
+        newest_seen: The newest version that was read with this handle. None before the first read.
+        open_other: Opens the store of another path or URI, such as the source of a clone.
+        allowed: Directories and URIs outside the table directory from which data files may be read.
+        engine: Runs tasks in threads of this process or on a cluster.
+        clock: Returns the current time in epoch milliseconds, or the fixed time of `--now`.
+        progress: Displays the progress of long steps.
     """
 
     def __init__(
@@ -56,21 +62,24 @@ class TableHandle:
         location: StoreLocation | None = None,
         machine: Machine = MACHINE,
     ) -> None:
-        """Make a handle.
+        """Create a handle. The store is not accessed.
 
         Args:
             storage: The store of the table.
-            engine: The engine. None: threads of this process.
+            engine: The engine. None runs tasks in threads of this process.
             clock: The clock.
-            progress: Where steps are reported.
-            open_other: Opens another store.
-            allowed: Where data files may be outside of the table.
-            name: The table as the caller wrote it.
-            location: Where executors of a cluster find the same table. None: they cannot.
-            machine: The clocks, random numbers and sleep of this process.
+            progress: The progress display.
+            open_other: Opens the store of another path or URI.
+            allowed: Directories and URIs outside the table directory from which data files may be
+                read.
+            name: The path or URI with which the caller opened the table.
+            location: A description of the store that executors of a cluster can open. None if they
+                cannot open it.
+            machine: Clocks, random numbers and sleep. Tests replace it.
         """
         if isinstance(storage, SharedDirectoryStore):
-            location = None  # such a store tells other processes itself how to open it, with credentials
+            # Other processes open such a store with credentials that the store itself provides.
+            location = None
         self.stores = TableStores(storage, open_other, allowed, location, machine)
         self.name = name
         self.newest_seen: int | None = None
@@ -81,14 +90,14 @@ class TableHandle:
         self.progress = progress
 
     def __dir__(self) -> list[str]:
-        """Return the operations, and what identifies the table; operations alone use the rest of the handle."""
+        """Hide the attributes that only operations use from completion in notebooks and shells."""
         internal_names = {
             "allowed",
+            "bind_to_directory",
             "clock",
             "engine",
             "files",
             "has_given_clock",
-            "held",
             "machine",
             "newest_seen",
             "note_version",
@@ -105,16 +114,20 @@ class TableHandle:
         return sorted(set(super().__dir__()) - internal_names)
 
     def __deepcopy__(self, _: dict[int, object]) -> Self:
-        """Return the handle itself: copies of a result share the open table."""
+        """Return the handle itself, so that a deep copy of a result refers to the same open table."""
         return self
 
     @property
     def storage(self) -> ReadStorage:
-        """The store of the table, to be read."""
+        """The store of the table, for reading."""
         return self.stores.storage
 
     def writable(self) -> Storage:
-        """Return the store of the table, to be written. A change takes that of its `ChangeExecution`."""
+        """Return the store of the table for writing.
+
+        Changes use the store of their `ChangeExecution` instead, which checks the plan before each
+        write.
+        """
         return self.stores.storage
 
     @property
@@ -124,7 +137,7 @@ class TableHandle:
 
     @property
     def has_given_clock(self) -> bool:
-        """True if the time is not that of the machine (`--now`)."""
+        """True if the clock was set by the caller (`--now`)."""
         return self.clock is not self.machine.now_ms
 
     @property
@@ -134,35 +147,37 @@ class TableHandle:
 
     @property
     def address(self) -> str:
-        """The name in the catalog that manages the table, else its URI: by it commands find the table."""
+        """The name with which a command can open the table: its URI, or the name in the catalog that manages it."""
         managed = managed_store(self.storage)
         return self.uri if managed is None else managed.log.uri
 
     def replace_storage(self, storage: ReadStorage) -> Self:
-        """Return the same handle on another store, such as that of another version of the table."""
+        """Return a copy of the handle that uses another store of the same table, for example one that caches files."""
         handle = copy.copy(self)
         handle.stores = TableStores(
             cast("Storage", storage), self.open_other, self.allowed, self.stores.location, self.machine
         )
         return handle
 
-    def open_other_table(self, uri: str, *, has_own_files: bool = False) -> TableHandle:
-        """Return a handle of another table, which is opened and run in the same way.
+    def open_other_table(self, uri: str, *, may_read_this_table: bool = False) -> TableHandle:
+        """Open another table with the engine, clock and progress display of this table.
 
         Args:
-            uri: The other table.
-            has_own_files: True if it may open files of this table, too, as a shallow clone does.
+            uri: The path or URI of the other table.
+            may_read_this_table: True if data files of the other table may be in the directory of
+                this table, as those of a shallow clone are.
 
         Raises:
-            UsageError: For anything that is not a path or a URI.
+            UsageError: If `uri` is neither a string nor a path object.
         """
-        from deltacli.table.api_arguments import require_path_text  # which commands without another table do not need
+        # Most commands open one table and start faster without this import.
+        from deltacli.table.api_arguments import require_path_text
 
         uri = require_path_text(uri, "uri")
         storage = self.open_other(uri)
         location = self.stores.location
         allowed = self.allowed
-        if has_own_files:
+        if may_read_this_table:
             prefixes = read_prefixes((self.uri,))
             allowed = AllowedPrefixes(allowed.directories + prefixes.directories, allowed.uris + prefixes.uris)
         return TableHandle(
@@ -177,32 +192,34 @@ class TableHandle:
         )
 
     def use_embedded_engine(self) -> Self:
-        """Return the same handle, whose work is done in this process, also where it has the engine of a cluster."""
+        """Return a copy of the handle that runs all tasks in this process instead of on a cluster."""
         handle = self.replace_storage(self.stores.storage)
         if type(self.engine) is not EmbeddedEngine:
             handle.engine = EmbeddedEngine()
         handle.stores = replace(handle.stores, location=None)
         return handle
 
-    def held(self, place: DirectoryIdentity | None = None) -> Self:
-        """Return the same handle bound to the directory that is at its path now.
+    def bind_to_directory(self, identity: DirectoryIdentity | None = None) -> Self:
+        """Return a copy of the handle that is bound to the directory that currently exists at its path.
 
-        A path may lead to another directory later, because somebody renames it or turns a link. A bound
-        handle then writes to the directory that the plan is about, or raises Refused.
+        The path may refer to another directory later, if a directory is renamed or a symbolic link
+        is changed. A bound handle then raises Refused, so that a plan is never executed on a
+        different table.
 
         Args:
-            place: The place of a plan, which the directory must be. None for the one that is there.
+            identity: The identity of the directory for which a plan was made. None accepts any
+                directory.
 
         Raises:
-            Refused: `plan.other-place`, if the directory is not the place, or not the one to which the
-                handle is bound already.
-            UsageError: For a place that is none.
+            Refused: `plan.other-place`, if the directory does not have this identity, or if the
+                handle is already bound to another directory.
+            UsageError: If `identity` is not a `DirectoryIdentity`.
         """
-        if place is not None:
+        if identity is not None:
             from deltacli.table.api_arguments import require_place
 
-            require_place(place)
-        storage = bind_to_directory(self.stores.storage, place)
+            require_place(identity)
+        storage = bind_to_directory(self.stores.storage, identity)
         if storage is self.stores.storage or not isinstance(storage, DirectoryStore):
             return self
         handle = self.replace_storage(storage)
@@ -213,17 +230,24 @@ class TableHandle:
         return handle
 
     def files(self) -> TableFiles:
-        """Return the resolver of the files that the log names."""
+        """Return an object that opens data files by their path in the log."""
         return self.stores.files()
 
     def require_writable(self, *, dry_run: bool = False) -> None:
-        """Raise NoAtomicCreate, before any request is sent, where the store is known to be read-only, and UsageError
-        for a shared table, for which not even a plan can be made.
+        """Require a store that can be written to. No request is sent.
+
+        Args:
+            dry_run: True if only a plan is made. This is possible for a read-only store, but not
+                for a shared table.
+
+        Raises:
+            NoAtomicCreate: If the store is read-only.
+            UsageError: If the table is a shared table.
         """
         if not dry_run or isinstance(self.storage, SharedTableStore):
             require_writable(self.storage)
 
     def note_version(self, version: int | None) -> None:
-        """Remember a version that was read, if it is the newest so far."""
+        """Update `newest_seen` after a version was read."""
         if version is not None:
             self.newest_seen = max(version, self.newest_seen or 0)

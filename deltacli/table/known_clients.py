@@ -1,6 +1,9 @@
-"""Tell which clients can read and write a table, by tables of facts about clients.
+"""Find the clients, such as Spark or delta-rs, that a change of a table affects.
 
-The facts are data: `clients.json` in `delta/protocol` and in `paimon`.
+A trait is a property of a table that some client does not support: a table feature such as
+`columnMapping`, a feature in use (`columnMapping.used`), or a property such as "a column has the
+type map". `clients.json` in `delta/protocol` and in `paimon` records for each client and trait
+whether the client can read and write a table with the trait.
 """
 
 from __future__ import annotations
@@ -16,13 +19,13 @@ from deltacli.delta.protocol import clients
 
 @cache
 def read_known_clients() -> tuple[clients.Client, ...]:
-    """Return every client of Delta tables about which something is known, in the order of the table."""
+    """Return the clients of Delta tables, in the order of `clients.json`."""
     return _read_clients_of("deltacli.delta.protocol")
 
 
 @cache
 def read_paimon_clients() -> tuple[clients.Client, ...]:
-    """Return every client of Paimon tables about which something is known, in the order of the table."""
+    """Return the clients of Paimon tables, in the order of `clients.json`."""
     return _read_clients_of("deltacli.paimon")
 
 
@@ -33,13 +36,18 @@ def _read_clients_of(package: str) -> tuple[clients.Client, ...]:
 def find_affected_clients(
     added: Collection[str], warnings: Collection[str] = (), *, used: bool = False, before: Collection[str] = ()
 ) -> tuple[clients.ClientAccess, ...]:
-    """Return what a change means for each known client, first for those that lose access.
+    """Return the access of each client after features are added to a table. Clients that lose access come first.
 
     Args:
-        added: The features that the change gives a table.
-        warnings: Warnings about the change. Those that are no trait of a table say nothing of clients.
-        used: True if the features are used as well.
+        added: Names of the features that the change adds.
+        warnings: Codes of the warnings about the change. Codes that are also traits are included in
+            the traits of the table, and others are ignored.
+        used: True if the change also uses the features: the traits `FEATURE.used` are added.
         before: The traits of the table before the change.
+
+    Returns:
+        One entry for each client with known facts about the traits. Empty if the change adds no
+        trait.
     """
     traits = {*added, *clients.OTHERS.keys() & warnings}
     if used:
@@ -47,25 +55,31 @@ def find_affected_clients(
     if not traits:
         return ()
     changes = [clients.access_to_change(client, traits, before) for client in read_known_clients()]
-    accesses = [access for access in changes if access is not None]
-    return tuple(sorted(accesses, key=lambda access: (not access.loses_reads, not access.loses_writes)))
+    known_changes = [change for change in changes if change is not None]
+    return tuple(sorted(known_changes, key=lambda change: (not change.loses_reads, not change.loses_writes)))
 
 
 def find_regaining_clients(
-    before: TableConfiguration, after: TableConfiguration, had: Collection[str]
+    before: TableConfiguration, after: TableConfiguration, traits: Collection[str]
 ) -> tuple[clients.ClientAccess, ...]:
-    """Return the clients that read or write a table again once features are dropped, with what they do then.
+    """Return the clients that can read or write a table again after features are dropped.
 
     Args:
         before: The configuration with the features.
-        after: The configuration without them.
-        had: The traits of the version before, those of its files included: they stay.
+        after: The configuration without the features.
+        traits: The traits of the version before the drop. Traits of data files remain after the
+            drop.
+
+    Returns:
+        The access of each of these clients after the drop.
     """
-    has = clients.traits_without(had, before, after)
+    remaining_traits = clients.traits_without(traits, before, after)
     regaining = []
     for client in read_known_clients():
-        old = clients.access(client, had)
-        new = clients.access(client, has)
-        if (new.reads and not old.reads) or (new.writes and not old.writes):
-            regaining.append(new)
+        old_access = clients.access(client, traits)
+        new_access = clients.access(client, remaining_traits)
+        regains_reads = new_access.reads and not old_access.reads
+        regains_writes = new_access.writes and not old_access.writes
+        if regains_reads or regains_writes:
+            regaining.append(new_access)
     return tuple(regaining)

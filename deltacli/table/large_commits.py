@@ -1,15 +1,17 @@
 """Replay a commit that is too large to be held in memory as Python objects.
 
-Such a commit, for example the first one of a converted table, is read in blocks, and each block
-becomes narrow columns at once. Most large commits name no file twice. Then the rows of the blocks,
-without those that newer commits have decided, are the result. Whether a key occurs twice is known
-only at the end, from the hashes of all keys; only rows with a repeated hash are looked at one by one.
+The first commit of a converted table, for example, may add millions of files. Such a commit is read in
+blocks of a few megabytes, and each block is converted to narrow columns (path, deletion vector id, size,
+number of records).
 
-    block 1: add a, add b       hashes 11 22
-    block 2: remove a, add c    hashes 11 33      repeated: {11}  ->  the add of a wins
+In most large commits every file occurs once. Then the concatenated rows are the result. To detect
+repeated files, the hashes of all keys are collected; only rows whose hash is repeated are compared:
 
-`replay.py` calls this for each large commit, `reread_commits.py` reads the same commits once more
-with all their fields.
+    block 1   add a, add b       hashes 11 22
+    block 2   remove a, add c    hashes 11 33      repeated: {11}  ->  the add of a wins
+
+`replay.py` calls `read_large_commit` for each large commit. `reread_commits.py` reads the same commits
+again if all fields of the actions are needed.
 """
 
 from __future__ import annotations
@@ -36,17 +38,17 @@ if TYPE_CHECKING:
     from deltacli.delta.encoding.many_values import KeyIndex
     from deltacli.work.commits.blocks import NarrowBlock
 
-_BYTES_JOINED = 1 << 30
-"""Bytes of rows that are joined into one batch. A column of Arrow has at most 2 GiB of paths."""
+_MAX_BATCH_BYTES = 1 << 30
+"""Size limit of a record batch that is joined from several blocks. An Arrow string column has at most 2 GiB."""
 
 
 class LargeCommit(NamedTuple):
-    """The part of a large commit that is remembered.
+    """The part of a large commit that is kept for reading older commits and for reading the commit again.
 
     Attributes:
-        repeated_hashes: The hashes of keys that occur more than once in the commit. Different keys may
-            have the same hash.
-        keys: All keys that the commit decides. Empty if nothing older is read.
+        repeated_hashes: Hashes that occur more than once among the keys of the commit. Usually that means
+            a repeated key, but two keys may have the same hash.
+        keys: The keys of all files that the commit adds or removes. Empty if no older actions are read.
     """
 
     repeated_hashes: frozenset[int]
@@ -54,14 +56,14 @@ class LargeCommit(NamedTuple):
 
 
 class LargeCommitRows(NamedTuple):
-    """The reconciled content of a large commit, without the files that newer commits have decided.
+    """The reconciled actions of a large commit, without files that newer commits decide.
 
     Attributes:
-        adds: Live files in narrow columns.
-        removes: Tombstones in narrow columns.
-        other_actions: The actions that are not about files.
-        disputed: The rules of `validate` for what other engines may read differently.
-        commit: The part that is remembered.
+        adds: Live files, in narrow columns.
+        removes: Tombstones, in narrow columns.
+        other_actions: The actions that are neither `add` nor `remove`, each with its kind.
+        disputed: Ids of `validate` rules for content that engines interpret differently.
+        commit: The part of the commit to keep.
     """
 
     adds: list[RecordBatch]
@@ -75,7 +77,7 @@ def read_large_commit(
     storage: ReadStorage,
     engine: Engine,
     file: LogFile,
-    decided: TouchedFiles,
+    decided_files: TouchedFiles,
     *,
     remember_keys: bool,
     progress: Progress,
@@ -86,25 +88,31 @@ def read_large_commit(
         storage: The store of the table.
         engine: The engine that parses the blocks.
         file: The commit.
-        decided: The files that newer commits have decided. Their rows are left out.
-        remember_keys: True if older commits or a checkpoint are read after this commit, so that the
-            files that it decides are left out there.
-        progress: Where the bytes that were read are reported.
+        decided_files: The files that newer commits add or remove. Their rows are dropped.
+        remember_keys: True if older commits or a checkpoint are read after this commit. Their actions for
+            files of this commit must be dropped, so the keys are returned.
+        progress: Receives the number of bytes read.
 
     Raises:
-        CommitCorrupt: If the commit is damaged. The error names line and byte.
+        CommitCorrupt: If the commit is damaged. The error contains the line and the byte offset.
     """
     from deltacli.delta.encoding.many_values import KeyIndex, repeated
 
-    blocks, hashes = _read_blocks(storage, engine, file, decided, progress)
+    # Parse the commit, and find the hashes that occur more than once. Lists are cleared as soon as they are
+    # not needed: each may hold hundreds of megabytes.
+    blocks, hashes = _read_blocks(storage, engine, file, decided_files, progress)
     joined_hashes = pa.concat_arrays(hashes)
     hashes.clear()
     repeated_hashes = frozenset(repeated(joined_hashes).to_pylist())
 
+    # Keep one action of each repeated file.
     disputed: set[str] = set()
-    disputed.update(*(block.disputed for block in blocks))
+    for block in blocks:
+        disputed |= block.disputed
     if repeated_hashes:
-        blocks = _reconcile_repeated_keys(blocks, repeated_hashes, disputed)
+        reconciled = _reconcile_repeated_keys(blocks, repeated_hashes)
+        blocks = reconciled.blocks
+        disputed |= reconciled.disputed
 
     other_actions = [action for block in blocks for action in block.small]
     adds = [block.adds for block in blocks]
@@ -113,8 +121,8 @@ def read_large_commit(
     if not remember_keys:
         return LargeCommitRows(adds, removes, other_actions, disputed, LargeCommit(repeated_hashes))
 
-    # An index refers to the paths of a batch instead of copying them, and few large indexes are asked
-    # faster than many small ones. So the rows are joined first.
+    # A `KeyIndex` refers to the paths of a record batch instead of copying them. Looking up keys in a few
+    # large indexes is faster than in many small ones, so join the blocks first.
     joined_adds = list(_join_batches(adds))
     joined_removes = list(_join_batches(removes))
     keys = [KeyIndex(key_column(rows.column("path"), rows.column("dv_id"))) for rows in (*joined_adds, *joined_removes)]
@@ -122,72 +130,86 @@ def read_large_commit(
 
 
 def _read_blocks(
-    storage: ReadStorage, engine: Engine, file: LogFile, decided: TouchedFiles, progress: Progress
+    storage: ReadStorage, engine: Engine, file: LogFile, decided_files: TouchedFiles, progress: Progress
 ) -> tuple[list[NarrowBlock], list[ArrowArray]]:
-    """Return the blocks of a commit, in its order, and apart from them the hashes of all keys.
+    """Parse the blocks of a commit in parallel.
+
+    Returns:
+        The blocks in the order of the commit, without their hashes; and the hashes of all keys. They are
+        returned separately because the hashes are released first.
 
     Raises:
-        CommitCorrupt: If the commit is damaged. The error names line and byte.
+        CommitCorrupt: If the commit is damaged. The error contains the line and the byte offset.
     """
     from deltacli.work.commits.blocks import plan_blocks, read_narrow_block
 
-    read = partial(read_narrow_block, storage, touched=decided)
+    read_block = partial(read_narrow_block, storage, touched=decided_files)
     blocks: list[NarrowBlock] = []
     hashes: list[ArrowArray] = []
-    fault: CommitCorrupt | None = None
+    error: CommitCorrupt | None = None
     try:
         with progress.step(f"reading commit {file.version}", unit="bytes", total=file.size_bytes) as step:
             plan = plan_blocks(file)
-            for piece, block in zip(plan, engine.run(read, plan), strict=True):
+            for piece, block in zip(plan, engine.run(read_block, plan), strict=True):
                 hashes += block.hashes
                 blocks.append(block._replace(hashes=[]))
                 step.advance(min(piece.length, file.size_bytes - piece.offset))
     except CommitCorrupt as corrupt:
-        fault = corrupt.with_traceback(None)  # its frames keep the bytes of a line alive
+        # Without its traceback, because the frames keep the bytes of the block in memory.
+        error = corrupt.with_traceback(None)
 
-    if fault is not None:
-        # A block does not know how many lines are before it. A scan from the start does, and its error
-        # names line and byte.
+    if error is not None:
+        # The error contains the line number within the block. Reading the commit from its start raises
+        # an error with the line number and byte offset within the file.
         for _ in stream_commit(storage, file):
             pass
-        raise fault
+        raise error
     return blocks, hashes
 
 
 def _join_batches(batches: list[RecordBatch]) -> Iterator[RecordBatch]:
-    """Yield the rows of batches in as few batches as the size of a column allows.
+    """Join record batches into as few as `_MAX_BATCH_BYTES` allows.
 
-    The list is emptied on the way, so that rows are not in memory twice.
+    Args:
+        batches: The batches. The list is emptied, so that rows are not in memory twice.
     """
     batches.reverse()
     while batches:
         part: list[RecordBatch] = []
         size_bytes = 0
-        while batches and (not part or size_bytes + batches[-1].nbytes <= _BYTES_JOINED):
+        while batches and (not part or size_bytes + batches[-1].nbytes <= _MAX_BATCH_BYTES):
             part.append(batches.pop())
             size_bytes += part[-1].nbytes
         yield from pa.Table.from_batches(part).combine_chunks().to_batches()
 
 
-def _reconcile_repeated_keys(
-    blocks: list[NarrowBlock], repeated_hashes: frozenset[int], disputed: set[str]
-) -> list[NarrowBlock]:
-    """Keep the last add of each repeated key, or its last remove if there is no add.
+class _ReconciledBlocks(NamedTuple):
+    """The blocks of a commit in which every file occurs once.
 
-    These are the rules of `reconcile_commit` for small commits.
+    Attributes:
+        blocks: The blocks in the order of the commit.
+        disputed: Ids of `validate` rules for repeated files that engines interpret differently.
+    """
+
+    blocks: list[NarrowBlock]
+    disputed: set[str]
+
+
+def _reconcile_repeated_keys(blocks: list[NarrowBlock], repeated_hashes: frozenset[int]) -> _ReconciledBlocks:
+    """Keep the last add of each repeated file, or its last remove if the commit does not add it.
+
+    `reconcile_commit` applies the same rules to small commits. Unlike there, two adds of one file always
+    count as different, because narrow columns do not contain all of their fields.
 
     Args:
-        blocks: The file actions of a commit, in its order.
-        repeated_hashes: The hashes of keys that the commit has more than once.
-        disputed: Receives the rules of `validate` for what other engines may read differently. Two adds
-            of one key count as different, because only their paths and vectors were kept.
-
-    Returns:
-        The blocks, without the rows that do not count.
+        blocks: The blocks in the order of the commit.
+        repeated_hashes: The hashes that occur more than once among the keys of the commit.
     """
-    settled: set[bytes] = set()
-    # All adds come before all removes, because an add wins wherever it is in the commit.
-    adds = [_keep_last_of_repeated(block.adds, repeated_hashes, settled) for block in reversed(blocks)]
+    disputed: set[str] = set()
+    row_filter = _LastActionFilter(repeated_hashes)
+
+    # All adds are filtered before the first remove: an add wins even if a remove follows it.
+    adds = [row_filter.filter(block.adds) for block in reversed(blocks)]
     adds.reverse()
     if sum(rows.num_rows for rows in adds) < sum(block.adds.num_rows for block in blocks):
         disputed.add(ADDED_TWICE)
@@ -197,38 +219,54 @@ def _reconcile_repeated_keys(
     if any(file in added for file in removed):
         disputed.add(ADDED_AND_REMOVED)
 
-    removes = [_keep_last_of_repeated(block.removes, repeated_hashes, settled) for block in reversed(blocks)]
+    removes = [row_filter.filter(block.removes) for block in reversed(blocks)]
     removes.reverse()
-    return [
+    reconciled_blocks = [
         block._replace(adds=adds_of_block, removes=removes_of_block)
         for block, adds_of_block, removes_of_block in zip(blocks, adds, removes, strict=True)
     ]
+    return _ReconciledBlocks(reconciled_blocks, disputed)
 
 
 def _list_files_with_hashes(rows: RecordBatch, hashes: frozenset[int]) -> list[tuple[str, str | None]]:
-    """Return path, as the log has it, and vector of each row whose key has one of these hashes."""
+    """Return the path and deletion vector id of each row whose key has one of the hashes."""
     from deltacli.work.commits.blocks import key_hashes
 
-    chosen = rows.filter(pc.is_in(key_hashes(rows), value_set=pa.array(hashes, pa.int64())))
-    return list(zip(chosen.column("path").to_pylist(), chosen.column("dv_id").to_pylist(), strict=True))
+    has_hash = pc.is_in(key_hashes(rows), value_set=pa.array(hashes, pa.int64()))
+    matches = rows.filter(has_hash)
+    return list(zip(matches.column("path").to_pylist(), matches.column("dv_id").to_pylist(), strict=True))
 
 
-def _keep_last_of_repeated(rows: RecordBatch, repeated_hashes: frozenset[int], settled: set[bytes]) -> RecordBatch:
-    """Drop, from the end, each row with a repeated key that a later row has settled.
+class _LastActionFilter:
+    """Drops every action of a repeated file except the last one.
 
-    Args:
-        rows: Actions of one kind, in the order of the commit.
-        repeated_hashes: The hashes of the keys to look at. All other rows stay.
-        settled: The keys that later rows have. Those of the rows that stay are added.
+    `filter` must be called for the blocks of a commit from the last to the first: it drops actions of
+    files that an earlier call has returned.
     """
-    from deltacli.work.commits.blocks import key_hashes
 
-    keep = [True] * rows.num_rows
-    keys = key_column(rows.column("path"), rows.column("dv_id"))
-    hashes = key_hashes(rows).to_pylist()
-    for index in range(rows.num_rows - 1, -1, -1):
-        if hashes[index] in repeated_hashes:
-            key = keys[index].as_py()
-            keep[index] = key not in settled
-            settled.add(key)
-    return pc.filter(rows, pa.array(keep, pa.bool_()))
+    def __init__(self, repeated_hashes: frozenset[int]) -> None:
+        """Create a filter.
+
+        Args:
+            repeated_hashes: The hashes of keys that may be repeated. Rows with other hashes are kept.
+        """
+        self._repeated_hashes = repeated_hashes
+        self._returned_keys: set[bytes] = set()
+
+    def filter(self, rows: RecordBatch) -> RecordBatch:
+        """Return the last row of each repeated key that no earlier call has returned, and all other rows.
+
+        Args:
+            rows: Add actions or remove actions, in the order of the commit.
+        """
+        from deltacli.work.commits.blocks import key_hashes
+
+        is_kept = [True] * rows.num_rows
+        keys = key_column(rows.column("path"), rows.column("dv_id"))
+        hashes = key_hashes(rows).to_pylist()
+        for index in range(rows.num_rows - 1, -1, -1):
+            if hashes[index] in self._repeated_hashes:
+                key = keys[index].as_py()
+                is_kept[index] = key not in self._returned_keys
+                self._returned_keys.add(key)
+        return pc.filter(rows, pa.array(is_kept, pa.bool_()))

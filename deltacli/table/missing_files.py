@@ -1,8 +1,16 @@
-"""Find files that a log names and no store has, also outside the table and under other spellings."""
+"""Find data files and deletion vectors that the log references but that do not exist in storage.
+
+Files inside the table directory are looked up together. Files outside of it, such as those of a shallow
+clone, are looked up one by one, each in its own store, if the user has allowed access to it.
+
+The module also finds paths that a writer forgot to percent-encode, because a copy of the log must encode
+them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -15,23 +23,25 @@ from deltacli.delta.paths.spelling import are_absolute, encode_percent_signs_col
 from deltacli.table.needed_files import (
     FileKind,
     NeededFiles,
+    build_empty_needed_files,
+    build_files_of_unknown_size,
     combine_chunks,
     locate_files,
-    make_no_needed_files,
-    make_unmeasured_files,
 )
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
+    from deltacli.work.task import TableFiles
 
 
-class LoggedNames(NamedTuple):
-    """Files as a log names them.
+class FileReferences(NamedTuple):
+    """References to files, as they occur in a log.
 
     Attributes:
         paths: Paths of data files.
-        vector_ids: Ids of deletion vectors.
+        vector_ids: Unique ids of deletion vectors, such as `u<random prefix><encoded uuid>@1` or
+            `p<absolute path>@1`.
     """
 
     paths: ArrowArray
@@ -39,40 +49,46 @@ class LoggedNames(NamedTuple):
 
 
 class UnavailableFiles(NamedTuple):
-    """Files that a log names and that cannot be read.
+    """Referenced files that cannot be read.
 
     Attributes:
-        missing: Those that no store has.
-        forbidden: Those outside the table that must not be looked at.
+        missing: Files that do not exist.
+        inaccessible: Files outside the table directory that this process may not access, because the user
+            has not allowed it. Whether they exist is unknown.
     """
 
-    missing: LoggedNames
-    forbidden: LoggedNames
+    missing: FileReferences
+    inaccessible: FileReferences
 
 
-class _ElsewhereFiles(NamedTuple):
-    """Names of files outside a table, as in its log."""
+class _UnavailableExternalFiles(NamedTuple):
+    """References of one kind, paths or ids of deletion vectors, to external files that cannot be read.
+
+    Attributes:
+        missing: References to files that do not exist.
+        inaccessible: References to files that this process may not access.
+    """
 
     missing: ArrowArray
-    forbidden: ArrowArray
+    inaccessible: ArrowArray
 
 
 def find_missing_files(
     table: TableHandle,
     paths: ArrowArray,
     vector_ids: ArrowArray,
-    find_listed: Callable[[ArrowArray], ArrowArray] | None = None,
+    check_listing: Callable[[ArrowArray], ArrowArray] | None = None,
 ) -> UnavailableFiles:
-    """Return the files that are missing, and those that must not be looked at.
+    """Return referenced files that do not exist, and external files that this process may not access.
 
     Args:
         table: The table.
-        paths: Paths of data files, as in the log.
-        vector_ids: Ids of deletion vectors, as in the log.
-        find_listed: As for `locate_files`.
+        paths: The paths of data files, as in the log.
+        vector_ids: The unique ids of deletion vectors, as in the log.
+        check_listing: A function that looks up files in a listing of the table, as for `locate_files`.
 
     Raises:
-        StorageFailed: If a store cannot tell.
+        StorageFailed: If a store does not answer.
     """
     keys = PathKeys((table.storage.uri, *table.storage.aliases))
     paths = pc.unique(paths)
@@ -80,104 +96,133 @@ def find_missing_files(
     path_keys = keys.of_log(paths)
     vector_keys = keys.of_vectors(vector_ids)
 
-    # Data files and files of vectors are looked for together: that takes fewer calls.
-    data_files = _make_files_inside(path_keys.keys, path_keys.written, FileKind.DATA)
-    vector_files = _make_files_inside(vector_keys.keys, vector_keys.keys, FileKind.VECTOR)
-    needed = make_no_needed_files((table.uri,))._replace(files=pa.concat_tables([data_files, vector_files]))
-    sizes = combine_chunks(locate_files(table.storage, needed, table.engine, table.progress, find_listed).sizes)
-    sizes_of_data_files = sizes.slice(0, data_files.num_rows)
-    sizes_of_vectors = sizes.slice(data_files.num_rows)
+    # The key of a file outside the table directory is null.
+    is_internal_path = pc.is_valid(path_keys.keys)
+    is_internal_vector = pc.is_valid(vector_keys.keys)
+    internal_paths = pc.filter(paths, is_internal_path)
+    internal_ids = pc.filter(vector_ids, is_internal_vector)
+    external_paths = pc.filter(paths, pc.invert(is_internal_path))
+    external_ids = pc.filter(vector_ids, pc.invert(is_internal_vector))
 
-    # A name without a key is outside of the table. There each file is asked for alone, in its own store.
-    missing_paths = pc.filter(pc.filter(paths, pc.is_valid(path_keys.keys)), pc.is_null(sizes_of_data_files))
-    paths_elsewhere = _look_elsewhere(table, pc.filter(paths, pc.is_null(path_keys.keys)), are_vectors=False)
-    missing_ids = pc.filter(pc.filter(vector_ids, pc.is_valid(vector_keys.keys)), pc.is_null(sizes_of_vectors))
-    ids_elsewhere = _look_elsewhere(table, pc.filter(vector_ids, pc.is_null(vector_keys.keys)), are_vectors=True)
+    # Look up data files and files of deletion vectors together, which takes fewer requests. The sizes are
+    # in the order of the references.
+    data_files = _build_internal_files(path_keys.keys, path_keys.written, FileKind.DATA)
+    vector_files = _build_internal_files(vector_keys.keys, vector_keys.keys, FileKind.VECTOR)
+    internal_files = pa.concat_tables([data_files, vector_files])
+    needed = build_empty_needed_files((table.uri,))._replace(files=internal_files)
+    located = locate_files(table.storage, needed, table.engine, table.progress, check_listing)
+    is_missing = pc.is_null(combine_chunks(located.sizes))
+    missing_paths = pc.filter(internal_paths, is_missing.slice(0, data_files.num_rows))
+    missing_ids = pc.filter(internal_ids, is_missing.slice(data_files.num_rows))
+
+    unavailable_paths = _find_missing_external_files(table, external_paths, are_vectors=False)
+    unavailable_ids = _find_missing_external_files(table, external_ids, are_vectors=True)
     return UnavailableFiles(
-        missing=LoggedNames(
-            pa.concat_arrays([combine_chunks(missing_paths), paths_elsewhere.missing]),
-            pa.concat_arrays([combine_chunks(missing_ids), ids_elsewhere.missing]),
+        missing=FileReferences(
+            pa.concat_arrays([combine_chunks(missing_paths), unavailable_paths.missing]),
+            pa.concat_arrays([combine_chunks(missing_ids), unavailable_ids.missing]),
         ),
-        forbidden=LoggedNames(paths_elsewhere.forbidden, ids_elsewhere.forbidden),
+        inaccessible=FileReferences(unavailable_paths.inaccessible, unavailable_ids.inaccessible),
     )
 
 
-def _make_files_inside(keys: ArrowArray, written: ArrowArray, kind: FileKind) -> ArrowTable:
-    """Return the files that have a key, which are those inside the table."""
-    is_inside = pc.is_valid(keys)
-    return make_unmeasured_files(pc.filter(keys, is_inside), pc.filter(written, is_inside), kind)
+def _build_internal_files(keys: ArrowArray, written: ArrowArray, kind: FileKind) -> ArrowTable:
+    """Build the table `NeededFiles.files` of the files whose key is not null."""
+    is_internal = pc.is_valid(keys)
+    return build_files_of_unknown_size(pc.filter(keys, is_internal), pc.filter(written, is_internal), kind)
 
 
-def _look_elsewhere(table: TableHandle, names: ArrowArray, *, are_vectors: bool) -> _ElsewhereFiles:
-    """Look for files outside of a table, one by one.
+def _find_missing_external_files(
+    table: TableHandle, references: ArrowArray, *, are_vectors: bool
+) -> _UnavailableExternalFiles:
+    """Look up files outside the table directory, one by one.
 
     Args:
         table: The table.
-        names: Paths of data files, or ids of vectors.
-        are_vectors: True for ids. Of these only absolute paths (`p…@offset`) name a file elsewhere.
+        references: Paths of data files, or ids of deletion vectors.
+        are_vectors: True for ids of deletion vectors. Ids without an absolute path are skipped: they are
+            inline vectors, which have no file.
     """
-    files = table.files()
-
-    def is_there(path: str) -> bool | None:
-        try:
-            storage, inner_path = files.locate(path)
-            storage.stat(inner_path)
-        except errors.FileMissing:
-            return False
-        except errors.PathExternal:
-            return None  # the user has not allowed it, so nothing is known
-        return True
-
+    external_references: list[str] = references.to_pylist()
+    paths = external_references
     if are_vectors:
-        elsewhere = [name for name in names.to_pylist() if name[:1] == "p"]
-        locations = [name[1:].rpartition("@")[0] or name[1:] for name in elsewhere]
-    else:
-        elsewhere = names.to_pylist()
-        locations = elsewhere
-    answers = list(zip(elsewhere, table.engine.run(is_there, locations), strict=True))
-    missing = [name for name, answer in answers if answer is False]
-    forbidden = [name for name, answer in answers if answer is None]
-    return _ElsewhereFiles(pa.array(missing, pa.string()), pa.array(forbidden, pa.string()))
+        # The id of a vector with an absolute path is `p<path>@<offset>`.
+        external_references = [vector_id for vector_id in external_references if vector_id[:1] == "p"]
+        paths = [vector_id[1:].rpartition("@")[0] or vector_id[1:] for vector_id in external_references]
+
+    check_existence = partial(_check_existence, table.files())
+    existences = list(table.engine.run(check_existence, paths))
+    missing: list[str] = []
+    inaccessible: list[str] = []
+    for reference, exists in zip(external_references, existences, strict=True):
+        if exists is None:
+            inaccessible.append(reference)
+        elif not exists:
+            missing.append(reference)
+    return _UnavailableExternalFiles(pa.array(missing, pa.string()), pa.array(inaccessible, pa.string()))
 
 
-def find_undecoded_paths(snapshot: Snapshot) -> ArrowArray:
-    """Return the relative paths of live files that a writer did not encode, although they have escapes.
+def _check_existence(files: TableFiles, path: str) -> bool | None:
+    """Return True if a file exists, False if not, and None if this process may not access it."""
+    try:
+        storage, path_in_store = files.locate(path)
+        storage.stat(path_in_store)
+    except errors.FileMissing:
+        return False
+    except errors.PathExternal:
+        return None
+    return True
 
-    Decoded, as the protocol has it, they name no file, but there is one with the name as it is written. deltacli reads
-    it. In another log such a path needs its percent signs encoded.
+
+def find_unencoded_paths(snapshot: Snapshot) -> ArrowArray:
+    """Return the paths of live files that contain an escape sequence but were not percent-encoded.
+
+    The protocol says that paths are percent-encoded. Some writers forget: for `a%20b.parquet`, the file
+    `a%20b.parquet` exists and `a b.parquet` does not. deltacli reads such a file. But if the path is copied
+    to the log of another table, its percent sign must be encoded: `a%2520b.parquet`.
+
+    Args:
+        snapshot: The version.
+
+    Returns:
+        Relative paths, as in the log.
 
     Raises:
-        StorageFailed: If the store cannot tell which files are there.
+        StorageFailed: If the store does not answer.
     """
-    parts = [pa.array([], pa.string())]
+    batches = [pa.array([], pa.string())]
     for batch in snapshot.file_actions.read_narrow_batches():
         if batch.adds is not None and batch.adds.num_rows:
             paths = batch.adds.column("path")
             has_escape = pc.match_substring(paths, "%")
-            parts.append(pc.filter(paths, pc.and_not(has_escape, are_absolute(paths))))
-    escaped = pc.unique(pa.concat_arrays(parts))
+            batches.append(pc.filter(paths, pc.and_not(has_escape, are_absolute(paths))))
+    escaped_paths = pc.unique(pa.concat_arrays(batches))
 
+    # Most tables have no path that decoding changes. They need no request.
     table = snapshot.table
-    keys = PathKeys((table.storage.uri, *table.storage.aliases)).of_log(escaped)
+    keys = PathKeys((table.storage.uri, *table.storage.aliases)).of_log(escaped_paths)
     differs = pc.fill_null(pc.not_equal(keys.keys, keys.written), False)
-    escaped = pc.filter(escaped, differs)
-    # Most tables end here, without a request.
-    if not len(escaped):
-        return escaped
+    escaped_paths = pc.filter(escaped_paths, differs)
+    if not len(escaped_paths):
+        return escaped_paths
 
-    decoded = pc.filter(keys.keys, differs)
-    files = _make_files_inside(decoded, pc.filter(keys.written, differs), FileKind.DATA)
+    # `locate_files` returns the actual path of each file. If it is not the decoded path, the path in the
+    # log is not encoded.
+    decoded_paths = pc.filter(keys.keys, differs)
+    files = _build_internal_files(decoded_paths, pc.filter(keys.written, differs), FileKind.DATA)
     needed = NeededFiles(files, pa.table({"path": pa.array([], pa.binary())}))
     located = locate_files(table.storage, needed, table.engine, table.progress)
-    has_other_path = pc.not_equal(combine_chunks(located.needed.files["path"]), decoded)
-    return pc.filter(escaped, pc.and_(pc.is_valid(located.sizes), has_other_path))
+    exists = pc.is_valid(located.sizes)
+    has_other_path = pc.not_equal(combine_chunks(located.needed.files["path"]), decoded_paths)
+    return pc.filter(escaped_paths, pc.and_(exists, has_other_path))
 
 
-def encode_undecoded_paths(paths: ArrowArray, undecoded: ArrowArray) -> ArrowArray:
-    """Return paths of a log so that all of them name their files when they are decoded.
+def encode_unencoded_paths(paths: ArrowArray, unencoded_paths: ArrowArray) -> ArrowArray:
+    """Encode the percent signs of unencoded paths, so that decoding them gives the name of the file.
 
     Args:
-        paths: The paths.
-        undecoded: The paths that `find_undecoded_paths` has returned, whose percent signs are encoded.
+        paths: Paths of a log.
+        unencoded_paths: The result of `find_unencoded_paths`. All other paths are returned unchanged.
     """
-    return pc.if_else(pc.is_in(paths, value_set=undecoded), encode_percent_signs_column(paths), paths)
+    is_unencoded = pc.is_in(paths, value_set=unencoded_paths)
+    return pc.if_else(is_unencoded, encode_percent_signs_column(paths), paths)

@@ -1,7 +1,8 @@
-"""Explain why a path has no log: what is there instead, and what the user probably meant.
+"""Build the error message for a path that is not a Delta table.
 
-People give the directory above or below the table, one of its files, a Paimon table, or a table that was
-deleted. Each of these errors names the path that would have been right, where it can be found cheaply.
+Typical mistakes are to pass the parent directory of a table, one of its partition directories, its
+`_delta_log`, a data file, a Paimon table, or a table that was deleted. The error describes the path, and
+suggests the path that the user probably meant if a few requests are enough to find it.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.storage import LocalStorage, PathKind, ReadStorage
 from deltacli.table.table_directories import is_paimon_directory, list_table_directories, paimon_table_error
 
-_PARTITION = r"(?<=[^/:])/[^/=]+=[^/]*(?=/|$)"
-"""A directory that looks like a partition, such as `/day=2026-01-01`."""
-_MOST_NESTED_TABLES = 5
-"""Tables below a path that an error names."""
-_MOST_VERSIONS = 100
-"""Versions of deleted objects that are looked at: every store returns these in its first page."""
+_PARTITION_DIRECTORY = r"(?<=[^/:])/[^/=]+=[^/]*(?=/|$)"
+"""Matches a partition directory in a URI, such as `/day=2026-01-01`."""
+_MAX_NESTED_TABLES = 5
+"""Number of nested tables that an error message lists."""
+_MAX_OBJECT_VERSIONS = 100
+"""Number of object versions to examine. Every store returns that many in its first page."""
 
 
 def missing_log_error(storage: ReadStorage) -> errors.DeltacliError:
-    """Return the error for a path without a log."""
+    """Build the error for a path without a Delta log, depending on what exists at the path."""
     match storage.kind_of(""):
         case PathKind.MISSING:
             return missing_path_error(storage)
@@ -40,21 +41,23 @@ def missing_log_error(storage: ReadStorage) -> errors.DeltacliError:
         )
     if is_paimon_directory(storage, directories):
         return paimon_table_error(storage)
-    if LOG_DIRECTORY in directories:  # as a file, or as a link to nothing
-        fault = errors.NotATable(f"{LOG_DIRECTORY} is not a directory")
-        _suggest_undelete(fault, storage)
-        return fault
-    return _no_table_error(storage, directories)
+    # `_delta_log` exists, but as a file or as a broken link.
+    if LOG_DIRECTORY in directories:
+        error = errors.NotATable(f"{LOG_DIRECTORY} is not a directory")
+        _suggest_undelete(error, storage)
+        return error
+    return _not_a_table_error(storage, directories)
 
 
 def missing_path_error(storage: ReadStorage) -> errors.NotATable:
-    """Return the error for a path where nothing is. It names `undelete` if a deleted table can come back."""
-    fault = errors.NotATable("no such file or directory", code="table.path-missing", facts={"path": storage.uri})
-    _suggest_undelete(fault, storage)
-    return fault
+    """Build the error for a path that does not exist. If a table there was deleted, the hint is `undelete`."""
+    error = errors.NotATable("no such file or directory", code="table.path-missing", facts={"path": storage.uri})
+    _suggest_undelete(error, storage)
+    return error
 
 
 def _path_is_file_error(storage: ReadStorage) -> errors.NotATable:
+    """Build the error for a path that is a file. If a table contains the file, the error suggests that table."""
     enclosing = find_enclosing_table(storage)
     facts = {"path": storage.uri}
     if enclosing:
@@ -67,60 +70,74 @@ def _path_is_file_error(storage: ReadStorage) -> errors.NotATable:
     )
 
 
-def _no_table_error(storage: ReadStorage, directories: set[str]) -> errors.NotATable:
-    """Return the error for a directory that is no table. It names tables directly below it, and one above it."""
-    tables_below = [
+def _not_a_table_error(storage: ReadStorage, directories: set[str]) -> errors.NotATable:
+    """Build the error for a directory that is not a table.
+
+    The error lists tables in subdirectories, and the table that contains the directory.
+
+    Args:
+        storage: The store of the directory.
+        directories: The names of its subdirectories.
+    """
+    nested_tables = [
         name for name in sorted(directories) if storage.kind_of(f"{name}/{LOG_DIRECTORY}") is PathKind.DIRECTORY
-    ][:_MOST_NESTED_TABLES]
+    ]
+    nested_tables = nested_tables[:_MAX_NESTED_TABLES]
+
     enclosing = find_enclosing_table(storage)
     facts = {"path": storage.uri}
     if enclosing:
         facts["inside the table"] = enclosing
-    if tables_below:
-        facts["tables below"] = ", ".join(tables_below)
-        hint: str | None = errors.command("snapshot", table=f"{{table}}/{tables_below[0]}")
+    if nested_tables:
+        facts["tables below"] = ", ".join(nested_tables)
+        hint: str | None = errors.command("snapshot", table=f"{{table}}/{nested_tables[0]}")
     else:
         hint = _suggest_enclosing_table(storage)
 
-    fault = errors.NotATable("this is not a Delta table: the directory has no _delta_log", facts=facts, hint=hint)
-    fault.below = tables_below[0] if tables_below else None
-    _suggest_undelete(fault, storage)
-    return fault
+    error = errors.NotATable("this is not a Delta table: the directory has no _delta_log", facts=facts, hint=hint)
+    error.below = nested_tables[0] if nested_tables else None
+    _suggest_undelete(error, storage)
+    return error
 
 
-def _suggest_undelete(fault: errors.NotATable, storage: ReadStorage) -> None:
-    """Make `undelete` the hint of an error if the store has a log that was deleted. Costs one request."""
+def _suggest_undelete(error: errors.NotATable, storage: ReadStorage) -> None:
+    """Replace the hint of an error by `undelete` if the store has deleted versions of a log. Makes one request."""
     if has_deleted_log(storage):
-        fault.facts["deleted log"] = "the store keeps versions of its files"
-        fault.hint = errors.command("undelete", dry_run=True)
+        error.facts["deleted log"] = "the store keeps versions of its files"
+        error.hint = errors.command("undelete", dry_run=True)
 
 
 def has_deleted_log(storage: ReadStorage) -> bool:
-    """Return True if the store has files of a log that were deleted.
+    """Return True if an object store has deleted versions of files in `_delta_log`.
 
-    False is no proof: the store may not let the caller list versions. This is asked only for a hint, so
-    errors are ignored.
+    The result is only used for hints, so errors are ignored: if the caller may not list object versions, the
+    result is False.
     """
     object_versions = storage.versions
     if object_versions is None:
         return False
-    from deltacli.storage.versions import VersionState  # which only stores with versions import
+    # Imported here because only object stores with versioning need it.
+    from deltacli.storage.versions import VersionState
 
     try:
-        first_versions = islice(object_versions.list(f"{LOG_DIRECTORY}/"), _MOST_VERSIONS)
+        first_versions = islice(object_versions.list(f"{LOG_DIRECTORY}/"), _MAX_OBJECT_VERSIONS)
         return any(version.is_readable or version.state is VersionState.SOFT_DELETED for version in first_versions)
     except errors.DeltacliError:
         return False
 
 
 def find_enclosing_table(storage: ReadStorage) -> str | None:
-    """Return the table that contains a directory or file; None if none is found.
+    """Return the path or URI of the table that contains a directory or file.
 
-    On a local disk this is the nearest directory above with a log. Elsewhere, without any request, it is
-    the directory above the first name that looks like a partition, such as `day=2026-01-01`.
+    On a local disk, the nearest parent directory with a `_delta_log` is returned. On a remote store, no
+    request is made, and the path is guessed: the table is assumed to be the parent of the first partition
+    directory. For `s3://bucket/sales/day=2026-01-01/hour=3` that is `s3://bucket/sales`.
+
+    Returns:
+        The path or URI; None if no parent directory is a table, or the path has no partition directory.
     """
     if not isinstance(storage, LocalStorage):
-        partition = re.search(_PARTITION, storage.uri)
+        partition = re.search(_PARTITION_DIRECTORY, storage.uri)
         return storage.uri[: partition.start()] if partition else None
 
     path = storage.root

@@ -1,7 +1,12 @@
-"""List the files that a version needs, and find out which of them a store has.
+"""List the files that a version references, and look up which of them exist in storage.
 
-The files of a million adds are three columns and not a million objects. A store is asked for a few files
-one by one; for many files their directories are listed, which takes fewer calls.
+Files are rows of Arrow tables and not Python objects, because a table may reference millions of them.
+`locate_files` looks up a few files with one request each. For many files it lists their directories, which
+needs fewer requests.
+
+Paths in a log are percent-encoded and relative to the table, or absolute. This module converts them to
+paths inside the table directory, as bytes and without encoding. Files outside the table directory, such
+as those of a shallow clone, are only counted.
 
 Spec: Add File and Remove File; Deletion Vectors.
 """
@@ -10,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
@@ -32,15 +38,16 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-_MOST_SINGLE_REQUESTS = 500
-"""Files that are asked for one by one on a store whose lists have a thousand."""
+_MAX_SINGLE_REQUESTS = 500
+"""Number of files that are looked up one by one on an object store, whose listings have 1,000 files per page."""
 _FILES_PER_CALL = 1_000
+"""Number of files per call of `stat_many`. Calls run in parallel."""
 _MANY_REPEATED = 8
-"""Where more than an eighth of the files may be named again, a table of all takes half the time of one of them."""
+"""If more than 1/8 of the paths may be repeated, comparing all paths takes half as long as comparing these paths."""
 
 
 class FileKind(StrEnum):
-    """The kinds of files that a table has."""
+    """The kinds of files in a table directory."""
 
     DATA = "data"
     VECTOR = "deletion-vector"
@@ -54,14 +61,18 @@ class FileKind(StrEnum):
 
 
 class NeededFiles(NamedTuple):
-    """Files below the root of a table, each once, and the deletion vectors in them.
+    """Files inside a table directory, without duplicates, and their deletion vectors.
 
     Attributes:
-        files: A table with `path` (below the root, not encoded, as bytes), `written` (the same path without
-            decoding, for writers that do not encode; null if it is the same), `kind`, and `sizeBytes` and
-            `rows`, which are null if the log does not say.
-        vectors: A table with the `path` of the file of each vector, and its `deletionVector` as in the log.
-        outside: The number of files elsewhere, which belong to other tables.
+        files: A table with one row per file and these columns:
+            `path` (binary): the path inside the table directory, decoded.
+            `written` (binary): the path without decoding, for writers that do not percent-encode; null if
+            decoding does not change the path.
+            `kind` (string): a `FileKind`.
+            `sizeBytes`, `rows` (int64): null if the log does not contain the number.
+        vectors: A table with one row per deletion vector: the `path` of the file that contains it, and the
+            `deletionVector` struct of the log.
+        outside: The number of references to files outside the table directory.
     """
 
     files: ArrowTable
@@ -69,7 +80,7 @@ class NeededFiles(NamedTuple):
     outside: int = 0
 
     def where(self, mask: ArrowArray) -> Self:
-        """Return the files of a mask, with their vectors."""
+        """Return the files for which a mask is true, and their deletion vectors."""
         files = pc.filter(self.files, mask)
         if not self.vectors.num_rows:
             return self._replace(files=files)
@@ -78,20 +89,36 @@ class NeededFiles(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of the files, as far as they are known."""
+        """The total size of the files. Files of unknown size are not counted."""
         return pc.sum(self.files["sizeBytes"]).as_py() or 0
 
 
 class LocatedFiles(NamedTuple):
-    """Needed files as a store has them.
+    """Needed files, and their sizes in storage.
 
     Attributes:
-        needed: The files, each under the spelling of its path that the store has, with no other left.
-        sizes: The bytes of each file (int64), null for those that are missing.
+        needed: The files. `path` of an existing file is its actual path, and `written` is null.
+        sizes: The size of each file in bytes (int64); null if the file does not exist.
     """
 
     needed: NeededFiles
     sizes: ArrowArray
+
+
+class LiveColumns(NamedTuple):
+    """Columns of a batch of live files.
+
+    Attributes:
+        paths: The paths as in the log (string).
+        sizes: The sizes of the files in bytes.
+        rows: The number of records of each file; null if unknown.
+        descriptors: The `deletionVector` structs, null for files without one. None if no file has one.
+    """
+
+    paths: ArrowArray
+    sizes: ArrowArray
+    rows: ArrowArray
+    descriptors: ArrowArray | None
 
 
 def build_needed_files(
@@ -103,14 +130,14 @@ def build_needed_files(
     *,
     kind: FileKind = FileKind.DATA,
 ) -> NeededFiles:
-    """Return the files of a table from columns of its log.
+    """Convert columns of a log to needed files: the files of the paths, and the files of the deletion vectors.
 
     Args:
-        uris: The URIs of the root of the table.
-        paths: The paths as in the log.
-        sizes: The bytes of the files.
-        rows: The numbers of rows, null if unknown.
-        descriptors: The structs of deletion vectors, null for files without one.
+        uris: The URIs of the table directory. Absolute paths that start with one of them are inside it.
+        paths: The paths as in the log (string).
+        sizes: The sizes of the files in bytes.
+        rows: The number of records of each file; null if unknown.
+        descriptors: The `deletionVector` structs, null for files without one. None if no file has one.
         kind: The kind of the files.
     """
     keys = PathKeys(uris).of_log(combine_chunks(paths))
@@ -123,22 +150,24 @@ def build_needed_files(
             "rows": pc.cast(combine_chunks(rows), pa.int64()),
         }
     )
-    # A file outside of the table has no key.
+
+    # The key of a file outside the table directory is null.
     files = pc.filter(all_files, pc.is_valid(keys.keys))
-    outside = len(keys.keys) - files.num_rows
-    hashes = pc.drop_null(keys.hashes) if outside else keys.hashes
+    outside_count = len(keys.keys) - files.num_rows
+    hashes = pc.drop_null(keys.hashes) if outside_count else keys.hashes
 
     vectors = _locate_vectors(uris, descriptors)
-    vector_files = make_unmeasured_files(pc.unique(combine_chunks(vectors["path"])), None, FileKind.VECTOR)
-    return NeededFiles(pa.concat_tables([_keep_first(files, hashes), vector_files]), vectors, outside)
+    vector_paths = pc.unique(combine_chunks(vectors["path"]))
+    vector_files = build_files_of_unknown_size(vector_paths, None, FileKind.VECTOR)
+    return NeededFiles(pa.concat_tables([_drop_repeated_paths(files, hashes), vector_files]), vectors, outside_count)
 
 
-def make_unmeasured_files(paths: ArrowArray, written: ArrowArray | None, kind: FileKind) -> ArrowTable:
-    """Return the table of `NeededFiles.files` for files of which neither bytes nor rows are known.
+def build_files_of_unknown_size(paths: ArrowArray, written: ArrowArray | None, kind: FileKind) -> ArrowTable:
+    """Build the table `NeededFiles.files` for files whose size and number of rows are unknown.
 
     Args:
-        paths: Their paths below the root of the table, not encoded, as bytes.
-        written: The same paths without decoding. None if they are the same.
+        paths: The decoded paths inside the table directory (binary).
+        written: The same paths without decoding. None if decoding does not change any of them.
         kind: The kind of the files.
     """
     unknown = pa.nulls(len(paths), pa.int64())
@@ -153,65 +182,70 @@ def make_unmeasured_files(paths: ArrowArray, written: ArrowArray | None, kind: F
     )
 
 
-def make_no_needed_files(uris: Sequence[str]) -> NeededFiles:
-    """Return the files of a table without any."""
-    return build_needed_files(uris, *(pa.array([], kind) for kind in (pa.string(), pa.int64(), pa.int64())))
+def build_empty_needed_files(uris: Sequence[str]) -> NeededFiles:
+    """Build `NeededFiles` without any file."""
+    no_paths = pa.array([], pa.string())
+    no_numbers = pa.array([], pa.int64())
+    return build_needed_files(uris, no_paths, no_numbers, no_numbers)
 
 
 def _clear_equal_paths(paths: ArrowArray, written: ArrowArray) -> ArrowArray:
-    """Return the written form of paths, null where decoding does not change it."""
+    """Return `written`, with null for paths that decoding does not change."""
     differs = pc.fill_null(pc.not_equal(paths, written), False)
     return pc.if_else(differs, written, pa.scalar(None, pa.binary()))
 
 
 def read_live_files(
-    snapshot: Snapshot,
-    uris: Sequence[str] = (),
-    choose: Callable[[NeededFiles], NeededFiles] = lambda files: files,
+    snapshot: Snapshot, uris: Sequence[str] = (), select: Callable[[NeededFiles], NeededFiles] | None = None
 ) -> NeededFiles:
-    """Return the live files of a version, with their vectors.
+    """Return the live files of a version and their deletion vectors.
 
     Args:
         snapshot: The version.
-        uris: The URIs of the root of the table, if its log is read from elsewhere.
-        choose: Returns the wanted ones of a part of the files. It must be thread-safe.
+        uris: The URIs of the table directory. Empty for those of the snapshot; a copy of the log in
+            another directory needs the original ones.
+        select: Selects files of each batch, to save memory. It must be thread-safe. None for all files.
 
     Raises:
         CheckpointUnreadable: If the checkpoint cannot be read.
     """
     storage = snapshot.table.storage
-    uris = uris or (storage.uri, *storage.aliases)
-    parts = list(map_live_columns(snapshot, lambda *columns: choose(build_needed_files(uris, *columns))))
-    return join_needed_files(parts) if parts else make_no_needed_files(uris)
+    table_uris = uris or (storage.uri, *storage.aliases)
+
+    def build_batch(columns: LiveColumns) -> NeededFiles:
+        files = build_needed_files(table_uris, *columns)
+        return files if select is None else select(files)
+
+    batches = list(map_live_columns(snapshot, build_batch))
+    return join_needed_files(batches) if batches else build_empty_needed_files(table_uris)
 
 
 def map_live_columns(
-    snapshot: Snapshot,
-    work: Callable[[ArrowArray, ArrowArray, ArrowArray, ArrowArray | None], Result],
-    *,
-    with_rows: bool = True,
+    snapshot: Snapshot, work: Callable[[LiveColumns], Result], *, with_rows: bool = True
 ) -> Iterator[Result]:
     """Yield the result of a function for each batch of live files.
 
-    Commits are not read again if no file has a vector: the narrow columns have everything else.
+    If the version has no checkpoint and no deletion vectors, the narrow columns in memory are sufficient,
+    and the commits are not read again.
 
     Args:
         snapshot: The version.
-        work: The function. It receives paths as in the log, bytes, numbers of rows (null if unknown) and
-            structs of vectors, and must be thread-safe.
-        with_rows: False if the function does not need the numbers of rows, for which the statistics of a
-            checkpoint have to be read.
+        work: The function. It must be thread-safe.
+        with_rows: False if the function does not need the numbers of rows. They are part of the
+            statistics, which are most of the bytes of a checkpoint.
     """
     actions = snapshot.file_actions
-    in_memory = [batch.adds for batch in actions.read_narrow_commit_batches() if batch.adds is not None]
-    if not actions.pieces and not any(pc.any(pc.not_equal(adds.column("dv_id"), "")).as_py() for adds in in_memory):
-        for adds in in_memory:
-            yield work(adds.column("path"), adds.column("size"), adds.column("num_records"), None)
+    batches_in_memory = [batch.adds for batch in actions.read_narrow_commit_batches() if batch.adds is not None]
+    is_in_memory = not actions.pieces and not any(
+        pc.any(pc.not_equal(adds.column("dv_id"), "")).as_py() for adds in batches_in_memory
+    )
+    if is_in_memory:
+        for adds in batches_in_memory:
+            yield work(LiveColumns(adds.column("path"), adds.column("size"), adds.column("num_records"), None))
         return
 
     def work_on_adds(adds: RecordBatch) -> Result:
-        rows = num_records_column(adds.column("stats")) if with_rows else pa.nulls(adds.num_rows, pa.int64())
-        return work(adds.column("path"), adds.column("size"), rows, adds.column("deletionVector"))
+        return work(_build_live_columns(adds, with_rows=with_rows))
 
     fields = ["path", "size"]
     if with_rows:
@@ -219,37 +253,53 @@ def map_live_columns(
     yield from actions.map_actions("add", work_on_adds, fields=fields)
 
 
-def join_needed_files(parts: Sequence[NeededFiles]) -> NeededFiles:
-    """Return the files of several parts, each once, data files first."""
-    all_files = pa.concat_tables([part.files for part in parts])
+def _build_live_columns(adds: RecordBatch, *, with_rows: bool) -> LiveColumns:
+    """Build the columns of a batch of add actions. Without `with_rows`, the numbers of rows are null."""
+    rows = num_records_column(adds.column("stats")) if with_rows else pa.nulls(adds.num_rows, pa.int64())
+    return LiveColumns(adds.column("path"), adds.column("size"), rows, adds.column("deletionVector"))
+
+
+def join_needed_files(batches: Sequence[NeededFiles]) -> NeededFiles:
+    """Concatenate needed files and drop duplicates. Data files precede files of other kinds."""
+    all_files = pa.concat_tables([batch.files for batch in batches])
     is_data = pc.equal(all_files["kind"], FileKind.DATA.value)
+    # A file is only compared with files of its own kind.
     if pc.all(is_data).as_py():
         tables = [all_files]
     else:
-        tables = [pc.filter(all_files, mask) for mask in (is_data, pc.invert(is_data))]
-    files = pa.concat_tables(map(_keep_first, tables))
-    vectors = pa.concat_tables([part.vectors for part in parts])
-    return NeededFiles(files, vectors, sum(part.outside for part in parts))
+        tables = [pc.filter(all_files, is_data), pc.filter(all_files, pc.invert(is_data))]
+    files = pa.concat_tables(map(_drop_repeated_paths, tables))
+
+    vectors = pa.concat_tables([batch.vectors for batch in batches])
+    return NeededFiles(files, vectors, sum(batch.outside for batch in batches))
 
 
 def _locate_vectors(uris: Sequence[str], descriptors: ArrowArray | None) -> ArrowTable:
-    """Return the vectors that are in files of the table, with the paths of these files."""
+    """Build the table `NeededFiles.vectors`.
+
+    Deletion vectors that are stored inline in the log, or outside the table directory, are left out.
+    """
     if descriptors is None or descriptors.null_count == len(descriptors):
-        kind = action_schemas().add.field("deletionVector").type
-        return pa.table({"path": pa.array([], pa.binary()), "deletionVector": pa.array([], kind)})
-    stated = pc.drop_null(combine_chunks(descriptors))
-    paths = PathKeys(uris).of_vectors(combine_chunks(unique_id_column(stated))).keys
-    return pc.filter(pa.table({"path": paths, "deletionVector": stated}), pc.is_valid(paths))
+        descriptor_type = action_schemas().add.field("deletionVector").type
+        return pa.table({"path": pa.array([], pa.binary()), "deletionVector": pa.array([], descriptor_type)})
+    vectors = pc.drop_null(combine_chunks(descriptors))
+    paths = PathKeys(uris).of_vectors(combine_chunks(unique_id_column(vectors))).keys
+    return pc.filter(pa.table({"path": paths, "deletionVector": vectors}), pc.is_valid(paths))
 
 
-def _keep_first(files: ArrowTable, hashes: ArrowArray | None = None) -> ArrowTable:
-    """Return files without those that are named again.
+def _drop_repeated_paths(files: ArrowTable, hashes: ArrowArray | None = None) -> ArrowTable:
+    """Keep the first row of each path.
 
-    Usually none is. A hash table of all paths takes ten times the memory of their sorted hashes, so the
-    hashes tell whether any path may be repeated, and only such paths are compared.
+    Usually no path is repeated. A hash table of all paths would take ten times the memory of their sorted
+    hashes, so the hashes are sorted to find repeated ones, and only the paths with such a hash, called
+    suspects, are compared:
+
+        paths       a   b   a   c
+        hashes      1   2   1   2       repeated: 1 and 2, so all four paths are suspects
+        first rows  0   1       3       row 2 is dropped
 
     Args:
-        files: A table with `path`.
+        files: A table with the column `path`.
         hashes: A hash of each path, equal for equal paths. None to compute them.
     """
     paths = files["path"]
@@ -257,20 +307,26 @@ def _keep_first(files: ArrowTable, hashes: ArrowArray | None = None) -> ArrowTab
     repeated_hashes = repeated(hashes)
     if not len(repeated_hashes):
         return files
-    # With many repeated paths, a table of all is cheaper than first separating the suspects.
+
+    # With many suspects, comparing all paths is faster than selecting the suspects first.
     if len(repeated_hashes) * _MANY_REPEATED > len(paths):
         return pc.take(files, pc.index_in(pc.unique(paths), value_set=paths))
 
-    may_repeat = pc.is_in(hashes, value_set=repeated_hashes)
-    suspects = pc.filter(paths, may_repeat)
-    rows_of_suspects = pc.indices_nonzero(may_repeat)
-    first_rows = pc.take(rows_of_suspects, pc.index_in(pc.unique(suspects), value_set=suspects))
+    # `index_in` returns the first position of each unique path among the suspects. Convert these positions
+    # to row numbers of the table.
+    is_suspect = pc.is_in(hashes, value_set=repeated_hashes)
+    suspect_paths = pc.filter(paths, is_suspect)
+    suspect_rows = pc.indices_nonzero(is_suspect)
+    first_positions = pc.index_in(pc.unique(suspect_paths), value_set=suspect_paths)
+    first_rows = pc.take(suspect_rows, first_positions)
+
     all_rows = pa.array(range(len(paths)), first_rows.type)
-    return pc.filter(files, pc.or_(pc.invert(may_repeat), pc.is_in(all_rows, value_set=first_rows)))
+    is_first = pc.is_in(all_rows, value_set=first_rows)
+    return pc.filter(files, pc.or_(pc.invert(is_suspect), is_first))
 
 
 def combine_chunks(column: ArrowArray) -> ArrowArray:
-    """Return a column in one piece, without a copy if it is in one."""
+    """Convert a chunked array to an array. An array, or a single chunk, is returned without copying."""
     if not hasattr(column, "combine_chunks"):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
@@ -281,36 +337,43 @@ def locate_files(
     needed: NeededFiles,
     engine: Engine,
     progress: Progress,
-    find_listed: Callable[[ArrowArray], ArrowArray] | None = None,
+    check_listing: Callable[[ArrowArray], ArrowArray] | None = None,
 ) -> LocatedFiles:
-    """Find out which files a store has, and how large they are.
+    """Look up which files exist in storage, and their sizes.
 
-    Some writers do not encode paths. `a%20b` in the log is then the name of the file, and not `a b`. A
-    file that is not there under the decoded path is therefore looked for under the written one.
+    The protocol says that paths are percent-encoded. Some writers forget: `a%20b.parquet` in their logs is
+    the file `a%20b.parquet`, and not `a b.parquet`. So a file that does not exist under its decoded path is
+    looked up under the path without decoding.
 
     Args:
         storage: The store of the table.
         needed: The files.
-        engine: The engine whose threads ask the store.
-        progress: Where the files are reported.
-        find_listed: For callers that need no bytes and have a listing: returns which paths are there, null
-            where the listing does not tell. The bytes of such files are 0.
+        engine: The engine whose threads make the requests.
+        progress: Receives the number of files.
+        check_listing: For callers that have a listing of the table and do not need sizes: a function that
+            returns for each path (binary) whether the file exists, or null if the listing does not cover
+            its directory. The size of files that it reports as existing is 0.
 
     Raises:
-        StorageFailed: If the store cannot tell.
+        StorageFailed: If the store does not answer.
     """
     paths = combine_chunks(needed.files["path"])
     written = combine_chunks(needed.files["written"])
     with progress.step("looking for files", unit="files", total=len(paths)) as step:
-        sizes = _read_sizes(storage, paths, engine, find_listed)
-        may_be_written = pc.and_(pc.is_null(sizes), pc.is_valid(written))
-        if pc.any(may_be_written).as_py():
-            sizes_of_written = _read_sizes(storage, pc.filter(written, may_be_written), engine, find_listed)
-            sizes = pc.replace_with_mask(sizes, may_be_written, sizes_of_written)
-            is_written = pc.and_(may_be_written, pc.is_valid(sizes))
-            paths = pc.if_else(is_written, written, paths)
+        sizes = _read_sizes(storage, paths, engine, check_listing)
+
+        # Look up missing files again under the path without decoding.
+        may_be_unencoded = pc.and_(pc.is_null(sizes), pc.is_valid(written))
+        if pc.any(may_be_unencoded).as_py():
+            unencoded_paths = pc.filter(written, may_be_unencoded)
+            sizes_of_unencoded = _read_sizes(storage, unencoded_paths, engine, check_listing)
+            sizes = pc.replace_with_mask(sizes, may_be_unencoded, sizes_of_unencoded)
+            is_unencoded = pc.and_(may_be_unencoded, pc.is_valid(sizes))
+            paths = pc.if_else(is_unencoded, written, paths)
+
         if written.null_count < len(written):
-            # A file that was found has one spelling; a missing one may come back under either.
+            # The actual path of an existing file is known now. A missing file may be restored under either
+            # path, so it keeps both.
             written = pc.if_else(pc.is_null(sizes), written, pa.scalar(None, pa.binary()))
             other_columns = needed.files.drop_columns(["path", "written"])
             columns = {name: other_columns[name] for name in other_columns.column_names}
@@ -323,40 +386,49 @@ def _read_sizes(
     storage: ReadStorage,
     paths: ArrowArray,
     engine: Engine,
-    find_listed: Callable[[ArrowArray], ArrowArray] | None = None,
+    check_listing: Callable[[ArrowArray], ArrowArray] | None = None,
 ) -> ArrowArray:
-    """Return the bytes of files, null for missing ones; see `locate_files`."""
-    if find_listed is not None:
-        is_there = find_listed(paths)
-        # 0 bytes, because the caller asks only whether the file is there. What the listing does not tell is asked.
-        sizes = pc.if_else(is_there, pa.scalar(0, pa.int64()), pa.scalar(None, pa.int64()))
-        unknown = pc.is_null(is_there)
-        if not pc.any(unknown).as_py():
+    """Return the size of each file, or null if it does not exist. The arguments are those of `locate_files`."""
+    if check_listing is not None:
+        exists = check_listing(paths)
+        # The caller only needs to know whether a file exists, so the size is 0.
+        sizes = pc.if_else(exists, pa.scalar(0, pa.int64()), pa.scalar(None, pa.int64()))
+        is_unknown = pc.is_null(exists)
+        if not pc.any(is_unknown).as_py():
             return sizes
-        return pc.replace_with_mask(sizes, unknown, _read_sizes(storage, pc.filter(paths, unknown), engine))
-    if storage.capabilities.cheap_listing or len(paths) <= _MOST_SINGLE_REQUESTS:
-        return _ask_for_sizes(storage, paths, engine)
+        sizes_of_unknown = _read_sizes(storage, pc.filter(paths, is_unknown), engine)
+        return pc.replace_with_mask(sizes, is_unknown, sizes_of_unknown)
+
+    if storage.capabilities.cheap_listing or len(paths) <= _MAX_SINGLE_REQUESTS:
+        return _request_sizes(storage, paths, engine)
     return _list_sizes(storage, paths)
 
 
-def _ask_for_sizes(storage: ReadStorage, paths: ArrowArray, engine: Engine) -> ArrowArray:
-    """Return the bytes of files by asking for each of them."""
+def _request_sizes(storage: ReadStorage, paths: ArrowArray, engine: Engine) -> ArrowArray:
+    """Return the size of each file, with one request per file."""
+    batches = [paths.slice(start, _FILES_PER_CALL) for start in range(0, len(paths), _FILES_PER_CALL)]
+    sizes = engine.run(partial(_request_sizes_of_batch, storage), batches)
+    return pa.concat_arrays([pa.array([], pa.int64()), *sizes])
 
-    def ask(start: int) -> ArrowArray:
-        names = [key_text(path) for path in paths.slice(start, _FILES_PER_CALL).to_pylist()]
-        # A negative size is that of a missing file, or of one behind a link.
-        sizes, _ = storage.stat_many(names)
-        return pa.array(
-            (_read_size_of_link(storage, name) if size < 0 else size for name, size in zip(names, sizes, strict=True)),
-            pa.int64(),
-        )
 
-    parts = engine.run(ask, range(0, len(paths), _FILES_PER_CALL))
-    return pa.concat_arrays([pa.array([], pa.int64()), *parts])
+def _request_sizes_of_batch(storage: ReadStorage, paths: ArrowArray) -> ArrowArray:
+    names = [key_text(path) for path in paths.to_pylist()]
+    sizes: list[int | None] = []
+    for name, size in zip(names, storage.stat_many(names)[0], strict=True):
+        # A negative size means that the file does not exist, or that its path contains a symbolic link.
+        sizes.append(_read_size_of_link(storage, name) if size < 0 else size)
+    return pa.array(sizes, pa.int64())
 
 
 def _read_size_of_link(storage: ReadStorage, path: str) -> int | None:
-    """Return the bytes of a file that may be behind a link, None if there is none. Raises PathExternal."""
+    """Follow symbolic links in a path, and return the size of the file.
+
+    Returns:
+        The size in bytes; None if the file does not exist, or the store has no links.
+
+    Raises:
+        PathExternal: If a link leads out of the table directory, and the user has not allowed that.
+    """
     if not storage.capabilities.has_directories:
         return None
     try:
@@ -366,26 +438,31 @@ def _read_size_of_link(storage: ReadStorage, path: str) -> int | None:
 
 
 def _list_sizes(storage: ReadStorage, paths: ArrowArray) -> ArrowArray:
-    """Return the bytes of files by listing the directories that they are in."""
+    """Return the size of each file, by listing the directories of the files."""
     from deltacli.work.files.listing import in_batches
 
-    # Only directories with wanted files are listed: a table may have millions of others.
-    parents = [key_text(path) for path in pc.unique(pc.replace_substring_regex(paths, r"/?[^/]*$", "")).to_pylist()]
-    # "a/b/c" is entered by way of "a" and "a/b".
-    entered = {ancestor for parent in parents for ancestor in accumulate(parent.split("/"), "{}/{}".format)}
+    # Other directories are skipped: the table may have millions of them, such as old partitions.
+    directories_of_files = pc.unique(pc.replace_substring_regex(paths, r"/?[^/]*$", ""))
+    directories: set[str] = set()
+    for directory in directories_of_files.to_pylist():
+        # To reach "a/b/c", the walk must enter "a" and "a/b".
+        directories.update(accumulate(key_text(directory).split("/"), "{}/{}".format))
 
-    def enter(at: str, names: Sequence[str]) -> list[str]:
-        return [name for name in names if (f"{at}/{name}" if at else name) in entered]
+    def select_subdirectories(directory: str, names: Sequence[str]) -> list[str]:
+        prefix = f"{directory}/" if directory else ""
+        return [name for name in names if prefix + name in directories]
 
     sizes = pa.nulls(len(paths), pa.int64())
     try:
-        for files in in_batches(storage.walk("", enter)):
-            names = pa.array([key_bytes(name) for name in files.paths], pa.binary())
-            rows = pc.index_in(paths, value_set=names)
+        for files in in_batches(storage.walk("", select_subdirectories)):
+            listed_paths = pa.array([key_bytes(path) for path in files.paths], pa.binary())
             listed_sizes = files.sizes
-            if listed_sizes is None:  # a local disk lists names without their sizes
+            if listed_sizes is None:
+                # A local disk does not return sizes in listings.
                 listed_sizes = pa.array(storage.stat_many(files.paths)[0], pa.int64())
-            sizes = pc.coalesce(sizes, pc.take(listed_sizes, rows))
+            rows_in_listing = pc.index_in(paths, value_set=listed_paths)
+            sizes = pc.coalesce(sizes, pc.take(listed_sizes, rows_in_listing))
     except errors.FileMissing:
-        pass  # the table directory is not there, so no file is
+        # The table directory does not exist, so none of its files does.
+        pass
     return sizes

@@ -1,4 +1,7 @@
-"""Find tables inside and around a table, whose files belong to them and not to it."""
+"""Find tables inside a table directory, and tables in its parent directories.
+
+The files of a nested table belong to the nested table. Operations such as vacuum must not delete them.
+"""
 
 from __future__ import annotations
 
@@ -26,16 +29,16 @@ if TYPE_CHECKING:
 def find_table_format(storage: ReadStorage, directory: str) -> str | None:
     """Return the format of the table in a directory.
 
-    Most formats are recognized by the names of directories. Where a name is also used by others, the
-    names of the files in it tell.
+    Most formats are recognized by the name of a subdirectory, such as `_delta_log`. Names such as
+    `metadata` or `schema` are too common for that, so the names of the files in them are examined.
 
     Args:
         storage: The store of the table.
-        directory: The path of the directory, "" for the root. The Delta log of the root itself does not
-            count: this asks what else the directory is.
+        directory: The path of the directory, "" for the table directory. `_delta_log` in the table directory
+            is ignored: the result is the other format that the table has as well.
 
     Returns:
-        The format; None if the directory is no table.
+        The format, such as `paimon`; None if the directory is not a table.
 
     Raises:
         FileMissing: If the directory does not exist.
@@ -46,29 +49,34 @@ def find_table_format(storage: ReadStorage, directory: str) -> str | None:
         return table_format
 
     prefix = f"{directory}/" if directory else ""
-    telling_names = [name for name in TELLING if name in names]
-    paths = [f"{name}/{file.name}" for name in telling_names for file in storage.list_from(f"{prefix}{name}")]
+    paths: list[str] = []
+    for name in TELLING:
+        if name in names:
+            paths += [f"{name}/{file.name}" for file in storage.list_from(f"{prefix}{name}")]
     return find_table_roots(binary_paths(paths)).get("")
 
 
-def find_tables_above(table: TableHandle, paths: pyarrow.Array) -> dict[str, str]:
-    """Return the directories above files, including the root, that are tables of their own.
+def find_tables_containing(table: TableHandle, paths: pyarrow.Array) -> dict[str, str]:
+    """Return the nested tables that contain files.
 
     Args:
         table: The table.
-        paths: The paths of the files (binary).
+        paths: The paths of the files inside the table directory (binary).
 
     Returns:
-        The format by directory. Each directory is checked once.
+        The format of each nested table, by its directory. "" is a key if the table directory is also a
+        table of another format.
     """
+    # Collect the parent directories of all files, so that each one is requested once.
+    parents = pc.unique(pc.replace_substring_regex(paths, "/?[^/]*$", ""))
     ancestors = {""}
-    for parent in pc.unique(pc.replace_substring_regex(paths, "/?[^/]*$", "")).to_pylist():
-        parts = key_text(parent).split("/")
-        ancestors |= {"/".join(parts[:length]) for length in range(1, len(parts) + 1)}
+    for parent in parents.to_pylist():
+        segments = key_text(parent).split("/")
+        ancestors |= {"/".join(segments[:length]) for length in range(1, len(segments) + 1)}
 
     directories = sorted(ancestors)
     storage = table.storage
-    find_format = partial(_find_format_if_there, storage)
+    find_format = partial(_find_format_of_existing, storage)
     formats = table.engine.run(find_format, directories, at_once=storage.capabilities.parallel_reads)
     return {
         directory: table_format
@@ -77,7 +85,8 @@ def find_tables_above(table: TableHandle, paths: pyarrow.Array) -> dict[str, str
     }
 
 
-def _find_format_if_there(storage: ReadStorage, directory: str) -> str | None:
+def _find_format_of_existing(storage: ReadStorage, directory: str) -> str | None:
+    """Return the format of the table in a directory; None if it is not a table or does not exist."""
     try:
         return find_table_format(storage, directory)
     except errors.FileMissing:
@@ -85,11 +94,11 @@ def _find_format_if_there(storage: ReadStorage, directory: str) -> str | None:
 
 
 def find_table_uri(storage: ReadStorage) -> str | None:
-    """Return the URI of a store if its root is a table of any format, whatever is left of its log."""
+    """Return the URI of a store if its root directory is, or was, a table of any format; None otherwise."""
     with suppress(errors.FileMissing):
         if find_table_format(storage, "") is not None:
             return storage.uri
-    # A log without a commit is left of a table, too.
+    # A log directory that contains any file is enough, even if all commits are missing.
     with suppress(errors.FileMissing):
         if any(True for _ in storage.list_from(LOG_DIRECTORY)):
             return storage.uri
@@ -97,9 +106,10 @@ def find_table_uri(storage: ReadStorage) -> str | None:
 
 
 def find_enclosing_tables(table: TableHandle) -> Iterator[str]:
-    """Yield the URIs of the Delta tables around a table, nearest first.
+    """Yield the URIs of Delta tables that contain a table in one of their subdirectories, nearest first.
 
-    Directories that must not be read are skipped: access often ends at the directory of the table.
+    Parent directories that this process may not read are skipped: credentials are often limited to the
+    table directory.
     """
     for storage in open_enclosing_directories(table):
         with suppress(errors.FileMissing, errors.PermissionRefused, errors.CredentialsMissing):
@@ -108,11 +118,12 @@ def find_enclosing_tables(table: TableHandle) -> Iterator[str]:
 
 
 def open_enclosing_directories(table: TableHandle) -> Iterator[Storage]:
-    """Yield the directories that contain a table, the nearest first."""
-    # Of a local directory, aliases have other directories above them; elsewhere they spell the same ones differently.
+    """Open the parent directories of a table, nearest first."""
+    # A local table may have been opened through a symbolic link. Then its two paths have different parent
+    # directories. On an object store, aliases are only different URIs of the same location.
     aliases = table.storage.aliases if table.storage.capabilities.has_directories else ()
-    for root in dict.fromkeys((table.uri, *aliases)):
-        scheme, separator, path = root.partition("://")
+    for uri in dict.fromkeys((table.uri, *aliases)):
+        scheme, separator, path = uri.partition("://")
         directory = path.rstrip("/")
         while separator and "/" in directory:
             directory = directory.rpartition("/")[0]

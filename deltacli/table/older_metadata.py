@@ -1,8 +1,9 @@
-"""Read the metadata of all versions in a log, to find out which names the columns of a table have had.
+"""Read the metadata of older versions, to find the former names of columns.
 
-A column that was dropped or renamed is still in old data files under its old name. Without the older
-metadata it could not be told from a column that a writer named wrongly. See
-docs/decisions/0163-names-of-dropped-columns.md.
+With column mapping, dropping a column does not rewrite data files: old files still contain it under its
+physical name. But a file may also contain an unknown column because its writer ignored the column mapping
+and used a logical name. To distinguish the two cases, a reader needs the names that columns had in older
+versions. See docs/decisions/0163-names-of-dropped-columns.md.
 """
 
 from __future__ import annotations
@@ -22,46 +23,59 @@ if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
 
 
-class MetadataOfLog:
-    """The metadata of a version and of all versions before it that the log has. The log is read at the first call.
+class LogMetadataReader:
+    """Reads the metadata of a version and of all older versions. Thread-safe.
 
-    It is part of a configuration, and tasks ask it when they see a suspicious file, several at a time. Another process
-    gets what has been read before, and otherwise nothing: then files whose names only the log explains stay in doubt.
+    An instance is part of a `TableConfiguration`. It is called when a data file contains a column that the
+    schema does not explain, which is rare; the log is read at the first call. When an instance is pickled
+    for a task in another process, only metadata that has been read already is included. Without metadata
+    a task cannot explain such a column, and a task that rewrites files skips the file.
     """
 
     def __init__(self, table: TableHandle, version: int, read_metadata: Callable[[int], Action]) -> None:
-        """Prepare reading the metadata.
+        """Create a reader. Nothing is read.
 
         Args:
             table: The table.
-            version: The version up to which metadata is read.
-            read_metadata: Returns the metaData action of a version that is rebuilt from a checkpoint.
+            version: The last version whose metadata is read.
+            read_metadata: Rebuilds a version, and returns its metaData action.
         """
         self._table = table
         self._version = version
         self._read_metadata = read_metadata
-        self._known: OlderMetadata | None = None
+        self._metadata: OlderMetadata | None = None
         self._lock = Lock()
 
     def __call__(self) -> OlderMetadata:
-        """Return the metadata. Raises StorageFailed."""
-        with self._lock:
-            if self._known is None:
-                self._known = self._read()
-            return self._known
+        """Return the metadata of all versions whose metaData actions are still in the log.
 
-    def __reduce__(self) -> tuple[type[KnownMetadata], tuple[OlderMetadata]]:
-        return KnownMetadata, (self._known or OlderMetadata((), reaches_back=False),)
+        Raises:
+            StorageFailed: If the log cannot be read.
+        """
+        with self._lock:
+            if self._metadata is None:
+                self._metadata = self._read()
+            return self._metadata
+
+    def __reduce__(self) -> tuple[type[LoadedMetadata], tuple[OlderMetadata]]:
+        # Locks and table handles cannot be pickled.
+        return LoadedMetadata, (self._metadata or OlderMetadata((), reaches_back=False),)
 
     def _read(self) -> OlderMetadata:
+        """Read the metaData actions of all commits up to the version.
+
+        The result is marked as complete if all commits from version 0 on exist and can be parsed.
+        """
         listing = list_log(self._table.storage, progress=self._table.progress)
         files = [file for version, file in sorted(listing.commits.items()) if version <= self._version]
-        # Metadata of expired commits is only known as far as the oldest checkpoint repeats it.
-        has_all_commits = bool(files) and files[0].version == 0
-        metadata = [] if has_all_commits else self._read_oldest(listing.reconstructable)
+
+        # If the first commits have expired, the oldest version that can be rebuilt has the oldest metadata.
+        has_first_commit = bool(files) and files[0].version == 0
+        metadata = [] if has_first_commit else self._read_oldest(listing.reconstructable)
 
         is_complete = [file.version for file in files] == list(range(self._version + 1))
         for version, actions in read_configuration_actions(self._table, files):
+            # None means that the commit cannot be parsed.
             if actions is None:
                 is_complete = False
                 continue
@@ -69,30 +83,36 @@ class MetadataOfLog:
         return OlderMetadata(tuple(metadata), is_complete)
 
     def _read_oldest(self, versions: list[int]) -> list[MetadataOfVersion]:
-        """Return the metadata of the oldest version that can be rebuilt; none if that fails."""
+        """Return the metadata of the oldest of some versions; empty if that version cannot be rebuilt."""
         if not versions:
             return []
+        oldest = min(versions)
         try:
-            return [MetadataOfVersion(min(versions), self._read_metadata(min(versions)))]
+            return [MetadataOfVersion(oldest, self._read_metadata(oldest))]
         except Unreadable:
             return []
 
 
 def read_column_names_for_tasks(snapshot: Snapshot) -> None:
-    """Read the names that columns have had, if tasks that rewrite files run in other processes, which cannot do that.
+    """Read the former column names of a table before tasks that rewrite files are sent to other processes.
 
-    Without the names, a file with a dropped column would be left alone there.
+    Tasks in other processes cannot read the log, see `LogMetadataReader`. Without the names they would not
+    rewrite files that contain a dropped column. Nothing is read if tasks run in this process, or if the
+    table has no column mapping.
+
+    Args:
+        snapshot: The version whose files are rewritten.
     """
     if snapshot.table.engine.may_repeat and snapshot.config.mapping_mode != "none":
-        _ = snapshot.config.assigned_names
+        _ = snapshot.config.assigned_names  # the property reads the log and caches the result
 
 
-class KnownMetadata:
-    """The metadata of other versions that was read before."""
+class LoadedMetadata:
+    """The metadata that a `LogMetadataReader` had read when it was pickled."""
 
-    def __init__(self, known: OlderMetadata) -> None:
-        self._known = known
+    def __init__(self, metadata: OlderMetadata) -> None:
+        self._metadata = metadata
 
     def __call__(self) -> OlderMetadata:
-        """Return the metadata."""
-        return self._known
+        """Return the metadata. It is empty if the reader had not been called."""
+        return self._metadata

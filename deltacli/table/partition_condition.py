@@ -1,4 +1,8 @@
-"""Choose file actions by a condition on their partition values."""
+"""Select file actions by a SQL condition on partition columns.
+
+Partition values are part of `add` and `remove` actions, so a condition such as `day >= '2026-01-01'` is
+evaluated without opening data files.
+"""
 
 from __future__ import annotations
 
@@ -18,44 +22,54 @@ if TYPE_CHECKING:
     import pyarrow
 
 Mask = Callable[["pyarrow.RecordBatch"], ArrowArray]
-"""Returns which file actions are chosen: never null."""
+"""A function that returns a boolean array without nulls: which file actions of a batch are selected."""
 
 
 class PartitionCondition:
-    """A condition in SQL on partition columns, which chooses file actions. Thread-safe."""
+    """A SQL condition on partition columns that selects file actions. Thread-safe."""
 
     def __init__(self, config: TableConfiguration, where: str) -> None:
         """Parse the condition.
 
         Args:
             config: The configuration of the table.
-            where: The condition.
+            where: The condition, such as `day >= '2026-01-01'`.
 
         Raises:
-            UsageError: `usage.where`, for an invalid condition, and for one on other columns.
+            UsageError: `usage.where`, if the condition is invalid or uses other columns.
         """
         from deltacli.delta.predicate.parse import parse_on_partitions
 
         self._config = config
-        self._predicate, self._needed_columns = parse_on_partitions(config, where)
+        self._predicate, self._partition_columns = parse_on_partitions(config, where)
 
     def __call__(self, adds: RecordBatch) -> ArrowArray:
-        """Return which file actions the condition is true for.
+        """Return a mask of the file actions for which the condition is true.
+
+        Args:
+            adds: File actions with the column `partitionValues`.
 
         Raises:
-            DataUnreadable: `partition.*`, for a value that is not one of its type.
+            DataUnreadable: `partition.*`, if a partition value is not valid for the type of its column.
         """
         if not adds.num_rows:
             return pa.array([], pa.bool_())
-        values = partition_columns(adds, self._config, [name for name, _ in self._needed_columns])
-        columns = {column.name: values[name] for name, column in self._needed_columns}
+        values = partition_columns(adds, self._config, [name for name, _ in self._partition_columns])
+        columns = {column.name: values[name] for name, column in self._partition_columns}
         if not columns:
-            columns = {"_": adds.column("path")}  # for a condition without columns, a batch has no number of rows
+            # A condition such as `true` uses no column, but a record batch needs one to have a length.
+            columns = {"_": adds.column("path")}
         rows = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
         return pc.fill_null(self._predicate.matches(rows), False)
 
-    def chooses(self, values: Mapping[str, str | None]) -> bool:
-        """Return True if a file with these partition values is chosen, or may be because they are invalid."""
+    def may_match(self, values: Mapping[str, str | None]) -> bool:
+        """Return True unless the condition is false for a file with these partition values.
+
+        Files with invalid partition values may match, too: the condition cannot be evaluated for them.
+
+        Args:
+            values: The partition values as in the log.
+        """
         try:
             add = {"path": "", "partitionValues": dict(values)}
             adds = whole_actions([add], action_schemas().add, "")

@@ -1,17 +1,20 @@
-"""Rebuild a version of a table from its log.
+"""Rebuild the state of a table at one version from its log.
 
-This is the only way to the state of a table; every command, share and frame comes through here:
+Every command, share and Spark data source opens a version through this module:
 
-1. `find_log` lists the log, from the checkpoint that `_last_checkpoint` names where that is shorter.
-2. `choose_segment` chooses the newest usable checkpoint at or below the version, and the commits after it.
+1. `find_log` lists `_delta_log`. If `_last_checkpoint` exists, the listing starts at the checkpoint that
+   it references.
+2. `choose_segment` selects the newest usable checkpoint at or before the version, and all later commits
+   up to the version.
 3. `replay_commits` reads these commits, newest first.
-4. The checkpoint is opened, and what the commits have decided hides its actions.
+4. The checkpoint is opened. Its file actions are filtered: an add or remove in a later commit replaces
+   the action of the same file in the checkpoint.
 
-`_last_checkpoint` and checkpoints are shortcuts. If one is damaged, the same version is rebuilt from an
-older start, and the snapshot says so in its `problems`. Commits are not shortcuts: without one of them
-the state is unknown, which is an error.
+`_last_checkpoint` and checkpoints are optimizations. If a checkpoint is damaged, the version is rebuilt
+from an older checkpoint, or from the first commit, and the snapshot lists the damage in its `problems`.
+Commits are not optional: if one is missing, the state of the table is unknown, and an error is raised.
 
-Which version a time means is decided in `time_travel.py`.
+`time_travel.py` finds the version that belongs to a timestamp.
 
 Spec: Action Reconciliation; Checkpoints.
 """
@@ -55,7 +58,7 @@ from deltacli.storage.optional_interfaces import SharedDirectoryStore
 from deltacli.table.api_errors import api_method
 from deltacli.table.find_log import ListedLog, find_log, find_lost_versions, list_log
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.older_metadata import MetadataOfLog
+from deltacli.table.older_metadata import LogMetadataReader
 from deltacli.table.replay import ReplayedCommits, replay_commits
 from deltacli.table.timestamp_enablement import get_enablement_version
 from deltacli.table.version import Snapshot
@@ -64,8 +67,12 @@ if TYPE_CHECKING:
     from deltacli.delta.log.actions import Action
     from deltacli.work.checkpoints.reading import CheckpointContents, CheckpointPiece
 
-_VERSIONS_TRIED = 8
-"""Newest versions that are tried when any recent one will do, such as for the properties of the table."""
+_MOST_VERSIONS_TRIED = 8
+"""Number of versions that `find_newest_readable` tries.
+
+Its callers read table properties, which rarely change. Trying every version of a broken table would take
+as many replays as it has versions.
+"""
 
 
 @api_method
@@ -74,42 +81,43 @@ def read_snapshot(table: TableHandle, *, version: int | None = None) -> Snapshot
 
     Args:
         table: The table.
-        version: The version. None for the newest one.
+        version: The version to read. None for the newest version.
 
     Raises:
-        NotATable: If there is no log.
-        VersionAbsent: If the version does not exist, or its files were deleted.
-        LogIncomplete: If commits are missing that the version needs.
-        CommitCorrupt: If one of these commits is damaged.
-        CheckpointUnreadable: If no checkpoint can be read, and the commits do not reach back to the start.
-        ProtocolUnsupported: If the version needs a reader feature that is unknown here.
+        NotATable: If the directory has no log.
+        VersionAbsent: If the version does not exist yet, or its log files were deleted.
+        LogIncomplete: If commits are missing that are required to rebuild the version.
+        CommitCorrupt: If one of the required commits is damaged.
+        CheckpointUnreadable: If no checkpoint can be read and the commits do not start at version 0.
+        ProtocolUnsupported: If the version requires a reader feature that deltacli does not support.
     """
     try:
         log = find_log(table.storage, version, progress=table.progress, monotonic=table.machine.monotonic)
         return rebuild_version(table, log, version)
     except errors.FileMissing:
-        # A writer cleaned the log between the listing and the reading. A new listing has what is left.
+        # A log cleanup deleted a listed file before it was read. List the remaining files and retry once.
         listing = list_log(table.storage, progress=table.progress)
         return rebuild_version(table, ListedLog(listing), version)
 
 
 @api_method
 def read_newest_readable(table: TableHandle) -> tuple[Snapshot, errors.LogIncomplete | None]:
-    """Rebuild the newest version or, if commits are missing, the newest one that can be rebuilt.
+    """Rebuild the newest version or, if commits are missing, the newest version that does not need them.
 
     Returns:
-        The version, and why it is not the newest one; None if it is.
+        The snapshot, and the error that prevented reading the newest version; None if the snapshot is
+        the newest version.
 
     Raises:
         LogIncomplete: If no version can be rebuilt.
     """
     try:
         return read_snapshot(table), None
-    except errors.LogIncomplete as fault:
-        readable = list_log(table.storage, progress=table.progress).reconstructable
-        if not readable:
+    except errors.LogIncomplete as error:
+        readable_versions = list_log(table.storage, progress=table.progress).reconstructable
+        if not readable_versions:
             raise
-        return read_snapshot(table, version=max(readable)), fault
+        return read_snapshot(table, version=max(readable_versions)), error
 
 
 def rebuild_version(
@@ -121,18 +129,18 @@ def rebuild_version(
 ) -> Snapshot:
     """Rebuild a version from a listing of the log.
 
-    The newest readable checkpoint is used. An unreadable one becomes a problem of the snapshot, and an
-    error only if there is no older start.
+    The newest readable checkpoint is used. A checkpoint that cannot be read is added to the problems of
+    the snapshot; it is an error only if neither an older checkpoint nor the first commit exists.
 
     Args:
         table: The table.
-        log: The listing. If it begins at the checkpoint of the hint and that does not lead to the
-            version, the log is listed from its start.
-        version: The version. None for the newest one.
-        unusable: Checkpoints that must not be used, each with the rule that it breaks.
+        log: The listing. If it starts at the checkpoint of `_last_checkpoint` and the version cannot be
+            rebuilt from there, the log is listed again from its start.
+        version: The version to read. None for the newest version.
+        unusable: Checkpoints that must not be used, each with the id of the rule that it violates.
 
     Raises:
-        DeltacliError: As `read_snapshot` does.
+        DeltacliError: The same errors as `read_snapshot`.
     """
     rejected = dict(unusable)
     try:
@@ -140,20 +148,20 @@ def rebuild_version(
     except (errors.LogIncomplete, errors.VersionAbsent, errors.CheckpointUnreadable):
         if log.listing.start_version == 0:
             raise
-        # A listing that begins at the hint lacks older checkpoints and commits, which may be the way out.
+        # The listing started at `_last_checkpoint`. Older checkpoints and commits may still exist.
         listing = list_log(table.storage, progress=table.progress)
         return _rebuild_from_listing(table, log._replace(listing=listing), version, rejected)
 
 
 def rebuild_without_checkpoint(snapshot: Snapshot, rule: str) -> Snapshot:
-    """Rebuild the same version as if the checkpoint that it was rebuilt from did not exist.
+    """Rebuild the version of a snapshot without the checkpoint that the snapshot was rebuilt from.
 
     Args:
-        snapshot: The version.
-        rule: The rule that its checkpoint breaks.
+        snapshot: The snapshot. It is returned unchanged if it does not use a checkpoint.
+        rule: The id of the rule that the checkpoint violates, such as `checkpoint.duplicate-key`.
 
     Raises:
-        DeltacliError: As `read_snapshot` does.
+        DeltacliError: The same errors as `read_snapshot`.
     """
     checkpoint = snapshot.segment.checkpoint
     if checkpoint is None:
@@ -163,29 +171,39 @@ def rebuild_without_checkpoint(snapshot: Snapshot, rule: str) -> Snapshot:
 
 
 def find_enablement_version(table: TableHandle, listing: LogListing) -> int | None:
-    """Return the first version whose time is its in-commit timestamp; None if all have the times of files.
+    """Return the first version whose commit time is its in-commit timestamp.
 
-    If no version can be rebuilt, no time selects one, and the timestamps in the commits are all that is
-    known: 0.
+    The answer is recorded in the properties of the newest version. If no recent version can be rebuilt,
+    the properties are unknown, and all in-commit timestamps are used.
+
+    Returns:
+        The version; None if the commit times of all versions are file modification times.
     """
     try:
         newest = find_newest_readable(table, listing)
-    except errors.FileMissing:  # deleted since it was listed
-        newest = None
+    except errors.FileMissing:
+        # A log cleanup deleted a file after it was listed.
+        return 0
     return 0 if newest is None else get_enablement_version(newest)
 
 
-def find_newest_readable(table: TableHandle, listing: LogListing, known: Snapshot | None = None) -> Snapshot | None:
-    """Return the newest version that can be rebuilt, among the last ones of a log; None if none of them can.
+def find_newest_readable(
+    table: TableHandle, listing: LogListing, loaded_snapshot: Snapshot | None = None
+) -> Snapshot | None:
+    """Return the newest version that can be rebuilt.
 
     Args:
         table: The table.
-        listing: Its log, listed from the start.
-        known: A version that need not be rebuilt.
+        listing: The log, listed from its start.
+        loaded_snapshot: A snapshot that has been read already. It is returned instead of rebuilding its
+            version.
+
+    Returns:
+        The snapshot; None if none of the newest eight versions can be rebuilt.
     """
-    for version in reversed(listing.reconstructable[-_VERSIONS_TRIED:]):
-        if known is not None and known.version == version:
-            return known
+    for version in reversed(listing.reconstructable[-_MOST_VERSIONS_TRIED:]):
+        if loaded_snapshot is not None and loaded_snapshot.version == version:
+            return loaded_snapshot
         try:
             return rebuild_version(table, ListedLog(listing), version)
         except errors.Unreadable:
@@ -196,41 +214,42 @@ def find_newest_readable(table: TableHandle, listing: LogListing, known: Snapsho
 def _rebuild_from_listing(
     table: TableHandle, log: ListedLog, version: int | None, rejected: dict[CheckpointInstance, str]
 ) -> Snapshot:
-    """Rebuild a version from the newest start that can be read.
+    """Rebuild a version from the newest checkpoint that can be read, or from the first commit.
 
-    Each round either ends or rejects one more checkpoint, so the loop ends. All starts lead to the same
-    state in a sound log, because a checkpoint is what the commits up to it lead to.
+    If the log is sound, every start results in the same state, because a checkpoint only repeats the
+    reconciled actions of the commits before it.
 
     Args:
         table: The table.
         log: The listing.
-        version: The version. None for the newest one.
-        rejected: Checkpoints that must not be used, with the rules that they break. Those that turn out
-            to be unreadable are added.
+        version: The version to read. None for the newest version.
+        rejected: Checkpoints that must not be used, with the ids of the rules that they violate.
+            Checkpoints that turn out to be unreadable are added, so that a second call skips them.
     """
-    first_fault: errors.CheckpointUnreadable | None = None
+    first_error: errors.CheckpointUnreadable | None = None
+    # Each iteration returns, raises, or rejects one more checkpoint. So the loop ends.
     while True:
         try:
             segment = choose_segment(log.listing, version, unusable=rejected)
-        except errors.Unreadable as fault:
-            if first_fault is not None:
-                # The damaged checkpoint is the cause; without it nobody would miss the older commits.
-                raise first_fault from None
-            if isinstance(fault, errors.LogIncomplete) and managed_store(table.storage) is not None:
-                fault.hint = _suggest_catalog_status(log.listing)
+        except errors.Unreadable as error:
+            if first_error is not None:
+                # Older commits are required only because the checkpoint is damaged. Report the damage.
+                raise first_error from None
+            if isinstance(error, errors.LogIncomplete) and managed_store(table.storage) is not None:
+                error.hint = _suggest_catalog_status(log.listing)
             raise
 
         try:
             snapshot = _read_segment(table, log, segment, rejected)
-        except errors.CommitCorrupt as fault:
-            broken_versions = [file.version for file in segment.commits if file.name == fault.file]
-            fault.hint = hint_readable(log.listing, broken_versions) or errors.command("validate")
+        except errors.CommitCorrupt as error:
+            corrupt_versions = [file.version for file in segment.commits if file.name == error.file]
+            error.hint = hint_readable(log.listing, corrupt_versions) or errors.command("validate")
             raise
-        except errors.CheckpointUnreadable as fault:
+        except errors.CheckpointUnreadable as error:
             if segment.checkpoint is None:
                 raise
-            first_fault = first_fault or fault
-            rejected[segment.checkpoint] = fault.code
+            first_error = first_error or error
+            rejected[segment.checkpoint] = error.code
             continue
 
         _note_version(table, log, snapshot)
@@ -238,17 +257,20 @@ def _rebuild_from_listing(
 
 
 def _suggest_catalog_status(listing: LogListing) -> str:
-    """Return the hint for a table that a catalog manages: the missing commits may be waiting in the catalog."""
+    """Return the hint for missing commits of a catalog-managed table.
+
+    The catalog may have ratified these commits without publishing them to `_delta_log` yet.
+    """
     status = errors.command("catalog status")
     readable = hint_readable(listing)
     return status if readable is None else f"{readable}   # or see what the catalog has: {status}"
 
 
 def _note_version(table: TableHandle, log: ListedLog, snapshot: Snapshot) -> None:
-    """Tell the handle and its store what was read, for those that compare it with later readings.
+    """Report the version to the table handle and its store, which compare it with other readings.
 
     Raises:
-        AnswerInvalid: If the server of a share announced another table, or a newer version of it.
+        AnswerInvalid: If the server of a share announced a different table id or a newer version.
     """
     table.note_version(log.listing.newest_version)
     if isinstance(table.storage, SharedDirectoryStore):
@@ -259,15 +281,15 @@ def _note_version(table: TableHandle, log: ListedLog, snapshot: Snapshot) -> Non
 
 
 class _CheckpointState(NamedTuple):
-    """The part that an opened checkpoint adds to the commits after it.
+    """File actions of a JSON checkpoint, reconciled with the commits after it.
 
-    A checkpoint in Parquet has its file actions in row groups, which are read when they are needed. One
-    in JSON has them in lines, which are reconciled here.
+    Parquet checkpoints store file actions in row groups, which are read on demand; for them the file
+    actions are empty here. V2 checkpoints in JSON store them in lines, which are read at once.
 
     Attributes:
-        file_actions: The file actions of lines that no commit has decided.
-        narrow_file_actions: The same in narrow columns.
-        disputed: The rules of `validate` for what other engines may read differently.
+        file_actions: File actions that no later commit replaces.
+        narrow_file_actions: The same file actions in narrow columns.
+        disputed: Ids of `validate` rules for content that other engines may interpret differently.
     """
 
     file_actions: Survivors
@@ -278,21 +300,21 @@ class _CheckpointState(NamedTuple):
 def _read_segment(
     table: TableHandle, log: ListedLog, segment: LogSegment, rejected: Mapping[CheckpointInstance, str]
 ) -> Snapshot:
-    """Read the small actions of a segment of the log, and prepare reading its file actions.
-
-    The commits come first: they are newer, so that their actions hide those of the checkpoint.
+    """Read protocol, metadata and other small actions of a log segment, and plan reading its file actions.
 
     Raises:
         CommitCorrupt: If a commit is damaged.
         CheckpointUnreadable: If the checkpoint is damaged.
-        ProtocolUnsupported: If the version needs a reader feature that is unknown here.
-        Unreadable: If no action says which protocol or metadata the version has.
+        ProtocolUnsupported: If the version requires a reader feature that deltacli does not support.
+        Unreadable: If the segment has no protocol action or no metaData action.
     """
+    # Commits are newer than the checkpoint. They are read first, because their actions replace those of
+    # the checkpoint.
     replayed = replay_commits(
         table.storage,
         table.engine,
         segment.commits,
-        older_follow=segment.checkpoint is not None,
+        has_older_actions=segment.checkpoint is not None,
         progress=table.progress,
     )
     state = replayed.state
@@ -303,13 +325,13 @@ def _read_segment(
         contents = _open_checkpoint(table, segment.checkpoint)
         checkpoint_state = _reconcile_checkpoint(replayed, contents, segment.checkpoint.files[0].name)
 
-    # Of a version with an unknown reader feature nothing is read, its metadata included.
+    # The protocol is checked before the metadata: an unknown reader feature may change its meaning.
     if state.protocol is None:
         raise _missing_action_error(segment, "protocol", "protocol.missing")
     try:
         require_readable(state.protocol, segment.version)
-    except errors.ProtocolUnsupported as fault:
-        fault.actions = list(state.described())
+    except errors.ProtocolUnsupported as error:
+        error.actions = list(state.described())
         raise
     if state.metadata is None:
         raise _missing_action_error(segment, "metaData", "metadata.missing")
@@ -332,59 +354,69 @@ def _read_segment(
         _problems=_find_problems(table, log, segment, state, rejected) | replayed.disputed | checkpoint_state.disputed,
         _log=log,
         _replayed=replayed,
-        _inline=checkpoint_state.file_actions,
-        _narrow_inline=checkpoint_state.narrow_file_actions,
+        _json_checkpoint_actions=checkpoint_state.file_actions,
+        _narrow_json_checkpoint_actions=checkpoint_state.narrow_file_actions,
         _pieces=tuple(pieces),
         _unusable=dict(rejected),
-        _older_metadata=MetadataOfLog(table, segment.version, partial(_read_metadata, table)),
+        _older_metadata=LogMetadataReader(table, segment.version, partial(_read_metadata, table)),
         _find_enablement_version=partial(find_enablement_version, table, log.listing),
     )
 
 
 def _open_checkpoint(table: TableHandle, checkpoint: CheckpointInstance) -> CheckpointContents:
-    from deltacli.work.checkpoints.reading import open_checkpoint  # which tables without a checkpoint do not need
+    # Imported here because tables without a checkpoint start faster without the Parquet reader.
+    from deltacli.work.checkpoints.reading import open_checkpoint
 
     return open_checkpoint(table.stores, checkpoint)
 
 
-def _reconcile_checkpoint(replayed: ReplayedCommits, contents: CheckpointContents, name: str) -> _CheckpointState:
-    """Put the actions of a checkpoint below those of the commits after it.
+def _reconcile_checkpoint(replayed: ReplayedCommits, contents: CheckpointContents, file_name: str) -> _CheckpointState:
+    """Reconcile the actions of a checkpoint with the commits after it.
 
     Args:
-        replayed: What the commits lead to. The small actions of the checkpoint are added to its state.
+        replayed: The replayed commits. The protocol, metadata, transactions and domains of the checkpoint
+            are added to `replayed.state` where no commit has replaced them.
         contents: The opened checkpoint.
-        name: The name of its first file, for errors.
+        file_name: The name of the first file of the checkpoint, for error messages.
 
     Raises:
-        CheckpointUnreadable: If an action is invalid. In a commit the same would be CommitCorrupt, but a
-            checkpoint can be replaced by an older start.
+        CheckpointUnreadable: If an action is invalid. The same action in a commit raises CommitCorrupt,
+            but a damaged checkpoint can be skipped and a damaged commit cannot.
     """
     disputed: set[str] = set()
     try:
         disputed.update(_find_repeated_kinds_of_checkpoint(replayed.state, contents.small))
-        replayed.state.take(contents.small, name)
-        hidden = replayed.decided_keys | decided_keys(contents.json_actions, replayed.keys_of_large_commits, name)
-        if _has_repeated_adds(contents.json_actions, hidden, name):
+        replayed.state.take(contents.small, file_name)
+
+        replaced_keys = replayed.decided_keys | decided_keys(
+            contents.json_actions, replayed.keys_of_large_commits, file_name
+        )
+        if _has_repeated_adds(contents.json_actions, replaced_keys, file_name):
             disputed.add(REPEATED_IN_CHECKPOINT)
-        survived = reconcile_commit(contents.json_actions, hidden, name)
-        narrow = FileBatch(*narrow_batches(survived.adds, survived.removes, name))
-    except errors.CommitCorrupt as fault:
-        raise errors.CheckpointUnreadable(fault.message, code=fault.code, facts=fault.facts) from fault
-    return _CheckpointState(survived, narrow, disputed)
+        file_actions = reconcile_commit(contents.json_actions, replaced_keys, file_name)
+        narrow_file_actions = FileBatch(*narrow_batches(file_actions.adds, file_actions.removes, file_name))
+    except errors.CommitCorrupt as error:
+        raise errors.CheckpointUnreadable(error.message, code=error.code, facts=error.facts) from error
+    return _CheckpointState(file_actions, narrow_file_actions, disputed)
 
 
-def _has_repeated_adds(actions: Sequence[tuple[str, Action]], hidden: Collection[str], source: str) -> bool:
-    """Return True if the lines of a checkpoint have a live file twice that no commit has decided."""
-    keys = [file_key(action, source) for kind, action in actions if kind == "add"]
-    return any(count > 1 and key not in hidden for key, count in Counter(keys).items())
+def _has_repeated_adds(actions: Sequence[tuple[str, Action]], replaced_keys: Collection[str], file_name: str) -> bool:
+    """Return True if a JSON checkpoint adds a file twice and no later commit replaces that file."""
+    keys = [file_key(action, file_name) for kind, action in actions if kind == "add"]
+    return any(count > 1 and key not in replaced_keys for key, count in Counter(keys).items())
 
 
-def _find_repeated_kinds_of_checkpoint(newer: StateBuilder, actions: Sequence[tuple[str, Action]]) -> Iterator[str]:
-    """Yield the rules that a checkpoint breaks by two protocols or two metaData, unless a newer commit decides."""
+def _find_repeated_kinds_of_checkpoint(
+    commit_state: StateBuilder, actions: Sequence[tuple[str, Action]]
+) -> Iterator[str]:
+    """Yield the rules that a checkpoint violates by containing two protocol or two metaData actions.
+
+    Repeated actions do not matter if a commit after the checkpoint replaces them.
+    """
     for rule in find_repeated_kinds(actions):
-        if rule == TWO_PROTOCOLS and newer.protocol is None:
+        if rule == TWO_PROTOCOLS and commit_state.protocol is None:
             yield "checkpoint.no-protocol"
-        if rule == TWO_METADATA and newer.metadata is None:
+        if rule == TWO_METADATA and commit_state.metadata is None:
             yield "checkpoint.no-metadata"
 
 
@@ -393,13 +425,14 @@ def _read_metadata(table: TableHandle, version: int) -> Action:
 
 
 def _plan_sidecar_pieces(table: TableHandle, sidecars: Sequence[str]) -> Iterator[CheckpointPiece]:
-    """Yield the row groups of the sidecars of a checkpoint, for which the footer of each sidecar is read."""
+    """Read the Parquet footers of the sidecar files of a V2 checkpoint, and yield their row groups."""
     if not sidecars:
         return
     from deltacli.work.checkpoints.reading import plan_checkpoint_pieces
 
+    # Reading a footer from a remote store is dominated by latency, so use all requests that the store
+    # allows in parallel. On a local disk, the number of threads of the engine is the limit.
     parallel_reads = table.storage.capabilities.parallel_reads
-    # A footer is small, so on a remote store the time is latency. A local disk gets as many as the engine has threads.
     at_once = parallel_reads if parallel_reads > 1 else None
     planned = table.engine.spread(plan_checkpoint_pieces, sidecars, table.stores, at_once=at_once)
     for pieces in report_items(planned, table.progress, "opening sidecars", unit="files", total=len(sidecars)):
@@ -407,19 +440,22 @@ def _plan_sidecar_pieces(table: TableHandle, sidecars: Sequence[str]) -> Iterato
 
 
 def _missing_action_error(segment: LogSegment, action: str, code: str) -> errors.Unreadable:
-    replayed = "no commit"
+    replayed_commits = "no commit"
     if segment.commits:
-        replayed = name_ranges("commit", (commit.version for commit in segment.commits))
+        replayed_commits = name_ranges("commit", (commit.version for commit in segment.commits))
     return errors.Unreadable(
         f"version {segment.version} has no {action} action",
         code=code,
-        facts={"replayed": replayed},
+        facts={"replayed": replayed_commits},
         hint=errors.command("history"),
     )
 
 
 def _name_layout(checkpoint: CheckpointInstance | None, contents: CheckpointContents | None) -> str | None:
-    """Return the layout of a checkpoint: a V2 checkpoint may also have the name of a classic one."""
+    """Return the layout of a checkpoint: `classic`, `multi-part` or `v2`; None without a checkpoint.
+
+    The content decides, because writers may store a V2 checkpoint under the file name of a classic one.
+    """
     if checkpoint is None or contents is None:
         return None
     if contents.is_v2 or checkpoint.kind is LogFileKind.UUID_CHECKPOINT:
@@ -434,22 +470,24 @@ def _find_problems(
     state: StateBuilder,
     rejected: Mapping[CheckpointInstance, str],
 ) -> frozenset[str]:
-    """Return the rules of `validate` for what was worked around to rebuild a version."""
+    """Return the ids of the `validate` rules that the log violates although the version could be rebuilt."""
     problems = {*log.hint_problems, *segment.problems, *rejected.values()}
 
     is_newest = segment.version == log.listing.newest_version
     is_catalog_managed = state.protocol is not None and state.protocol.is_catalog_managed
     if is_catalog_managed and managed_store(table.storage) is None:
-        # The path was given instead of the name in the catalog, which may have newer commits.
+        # The table was opened by its path and not through the catalog, which may have newer commits.
         problems.add("catalog.unpublished-possible")
     elif is_newest and log.listing.newest_version < log.hint_version:
-        # The hint was read before the listing, so that no writer can have been in between.
+        # `_last_checkpoint` was read before the log was listed. So its version existed then, and the
+        # commits up to it have been lost.
         problems.add("hint.ahead-of-log")
     elif is_newest:
-        lost = find_lost_versions(table.storage, log.listing, -1)
-        if lost is not None:
-            problems.add(lost.rule)
+        lost_versions = find_lost_versions(table.storage, log.listing, -1)
+        if lost_versions is not None:
+            problems.add(lost_versions.rule)
 
     if state.metadata is not None and state.metadata.schema_string is None:
-        problems.add("action.missing-required")  # metaData without schemaString, read as an empty schema
+        # The schemaString field is required. Without it the schema is read as empty.
+        problems.add("action.missing-required")
     return frozenset(problems)

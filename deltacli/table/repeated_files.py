@@ -1,15 +1,16 @@
-"""Live files that a checkpoint has twice, which are read once.
+"""Remove duplicates from the live files of a version.
 
-A checkpoint is the reconciled state, in which each logical file is once. Its rows are not reconciled again, because a
-table may have millions of files: the kernels return the rows of a file twice that a checkpoint has twice. Delta for
-Spark returns them once, and so does deltacli:
+A checkpoint contains the reconciled state of a table, so each logical file should occur once. Some
+writers repeat a file. Delta Kernel then returns the rows of the file twice; Delta for Spark and deltacli
+return them once:
 
-* Whoever reads rows leaves out a file that was there before, see `files_once.py`. Only the files that are read are
-  compared, so a few rows of a large table do not take longer.
-* Whoever counts or writes the whole state asks `settle_repeated_files` first, which reads the paths of the checkpoint
-  once more.
+* A scan skips files that it has read before (`files_once.py`). That only compares the files that the scan
+  reads, so it is cheap for a selective scan of a large table.
+* Counting files or writing a checkpoint needs all files. `deduplicate_live_files` reads the paths in the
+  checkpoint once more to find repeated ones.
 
-Two adds of one file with other partition values are rows of which nobody knows which ones are right: they are refused.
+If two adds of one file have different partition values, nobody can tell which values are right, and an
+error is raised.
 
 Spec: Action Reconciliation; Checkpoints.
 """
@@ -19,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -37,82 +39,110 @@ if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
 
 
-def settle_repeated_files(snapshot: Snapshot, checkpoint_paths: CheckpointPaths | None = None) -> Snapshot:
-    """Return a version in which each live file of its checkpoint is once, and which notes it if that was not so.
+def deduplicate_live_files(snapshot: Snapshot, checkpoint_paths: CheckpointPaths | None = None) -> Snapshot:
+    """Return a snapshot in which every live file occurs once.
 
-    The paths of the checkpoint are read once more, which is why not every reader asks for this.
+    This reads the paths of all files in the checkpoint. If a file is repeated, its last add is used as if a
+    commit after the checkpoint contained it, and `checkpoint.duplicate-key` is added to the problems.
 
     Args:
         snapshot: The version.
-        checkpoint_paths: What `examine_checkpoint_paths` has returned for the version, if it was called already.
+        checkpoint_paths: The result of `examine_checkpoint_paths` for the version, if available. It saves
+            the pass over the paths.
+
+    Returns:
+        The new snapshot, or the given snapshot if no file is repeated.
 
     Raises:
-        Unreadable: `checkpoint.duplicate-key`, for a file that the checkpoint has with different partition values.
+        Unreadable: `checkpoint.duplicate-key`, if two adds of one file have different partition values.
         CheckpointUnreadable: If the checkpoint cannot be read.
     """
-    keys = _find_repeated_keys(snapshot, checkpoint_paths)
-    if not keys:
+    repeated_keys = _find_repeated_keys(snapshot, checkpoint_paths)
+    if not repeated_keys:
         return snapshot
-    adds = _read_newest_adds(snapshot, keys)
-    tail = copy(snapshot._replayed)
-    tail.decided_keys = tail.decided_keys | {file_key(add) for add in adds}
-    inline = Survivors([*snapshot._inline.adds, *adds], snapshot._inline.removes)
-    narrow = FileBatch(*narrow_batches(inline.adds, inline.removes, "the checkpoint"))
-    problems = snapshot._problems | {REPEATED_IN_CHECKPOINT}
-    return replace(snapshot, _replayed=tail, _inline=inline, _narrow_inline=narrow, _problems=problems)
+    adds = _read_last_adds(snapshot, repeated_keys)
+
+    # Files that commits decide are skipped in the row groups of the checkpoint.
+    replayed = copy(snapshot._replayed)
+    replayed.decided_keys = replayed.decided_keys | {file_key(add) for add in adds}
+
+    # The adds themselves are passed on together with the lines of a JSON checkpoint.
+    json_actions = snapshot._json_checkpoint_actions
+    json_actions = Survivors([*json_actions.adds, *adds], json_actions.removes)
+    narrow_json_actions = FileBatch(*narrow_batches(json_actions.adds, json_actions.removes, "the checkpoint"))
+    return replace(
+        snapshot,
+        _replayed=replayed,
+        _json_checkpoint_actions=json_actions,
+        _narrow_json_checkpoint_actions=narrow_json_actions,
+        _problems=snapshot._problems | {REPEATED_IN_CHECKPOINT},
+    )
 
 
 def _find_repeated_keys(snapshot: Snapshot, checkpoint_paths: CheckpointPaths | None) -> set[bytes]:
-    """Return the keys of the live files that the row groups of the checkpoint have more than once."""
+    """Return the keys of live files that occur more than once in the row groups of the checkpoint.
 
-    def read_keys(adds: RecordBatch) -> ArrowArray:
-        return key_column(adds.column("path"), adds.column("dv_id"))
-
+    The first pass collects a hash of each key, and the second pass compares the keys with a repeated hash.
+    Usually there is none, and the second pass is skipped.
+    """
     actions = snapshot.file_actions
     if not actions.pieces:
         return set()
     if checkpoint_paths is None:
-        hashes = [hash_column(keys) for keys in actions.map_narrow_adds(read_keys, with_records=False)]
-        suspects = repeated(pa.concat_arrays([pa.array([], pa.int64()), *hashes]))
+        hashes = [hash_column(keys) for keys in actions.map_narrow_adds(_build_keys, with_records=False)]
+        repeated_hashes = repeated(pa.concat_arrays([pa.array([], pa.int64()), *hashes]))
     else:
-        suspects = checkpoint_paths.repeated_hashes
-    if not len(suspects):
+        repeated_hashes = checkpoint_paths.repeated_hashes
+    if not len(repeated_hashes):
         return set()
 
-    # Different keys may have the same hash.
-    seen = set[bytes]()
+    # Two different keys may have the same hash.
+    seen_keys = set[bytes]()
     repeated_keys = set[bytes]()
-    for keys in actions.map_narrow_adds(read_keys, with_records=False):
-        for key in pc.filter(keys, pc.is_in(hash_column(keys), value_set=suspects)).to_pylist():
-            (repeated_keys if key in seen else seen).add(key)
+    for keys in actions.map_narrow_adds(_build_keys, with_records=False):
+        has_repeated_hash = pc.is_in(hash_column(keys), value_set=repeated_hashes)
+        for key in pc.filter(keys, has_repeated_hash).to_pylist():
+            if key in seen_keys:
+                repeated_keys.add(key)
+            seen_keys.add(key)
     return repeated_keys
 
 
-def _read_newest_adds(snapshot: Snapshot, keys: set[bytes]) -> list[Action]:
-    """Return the last add of each of some keys in the checkpoint, as in a commit.
+def _build_keys(adds: RecordBatch) -> ArrowArray:
+    """Return the keys of live files in narrow columns."""
+    return key_column(adds.column("path"), adds.column("dv_id"))
+
+
+def _read_last_adds(snapshot: Snapshot, keys: set[bytes]) -> list[Action]:
+    """Read the last add of each key in the checkpoint.
+
+    Returns:
+        The adds as in a commit.
 
     Raises:
-        Unreadable: `checkpoint.duplicate-key`, if adds of one file have different partition values.
+        Unreadable: `checkpoint.duplicate-key`, if two adds of one file have different partition values.
     """
-    wanted = pa.array(sorted(keys), pa.binary())
-
-    def choose(adds: RecordBatch) -> RecordBatch:
-        keys_of_adds = key_column(adds.column("path"), unique_id_column(adds.column("deletionVector")))
-        return pc.filter(adds, pc.is_in(keys_of_adds, value_set=wanted))
-
-    newest: dict[str, Action] = {}
-    for batch in snapshot.file_actions.map_actions("add", choose):
+    select_adds = partial(_select_adds, keys=pa.array(sorted(keys), pa.binary()))
+    last_adds: dict[str, Action] = {}
+    for batch in snapshot.file_actions.map_actions("add", select_adds):
         for row in batch.to_pylist(maps_as_pydicts="strict"):
             add = _drop_null_fields(row)
-            earlier = newest.setdefault(file_key(add), add)
-            if earlier.get("partitionValues") != add.get("partitionValues"):
+            key = file_key(add)
+            previous_add = last_adds.get(key, add)
+            if previous_add.get("partitionValues") != add.get("partitionValues"):
                 raise differing_adds(add["path"])
-            newest[file_key(add)] = add
-    return list(newest.values())
+            last_adds[key] = add
+    return list(last_adds.values())
+
+
+def _select_adds(adds: RecordBatch, keys: ArrowArray) -> RecordBatch:
+    """Return the adds of a batch whose key is one of the given keys."""
+    keys_of_adds = key_column(adds.column("path"), unique_id_column(adds.column("deletionVector")))
+    return pc.filter(adds, pc.is_in(keys_of_adds, value_set=keys))
 
 
 def _drop_null_fields(row: Mapping[str, Any]) -> Action:  # Any: values of Arrow
-    """Return an add of columns as in a commit, where an absent field is left out."""
+    """Convert a row of an Arrow table to an add action as in a commit, which leaves out null fields."""
     add = {name: value for name, value in row.items() if value is not None}
     vector = add.get("deletionVector")
     if vector is not None:

@@ -1,15 +1,16 @@
-"""Replay the commits after a checkpoint, newest first.
+"""Replay the commits after a checkpoint, from the newest to the oldest.
 
-The first action that is met for a file decides, because all others are older. So one pass is enough,
-and no commit is kept:
+Action reconciliation keeps the newest action of each file. Because commits are read newest first, the
+first action found for a file is the one to keep, and every later one is dropped:
 
     version 7   remove a            a is a tombstone
-    version 6   add a, add b        b is live; the add of a is older than its remove and does not count
-    version 5   add b (other size)  does not count either
+    version 6   add a, add b        b is live; the add of a is dropped because version 7 removes a
+    version 5   add b (other size)  dropped because version 6 adds b again
 
-Commits are narrowed at once to columns of paths, vectors, sizes and row counts. `reread_commits.py`
-reads all fields when they are needed, `large_commits.py` takes commits that do not fit in memory, and
-`rebuild.py` puts the result on top of a checkpoint.
+So one pass is enough, and commits need not stay in memory. File actions are reduced to narrow columns
+(path, deletion vector, size and number of records). If a command needs statistics, partition values or
+tags, `reread_commits.py` reads the commits again. Commits that do not fit in memory are handled by
+`large_commits.py`. `rebuild.py` combines the result with a checkpoint.
 
 Spec: Action Reconciliation.
 """
@@ -50,36 +51,38 @@ if TYPE_CHECKING:
 
 ACTIONS_PER_BATCH = 8_192
 BYTES_PER_BATCH = 32 << 20
-"""Bytes of commits, or of statistics, that become one batch.
+"""Size limit of the commits, or of the statistics in them, that are combined into one batch.
 
-250 commits with one add and 2 MB of statistics each took 2.5 GB without this limit.
+Without this limit, 250 commits with one add and 2 MB of statistics each took 2.5 GB of memory.
 """
 _FILE_ACTIONS = ("add", "remove")
 
 
 class ReplayedCommits:
-    """State that the commits after a checkpoint lead to, and the files that they have decided.
+    """The state that results from the commits after a checkpoint, and the files that these commits change.
 
-    Commits are added from the newest to the oldest. What is called decided here is decided by the
-    commits that were added so far.
+    Commits are added from the newest to the oldest. A file is called decided as soon as one of the added
+    commits adds or removes it: actions for that file in older commits and in the checkpoint are dropped.
+
+    Most commits are small: they are parsed in memory, and the keys of their files are strings in
+    `decided_keys`. Large commits are read in blocks, and their keys are columns (`large_commits.py`).
 
     Attributes:
         state: The protocol, metadata, transactions and domains.
         adds: Live files, in narrow columns.
         removes: Tombstones, in narrow columns.
-        decided_keys: The keys of all files that small commits add or remove.
-        large_commits: What is remembered of large commits, by version.
-        checksums: The CRC-32 of the bytes of each small commit, by version. A second reading must find
-            the same bytes.
-        contradicted_paths: The canonical paths of live files whose older adds have another number of
-            records. Large commits are not compared, nor what a checkpoint hides.
-        paths_with_other_vectors: The canonical paths of live files that a newer commit added or removed
-            under another deletion vector, or without one. Large commits are not compared.
-        paths_with_vectors: The canonical paths that were added or removed with a deletion vector.
-        disputed: The rules of `validate` for what engines may read differently in these commits.
-        newest_commit_info: The `commitInfo` of the newest commit, if it has one.
-        commit_info_is_first: True if that is the first action of its commit, as it has to be for its
-            in-commit timestamp to count.
+        decided_keys: The keys of the files that small commits add or remove.
+        large_commits: The part of each large commit that a second reading needs, by version.
+        checksums: The CRC-32 of each small commit, by version. A second reading must read the same bytes.
+        contradicted_paths: The canonical paths of live files whose add actions in different commits
+            disagree on the number of records. Large commits and the checkpoint are not compared.
+        paths_with_other_vectors: The canonical paths of live files that a newer commit adds or removes
+            with a different deletion vector, or without one. Large commits are not compared.
+        paths_with_vectors: The canonical paths that are added or removed with a deletion vector.
+        disputed: Ids of `validate` rules for content that engines interpret differently.
+        newest_commit_info: The `commitInfo` action of the newest commit, if it has one.
+        commit_info_is_first: True if `commitInfo` is the first action of the newest commit. The protocol
+            requires this for commits with an in-commit timestamp.
     """
 
     def __init__(self) -> None:
@@ -95,110 +98,119 @@ class ReplayedCommits:
         self.disputed: set[str] = set()
         self.newest_commit_info: Action | None = None
         self.commit_info_is_first = False
-        self._records_by_path: dict[str, int | None] = {}
+        self._record_counts: dict[str, int | None] = {}
 
     @property
     def keys_of_large_commits(self) -> list[KeyIndex]:
-        """The keys of all files that large commits add or remove."""
+        """The keys of the files that large commits add or remove."""
         return [keys for commit in self.large_commits.values() for keys in commit.keys]
 
     @property
-    def touched(self) -> TouchedFiles:
-        """The files that the commits added so far have decided. It must not be kept while commits are added."""
+    def decided_files(self) -> TouchedFiles:
+        """A filter for actions of files that the added commits decide.
+
+        The filter is a copy: it does not include commits that are added later.
+        """
         return TouchedFiles(self.decided_keys, self.keys_of_large_commits)
 
     def add_other_actions(self, actions: Sequence[tuple[str, Action]], source: str) -> None:
-        """Add the actions of a commit that are not about files.
+        """Add the actions of a commit that are neither `add` nor `remove`.
 
         Args:
-            actions: The actions, each with its kind.
-            source: The name of the commit, for errors.
+            actions: The actions, each with its kind, such as `("metaData", {...})`.
+            source: The file name of the commit, for error messages.
 
         Raises:
-            CommitCorrupt: If one of them is invalid.
+            CommitCorrupt: If an action is invalid.
         """
         for rule in find_repeated_kinds(actions):
-            # Two protocols in one commit do not matter if a newer commit has one.
-            newer = self.state.protocol if rule == TWO_PROTOCOLS else self.state.metadata
-            if newer is None:
+            # Two protocol actions in one commit do not matter if a newer commit replaces them.
+            newer_action = self.state.protocol if rule == TWO_PROTOCOLS else self.state.metadata
+            if newer_action is None:
                 self.disputed.add(rule)
         self.state.take(actions, source)
 
-    def compare_record_counts(self, actions: Sequence[tuple[str, Action]], survived: Survivors) -> None:
-        """Find live files whose older adds state another number of records.
+    def compare_record_counts(self, actions: Sequence[tuple[str, Action]], reconciled: Survivors) -> None:
+        """Find live files whose add actions in different commits have a different `numRecords`.
 
-        A file is added again to give it another deletion vector or other statistics. The number of
-        records in the file cannot change by that, so if the two adds disagree, one of them is wrong.
-        What a repair (`FSCK`) has written is right: it counted in the footers.
+        Writers add a file again to change its deletion vector or its statistics. The number of records in
+        the data file cannot change, so if two adds disagree, one of them is wrong. Adds of a repair
+        (operation `FSCK`) are trusted, because a repair reads the number from the Parquet footer.
 
         Args:
             actions: All actions of a commit.
-            survived: Those that no newer commit has decided.
+            reconciled: The file actions of the commit that no newer commit replaces.
         """
-        if self._records_by_path:
+        if self._record_counts:
             for kind, add in actions:
                 if kind == "add":
                     self._compare_with_newer_add(add)
 
-        # An add with data change and without a vector is of a new file, which has no older adds.
-        again = [
-            add for add in survived.adds if add.get("dataChange") is False or add.get("deletionVector") is not None
+        # An add with `dataChange` and without a deletion vector introduces a new file: older commits do
+        # not add the same path.
+        repeated_adds = [
+            add for add in reconciled.adds if add.get("dataChange") is False or add.get("deletionVector") is not None
         ]
-        if not again or any(kind == "commitInfo" and info.get("operation") == "FSCK" for kind, info in actions):
+        if not repeated_adds:
             return
-        for add in again:
-            self._records_by_path.setdefault(canonical(str(add["path"])), stated_records(add.get("stats")))
+        if any(kind == "commitInfo" and info.get("operation") == "FSCK" for kind, info in actions):
+            return
+        for add in repeated_adds:
+            self._record_counts.setdefault(canonical(str(add["path"])), stated_records(add.get("stats")))
 
     def _compare_with_newer_add(self, add: Action) -> None:
         path = canonical(str(add["path"]))
-        if path not in self._records_by_path:
+        if path not in self._record_counts:
             return
-        older = stated_records(add.get("stats"))
-        newer = self._records_by_path[path]
-        if older is not None and newer is not None and older != newer:
+        older_count = stated_records(add.get("stats"))
+        newer_count = self._record_counts[path]
+        if older_count is not None and newer_count is not None and older_count != newer_count:
             self.contradicted_paths.add(path)
 
     def find_adds_with_other_vectors(self, actions: Sequence[tuple[str, Action]]) -> list[Action]:
-        """Return the adds of a commit whose path newer commits have decided under another deletion vector.
+        """Return the adds of a commit whose path has a different deletion vector in newer commits.
 
-        For the protocol these are two logical files. In a sound log the older one is removed in the
-        commit that adds the newer one. If that remove is missing, the rows are in the table twice.
+        The protocol identifies a logical file by path and deletion vector, so these are two logical
+        files. A correct writer removes the old one in the commit that adds the new one. If the remove is
+        missing, the rows of the data file are in the table twice.
 
-        This must be called before the keys of the commit are added to `decided_keys`; the paths of the
-        commit that have vectors are remembered.
+        This must be called before the keys of the commit are added to `decided_keys`, and before
+        `note_paths_with_vectors`: both must describe newer commits only.
 
         Args:
-            actions: All actions of a commit.
+            actions: All actions of the commit.
         """
-        with_vector = [pair for pair in actions if pair[1].get("deletionVector") is not None]
-        if not with_vector and not self.paths_with_vectors:
-            return []
-
-        # A path without a vector on both sides has the same key, so `decided_keys` covers it. Without
-        # vectors in newer commits only the adds with one are of interest.
-        candidates = actions if self.paths_with_vectors else with_vector
+        # If the path has no deletion vector in either commit, the keys are equal, and `decided_keys` is
+        # enough to drop the older add. So if newer commits have no vectors, adds without one are fine.
+        candidates = actions if self.paths_with_vectors else _filter_actions_with_vectors(actions)
         adds: list[Action] = []
         for kind, add in candidates:
             if kind != "add":
                 continue
             path = canonical(str(add.get("path")))
-            # The key of a file without a vector is its path.
-            was_without_vector = add.get("deletionVector") is not None and path in self.decided_keys
-            if path in self.paths_with_vectors or was_without_vector:
+            # The key of a file without a deletion vector is its path.
+            newer_has_no_vector = add.get("deletionVector") is not None and path in self.decided_keys
+            if path in self.paths_with_vectors or newer_has_no_vector:
                 adds.append(add)
+        return adds
 
-        for kind, action in with_vector:
+    def note_paths_with_vectors(self, actions: Sequence[tuple[str, Action]]) -> None:
+        """Add the paths of a commit that have a deletion vector to `paths_with_vectors`."""
+        for kind, action in _filter_actions_with_vectors(actions):
             if kind in _FILE_ACTIONS:
                 self.paths_with_vectors.add(canonical(str(action.get("path"))))
-        return adds
+
+
+def _filter_actions_with_vectors(actions: Sequence[tuple[str, Action]]) -> list[tuple[str, Action]]:
+    return [(kind, action) for kind, action in actions if action.get("deletionVector") is not None]
 
 
 class _OtherActions(NamedTuple):
-    """The actions of one commit that are not about files.
+    """The actions of one commit that are neither `add` nor `remove`.
 
     Attributes:
         actions: The actions, each with its kind, in the order of the commit.
-        starts_with_commit_info: True if the first action of the whole commit is `commitInfo`.
+        starts_with_commit_info: True if `commitInfo` is the first of all actions of the commit.
     """
 
     actions: list[tuple[str, Action]]
@@ -206,17 +218,22 @@ class _OtherActions(NamedTuple):
 
 
 def replay_commits(
-    storage: ReadStorage, engine: Engine, commits: Sequence[LogFile], *, older_follow: bool, progress: Progress = SILENT
+    storage: ReadStorage,
+    engine: Engine,
+    commits: Sequence[LogFile],
+    *,
+    has_older_actions: bool,
+    progress: Progress = SILENT,
 ) -> ReplayedCommits:
-    """Read the commits after a checkpoint once and return what they lead to.
+    """Read the commits after a checkpoint once and reconcile their actions.
 
     Args:
         storage: The store of the table.
-        engine: The engine whose threads read and parse.
+        engine: The engine whose threads read and parse the commits.
         commits: The commits, in ascending order of their versions and without gaps.
-        older_follow: True if a checkpoint will be put below the result. Its rows are filtered by the
-            files that the commits decide, so that the keys of the oldest commit are needed, too.
-        progress: Where the bytes that were read are reported.
+        has_older_actions: True if a checkpoint precedes the commits. Its rows are filtered by the keys
+            of all commits; without a checkpoint the keys of the oldest commit are not needed.
+        progress: Receives the number of bytes read.
 
     Raises:
         CommitCorrupt: If a commit is damaged.
@@ -227,19 +244,22 @@ def replay_commits(
         if content is not None:
             other_actions = _replay_small_commit(replayed, buffer, file, content)
         else:
-            buffer.flush()  # rows stay in the order of the commits
-            remember_keys = older_follow or index < len(commits) - 1
+            # The rows of newer small commits precede the rows of this commit.
+            buffer.flush()
+            remember_keys = has_older_actions or index < len(commits) - 1
             other_actions = _replay_large_commit(
                 replayed, storage, engine, file, remember_keys=remember_keys, progress=progress
             )
+
+        # Commits are read newest first.
         if index == 0:
             commit_infos = [action for kind, action in other_actions.actions if kind == "commitInfo"]
             replayed.newest_commit_info = commit_infos[-1] if commit_infos else None
             replayed.commit_info_is_first = other_actions.starts_with_commit_info
     buffer.flush()
 
-    if not older_follow:
-        # Nothing is filtered by them any more, and of a long log they are large.
+    if not has_older_actions:
+        # The sets are only used to filter older actions. For a long log they take much memory.
         replayed.decided_keys.clear()
         replayed.paths_with_vectors.clear()
     return replayed
@@ -248,33 +268,37 @@ def replay_commits(
 def _replay_small_commit(
     replayed: ReplayedCommits, buffer: _NarrowRowBuffer, file: LogFile, content: bytes
 ) -> _OtherActions:
-    """Add a commit that is held in memory to what newer commits have led to.
+    """Parse a commit that is held in memory, and add its actions to the newer commits.
 
     Raises:
-        CommitCorrupt: If the commit is damaged. The error names line and byte.
+        CommitCorrupt: If the commit is damaged. The error contains the line and the byte offset.
     """
     replayed.checksums[file.version] = crc32(content)
     actions = read_actions(content, file.name, disputed=replayed.disputed)
     other_actions = [(kind, action) for kind, action in actions if kind not in _FILE_ACTIONS]
     try:
-        # Large commits keep their keys in columns. Those that this commit has, too, count as decided.
+        # The keys of large commits are stored in columns. Look up the keys of this commit there.
         replayed.decided_keys |= decided_keys(actions, replayed.keys_of_large_commits, file.name)
-        # Asked before the keys of this commit are added, so that only newer commits count.
-        with_other_vectors = replayed.find_adds_with_other_vectors(actions)
-        survived = reconcile_commit(actions, replayed.decided_keys, file.name, disputed=replayed.disputed)
-        if with_other_vectors:
-            # The reconciled adds are the same objects. Two adds of one commit may be equal.
-            live = {id(add) for add in survived.adds}
+
+        # `reconcile_commit` adds the keys of this commit to `decided_keys`, so compare the deletion
+        # vectors with those of newer commits first.
+        adds_with_other_vectors = replayed.find_adds_with_other_vectors(actions)
+        replayed.note_paths_with_vectors(actions)
+        reconciled = reconcile_commit(actions, replayed.decided_keys, file.name, disputed=replayed.disputed)
+        if adds_with_other_vectors:
+            # Compare by identity: a commit may contain two equal adds, of which only one is live.
+            live_ids = {id(add) for add in reconciled.adds}
             replayed.paths_with_other_vectors |= {
-                canonical(str(add["path"])) for add in with_other_vectors if id(add) in live
+                canonical(str(add["path"])) for add in adds_with_other_vectors if id(add) in live_ids
             }
-        replayed.compare_record_counts(actions, survived)
+
+        replayed.compare_record_counts(actions, reconciled)
         replayed.add_other_actions(other_actions, file.name)
     except CommitCorrupt as corrupt:
-        corrupt.facts = {**corrupt.facts, **_locate_fault(corrupt, content, file.name)}
+        corrupt.facts = {**corrupt.facts, **_locate_invalid_action(corrupt, content, file.name)}
         raise
 
-    buffer.append(file, survived)
+    buffer.append(file, reconciled)
     starts_with_commit_info = bool(actions) and actions[0][0] == "commitInfo"
     return _OtherActions(other_actions, starts_with_commit_info)
 
@@ -288,12 +312,14 @@ def _replay_large_commit(
     remember_keys: bool,
     progress: Progress,
 ) -> _OtherActions:
-    """Add a commit that is read in blocks to what newer commits have led to.
+    """Read a large commit in blocks, and add its actions to the newer commits.
 
     Raises:
-        CommitCorrupt: If the commit is damaged. The error names line and byte.
+        CommitCorrupt: If the commit is damaged. The error contains the line and the byte offset.
     """
-    rows = read_large_commit(storage, engine, file, replayed.touched, remember_keys=remember_keys, progress=progress)
+    rows = read_large_commit(
+        storage, engine, file, replayed.decided_files, remember_keys=remember_keys, progress=progress
+    )
     replayed.adds += rows.adds
     replayed.removes += rows.removes
     replayed.disputed |= rows.disputed
@@ -305,54 +331,61 @@ def _replay_large_commit(
 
 
 class _NarrowRowBuffer:
-    """Collects the file actions of several small commits.
+    """Combines the file actions of many small commits into few record batches.
 
-    A batch per commit would cost more than the commit.
+    Streaming tables have thousands of commits with one add each. Building a record batch per commit would
+    take longer than parsing the commit.
     """
 
     def __init__(self, replayed: ReplayedCommits, storage: ReadStorage) -> None:
+        """Create an empty buffer.
+
+        Args:
+            replayed: Receives the record batches.
+            storage: The store of the table. A commit with an invalid value is read again to locate it.
+        """
         self._replayed = replayed
         self._storage = storage
         self._rows = NarrowRows()
         self._ends: list[tuple[LogFile, tuple[int, int]]] = []
-        self._bytes = 0
+        self._size_bytes = 0
 
-    def append(self, file: LogFile, survived: Survivors) -> None:
-        """Add the reconciled file actions of a commit. A full buffer becomes a batch of the replayed commits."""
-        self._rows.take(survived.adds, survived.removes)
+    def append(self, file: LogFile, reconciled: Survivors) -> None:
+        """Append the reconciled file actions of a commit, and flush the buffer if it is full."""
+        self._rows.take(reconciled.adds, reconciled.removes)
         self._ends.append((file, self._rows.position))
-        self._bytes += file.size_bytes
-        if len(self._rows) >= ACTIONS_PER_BATCH or self._bytes >= BYTES_PER_BATCH:
+        self._size_bytes += file.size_bytes
+        if len(self._rows) >= ACTIONS_PER_BATCH or self._size_bytes >= BYTES_PER_BATCH:
             self.flush()
 
     def flush(self) -> None:
-        """Append the collected rows to the replayed commits, and forget them.
+        """Append the buffered rows to the replayed commits as record batches, and empty the buffer.
 
         Raises:
-            CommitCorrupt: If an action does not fit into its columns. The error names the commit, line
-                and byte.
+            CommitCorrupt: If a value does not fit into its column, such as a size above 64 bits. The error
+                contains the file name of the commit, the line and the byte offset.
         """
         rows = self._rows
         ends = self._ends
         self._rows = NarrowRows()
         self._ends = []
-        self._bytes = 0
+        self._size_bytes = 0
         try:
             adds, removes = rows.batches("")
         except CommitCorrupt:
-            self._raise_for_commit_at_fault(rows, ends)
+            self._raise_for_invalid_commit(rows, ends)
             raise
         if adds.num_rows:
             self._replayed.adds.append(adds)
         if removes.num_rows:
             self._replayed.removes.append(removes)
 
-    def _raise_for_commit_at_fault(self, rows: NarrowRows, ends: Sequence[tuple[LogFile, tuple[int, int]]]) -> None:
-        """Convert the rows of each commit alone, and raise for the first one that fails.
+    def _raise_for_invalid_commit(self, rows: NarrowRows, ends: Sequence[tuple[LogFile, tuple[int, int]]]) -> None:
+        """Convert the rows of one commit after the other, and raise for the first invalid commit.
 
         Args:
-            rows: Rows of several commits that cannot be converted together.
-            ends: Each commit, and where its adds and removes end in the rows.
+            rows: Rows of several commits that could not be converted together.
+            ends: For each commit, the positions in the rows after its last add and its last remove.
         """
         start = (0, 0)
         for file, end in ends:
@@ -360,37 +393,40 @@ class _NarrowRowBuffer:
                 rows.part(start, end).batches(file.name)
             except CommitCorrupt as corrupt:
                 content = read_commit(self._storage, file)
-                corrupt.facts = {**corrupt.facts, **_locate_fault(corrupt, content, file.name)}
+                corrupt.facts = {**corrupt.facts, **_locate_invalid_action(corrupt, content, file.name)}
                 raise
             start = end
 
 
-def _locate_fault(corrupt: CommitCorrupt, content: bytes, source: str) -> dict[str, str]:
-    """Return, as facts, the line with the action that an error is about, and the byte where it begins.
+def _locate_invalid_action(corrupt: CommitCorrupt, content: bytes, source: str) -> dict[str, str]:
+    """Return the line number and byte offset of the action that caused an error.
 
-    Errors are rare and commits many, so actions do not carry their lines: the commit is parsed once
-    more, line by line, until the same error is met. The facts are empty if it is not met, as for an
-    error that only two actions together cause.
+    Parsed actions do not store their line numbers, because that would slow down every replay. Instead, the
+    commit is parsed again line by line until the same error occurs.
 
     Args:
         corrupt: The error.
-        content: The commit.
-        source: The name of the commit, which is in the message of the error.
+        content: The bytes of the commit.
+        source: The file name of the commit, which is part of the error message.
+
+    Returns:
+        The facts `line` and `byte`; empty if no single line causes the error, because two actions
+        contradict each other.
     """
     offset = 0
     for number, line in enumerate(content.split(b"\n"), 1):
         try:
             for kind, action in stream_actions([line], source):
                 _require_valid_action(kind, action, source)
-        except CommitCorrupt as fault:
-            if fault.message == corrupt.message:
+        except CommitCorrupt as error:
+            if error.message == corrupt.message:
                 return {"line": str(number), "byte": str(offset)}
         offset += len(line) + 1
     return {}
 
 
 def _require_valid_action(kind: str, action: Action, source: str) -> None:
-    """Raise CommitCorrupt for an action that the state of a table cannot hold."""
+    """Raise CommitCorrupt if a replay cannot process an action."""
     if kind not in _FILE_ACTIONS:
         StateBuilder().take([(kind, action)], source)
         return

@@ -1,8 +1,9 @@
-"""Read the commits after a checkpoint a second time, for the file actions with all their fields.
+"""Read the commits after a checkpoint a second time, to get all fields of their file actions.
 
-The first reading (`replay.py`) keeps paths, vectors, sizes and row counts, which is all that most
-commands need. Statistics, partition values and tags are ten times as much, and come from here, in
-batches of bounded size, whenever a command asks for them.
+The first reading (`replay.py`) only keeps the path, deletion vector, size and number of records of each
+file. That is enough for most commands. Statistics, partition values and tags take about ten times as much
+memory, so they are not kept: commands that need them read the commits again through this module, in
+batches of limited size.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ if TYPE_CHECKING:
     from deltacli.delta.encoding.many_values import KeyIndex
 
 _TIME_TOLERANCE_MS = 1_000
-"""Over a network, stores tell the time of a file in a listing in milliseconds, alone in seconds."""
+"""Allowed difference between two modification times of one file.
+
+Object stores report milliseconds in a listing, but whole seconds in the response for a single object.
+"""
 
 
 def reread_file_actions(
@@ -49,26 +53,26 @@ def reread_file_actions(
     partitions: tuple[str, ...],
     progress: Progress = SILENT,
 ) -> Iterator[FileBatch]:
-    """Yield the file actions of commits with all fields, in columns.
+    """Yield the reconciled file actions of commits with all their fields, as record batches.
 
-    The commits are reconciled once more, by the same rules. That gives the same files only if the
-    commits are still the same, so each one is compared with what the first reading saw: a small commit
-    by the checksum of its bytes, a large one by size and time.
+    The commits are reconciled again with the rules of `replay_commits`. The result matches the first
+    reading only if nobody has replaced a commit since. So a small commit must have the same checksum as
+    before, and a large commit the same size and modification time.
 
     Args:
         storage: The store of the table.
         engine: The engine whose threads read.
-        commits: The commits after the checkpoint, in ascending order.
-        replayed: What `replay_commits` has returned for these commits.
-        partitions: The names that the partition columns have in partition values.
-        progress: Where the bytes that were read are reported.
+        commits: The commits after the checkpoint, in ascending order of their versions.
+        replayed: The result of `replay_commits` for these commits.
+        partitions: The physical names of the partition columns.
+        progress: Receives the number of bytes read.
 
     Raises:
         CommitCorrupt: If a commit is damaged.
-        Refused: `plan.other-past`, if a commit is another one by now. Actions of both would make a
-            third table, which never existed.
+        Refused: `plan.other-past`, if a commit was replaced after the first reading. Combining actions of
+            the old and the new commit would produce a version that never existed.
     """
-    seen: set[str] = set()
+    decided: set[str] = set()
     keys_of_large_commits: list[KeyIndex] = []
     buffer = _FileActionBuffer()
     for file, content in read_commit_contents(storage, engine, commits, progress):
@@ -76,28 +80,31 @@ def reread_file_actions(
             if crc32(content) != replayed.checksums[file.version]:
                 raise _commit_replaced_error(file)
             actions = read_actions(content, file.name)
-            seen |= decided_keys(actions, keys_of_large_commits, file.name)
-            yield from buffer.append(file.name, reconcile_commit(actions, seen, file.name), file.size_bytes)
+            decided |= decided_keys(actions, keys_of_large_commits, file.name)
+            yield from buffer.append(file.name, reconcile_commit(actions, decided, file.name), file.size_bytes)
             continue
 
-        # A large commit is filtered by what newer commits decide, and then decides for older ones.
+        # The commit is too large to be held in memory. Drop the files that newer commits decide.
         repeated_hashes, keys = replayed.large_commits[file.version]
         if repeated_hashes:
-            # Which action of a repeated key counts is known only at the end of the commit.
-            decided = seen.union(*(texts_of(index.keys) for index in keys_of_large_commits))
-            for survived in survivors_of_stream(stream_commit(storage, file), decided, repeated_hashes, file.name):
-                yield from buffer.append(file.name, survived, _measure_statistics(survived))
+            # The last action of a repeated key wins, so such actions are held back until the end.
+            all_decided = decided.union(*(texts_of(index.keys) for index in keys_of_large_commits))
+            actions_of_commit = stream_commit(storage, file)
+            for reconciled in survivors_of_stream(actions_of_commit, all_decided, repeated_hashes, file.name):
+                yield from buffer.append(file.name, reconciled, _measure_statistics(reconciled))
         else:
-            touched = TouchedFiles(seen, keys_of_large_commits)
-            yield from _read_blocks_of_large_commit(storage, engine, file, touched, partitions, progress)
+            decided_files = TouchedFiles(decided, keys_of_large_commits)
+            yield from _read_blocks_of_large_commit(storage, engine, file, decided_files, partitions, progress)
         _require_same_commit(storage, file)
+
+        # From now on, files of this commit are decided for older commits.
         keys_of_large_commits += keys
     yield from buffer.flush()
 
 
-def _measure_statistics(survived: Survivors) -> int:
-    """Return the characters of the statistics of added files, which are most of their memory."""
-    statistics = (add.get("stats") for add in survived.adds)
+def _measure_statistics(reconciled: Survivors) -> int:
+    """Return the total length of the statistics of added files, which take most of their memory."""
+    statistics = (add.get("stats") for add in reconciled.adds)
     return sum(len(text) for text in statistics if isinstance(text, str))
 
 
@@ -105,28 +112,44 @@ def _read_blocks_of_large_commit(
     storage: ReadStorage,
     engine: Engine,
     file: LogFile,
-    touched: TouchedFiles,
+    decided_files: TouchedFiles,
     partitions: tuple[str, ...],
     progress: Progress,
 ) -> Iterator[FileBatch]:
-    """Yield the file actions of a large commit in which no key occurs twice.
+    """Yield the file actions of a large commit in which every key is unique.
 
-    Without repeated keys, rows do not depend on each other, so that blocks are parsed in parallel.
+    Without repeated keys, the result for a row does not depend on other rows. So the blocks of the commit
+    are parsed in parallel.
+
+    Args:
+        storage: The store of the table.
+        engine: The engine that parses the blocks.
+        file: The commit.
+        decided_files: The files that newer commits decide. Their rows are dropped.
+        partitions: The physical names of the partition columns.
+        progress: Receives the number of bytes read.
     """
     from deltacli.work.commits.blocks import plan_blocks, read_whole_block
 
-    read = partial(read_whole_block, storage, touched=touched, partitions=partitions)
-    plan = plan_blocks(file)
+    read_block = partial(read_whole_block, storage, touched=decided_files, partitions=partitions)
+    blocks = plan_blocks(file)
     with progress.step(f"reading commit {file.version} again", unit="bytes", total=file.size_bytes) as step:
-        for piece, batch in zip(plan, engine.run(read, plan), strict=True):
+        for block, batch in zip(blocks, engine.run(read_block, blocks), strict=True):
             yield batch
-            step.advance(min(piece.length, file.size_bytes - piece.offset))
+            step.advance(min(block.length, file.size_bytes - block.offset))
 
 
 def _require_same_commit(storage: ReadStorage, file: LogFile) -> None:
-    """Raise Refused if a large commit, whose bytes are not kept, has another size or time by now."""
-    now = storage.stat(commit_location(file))
-    if now.size_bytes != file.size_bytes or abs(now.modified_ms - file.modified_ms) > _TIME_TOLERANCE_MS:
+    """Check that the size and modification time of a large commit are those of the first listing.
+
+    A checksum is not available: the bytes of a large commit are not held in memory.
+
+    Raises:
+        Refused: `plan.other-past`, if the size or the time differs.
+    """
+    current = storage.stat(commit_location(file))
+    time_difference_ms = abs(current.modified_ms - file.modified_ms)
+    if current.size_bytes != file.size_bytes or time_difference_ms > _TIME_TOLERANCE_MS:
         raise _commit_replaced_error(file)
 
 
@@ -140,54 +163,55 @@ def _commit_replaced_error(file: LogFile) -> Refused:
 
 
 class _FileActionBuffer:
-    """Collects the file actions of many small commits.
+    """Combines the file actions of many small commits into few record batches.
 
-    A batch per commit would cost more than the commit.
+    Building a record batch per commit would take longer than parsing the commit.
     """
 
     def __init__(self) -> None:
-        self._survivors: list[tuple[str, Survivors]] = []
-        self._actions = 0
-        self._bytes = 0
+        self._commits: list[tuple[str, Survivors]] = []
+        self._action_count = 0
+        self._size_bytes = 0
 
-    def append(self, source: str, survived: Survivors, size_bytes: int) -> Iterator[FileBatch]:
-        """Add the file actions of a commit, and yield a batch if the buffer is full.
+    def append(self, source: str, reconciled: Survivors, size_bytes: int) -> Iterator[FileBatch]:
+        """Append the reconciled file actions of a commit. Yields a batch if the buffer is full.
 
         Args:
-            source: The name of the commit, for errors.
-            survived: Its reconciled file actions.
-            size_bytes: About the memory that they take.
+            source: The file name of the commit, for error messages.
+            reconciled: The reconciled file actions.
+            size_bytes: An estimate of their size in memory.
         """
-        self._survivors.append((source, survived))
-        self._actions += len(survived.adds) + len(survived.removes)
-        self._bytes += size_bytes
-        if self._actions >= ACTIONS_PER_BATCH or self._bytes >= BYTES_PER_BATCH:
+        self._commits.append((source, reconciled))
+        self._action_count += len(reconciled.adds) + len(reconciled.removes)
+        self._size_bytes += size_bytes
+        if self._action_count >= ACTIONS_PER_BATCH or self._size_bytes >= BYTES_PER_BATCH:
             yield from self.flush()
 
     def flush(self) -> Iterator[FileBatch]:
-        """Yield what was collected as one batch, and forget it."""
-        if self._actions:
-            yield build_file_batch(self._survivors)
-        self._survivors = []
-        self._actions = 0
-        self._bytes = 0
+        """Yield the buffered file actions as one batch, and empty the buffer."""
+        if self._action_count:
+            yield build_file_batch(self._commits)
+        self._commits = []
+        self._action_count = 0
+        self._size_bytes = 0
 
 
-def build_file_batch(survivors: Sequence[tuple[str, Survivors]]) -> FileBatch:
-    """Return reconciled file actions as columns.
+def build_file_batch(commits: Sequence[tuple[str, Survivors]]) -> FileBatch:
+    """Convert reconciled file actions to record batches.
 
     Args:
-        survivors: File actions, each with the name of the commit that they are from.
+        commits: The file name of each commit, for error messages, and its reconciled file actions.
 
     Raises:
-        CommitCorrupt: If an action does not fit into its columns. The error names the commit.
+        CommitCorrupt: If a value does not fit into its column. The error contains the name of the commit.
     """
-    adds = [add for _, survived in survivors for add in survived.adds]
-    removes = [remove for _, survived in survivors for remove in survived.removes]
+    adds = [add for _, reconciled in commits for add in reconciled.adds]
+    removes = [remove for _, reconciled in commits for remove in reconciled.removes]
     try:
         return whole_file_batch(adds, removes, "")
     except CommitCorrupt:
-        # One of many commits is at fault. Converted alone, it raises the same error with its name.
-        for source, survived in survivors:
-            whole_file_batch(*survived, source)
+        # The error does not tell which commit is invalid. Converting the commits one by one raises the
+        # same error with the name of the commit.
+        for source, reconciled in commits:
+            whole_file_batch(*reconciled, source)
         raise

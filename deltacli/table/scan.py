@@ -1,8 +1,8 @@
-"""Read the rows of a version, streamed as Arrow batches.
+"""Read the rows of a version as a stream of Arrow record batches.
 
-A scan goes from coarse to fine: partition values and statistics skip whole files, what is left of them is
-read row group by row group, and the condition is applied to the rows. Nothing is held but the batches that
-are on their way.
+A scan skips as much as possible before it reads: partition values and statistics of the log exclude whole
+files, statistics of Parquet exclude row groups, and finally the condition filters the rows. Only the
+record batches that are being read or processed are in memory.
 
 Spec: Data Files; Deletion Vectors; Per-file Statistics.
 """
@@ -28,7 +28,7 @@ from deltacli.delta.schema.type_changes import require_readable_rows
 from deltacli.delta.schema.types import StructField
 from deltacli.storage.secrets import mask_secrets
 from deltacli.table.api_errors import iterate_naming_table
-from deltacli.table.data_files import OddPartitionValues, build_live_data_files, stream_rows
+from deltacli.table.data_files import PartitionValueWarnings, build_live_data_files, stream_rows
 from deltacli.table.scan_requests import ScanRequest
 from deltacli.table.selection import Selection, VersionWithSchema, require_row_ids
 from deltacli.work.rows.data_files import DataFile, ReadSpec
@@ -46,7 +46,7 @@ Result = TypeVar("Result")
 
 
 class ScannedActions(Protocol):
-    """The file actions of a version: `FileActions`."""
+    """The file actions of a version. `FileActions` implements this."""
 
     @property
     def pieces(self) -> Sequence[object]: ...
@@ -56,18 +56,21 @@ class ScannedActions(Protocol):
 
 
 class ScannedVersion(VersionWithSchema, Protocol):
-    """The version of a table that a scan reads: `Snapshot`, which cannot be imported here because it uses the scan."""
+    """The version that a scan reads.
+
+    `Snapshot` implements this. It cannot be imported here, because it imports this module.
+    """
 
     @property
     def file_actions(self) -> ScannedActions: ...
 
 
 class ArrowRows(ABC):
-    """Rows of files as Arrow batches, which each iteration reads again."""
+    """Rows of data files as Arrow record batches. Each iteration reads the files again."""
 
     _selection: Selection
     _read_spec: ReadSpec
-    _odd_values: OddPartitionValues
+    _partition_warnings: PartitionValueWarnings
     _has_repeated_files = False
 
     @abstractmethod
@@ -75,60 +78,70 @@ class ArrowRows(ABC):
 
     @property
     def schema(self) -> pyarrow.Schema:
-        """The exact Arrow schema of the batches."""
+        """The Arrow schema of the batches."""
         return self._read_spec.schema
 
     @property
     def columns(self) -> tuple[StructField, ...]:
-        """The columns of the batches as in the table's schema."""
+        """The columns of the batches, as in the schema of the table."""
         return self._selection.columns
 
     @property
     def left_out(self) -> tuple[UnreadColumn, ...]:
-        """The columns of the table that are not read because of their types."""
+        """The columns of the table that are not read because their types are not supported."""
         return self._selection.left_out
 
     @property
     def read_spec(self) -> ReadSpec:
-        """The columns and rows that are read from every file."""
+        """The columns and rows that are read from every data file."""
         return self._read_spec
 
     @property
     def misnamed(self) -> tuple[MisnamedField, ...]:
-        """The fields that some file read so far has under a logical name, so that they were read as null.
+        """The fields that a file contains under their logical names although the table has a column mapping.
 
-        Files that a cluster has read are not among them.
+        Such fields are read as null, as in Spark. Only files that this process has read so far are considered,
+        not those that a cluster has read.
         """
         return tuple(self._read_spec.file_columns.misnamed)
 
     @property
     def empty_texts(self) -> tuple[str, ...]:
-        """The partition columns of text that are empty in the log for some file read so far, and were read as null."""
-        return self._odd_values.empty_texts
+        """The string partition columns with an empty value, which is read as null, in the files read so far."""
+        return self._partition_warnings.empty_texts
 
     @property
     def respelled_keys(self) -> tuple[str, ...]:
-        """The partition columns that the log spells in another letter case for some file read so far."""
-        return self._odd_values.respelled_keys
+        """The partition columns whose names differ in case between schema and log, in the files read so far."""
+        return self._partition_warnings.respelled_keys
 
     @property
     def disputed(self) -> tuple[str, ...]:
-        """The rules of `validate` for damages of the log that decided what was read so far, and that engines read
-        differently.
+        """Ids of `validate` rules for damage in the log that engines interpret differently.
+
+        Only damage that affects the files read so far is included.
         """
         return (REPEATED_IN_CHECKPOINT,) if self._has_repeated_files else ()
 
     def require_all_columns(self) -> None:
-        """Raise Refused (`type.unsupported`) if columns are left out: a copy that lacks some has to be asked for."""
+        """Check that no column is left out: writing an incomplete copy requires selecting columns explicitly.
+
+        Raises:
+            Refused: `type.unsupported`, if columns are left out because of their types.
+        """
         if self.left_out:
             raise unsupported(self.left_out, self.columns)
 
     def to_reader(self) -> pyarrow.RecordBatchReader:
-        """Return the rows as a streaming reader, which engines that accept Arrow can use directly."""
+        """Return the rows as a streaming reader, for engines that accept Arrow, such as DuckDB."""
         return pa.RecordBatchReader.from_batches(self.schema, iter(self))
 
     def to_arrow(self) -> pyarrow.Table:
-        """Return all rows as one table, in memory. Raises DataUnreadable."""
+        """Read all rows into memory.
+
+        Raises:
+            DataUnreadable: If a data file is missing or damaged.
+        """
         return pa.Table.from_batches(self, self.schema)
 
 
@@ -136,8 +149,9 @@ class _Pruning(NamedTuple):
     """Masks of a batch of live files.
 
     Attributes:
-        is_kept: Files that may have rows to return.
-        is_skipped_by_partition: Files that their partition values exclude. Statistics exclude the others.
+        is_kept: True for files that may contain matching rows.
+        is_skipped_by_partition: True for files that are excluded by their partition values. Files for which
+            both masks are false are excluded by their statistics.
     """
 
     is_kept: ArrowArray
@@ -145,21 +159,33 @@ class _Pruning(NamedTuple):
 
 
 class Scan(ArrowRows):
-    """The rows of a version as Arrow batches, and their files.
+    """The rows of a version as Arrow record batches.
 
-    Each iteration reads again, a few files at a time and a few batches ahead. The order of files is unspecified but
-    always the same. Columns of types that are not read are left out (`left_out`). Raises DataUnreadable, naming file,
-    row group and column, and immediately Unreadable (`typewidening.*`) where no reader may read the version.
+    Each iteration reads the data files again, a few files in parallel and a few batches ahead. The order of
+    files is unspecified, but always the same. Columns of unsupported types are left out, see `left_out`.
+    Iterating raises DataUnreadable with the file, row group and column if a data file is missing or damaged.
     """
 
     def __init__(self, snapshot: ScannedVersion, request: ScanRequest) -> None:
+        """Resolve the columns and the condition. No data file is read.
+
+        Args:
+            snapshot: The version to read.
+            request: The columns, the condition and the limit.
+
+        Raises:
+            Unreadable: If no reader may read the rows, because of an unsupported type change (`typewidening.*`)
+                or a partition column that is not in the schema (`metadata.*`).
+            UsageError: If a column does not exist or the condition is invalid.
+            Refused: If row ids are requested and row tracking is not enabled.
+        """
         require_readable_rows(snapshot.config, snapshot.version)
         self._snapshot = snapshot
         row_ids = require_row_ids(snapshot) if request.row_ids else ()
-        self._selection = Selection.make(snapshot.schema, request.columns, request.where, row_ids=row_ids)
+        self._selection = Selection.resolve(snapshot.schema, request.columns, request.where, row_ids=row_ids)
         self._read_spec = self._selection.make_read_spec(snapshot.config)
         self._limit = request.limit
-        self._odd_values = OddPartitionValues()
+        self._partition_warnings = PartitionValueWarnings()
         self._has_repeated_files = False
 
     @property
@@ -172,22 +198,26 @@ class Scan(ArrowRows):
         return self._snapshot.table.files()
 
     def data_files(self) -> Iterator[DataFile]:
-        """Yield the live files that may have rows to return, each once.
+        """Yield the live files that may contain matching rows.
 
-        Raises DataUnreadable (`partition.*`), and Unreadable where that leaves a doubt (`checkpoint.duplicate-key`).
+        Raises:
+            DataUnreadable: `partition.*`, if a partition value is invalid.
+            Unreadable: `checkpoint.duplicate-key`, if the checkpoint contains a file twice with different
+                partition values.
         """
         actions = self._snapshot.file_actions
         files = chain.from_iterable(actions.map_actions("add", self._build_data_files))
-        # Commits are reconciled, so that they have a file once. Rows of a checkpoint are not.
-        return self._iterate_each_once(files) if actions.pieces else files
+        # A replay of commits drops repeated files. The rows of a checkpoint are not compared before.
+        return self._drop_repeated_files(files) if actions.pieces else files
 
-    def _iterate_each_once(self, files: Iterable[DataFile]) -> Iterator[DataFile]:
+    def _drop_repeated_files(self, files: Iterable[DataFile]) -> Iterator[DataFile]:
+        """Yield each file once, and remember whether a file was repeated."""
         from deltacli.work.rows.files_once import FilesOnce
 
         files_once = FilesOnce()
         for file in files_once.keep_first(files):
             yield file
-            # Noted file by file, because the reader may stop at a limit.
+            # Updated after each file: if the limit is reached, the loop does not end.
             self._has_repeated_files |= files_once.has_repeated
         self._has_repeated_files |= files_once.has_repeated
 
@@ -200,11 +230,21 @@ class Scan(ArrowRows):
         return f"Scan({mask_secrets(self._snapshot.table.uri)!r}, version={self.version})"
 
     def write_parquet(self, directory: str | os.PathLike[str]) -> WrittenDirectory:
-        """Write the rows as Parquet files to a directory: a path, or a URI of a store that can create atomically.
+        """Write the rows to a directory of Parquet files.
 
-        The directory must be new or empty and outside of all tables, else UsageError is raised. `_SUCCESS` in it marks
-        a complete result; after an error, nothing is left. Raises DataUnreadable, StorageFailed, NoAtomicCreate, and
-        Refused (`type.unsupported`) where a column is left out that the request does not.
+        The file `_SUCCESS` is written last and marks a complete result. After an error, all written files are
+        deleted.
+
+        Args:
+            directory: A new or empty directory outside of all tables: a path, or the URI of a store that
+                supports atomic creation.
+
+        Raises:
+            UsageError: If the directory is not empty, or is inside a table.
+            Refused: `type.unsupported`, if columns are left out because of their types.
+            NoAtomicCreate: If the store does not support atomic creation.
+            DataUnreadable: If a data file is missing or damaged.
+            StorageFailed: If the directory cannot be written.
         """
         from deltacli.table.output import write_rows
 
@@ -212,17 +252,26 @@ class Scan(ArrowRows):
         return write_rows(self._snapshot.table, directory, self._read_spec, self.data_files(), self._limit)
 
     def count(self) -> int:
-        """Return the number of rows. Raises DataUnreadable."""
+        """Read all rows and return their number.
+
+        Raises:
+            DataUnreadable: If a data file is missing or damaged.
+        """
         return sum(batch.num_rows for batch in self)
 
     def files(self) -> Iterator[pyarrow.RecordBatch]:
-        """Yield every live file: `path` (as in the log), `size` in bytes, `records` (null where unknown), `kept`, and
-        the `reason` where it is skipped: `partition` or `statistics`.
+        """Yield all live files, and whether the scan reads them.
+
+        Yields:
+            Record batches with the columns `path` (as in the log), `size` in bytes, `records` (null if
+            unknown), `kept` (True if the file is read), and `reason` (`partition` or `statistics` if the file
+            is skipped, else null).
         """
         batches = self._snapshot.file_actions.map_actions("add", self._describe_files)
         yield from iterate_naming_table(batches, self._snapshot.table.name)
 
     def _describe_files(self, adds: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+        """Build a batch of `files` from a batch of add actions."""
         pruning = self._prune(adds)
         reason = pc.if_else(pruning.is_skipped_by_partition, pa.scalar(BY_PARTITION), pa.scalar(BY_STATISTICS))
         reason = pc.if_else(pruning.is_kept, pa.scalar(None, pa.string()), reason)
@@ -233,6 +282,7 @@ class Scan(ArrowRows):
         )
 
     def _prune(self, adds: pyarrow.RecordBatch) -> _Pruning:
+        """Evaluate the condition on the partition values and statistics of live files."""
         if self._selection.predicate is None:
             is_kept = pa.repeat(pa.scalar(True), adds.num_rows)
             return _Pruning(is_kept, pa.repeat(pa.scalar(False), adds.num_rows))
@@ -242,7 +292,8 @@ class Scan(ArrowRows):
         return _Pruning(pruned.kept, pruned.by_partition)
 
     def _build_data_files(self, adds: pyarrow.RecordBatch) -> list[DataFile]:
+        """Convert add actions to data files, and skip files that cannot contain matching rows."""
         if self._selection.predicate is not None:
             adds = pc.filter(adds, self._prune(adds).is_kept)
-        self._odd_values.take(adds, self._snapshot.config, self._selection.needed)
+        self._partition_warnings.inspect(adds, self._snapshot.config, self._selection.needed)
         return build_live_data_files(adds, self._snapshot.config, self._selection)

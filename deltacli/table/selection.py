@@ -1,8 +1,8 @@
-"""Choose the columns of a version that are read, and the condition that rows have to meet.
+"""Resolve the columns and the condition of a scan against the schema of a version.
 
-Three sets of columns are told apart: those that are returned, those that the condition needs in addition,
-and those that are left out because no reader here knows their type. A column that is left out is an error
-only if somebody asked for it by name.
+Three sets of columns result: the columns to return, the columns that only the condition uses, and the
+columns that cannot be read because deltacli does not support their type. `SELECT *` leaves out the
+unsupported columns; naming one of them is an error.
 
 Spec: Data Files; Column Mapping; Row Tracking.
 """
@@ -13,21 +13,19 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from deltacli.core.command_calls import DoubleQuoted
 from deltacli.core.errors import Refused, Unreadable, UsageError
 from deltacli.core.hints import command
-from deltacli.core.spelling import DoubleQuoted
 from deltacli.core.texts import summarize_names
 from deltacli.delta.log.row_ids import ENABLED, FEATURE, MATERIALIZED_NAMES
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.column_path import nearest_place
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import (
-    Judge,
     UnreadColumn,
     arrow_schema,
     read_columns,
     unread_columns,
-    unread_type,
     unsupported,
 )
 from deltacli.delta.schema.types import NameIndex, StructField, StructType, recorded_name
@@ -41,12 +39,15 @@ if TYPE_CHECKING:
 ROW_ID = "_row_id"
 ROW_COMMIT_VERSION = "_row_commit_version"
 NOT_ENABLED = "rowtracking.not-enabled"
-_MOST_NAMES = 20
-"""Columns that an error names."""
+_MAX_NAMES = 20
+"""Number of column names that an error message lists."""
 
 
 class VersionWithSchema(Protocol):
-    """The version whose columns are chosen: `Snapshot`, which cannot be imported here because it uses the scan."""
+    """The version whose columns are selected.
+
+    `Snapshot` implements this. It cannot be imported here, because it imports the scan.
+    """
 
     @property
     def table(self) -> TableHandle: ...
@@ -59,10 +60,12 @@ class VersionWithSchema(Protocol):
 
 
 def find_row_id_columns(config: TableConfiguration) -> tuple[StructField, ...]:
-    """Return the columns of ids and commit versions of rows, with their names in data files.
+    """Return the columns of row ids and row commit versions.
+
+    The table properties contain the names that these columns have in data files.
 
     Returns:
-        Two columns; none without row tracking.
+        The columns `_row_id` and `_row_commit_version`; empty if row tracking is not enabled.
     """
     id_name, version_name = (config.properties.get(key) for key in MATERIALIZED_NAMES)
     is_enabled = FEATURE in config.features and config.is_on(ENABLED)
@@ -72,15 +75,15 @@ def find_row_id_columns(config: TableConfiguration) -> tuple[StructField, ...]:
 
 
 def require_row_ids(snapshot: VersionWithSchema) -> tuple[StructField, ...]:
-    """Return the columns of row ids of a version.
+    """Return the columns of row ids of a version, and check that they can be read.
 
     Raises:
-        Refused: `rowtracking.not-enabled`, if its rows need not have ids, or a share does not send them.
-        UsageError: If a column of the table has the name of one of them.
-        Unreadable: If the values of another column would be taken for ids.
+        Refused: `rowtracking.not-enabled`, if row tracking is not enabled, or a share does not send row ids.
+        UsageError: If a column of the table is called `_row_id` or `_row_commit_version`.
+        Unreadable: If another column has the same name in data files as the row ids.
     """
     columns = find_row_id_columns(snapshot.config)
-    # For a share the answer is not in the table: its server decides what it sends.
+    # A share may be of a table with row tracking whose server does not send the properties.
     if not columns and isinstance(snapshot.table.storage, SharedTableStore):
         raise Refused(
             "the server of the share does not send the ids of rows",
@@ -108,9 +111,13 @@ def require_row_ids(snapshot: VersionWithSchema) -> tuple[StructField, ...]:
 
 
 def _require_distinct_names(snapshot: VersionWithSchema, row_id_columns: Sequence[StructField]) -> None:
-    """Raise Unreadable if a column of the table has the same name in data files as one of the row ids.
+    """Check that no column has the same name in data files as a column of row ids.
 
-    Columns are found in files ignoring case, so the values of the other column would be taken for ids.
+    Columns of data files are looked up ignoring case. The values of the other column would be returned as
+    row ids.
+
+    Raises:
+        Unreadable: `rowtracking.column-names`.
     """
     stored_names = [recorded_name(column) for column in row_id_columns]
     physical_names = map(snapshot.config.physical_name, snapshot.schema.fields)
@@ -125,14 +132,15 @@ def _require_distinct_names(snapshot: VersionWithSchema, row_id_columns: Sequenc
 
 
 class Selection(NamedTuple):
-    """The columns and rows to read under one schema.
+    """The columns and rows of a scan, resolved against a schema.
 
     Attributes:
-        columns: The columns that are returned.
-        needed: The returned columns, and then those that only the condition uses.
-        predicate: The condition; None for all rows.
-        left_out: Columns that nobody asked for by name and that are not read because of their types.
-        row_ids: The columns of row ids, which are last among those needed.
+        columns: The columns to return.
+        needed: The columns to read: those to return, followed by those that only the condition uses.
+            Columns of row ids are last.
+        predicate: The parsed condition; None for all rows.
+        left_out: Columns of unsupported types. Empty if the columns were selected by name.
+        row_ids: The columns of row ids; empty if they were not requested.
     """
 
     columns: tuple[StructField, ...]
@@ -142,100 +150,113 @@ class Selection(NamedTuple):
     row_ids: tuple[StructField, ...] = ()
 
     @classmethod
-    def make(
+    def resolve(
         cls,
         schema: StructType,
         columns: Sequence[str] | None,
         where: str | None,
         *,
-        judge: Judge = unread_type,
-        more: Sequence[StructField] = (),
+        extra_columns: Sequence[StructField] = (),
         row_ids: tuple[StructField, ...] = (),
     ) -> Selection:
-        """Look up the columns and parse the condition.
+        """Look up column names and parse the condition.
 
         Args:
             schema: The schema of the table.
-            columns: The names of the columns to return, in this order. None for all.
+            columns: The names of the columns to return, in this order. None for all columns.
             where: The condition in SQL. None for all rows.
-            judge: Says of a type whether its values are read.
-            more: Columns that are not of the table and follow those that were asked for.
-            row_ids: The columns of row ids, which follow, too.
+            extra_columns: Columns that are not part of the table, such as `_change_type`. They are always
+                returned, after the columns of the table unless `columns` contains them.
+            row_ids: The columns of row ids. They are returned like extra columns.
 
         Raises:
-            UsageError: `usage.column` or `usage.where`.
-            Refused: `type.unsupported`, for a column that is named and cannot be read, or if none can.
+            UsageError: `usage.column`, if a column does not exist; `usage.where`, if the condition is
+                invalid.
+            Refused: `type.unsupported`, if the type of a named column, or of all columns, is not supported.
         """
-        if not more and not row_ids:
-            return cls._make_of_table(schema, columns, where, judge)
+        if not extra_columns and not row_ids:
+            return cls._resolve_in_schema(schema, columns, where)
 
-        # The other columns are looked up like those of the table, so that the condition may use them.
-        extended_schema = StructType((*schema.fields, *more, *row_ids))
+        # Extra columns are added to the schema, so that the condition may use them.
+        extended_schema = StructType((*schema.fields, *extra_columns, *row_ids))
         if columns is not None:
-            unnamed = [column.name for column in (*more, *row_ids) if column.name not in columns]
+            unnamed = [column.name for column in (*extra_columns, *row_ids) if column.name not in columns]
             columns = [*columns, *unnamed]
-        selection = cls._make_of_table(extended_schema, columns, where, judge)
+        selection = cls._resolve_in_schema(extended_schema, columns, where)
         if not row_ids:
-            return selection._replace(row_ids=row_ids)
+            return selection
+
+        # `sorted` is stable: columns of row ids move to the end, the order of the others stays.
         needed = sorted(selection.needed, key=lambda column: column in row_ids)
         return selection._replace(needed=tuple(needed), row_ids=row_ids)
 
     @classmethod
-    def _make_of_table(
-        cls, schema: StructType, columns: Sequence[str] | None, where: str | None, judge: Judge
-    ) -> Selection:
-        chosen = schema.fields if columns is None else _find_columns(schema, columns)
-        left_out = unread_columns(chosen, judge)
-        # `*` leaves such columns out; a column that is named must not be left out silently.
+    def _resolve_in_schema(cls, schema: StructType, columns: Sequence[str] | None, where: str | None) -> Selection:
+        """Look up column names and parse the condition, as `resolve` does, without extra columns."""
+        selected = schema.fields if columns is None else _find_columns(schema, columns)
+
+        # All columns means all readable columns. A column that is selected by name must not be left out
+        # silently.
+        left_out = unread_columns(selected)
         if left_out:
-            chosen = read_columns(chosen, judge)
-            if columns is not None or not chosen:
-                raise unsupported(left_out, read_columns(schema.fields, judge))
-        if not chosen and columns is not None:
+            selected = read_columns(selected)
+            if columns is not None or not selected:
+                raise unsupported(left_out, read_columns(schema.fields))
+        if not selected and columns is not None:
             raise UsageError(
                 "the list of columns is empty", code="usage.column", facts={"columns": _summarize_columns(schema)}
             )
-        repeated_name = _find_first_repeated(column.name for column in chosen)
+        repeated_name = _find_repeated_name(selected)
         if repeated_name:
             raise UsageError(f"column {repeated_name} is named twice", code="usage.column")
         if where is None:
-            return cls(chosen, chosen, None, left_out)
+            return cls(selected, selected, None, left_out)
 
         from deltacli.delta.predicate import parse_predicate
 
-        predicate = parse_predicate(where, schema, judge)
-        names_in_condition = {path[0] for path in predicate.columns}
-        returned_names = {column.name for column in chosen}
-        only_in_condition = [column for column in schema.fields if column.name in names_in_condition - returned_names]
-        return cls(chosen, (*chosen, *only_in_condition), predicate, left_out)
+        # The condition may use columns that are not returned. They are read, too.
+        predicate = parse_predicate(where, schema)
+        returned_names = {column.name for column in selected}
+        other_names = {path[0] for path in predicate.columns} - returned_names
+        condition_columns = [column for column in schema.fields if column.name in other_names]
+        return cls(selected, (*selected, *condition_columns), predicate, left_out)
 
     def make_read_spec(self, config: TableConfiguration) -> ReadSpec:
-        """Return the columns and rows to read from each file of a table with this configuration."""
+        """Build the specification for reading data files.
+
+        Args:
+            config: The configuration of the table, which contains the column mapping.
+        """
         schema = arrow_schema(self.columns)
         needed_schema = schema if self.needed == self.columns else arrow_schema(self.needed)
         file_columns = FileColumns(config.mapping_mode, config.physical_name, config)
-        # Row ids have a name in files, whatever the mapping of the table is.
+        # Columns of row ids are found by their names even if the table uses column mapping by id.
         row_id_columns = {column.name: FileColumns("none", recorded_name) for column in self.row_ids}
         row_ids = (ROW_ID, ROW_COMMIT_VERSION) if self.row_ids else None
         return ReadSpec(self.needed, schema, needed_schema, file_columns, self.predicate, row_id_columns, row_ids)
 
 
 def _find_columns(schema: StructType, names: Sequence[str]) -> tuple[StructField, ...]:
-    """Return the top-level columns of these names: exact matches first, else ignoring case. Raises UsageError."""
+    """Look up top-level columns by name.
+
+    Raises:
+        UsageError: `usage.column`, if a column does not exist.
+    """
     index = NameIndex(column.name for column in schema.fields)
     return tuple(_find_column(schema, index, name) for name in names)
 
 
 def _find_column(schema: StructType, index: NameIndex, name: str) -> StructField:
-    """Return the top-level column of a name.
+    """Look up a top-level column by name. An exact match takes precedence over one that ignores case.
 
     Raises:
-        UsageError: `usage.column`, with the column that was probably meant.
+        UsageError: `usage.column`, if the column does not exist. The error suggests the most similar name.
     """
     matches = index.places_of(name)
     if len(matches) == 1:
         return schema.fields[matches[0]]
 
+    # A name such as `address.city` is a nested field. Only whole columns can be selected.
     nearest = nearest_place(schema, name.split("."))
     reason = ""
     if nearest is not None and len(nearest.steps) > 1:
@@ -249,9 +270,10 @@ def _find_column(schema: StructType, index: NameIndex, name: str) -> StructField
     ).suggest_as_fact(name, nearest and nearest.column.name)
 
 
-def _find_first_repeated(names: Iterable[str]) -> str | None:
-    return next((name for name, count in Counter(names).items() if count > 1), None)
+def _find_repeated_name(columns: Iterable[StructField]) -> str | None:
+    counts = Counter(column.name for column in columns)
+    return next((name for name, count in counts.items() if count > 1), None)
 
 
 def _summarize_columns(schema: StructType) -> str:
-    return summarize_names([column.name for column in schema.fields], _MOST_NAMES)
+    return summarize_names([column.name for column in schema.fields], _MAX_NAMES)

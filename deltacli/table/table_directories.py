@@ -1,4 +1,8 @@
-"""Recognize tables by the names in a directory: Delta, Paimon, both, or nothing at all."""
+"""Recognize the format of a table by the names in its directory.
+
+A Delta table contains `_delta_log`. A Paimon table contains `schema/schema-0`, or at least `snapshot` and
+`manifest`.
+"""
 
 from __future__ import annotations
 
@@ -9,52 +13,51 @@ from deltacli.core import errors
 from deltacli.delta.log.segment import BACKUP_LIST, CLONES_DIRECTORY, LOG_DIRECTORY
 from deltacli.storage import LocalStorage, PathKind, ReadStorage
 
-_TELLING_FILES = (LOG_DIRECTORY, BACKUP_LIST)
-"""Names that tell what a directory is also if they are not directories."""
+_MARKER_NAMES = (LOG_DIRECTORY, BACKUP_LIST)
+"""Names that show the purpose of a directory even if they are not subdirectories."""
 
 
 def list_table_directories(storage: ReadStorage, at: str) -> list[str]:
-    """Return the names of the directories in a directory, and two names whatever they are.
+    """Return the names of subdirectories that show whether a directory is a table.
 
-    `_delta_log` counts also as a file or as a broken link: then the directory is a table that cannot be
-    read. The list of a backup counts, because it tells a backup of a log from a table.
+    `_delta_log` is included even if it is a file or a broken link: the directory is a table then, although
+    it cannot be read. The file list of a log backup is included, too, because a backup contains a
+    `_delta_log` and is not a table.
 
     Args:
         storage: The store.
         at: The path of the directory in the store.
 
     Raises:
-        DeltacliError: What listing raises.
+        DeltacliError: If the directory cannot be listed.
     """
     if isinstance(storage, LocalStorage):
         directories = storage.list_directories(at)
         path = os.path.join(storage.root, at)
-        return directories + [
-            name for name in _TELLING_FILES if name not in directories and os.path.lexists(os.path.join(path, name))
-        ]
+        other_names = [name for name in _MARKER_NAMES if name not in directories]
+        # `lexists` is also true for a broken link.
+        return directories + [name for name in other_names if os.path.lexists(os.path.join(path, name))]
 
-    # Object stores list files and directories together, so one listing without entering anything has both.
-    directories = []
+    # Object stores return files and directories in one listing. No subdirectory is entered.
+    names: set[str] = set()
 
-    def enter_none(_: str, below: Sequence[str]) -> tuple[()]:
-        directories.extend(below)
+    def note_subdirectories(_: str, subdirectories: Sequence[str]) -> tuple[()]:
+        names.update(subdirectories)
         return ()
 
-    telling_files = []
-    for entry in storage.walk(at, enter_none):
-        telling_files += [name for name in (*entry.names, *entry.special) if name in _TELLING_FILES]
-    return sorted({*directories, *telling_files})
+    for entry in storage.walk(at, note_subdirectories):
+        names.update(name for name in (*entry.names, *entry.special) if name in _MARKER_NAMES)
+    return sorted(names)
 
 
 def require_one_format(storage: ReadStorage) -> None:
-    """Check that a directory with a log is not a Paimon table, too: then the user has to choose the format.
+    """Check that a directory is not both a Delta table and a Paimon table.
 
-    This is checked only where it needs no request to a remote store.
+    Only local directories are checked, because the check would take several requests to a remote store.
 
     Raises:
-        UsageError: `table.format-ambiguous`.
+        UsageError: `table.format-ambiguous`, if the directory is both. The user has to choose a format.
     """
-    # A Paimon table has a directory of schemas in its root.
     if not storage.capabilities.cheap_listing or storage.kind_of(LOG_DIRECTORY) is not PathKind.DIRECTORY:
         return
     if storage.kind_of("schema") is not PathKind.DIRECTORY:
@@ -70,10 +73,10 @@ def require_one_format(storage: ReadStorage) -> None:
 
 
 def require_no_paimon_table(storage: ReadStorage) -> None:
-    """Check that a directory in which a log is about to be created is not a Paimon table.
+    """Check that a directory is not a Paimon table, before a Delta log is created in it.
 
     Raises:
-        PaimonTable: If it is one.
+        PaimonTable: If the directory is a Paimon table.
     """
     try:
         directories = storage.list_directories("")
@@ -84,11 +87,14 @@ def require_no_paimon_table(storage: ReadStorage) -> None:
 
 
 def is_paimon_directory(storage: ReadStorage, directories: Collection[str], at: str = "") -> bool:
-    """Return True for a directory with schemas of Paimon, or with snapshots and manifests that have lost them.
+    """Return True if a directory is a Paimon table.
+
+    A Paimon table has a schema file. A table whose schema files were lost is recognized by its snapshots
+    and manifests.
 
     Args:
         storage: The store.
-        directories: The names of the directories in it. Without fitting names no request is made.
+        directories: The names of the subdirectories. If no name is one of Paimon's, no request is made.
         at: The path of the directory in the store.
     """
     prefix = f"{at}/" if at else ""
@@ -100,7 +106,7 @@ def is_paimon_directory(storage: ReadStorage, directories: Collection[str], at: 
 
 
 def paimon_table_error(storage: ReadStorage) -> errors.PaimonTable:
-    """Return the error for a Paimon table where a Delta table is needed."""
+    """Build the error for a command that requires a Delta table but got a Paimon table."""
     return errors.PaimonTable(
         "this is a Paimon table, and this command works on Delta tables only",
         facts={"path": storage.uri},
@@ -109,17 +115,20 @@ def paimon_table_error(storage: ReadStorage) -> errors.PaimonTable:
 
 
 def _find_numbered_name(storage: ReadStorage, directory: str, prefix: str) -> str | None:
-    """Return the first name in a directory that is a prefix and a number."""
+    """Return the first file name in a directory that consists of a prefix and a number, such as `schema-0`."""
     files = storage.list_from(directory, prefix)
     return next((file.name for file in files if file.name.removeprefix(prefix).isdecimal()), None)
 
 
 def is_empty_directory(storage: ReadStorage) -> bool:
-    """Return True if a directory is missing, or has only drafts and probes that a killed run left."""
+    """Return True if a directory does not exist or contains no files.
+
+    Temporary files that a killed process has left, such as `.NAME.tmp` and `.NAME.probe`, are ignored.
+    """
     try:
-        for entry in storage.walk("", lambda _, names: names):
+        for entry in storage.walk("", _enter_all):
+            # On object stores, the name of the marker object of the directory itself is empty.
             for name in (*entry.names, *filter(None, entry.special)):
-                # Drafts and probes have names such as `.NAME.tmp` and `.NAME.probe`.
                 if not name.startswith(".") or not name.endswith((".tmp", ".probe")):
                     return False
     except errors.FileMissing:
@@ -127,11 +136,18 @@ def is_empty_directory(storage: ReadStorage) -> bool:
     return True
 
 
+def _enter_all(_: str, names: Sequence[str]) -> Sequence[str]:
+    """Enter all subdirectories. Called by `ReadStorage.walk`."""
+    return names
+
+
 def has_clone_notes(storage: ReadStorage) -> bool:
-    """Return True if a table has a note of a clone, readable or not.
+    """Return True if the log directory of a table contains notes about its shallow clones.
+
+    The notes are not read, so the result is also True if they are damaged.
 
     Raises:
-        DeltacliError: What the store raises.
+        DeltacliError: If the directory cannot be listed.
     """
     try:
         return any(storage.list_from(f"{LOG_DIRECTORY}/{CLONES_DIRECTORY}"))

@@ -1,7 +1,7 @@
-"""The state of a table at one version: small actions as values, file actions as streams.
+"""The snapshot: the state of a table at one version.
 
-`rebuild.py` makes snapshots. A snapshot holds what every command needs, and reads the rest when it is
-asked for: file actions (`file_actions.py`), rows (`scan.py`), the time of the commit.
+`rebuild.py` creates snapshots. Protocol, metadata, transactions and domains are loaded. The rest is read
+on demand: live files and tombstones (`file_actions.py`), rows (`scan.py`), and the commit time.
 """
 
 from __future__ import annotations
@@ -59,27 +59,29 @@ class Snapshot:
     """The state of a table at one version.
 
     Attributes:
-        table: The table, as it was opened.
-        version: The version whose state this is.
-        protocol: The reader and writer versions, and the features.
+        table: The handle of the table.
+        version: The version number.
+        protocol: The reader version, the writer version and the table features.
         metadata: The metadata: name, schema as JSON, partition columns, properties.
-        transactions: The newest version that each application has written.
-        domains: The metadata of domains, such as that of clustering.
-        segment: The checkpoint and the commits that this was rebuilt from.
-        checkpoint_layout: `classic`, `multi-part` or `v2` (by content), None without a checkpoint.
+        transactions: The newest `txn` version of each application.
+        domains: The domain metadata, such as `delta.clustering`.
+        segment: The checkpoint and the commits that the version was rebuilt from.
+        checkpoint_layout: `classic`, `multi-part` or `v2`; None without a checkpoint. A V2 checkpoint is
+            `v2` even if its file name is that of a classic checkpoint.
         sidecars: The number of sidecar files of the checkpoint.
-        raw_protocol: The protocol action as in the commit, with unrecognized fields, which changes preserve.
-        raw_metadata: The metaData action as in the commit, with unrecognized fields, which changes preserve.
-        _log: The listing that this was rebuilt from.
-        _replayed: What the commits after the checkpoint lead to.
-        _problems: The rules of `validate` for what was worked around.
-        _narrow_inline: The file actions of `_inline` in narrow columns.
-        _inline: File actions in a JSON checkpoint itself, without those decided by later commits.
+        raw_protocol: The protocol action with all its fields. Changes preserve unknown fields.
+        raw_metadata: The metaData action with all its fields. Changes preserve unknown fields.
+        _log: The listing that the version was rebuilt from.
+        _replayed: The reconciled commits after the checkpoint.
+        _problems: Ids of `validate` rules that the log violates although the version could be rebuilt.
+        _narrow_json_checkpoint_actions: `_json_checkpoint_actions` in narrow columns.
+        _json_checkpoint_actions: File actions in the lines of a JSON checkpoint (not in its sidecars) that
+            no later commit replaces.
         _pieces: The row groups of the checkpoint that may contain file actions.
-        _unusable: Checkpoints that were not used, with the rule that each breaks.
-        _older_metadata: Reads the metadata of the versions up to this one.
-        _find_enablement_version: Returns the first version whose time is its in-commit timestamp, by the
-            newest version; None if there is none.
+        _unusable: Checkpoints that were skipped, each with the id of the rule that it violates.
+        _older_metadata: Reads the metadata of this and all older versions.
+        _find_enablement_version: Returns the first version whose commit time is its in-commit timestamp;
+            None if in-commit timestamps are not enabled.
     """
 
     table: TableHandle
@@ -96,8 +98,8 @@ class Snapshot:
     _log: ListedLog = field(repr=False)
     _replayed: ReplayedCommits = field(repr=False)
     _problems: frozenset[str] = field(repr=False)
-    _narrow_inline: FileBatch = field(repr=False)
-    _inline: Survivors = field(repr=False)
+    _narrow_json_checkpoint_actions: FileBatch = field(repr=False)
+    _json_checkpoint_actions: Survivors = field(repr=False)
     _pieces: tuple[CheckpointPiece, ...] = field(repr=False)
     _unusable: Mapping[CheckpointInstance, str] = field(repr=False)
     _older_metadata: Callable[[], state.OlderMetadata] | None = field(default=None, repr=False)
@@ -108,33 +110,33 @@ class Snapshot:
 
     @property
     def name(self) -> str | None:
-        """The table as the caller wrote it."""
+        """The path, URI or catalog name that the caller passed to open the table."""
         return self.table.name
 
     @property
     def time(self) -> CommitTime | None:
-        """When the version was committed; None if its commit file is missing.
+        """The time of the commit; None if the commit file does not exist any more.
 
-        Determined on first use: without in-commit timestamps it depends on the times of all older commits, so a
-        listing from the hint on has to be completed.
+        Computed on first use, which may list the log again: without in-commit timestamps, the time depends on
+        the modification times of all older commits.
         """
         return self._time_and_problem[0]
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Rule ids of the problems that were worked around."""
+        """Ids of the `validate` rules that the log violates although the version could be rebuilt, sorted."""
         time_problem = self._time_and_problem[1]
         problems = self._problems if time_problem is None else self._problems | {time_problem}
         return tuple(sorted(problems))
 
     @property
     def disputed(self) -> tuple[str, ...]:
-        """Rule ids of those problems that engines read differently. Unlike `problems` it needs no time of a commit."""
+        """The `problems` that engines interpret differently. Unlike `problems`, this makes no request."""
         return tuple(problem for problem in sorted(self._problems) if problem in DECISIONS)
 
     @property
     def decisions(self) -> list[str]:
-        """The decisions that were made about these problems, in words, with the rule of each."""
+        """One line per rule in `disputed`: the rule id, and how deltacli interprets the log."""
         return [f"{problem}: {DECISIONS[problem]}" for problem in self.disputed]
 
     @cached_property
@@ -143,7 +145,7 @@ class Snapshot:
 
     @property
     def newest_version(self) -> int:
-        """The newest version of the log when it was listed."""
+        """The newest version of the table at the time when the log was listed."""
         return self._log.listing.newest_version
 
     @property
@@ -153,12 +155,20 @@ class Snapshot:
 
     @cached_property
     def schema(self) -> StructType:
-        """The table schema, parsed; empty if the metaData has none. Raises Unreadable (`schema.bad-json`)."""
+        """The parsed schema of the table; empty if `metaData` has no schemaString.
+
+        Raises:
+            Unreadable: `schema.bad-json`, if the schema is invalid.
+        """
         return parse_schema(self.metadata.schema_string or NO_COLUMNS)
 
     @cached_property
     def config(self) -> state.TableConfiguration:
-        """Protocol, metadata and schema together. Raises Unreadable (`schema.bad-json`)."""
+        """The protocol, metadata and schema as one object.
+
+        Raises:
+            Unreadable: `schema.bad-json`, if the schema is invalid.
+        """
         return state.TableConfiguration(
             protocol=self.protocol, metadata=self.metadata, schema=self.schema, older_metadata=self._older_metadata
         )
@@ -172,20 +182,20 @@ class Snapshot:
         row_ids: bool = False,
         limit: int | None = None,
     ) -> Scan:
-        """Return the rows of this version as an iterable of Arrow batches in the table's exact schema.
+        """Return the rows of this version as an iterable of Arrow record batches.
 
-        Iterating raises DataUnreadable for a missing or damaged file.
+        Nothing is read until the scan is iterated. Iterating raises DataUnreadable if a data file is missing
+        or damaged.
 
         Args:
-            columns: Names of top-level columns, in the order wanted. None: all columns.
-            where: A condition in SQL that the rows have to meet. None: all rows.
-            row_ids: True to add the columns `_row_id` and `_row_commit_version` behind the others. `where` may use
-                them.
-            limit: The largest number of rows. None: all rows.
+            columns: Names of top-level columns, in the order of the result. None for all columns.
+            where: A condition in SQL, such as `day >= '2026-01-01'`. None for all rows.
+            row_ids: True to append the columns `_row_id` and `_row_commit_version`. `where` may use them.
+            limit: The maximum number of rows. None for all rows.
 
         Raises:
-            UsageError: If columns or the condition are invalid.
-            Refused: If the version has no row ids (`rowtracking.not-enabled`).
+            UsageError: If a column does not exist or the condition is invalid.
+            Refused: If row tracking is not enabled (`rowtracking.not-enabled`).
             Unreadable: If the type of a column is not supported.
         """
         from deltacli.table.scan import Scan
@@ -195,97 +205,114 @@ class Snapshot:
         return Scan(self, request)
 
     def files(self) -> Iterator[pyarrow.RecordBatch]:
-        """Yield the live files as batches of the add action's own fields, in no particular order."""
+        """Yield the live files as record batches with the fields of `add` actions, in no particular order."""
         return iterate_naming_table(self.file_actions.map_actions("add", _return_batch), self.name)
 
     def tombstones(self) -> Iterator[pyarrow.RecordBatch]:
-        """Yield the removes of this state, expired ones included, as batches of the action's own fields, unordered."""
+        """Yield the tombstones as record batches with the fields of `remove` actions, in no particular order.
+
+        Tombstones that are older than the retention are included.
+        """
         return iterate_naming_table(self.file_actions.map_actions("remove", _return_batch), self.name)
 
     @property
     def file_actions(self) -> FileActions:
-        """The live files and tombstones, in parts that plans read."""
+        """The live files and tombstones, read in batches on demand."""
         return FileActions(self)
 
     @property
     def paths_with_contradictory_counts(self) -> frozenset[bytes]:
-        """The keys of paths whose newest add has another number of records than an older one of the log."""
+        """The encoded canonical paths of live files whose adds disagree on the number of records."""
         return frozenset(_encode_path(path) for path in self._replayed.contradicted_paths)
 
     @property
     def has_contradictory_counts(self) -> bool:
-        """True if two adds of one live file disagree on its number of records."""
+        """True if two add actions of one live file disagree on the number of records."""
         return bool(self._replayed.contradicted_paths)
 
     def find_files_with_other_vectors(self, adds: pyarrow.RecordBatch) -> pyarrow.Array | None:
-        """Find live files that a newer commit added or removed under another deletion vector than they have.
+        """Find live files whose path a newer commit adds or removes with a different deletion vector.
 
-        Such a file may be in the table twice: the remove of the older add is missing.
+        The rows of such a data file may be in the table twice, because the commit that changed the
+        deletion vector did not remove the old logical file:
+
+            version 1   add a.parquet                              live
+            version 2   add a.parquet with deletion vector v1      live, too: `remove a.parquet` is missing
 
         Args:
             adds: A batch of live files of this version.
 
         Returns:
-            A mask of the batch; None if no such file is known.
+            A mask of the batch that is true for such files; None if there are none.
         """
         import pyarrow
 
         replayed = self._replayed
         vectors = adds.column("deletionVector")
         has_vectors = vectors.null_count < len(vectors)
-        # Without vectors on one side there is no other vector. Most tables end here.
-        if not (
+        # Most tables have no deletion vectors, so that none can differ.
+        may_differ = (
             replayed.paths_with_other_vectors or replayed.paths_with_vectors or (replayed.decided_keys and has_vectors)
-        ):
+        )
+        if not may_differ:
             return None
 
-        # The keys of few suspects are computed instead of those of all files.
+        # Suspects are files with a deletion vector, and files whose path occurs with one in a commit.
+        # Keys are computed for suspects only, because that is slow for millions of files.
         paths = key_column(adds.column("path"), no_vector_ids(adds.num_rows))
-        noted_paths = [
+        paths_in_commits = [
             _encode_path(path) for path in (*replayed.paths_with_other_vectors, *replayed.paths_with_vectors)
         ]
-        is_noted = pc.is_in(paths, value_set=pyarrow.array(noted_paths, pyarrow.binary()))
-        suspects = pc.indices_nonzero(pc.or_(pc.is_valid(vectors), is_noted))
-        suspect_paths = texts_of(pc.take(paths, suspects))
-        suspect_ids = unique_id_column(pc.take(vectors, suspects))
-        suspect_keys = texts_of(key_column(pc.take(adds.column("path"), suspects), suspect_ids))
+        is_in_commits = pc.is_in(paths, value_set=pyarrow.array(paths_in_commits, pyarrow.binary()))
+        is_suspect = pc.or_(pc.is_valid(vectors), is_in_commits)
+        suspect_rows = pc.indices_nonzero(is_suspect)
+        suspect_paths = texts_of(pc.take(paths, suspect_rows))
+        suspect_vector_ids = unique_id_column(pc.take(vectors, suspect_rows))
+        suspect_keys = texts_of(key_column(pc.take(adds.column("path"), suspect_rows), suspect_vector_ids))
 
-        rows = [
+        # Compare each suspect with the newer commits.
+        rows_with_other_vector = [
             row
-            for row, path, key in zip(suspects, suspect_paths, suspect_keys, strict=True)
+            for row, path, key in zip(suspect_rows, suspect_paths, suspect_keys, strict=True)
             if self._has_other_vector(path, key)
         ]
-        if not rows:
+        if not rows_with_other_vector:
             return None
-        all_rows = pyarrow.array(range(adds.num_rows), suspects.type)
-        return pc.is_in(all_rows, value_set=pyarrow.array(rows, suspects.type))
+
+        # Convert the row numbers to a mask.
+        all_rows = pyarrow.array(range(adds.num_rows), suspect_rows.type)
+        return pc.is_in(all_rows, value_set=pyarrow.array(rows_with_other_vector, suspect_rows.type))
 
     def _has_other_vector(self, path: str, key: str) -> bool:
-        """Return True if a newer commit names the path of a live file under another vector than its key has.
+        """Return True if a newer commit contains the path of a live file with a different deletion vector.
 
         Args:
             path: The canonical path of the file.
-            key: The path and the vector of the file; the path alone if it has no vector.
+            key: The key of the file: its path and the id of its deletion vector, or only its path.
         """
         replayed = self._replayed
         if path in replayed.paths_with_other_vectors:
             return True
-        # A live file that no commit has decided is of the checkpoint, and older than all commits.
+        # The add is in one of the commits, and the replay has compared it with the newer commits.
         if key in replayed.decided_keys:
             return False
-        return path in replayed.paths_with_vectors or (path != key and path in replayed.decided_keys)
+        # The add is in the checkpoint, so every commit is newer. A path without a deletion vector is its
+        # own key.
+        is_without_vector_in_commits = path != key and path in replayed.decided_keys
+        return path in replayed.paths_with_vectors or is_without_vector_in_commits
 
     @cached_property
-    def _touched(self) -> TouchedFiles:
-        return self._replayed.touched
+    def _decided_files(self) -> TouchedFiles:
+        return self._replayed.decided_files
 
     @property
     def physical_partition_columns(self) -> tuple[str, ...]:
-        """The names of the partition columns in partition values."""
+        """The physical names of the partition columns, which are the keys of `partitionValues` in actions."""
         try:
             fields = {field.name: field for field in self.schema.fields}
         except Unreadable:
-            fields = {}  # without a schema, nothing tells physical names
+            # The schema contains the column mapping. If it is invalid, assume that there is none.
+            fields = {}
         names = []
         for name in self.metadata.partition_columns:
             physical_name = fields[name].metadata.get(PHYSICAL_NAME) if name in fields else None
@@ -294,21 +321,21 @@ class Snapshot:
 
     @property
     def listing(self) -> LogListing:
-        """The versioned files of the log when it was listed."""
+        """The commits, checkpoints, checksums and compactions in the log at the time when it was listed."""
         return self._log.listing
 
     @property
     def listed_at(self) -> float:
-        """When the log was listed, by the monotonic clock of this process."""
+        """The time when the log was listed, in seconds of the monotonic clock of this process."""
         return self._log.listed_at
 
     @api_method
     def counts(self, *, now_ms: int | None = None) -> tuple[FileCounts, TombstoneCounts]:
-        """Count live files and tombstones.
+        """Count live files and tombstones, and sum their bytes and rows.
 
         Args:
-            now_ms: The time in epoch milliseconds at which a tombstone that is older than the table's retention is
-                expired. None: the table's clock.
+            now_ms: The current time in epoch milliseconds. Tombstones that are older than the retention of
+                the table at this time are counted as expired. None to use the clock of the table.
         """
         files = FileCounts()
         tombstones = TombstoneCounts()
@@ -320,17 +347,19 @@ class Snapshot:
     def write_files(
         self, directory: str | os.PathLike[str], *, files: bool = True, tombstones: bool = False
     ) -> WrittenDirectory:
-        """Write the live files, the tombstones or both as Parquet files to a directory, as `Scan.write_parquet` does.
+        """Write the list of live files, of tombstones or of both to a directory of Parquet files.
 
-        The columns are `type` (`add` or `remove`), and then the actions' own fields.
+        The first column is `type` (`add` or `remove`), followed by the fields of the actions.
 
         Args:
-            directory: A path, or a URI of a store that can create atomically.
+            directory: A new or empty directory outside of all tables: a path, or the URI of a store that
+                supports atomic creation.
             files: True to write the live files.
             tombstones: True to write the tombstones.
 
         Raises:
-            UsageError: Unless one of them is wanted.
+            UsageError: If both `files` and `tombstones` are False.
+            DeltacliError: The same errors as `Scan.write_parquet`.
         """
         if not (files or tombstones):
             raise UsageError("neither files nor tombstones are to be written")
@@ -346,17 +375,17 @@ class Snapshot:
 
     @property
     def set_aside(self) -> Mapping[str, str]:
-        """The names of unusable checkpoint files, with the rule that each breaks."""
+        """The first file name of each checkpoint that was skipped, with the id of the rule that it violates."""
         return {checkpoint.files[0].name: rule for checkpoint, rule in self._unusable.items()}
 
     @property
     def log(self) -> ListedLog:
-        """The log as it was found, with the problem of its hint."""
+        """The listing that the version was rebuilt from, with the problems of `_last_checkpoint`."""
         return self._log
 
     @property
     def unusable(self) -> Mapping[CheckpointInstance, str]:
-        """Unusable checkpoints, with the rule that each breaks."""
+        """The checkpoints that were skipped, each with the id of the rule that it violates."""
         return self._unusable
 
 
@@ -369,42 +398,45 @@ def _return_batch(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
 
 
 def _determine_time(snapshot: Snapshot) -> tuple[CommitTime | None, str | None]:
-    """Return when a version was committed, and the rule that is broken if that cannot be told as it should be.
+    """Return the commit time of a version, and the rule that is violated if its in-commit timestamp is missing.
 
-    The time is the in-commit timestamp where these count, else that of the file. The newest version
-    decides whether they count, because it decides which version a time selects (`time_travel.py`).
+    The time is the in-commit timestamp, or the modification time of the commit file for versions before
+    in-commit timestamps were enabled. The newest version of the table records when they were enabled, as
+    for time travel (`time_travel.py`).
 
     Returns:
-        The time, None if the commit file is missing; and `ict.missing` if the commit should have an
-        in-commit timestamp and has none.
+        The time, None if the commit file does not exist any more; and the rule id `ict.missing`, or None.
     """
     storage = snapshot.table.storage
     listing = snapshot._log.listing
-    # A checkpoint of a version whose commit has expired has no time of its own.
+    # The commit of an old version may have expired while its checkpoint still exists.
     file = listing.commits.get(snapshot.version)
     if file is None:
         return None, None
 
-    is_stamped = state.has_in_commit_timestamps(snapshot.protocol, snapshot.metadata)
-    if is_stamped and snapshot.version < listing.newest_version and snapshot._find_enablement_version is not None:
+    uses_in_commit_timestamp = state.has_in_commit_timestamps(snapshot.protocol, snapshot.metadata)
+    is_newest = snapshot.version >= listing.newest_version
+    if uses_in_commit_timestamp and not is_newest and snapshot._find_enablement_version is not None:
         enablement_version = snapshot._find_enablement_version()
-        is_stamped = enablement_version is not None and snapshot.version >= enablement_version
-    if is_stamped:
+        uses_in_commit_timestamp = enablement_version is not None and snapshot.version >= enablement_version
+    if uses_in_commit_timestamp:
         provenance = _read_own_provenance(snapshot)
         if provenance.in_commit_timestamp is not None:
             return CommitTime(provenance.in_commit_timestamp, TimestampSource.IN_COMMIT), None
 
+    # Delta adjusts file times so that they increase from the first commit on, so all commits are needed.
+    # The commit of this version may have been deleted since the first listing; keep its known time.
     commits = listing.commits
     if listing.start_version:
-        # Times of files are made increasing from the first commit on. The version itself may be gone by now.
         commits = {**list_log(storage, progress=snapshot.table.progress).commits, snapshot.version: file}
-    return file_times(commits)[snapshot.version], "ict.missing" if is_stamped else None
+    return file_times(commits)[snapshot.version], "ict.missing" if uses_in_commit_timestamp else None
 
 
 def _read_own_provenance(snapshot: Snapshot) -> Provenance:
-    """Return the provenance of the commit of a version, from what was replayed if its commit was."""
+    """Return the provenance of the commit of a version, without a request if the commit was replayed."""
     if snapshot.segment.commits:
         replayed = snapshot._replayed
         return Provenance(replayed.newest_commit_info, is_first=replayed.commit_info_is_first)
+    # The version was rebuilt from a checkpoint of the same version.
     commit = snapshot._log.listing.commits[snapshot.version]
     return read_provenance(snapshot.table.storage, commit)

@@ -1,10 +1,16 @@
-"""Find the traits of a version by which clients can or cannot read and write it.
+"""Find the traits of a version that some clients do not support.
 
-Most traits are in the protocol, the metadata and the domains. Some are in the live files: their paths,
-partition values and statistics, which are read only if the configuration allows such a trait.
+A trait is a table feature, or a property of the data that a client may fail to read, such as absolute
+paths or timestamps before the year 1677. Most traits follow from the protocol, the metadata and the domain
+metadata. For the others the paths, partition values and statistics of all live files are examined, but
+only if the schema allows the trait at all.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,21 +22,27 @@ from deltacli.delta.protocol.clients import ABSOLUTE_PATHS, OTHER_DIRECTORIES, T
 from deltacli.delta.schema.types import PrimitiveType, has_timestamps
 from deltacli.table.version import Snapshot
 
-_TYPES_WITH_SPELLINGS = ("decimal", "timestamp", "float", "double")
-"""Beginnings of the names of types whose partition values have several valid spellings: only these are looked at."""
+_TYPES_WITH_SEVERAL_FORMS = ("decimal", "timestamp", "float", "double")
+"""Prefixes of the names of types whose values have several textual forms, such as `1.0` and `1.00`.
 
-_STORED_AS_INT96 = frozenset({"timestamp"})
-"""Types of which writers of Delta tables store values as INT96: timestamps without a zone are INT64 by the protocol."""
+Only partition columns of these types can have values that Delta Kernel cannot parse.
+"""
+
+_INT96_TYPES = frozenset({"timestamp"})
+"""Types that writers of Delta tables store as INT96 in Parquet.
+
+`timestamp_ntz` is not one of them: the protocol requires INT64 for it.
+"""
 
 
 def find_version_traits(snapshot: Snapshot) -> frozenset[str]:
-    """Return the traits of a version, those of its live files included.
+    """Return the traits of a version, including traits of its live files.
 
     Raises:
-        DeltacliError: What reading the live files raises.
+        DeltacliError: If the checkpoint or the commits cannot be read.
     """
     traits = traits_of(snapshot.config, [domain.domain for domain in snapshot.domains])
-    if _has_files_elsewhere(snapshot):
+    if _has_external_files(snapshot):
         traits |= {ABSOLUTE_PATHS}
     if _has_files_in_other_directories(snapshot):
         traits |= {OTHER_DIRECTORIES}
@@ -42,12 +54,12 @@ def find_version_traits(snapshot: Snapshot) -> frozenset[str]:
 
 
 def _has_values_refused_by_kernel(snapshot: Snapshot) -> bool:
-    """Return True if a partition value is spelled in a way that Delta Kernel does not read."""
+    """Return True if a live file has a partition value that Delta Kernel cannot parse."""
     for name, field in snapshot.config.partition_columns.items():
         if field is None or not isinstance(field.data_type, PrimitiveType):
             continue
         type_name = field.data_type.name
-        if type_name.startswith(_TYPES_WITH_SPELLINGS):
+        if type_name.startswith(_TYPES_WITH_SEVERAL_FORMS):
             texts = read_partition_values(snapshot, name)
             if any(text is not None and kernel_refuses(type_name, text) for text in texts):
                 return True
@@ -55,60 +67,78 @@ def _has_values_refused_by_kernel(snapshot: Snapshot) -> bool:
 
 
 def read_partition_values(snapshot: Snapshot, name: str) -> frozenset[str | None]:
-    """Return the distinct texts of a partition column in the live files.
+    """Return the distinct values of a partition column in the live files, as text.
 
     Args:
         snapshot: The version.
         name: The physical name of the column.
+
+    Returns:
+        The values as in the log; None is the null value.
     """
-
-    def list_texts(adds: RecordBatch) -> list[str | None]:
-        values = pc.map_lookup(adds.column("partitionValues"), query_key=pa.scalar(name), occurrence="first")
-        texts: list[str | None] = pc.unique(values).to_pylist()
-        return texts
-
-    batches = snapshot.file_actions.map_actions("add", list_texts, fields=["partitionValues"])
-    return frozenset(text for batch in batches for text in batch)
+    list_values = partial(_list_partition_values, name=name)
+    batches = snapshot.file_actions.map_actions("add", list_values, fields=["partitionValues"])
+    return frozenset(chain.from_iterable(batches))
 
 
-def _has_files_elsewhere(snapshot: Snapshot) -> bool:
-    """Return True if a live file is outside of the table, as those of a shallow clone are."""
+def _list_partition_values(adds: RecordBatch, name: str) -> list[str | None]:
+    """Return the distinct values of a partition column in a batch of live files."""
+    values = pc.map_lookup(adds.column("partitionValues"), query_key=pa.scalar(name), occurrence="first")
+    distinct_values: list[str | None] = pc.unique(values).to_pylist()
+    return distinct_values
+
+
+def _has_external_files(snapshot: Snapshot) -> bool:
+    """Return True if a live file is outside the table directory, such as the files of a shallow clone."""
     storage = snapshot.table.storage
+    has_external_file = partial(_has_external_file, table_uris=(storage.uri, *storage.aliases))
+    return any(snapshot.file_actions.map_actions("add", has_external_file, fields=["path"]))
 
-    def is_elsewhere(adds: RecordBatch) -> bool:
-        paths = adds.column("path")
-        absolute = pc.filter(paths, are_absolute(paths))
-        if not len(absolute):
-            return False
-        from deltacli.delta.paths.keys import PathKeys
 
-        return bool(PathKeys((storage.uri, *storage.aliases)).of_log(absolute).keys.null_count)
+def _has_external_file(adds: RecordBatch, table_uris: Sequence[str]) -> bool:
+    """Return True if a batch of live files contains a file outside the table directory."""
+    paths = adds.column("path")
+    absolute_paths = pc.filter(paths, are_absolute(paths))
+    if not len(absolute_paths):
+        return False
+    from deltacli.delta.paths.keys import PathKeys
 
-    return any(snapshot.file_actions.map_actions("add", is_elsewhere, fields=["path"]))
+    # An absolute path may still lead into the table directory. The key of an external file is null.
+    keys = PathKeys(table_uris).of_log(absolute_paths).keys
+    return bool(keys.null_count)
 
 
 def _has_files_in_other_directories(snapshot: Snapshot) -> bool:
-    """Return True if a live file is outside the directories of its partition values, as below a random prefix."""
+    """Return True if a live file is not in the directory of its partition values.
+
+    Delta for Spark writes such files with random prefixes or column mapping: `Ab/part-0.parquet` instead of
+    `day=2026-01-01/part-0.parquet`.
+    """
     columns = list(snapshot.config.partition_columns)
     if not columns:
         return False
     from deltacli.delta.partitions.hive_directories import are_in_hive_directories
 
-    def is_elsewhere(adds: RecordBatch) -> bool:
+    def has_file_in_other_directory(adds: RecordBatch) -> bool:
         return not are_in_hive_directories(adds, columns)
 
-    return any(snapshot.file_actions.map_actions("add", is_elsewhere, fields=["path", "partitionValues"]))
+    fields = ["path", "partitionValues"]
+    return any(snapshot.file_actions.map_actions("add", has_file_in_other_directory, fields=fields))
 
 
 def _may_have_times_beyond_nanoseconds(snapshot: Snapshot) -> bool:
-    """Return True if the statistics of a live file allow a timestamp that does not fit into 64-bit nanoseconds."""
+    """Return True if a live file may contain a timestamp before 1677 or after 2262, according to its statistics.
+
+    Such timestamps do not fit into 64-bit nanoseconds. Clients that read INT96 as nanoseconds return a wrong
+    time or fail.
+    """
     config = snapshot.config
     fields = config.schema.fields if config.schema else ()
-    if not any(has_timestamps(field.data_type, _STORED_AS_INT96) for field in fields):
+    if not any(has_timestamps(field.data_type, _INT96_TYPES) for field in fields):
         return False
     from deltacli.delta.stats.nanosecond_range import may_exceed_nanoseconds
 
     def may_exceed(adds: RecordBatch) -> bool:
-        return bool(pc.any(may_exceed_nanoseconds(adds.column("stats"), config, _STORED_AS_INT96)).as_py())
+        return bool(pc.any(may_exceed_nanoseconds(adds.column("stats"), config, _INT96_TYPES)).as_py())
 
     return any(snapshot.file_actions.map_actions("add", may_exceed, fields=["stats"]))

@@ -1,8 +1,8 @@
-"""List the files of a table, directory by directory, without hidden directories and other tables.
+"""List the files in a table directory, without hidden directories and nested tables.
 
-What is left out is recorded, because each caller has to say so: tables that were found on the way, links,
-hidden directories, empty directories. Links are not followed, so a listing contains such a file only by
-its other name.
+The walk records everything that it skips, because callers report it or have to examine it: nested tables,
+symbolic links, hidden directories and empty directories. Links are not followed. A file that is reachable
+through a link is listed only under its actual path.
 
 Spec: Add File and Remove File.
 """
@@ -42,25 +42,29 @@ if TYPE_CHECKING:
 
 
 class TableWalk:
-    """Walks over the files of a table once and records what is not walked into.
+    """Walks through a table directory once, and records entries that are not files of the table.
+
+    The attributes from `tables` on are complete after `files` or `classify_files` is exhausted.
 
     Attributes:
         storage: The store of the table.
-        names: The rules of hidden names.
-        directory: The directory at which the walk starts, "" for the root.
-        tables: The format of each directory that is a table of its own; '' if the root is also another one.
-        links: Entries that are neither files nor directories, by path: links, and rarely others.
-        hidden_directories: Hidden directories that were not entered.
-        empty_directories: Empty directories with their times in epoch milliseconds.
+        names: The rules that decide which names are hidden, such as names that start with `_`.
+        directory: The directory in which the walk starts, "" for the table directory.
+        tables: The format of each nested table, such as `paimon`, by its directory. "" is a key if the table
+            directory is also a table of another format.
+        links: The paths of entries that are neither files nor directories. Nearly all are symbolic links.
+        hidden_directories: Hidden directories, which were not entered.
+        empty_directories: Empty directories, and their modification times in epoch milliseconds.
     """
 
     def __init__(self, storage: ReadStorage, names: HiddenNames, directory: str = "") -> None:
-        """Prepare a walk.
+        """Prepare a walk. Nothing is listed.
 
         Args:
             storage: The store of the table.
-            names: The rules known when the walk begins; a directory `key=value` is entered in any case.
-            directory: The directory at which to start.
+            names: The rules that decide which names are hidden. Directories such as `key=value` are entered
+                even if they are hidden, because the caller may learn later that `key` is a partition column.
+            directory: The directory in which the walk starts, "" for the table directory.
         """
         self.storage = storage
         self.names = names
@@ -71,18 +75,22 @@ class TableWalk:
         self.empty_directories: list[tuple[str, int]] = []
 
     def files(self) -> Iterator[ListedFiles]:
-        """Yield the files. Raises UsageError if the start directory is not part of the table."""
+        """Yield the files in batches.
+
+        Raises:
+            UsageError: If the start directory is not part of the table.
+        """
         if self.directory:
-            self.require_part()
+            self.check_start_directory()
         yield from in_batches(self._walk())
 
     @cached_property
     def hidden_links(self) -> list[str]:
-        """The links in hidden directories, which are listed for them."""
+        """The paths of links in hidden directories. The first access lists these directories."""
         links: list[str] = []
         for directory in self.hidden_directories:
-            for entry in self.storage.walk(directory, lambda _, names: names):
-                links += links_in(entry.directory, entry.special)
+            for entry in self.storage.walk(directory, _enter_all):
+                links += _list_special_paths(entry.directory, entry.special)
         return links
 
     def _walk(self) -> Iterator[WalkEntry]:
@@ -91,90 +99,113 @@ class TableWalk:
             self._record_entries(entry.directory, entry.special, empty_modified_ms)
             yield entry
 
-    def classified(
+    def classify_files(
         self, table: TableHandle, known: KnownFiles, advance: Callable[[int], None]
     ) -> Iterator[ClassifiedFiles]:
-        """Yield the files, classified by tasks that list a directory each.
+        """Yield the classified files of each directory. The directories are listed by tasks of the engine.
 
-        Directories are listed level by level, so that all of a level are listed at the same time, on the
-        executors of a cluster, too. They are yielded in the order of a walk.
+        All directories of one level are listed in parallel, if possible on the executors of a cluster. The
+        results are yielded in the order of a depth-first walk.
 
         Args:
             table: The table.
-            known: The files that the log names.
-            advance: Called with the number of files of each directory.
+            known: The files that the log references.
+            advance: Called with the number of files of each directory, to report progress.
+
+        Raises:
+            UsageError: If the start directory is not part of the table.
         """
         if self.directory:
-            self.require_part()
-        levels = _Levels(self)
-        while levels.next:
-            results = table.engine.spread(
+            self.check_start_directory()
+
+        levels = _DirectoryLevels(self)
+        while levels.next_level:
+            listings = table.engine.spread(
                 classify_directory,
-                levels.next,
+                levels.next_level,
                 table.stores,
                 shared={KNOWN_FILES: known},
                 at_once=table.storage.capabilities.parallel_reads,
             )
-            levels.add(results, advance)
-        for path, listed in levels.iterate_in_order_of_walk():
-            self._record_entries(path, listed.special, listed.empty_modified_ms)
-            # In a flat listing nothing was chosen, so nothing was left out.
-            if path in levels.walked:
-                self._enter(path, listed.directories)
-            yield listed.files
+            levels.add_listings(listings, advance)
 
-    def visible(self, path: str, directories: Sequence[str]) -> Sequence[str]:
-        """Return the subdirectories to walk into: none in another table, and no hidden ones."""
-        names = _without_own_log(path, directories)
+        for path, listing in levels.iterate_depth_first():
+            self._record_entries(path, listing.special, listing.empty_modified_ms)
+            # Below the first levels, object stores list recursively, so no subdirectory has been skipped.
+            if path in levels.filtered_directories:
+                self._enter(path, listing.directories)
+            yield listing.files
+
+    def select_visible(self, path: str, directories: Sequence[str]) -> Sequence[str]:
+        """Return the subdirectories to enter: those that are not hidden, and none of a nested table.
+
+        Args:
+            path: The path of the parent directory, "" for the table directory.
+            directories: The names of its subdirectories.
+        """
+        names = _exclude_own_log(path, directories)
+        # The files of a nested table belong to that table.
         if path and kind_of_directories(names) is not None:
-            return ()  # the files of another table are not those of this one
+            return ()
         prefix = f"{path}/" if path else ""
         return [name for name in names if "=" in name or not self.names.hides_directory(prefix + name)]
 
     def _record_entries(self, directory: str, special: Sequence[str], empty_modified_ms: int | None) -> None:
-        """Record the entries of a directory that are not files."""
-        self.links += links_in(directory, special)
-        self._record_table(directory, special)  # its log may be a link
+        """Record the entries of a directory that are neither files nor directories.
+
+        Args:
+            directory: The path of the directory.
+            special: The names of the entries.
+            empty_modified_ms: The modification time of the directory if it is empty, else None.
+        """
+        self.links += _list_special_paths(directory, special)
+        # The log directory of a nested table may be a symbolic link.
+        self._record_table(directory, special)
         if directory and empty_modified_ms is not None:
             self.empty_directories.append((directory, empty_modified_ms))
 
     def _enter(self, path: str, directories: Sequence[str]) -> Iterable[str]:
-        """Record the subdirectories that are not walked into, and return the others."""
-        visible = self.visible(path, directories)
+        """Return the subdirectories to enter, and record the others. Called by `ReadStorage.walk`."""
+        visible = self.select_visible(path, directories)
         if self._record_table(path, directories) and path:
             return ()
         prefix = f"{path}/" if path else ""
-        hidden = set(_without_own_log(path, directories)).difference(visible)
+        hidden = set(_exclude_own_log(path, directories)).difference(visible)
         self.hidden_directories += [prefix + name for name in hidden]
         return visible
 
     def _record_table(self, directory: str, names: Sequence[str]) -> bool:
-        """Record that a directory is a table if an entry has a name that indicates one."""
-        table_format = kind_of_directories(_without_own_log(directory, names))
+        """Record a directory as a nested table if it contains a name such as `_delta_log`.
+
+        Returns:
+            True if the directory is a table.
+        """
+        table_format = kind_of_directories(_exclude_own_log(directory, names))
         if table_format is not None:
             self.tables[directory] = table_format
         return table_format is not None
 
-    def require_part(self) -> None:
-        """Check that the start directory exists and is neither hidden nor inside another table.
+    def check_start_directory(self) -> None:
+        """Check that the start directory exists, and is neither hidden nor inside a nested table.
 
-        For the root this records whether it is another table, because a walk that starts below it does
-        not see that.
+        A walk that starts in a subdirectory does not list the table directory. So this also records
+        whether the table directory is a table of another format.
 
         Raises:
-            UsageError: If the directory must not be walked.
+            UsageError: If the walk must not start in this directory.
         """
         root_format = find_table_format(self.storage, "")
         if root_format is not None:
             self.tables[""] = root_format
-        parts = self.directory.split("/")
-        for length in range(1, len(parts) + 1):
-            ancestor = "/".join(parts[:length])
+
+        segments = self.directory.split("/")
+        for length in range(1, len(segments) + 1):
+            ancestor = "/".join(segments[:length])
             if self.names.hides_directory(ancestor):
-                raise self._start_error(f"{parts[length - 1]} is hidden, and vacuum skips hidden directories")
+                raise self._start_error(f"{segments[length - 1]} is hidden, and vacuum skips hidden directories")
             if self._is_link(ancestor):
                 raise self._start_error(f"{ancestor} is a link, and vacuum does not follow links")
-            table_format = self._require_format(ancestor)
+            table_format = self._find_format(ancestor)
             if table_format is not None:
                 raise self._start_error(f"{ancestor} is {add_article(table_format)} table of its own")
 
@@ -183,8 +214,12 @@ class TableWalk:
             return False
         return list(resolve_links(self.storage, [path])) != [(path, path)]
 
-    def _require_format(self, path: str) -> str | None:
-        """Return the format of the table in a directory, None if it is no table. Raises UsageError without one."""
+    def _find_format(self, path: str) -> str | None:
+        """Return the format of the table in a directory; None if it is not a table.
+
+        Raises:
+            UsageError: If the directory does not exist or is a file.
+        """
         try:
             return find_table_format(self.storage, path)
         except errors.FileMissing:
@@ -197,113 +232,137 @@ class TableWalk:
         return errors.UsageError(message, facts=facts or {})
 
 
-def _without_own_log(directory: str, names: Sequence[str]) -> list[str]:
-    """Return the names in a directory without `_delta_log` in the root, which is the log of the table itself."""
+def _enter_all(_: str, names: Sequence[str]) -> Sequence[str]:
+    """Enter all subdirectories. Called by `ReadStorage.walk`."""
+    return names
+
+
+def _exclude_own_log(directory: str, names: Sequence[str]) -> list[str]:
+    """Remove `_delta_log` from the names in the table directory: it does not indicate a nested table."""
     return [name for name in names if directory or name != LOG_DIRECTORY]
 
 
-class RememberedWalk(TableWalk):
-    """A walk whose files are remembered, for several looks at one table by one operation that changes nothing.
+def _list_special_paths(directory: str, special: Iterable[str]) -> list[str]:
+    """Return the paths of entries that are neither files nor directories.
+
+    On object stores, entries that end in `/` are marker objects of directories. They are left out.
+    """
+    prefix = f"{directory}/" if directory else ""
+    return [prefix + name for name in special if name and not name.endswith("/")]
+
+
+class CachedWalk(TableWalk):
+    """A walk that stores the list of files, for operations that need it several times.
+
+    Use it only in operations that do not change the table.
 
     Attributes:
-        left_out: Directories that were not entered: hidden ones, and those in other tables. The root's log
-            is not one.
+        skipped_directories: Directories that were not entered: hidden directories, and the subdirectories of
+            nested tables. `_delta_log` in the table directory is not included.
     """
 
     def __init__(self, storage: ReadStorage, names: HiddenNames) -> None:
         super().__init__(storage, names)
         self._files: list[ListedFiles] | None = None
-        self.left_out: set[str] = set()
+        self.skipped_directories: set[str] = set()
 
     def files(self) -> Iterator[ListedFiles]:
-        """Yield the files, their paths as arrays; only the first call lists them."""
+        """Yield the files in batches, with their paths as binary arrays. Only the first call lists them."""
         if self._files is None:
-            # An earlier call that was not finished has recorded a part.
-            for recorded in (self.tables, self.links, self.hidden_directories, self.empty_directories, self.left_out):
-                recorded.clear()
+            # If the caller did not exhaust an earlier walk, its records are incomplete. Start over.
+            self.tables.clear()
+            self.links.clear()
+            self.hidden_directories.clear()
+            self.empty_directories.clear()
+            self.skipped_directories.clear()
             self._files = [files._replace(paths=binary_paths(list(files.paths))) for files in super().files()]
         yield from self._files
 
-    def find(self, paths: ArrowArray) -> ArrowArray:
-        """Return which of some paths are files.
+    def check_paths(self, paths: ArrowArray) -> ArrowArray:
+        """Look up paths in the list of files.
 
         Args:
-            paths: Paths below the root (binary).
+            paths: Paths inside the table directory (binary).
 
         Returns:
-            A mask. It is null for paths in directories that were not entered, and on a store with
-            directories for all that are not files: links are not followed, and the store may ignore case.
+            For each path, True if the file exists, and False if not. The result is null if the listing
+            cannot tell: for a path in a directory that was not entered, and on a local disk for every path
+            that was not listed, because it may lead through a link, or differ from the listed path in case
+            only.
         """
-        is_there = pa.repeat(False, len(paths))
+        is_listed = pa.repeat(False, len(paths))
         for files in self.files():
-            is_there = pc.or_(is_there, pc.is_in(paths, value_set=files.paths))
-        # On a disk a name that was not listed may still lead to a file.
+            is_listed = pc.or_(is_listed, pc.is_in(paths, value_set=files.paths))
         if self.storage.capabilities.has_directories:
-            return pc.if_else(is_there, is_there, pa.scalar(None, pa.bool_()))
+            return pc.if_else(is_listed, is_listed, pa.scalar(None, pa.bool_()))
 
         parents = pc.replace_substring_regex(paths, r"/?[^/]*$", "")
-        not_entered = [parent for parent in pc.unique(parents).to_pylist() if self._is_left_out(key_text(parent))]
-        is_unknown = pc.and_not(pc.is_in(parents, value_set=pa.array(not_entered, pa.binary())), is_there)
-        return pc.if_else(is_unknown, pa.scalar(None, pa.bool_()), is_there)
+        skipped_parents = [parent for parent in pc.unique(parents).to_pylist() if self._is_skipped(key_text(parent))]
+        is_in_skipped_directory = pc.is_in(parents, value_set=pa.array(skipped_parents, pa.binary()))
+        is_unknown = pc.and_not(is_in_skipped_directory, is_listed)
+        return pc.if_else(is_unknown, pa.scalar(None, pa.bool_()), is_listed)
 
-    def _is_left_out(self, directory: str) -> bool:
+    def _is_skipped(self, directory: str) -> bool:
+        """Return True if a directory, or one of its parent directories, was not entered."""
         ancestors = accumulate(directory.split("/"), "{}/{}".format)
-        return any(ancestor in self.left_out for ancestor in ancestors)
+        return any(ancestor in self.skipped_directories for ancestor in ancestors)
 
     def _enter(self, path: str, directories: Sequence[str]) -> Iterable[str]:
         entered = list(super()._enter(path, directories))
         prefix = f"{path}/" if path else ""
-        not_entered = set(_without_own_log(path, directories)).difference(entered)
-        self.left_out.update(prefix + name for name in not_entered)
+        skipped = set(_exclude_own_log(path, directories)).difference(entered)
+        self.skipped_directories.update(prefix + name for name in skipped)
         return entered
 
 
-def links_in(directory: str, special: Iterable[str]) -> list[str]:
-    """Return entries of a directory that are neither files nor directories, by path: links, and rarely others."""
-    prefix = f"{directory}/" if directory else ""
-    return [prefix + name for name in special if name and not name.endswith("/")]
+class _DirectoryLevels:
+    """Collects the listings of directories, level by level.
 
-
-class _Levels:
-    """The directories of a walk that is made level by level.
+    List the directories in `next_level`, pass the results to `add_listings`, and repeat until `next_level`
+    is empty. Then call `iterate_depth_first`.
 
     Attributes:
-        next: The directories to list now.
-        walked: Directories whose subdirectories were chosen by `TableWalk.visible`, as a walk of the store
-            chooses them. Below the first levels of an object store, each directory is listed with all
-            that is below it.
+        next_level: The directories to list next.
+        filtered_directories: Directories whose subdirectories were filtered by `TableWalk.select_visible`.
+            On an object store with many directories, the lower levels are listed recursively instead, and
+            their subdirectories are not filtered.
     """
 
     def __init__(self, walk: TableWalk) -> None:
         self._walk = walk
-        self._listed: dict[str, ClassifiedDirectory] = {}
+        self._listings: dict[str, ClassifiedDirectory] = {}
         self._subdirectories: dict[str, list[str]] = {}
         self._depth = 0
         self._lists_flat = walk.storage.capabilities.lists_flat
-        self.walked: set[str] = set()
-        self.next = [DirectoryPiece(walk.directory, is_start=True)]
+        self.filtered_directories: set[str] = set()
+        self.next_level = [DirectoryPiece(walk.directory, is_start=True)]
 
-    def add(self, results: Iterable[ClassifiedDirectory], advance: Callable[[int], None]) -> None:
-        """Add the listed directories of a level, and set the next one."""
-        is_flat = self._lists_flat and is_flat_level(self._depth, len(self.next))
+    def add_listings(self, listings: Iterable[ClassifiedDirectory], advance: Callable[[int], None]) -> None:
+        """Store the listings of `next_level`, and replace it by the subdirectories to enter.
+
+        Args:
+            listings: The listings, in the order of `next_level`.
+            advance: Called with the number of files of each directory, to report progress.
+        """
+        is_flat = self._lists_flat and is_flat_level(self._depth, len(self.next_level))
         next_paths: list[str] = []
-        for piece, listed in zip(self.next, results, strict=True):
-            names: Sequence[str] = listed.directories
+        for piece, listing in zip(self.next_level, listings, strict=True):
+            names: Sequence[str] = listing.directories
             if not is_flat:
-                names = self._walk.visible(piece.path, listed.directories)
-                self.walked.add(piece.path)
+                names = self._walk.select_visible(piece.path, listing.directories)
+                self.filtered_directories.add(piece.path)
             paths = [f"{piece.path}/{name}" if piece.path else name for name in names]
-            self._listed[piece.path] = listed
+            self._listings[piece.path] = listing
             self._subdirectories[piece.path] = paths
             next_paths += paths
-            advance(listed.files.listed)
-        self.next = [DirectoryPiece(path) for path in next_paths]
+            advance(listing.files.listed)
+        self.next_level = [DirectoryPiece(path) for path in next_paths]
         self._depth += 1
 
-    def iterate_in_order_of_walk(self) -> Iterator[tuple[str, ClassifiedDirectory]]:
-        """Yield the directories in the order of a walk of the store, and forget them."""
-        waiting = [self._walk.directory]
-        while waiting:
-            path = waiting.pop()
-            yield path, self._listed.pop(path)
-            waiting += self._subdirectories.pop(path)
+    def iterate_depth_first(self) -> Iterator[tuple[str, ClassifiedDirectory]]:
+        """Yield the path and listing of each directory, depth first. Listings are released on the way."""
+        stack = [self._walk.directory]
+        while stack:
+            path = stack.pop()
+            yield path, self._listings.pop(path)
+            stack += self._subdirectories.pop(path)

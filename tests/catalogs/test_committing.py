@@ -48,7 +48,7 @@ def faults(*planned: Fault | None, of: str = "ratify") -> Callable[[str], Fault 
 
 
 def _commit(table: ManagedTable, catalog: MemoryCatalog, make: Any = None, **opened: Any) -> Committed:
-    done = commit(table.open(catalog, **opened)[0].held(), make or adding("new.parquet"))
+    done = commit(table.open(catalog, **opened)[0].bind_to_directory(), make or adding("new.parquet"))
     assert isinstance(done, Committed)
     return done
 
@@ -202,7 +202,7 @@ def test_pauses_of_a_proposal_end_with_the_retry_budget(fault: Fault, budget: fl
     handle, _ = table.open(catalog, budget_seconds=budget)
     began = handle.machine.monotonic()
     with pytest.raises(OutcomeUnknown if fault is Fault.UNKNOWN else CatalogUnavailable):
-        commit(handle.held(), adding("new.parquet"))
+        commit(handle.bind_to_directory(), adding("new.parquet"))
     assert (len(catalog.bodies), len(table.staged_names())) == (sent, 1)
     assert handle.machine.monotonic() - began < budget + 1.5
 
@@ -360,7 +360,7 @@ def test_a_table_that_is_no_longer_managed_ends_the_run(moment: str) -> None:
             table.now.table_type = "EXTERNAL"
 
     catalog.before = act
-    held = opened.held()
+    held = opened.bind_to_directory()
     read_snapshot(held)
     with pytest.raises(Refused):
         commit(held, adding("new.parquet"))

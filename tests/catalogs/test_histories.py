@@ -153,7 +153,7 @@ class History:
                 self.outcomes[path] = "none"
                 opened.publish_catalog()
             else:
-                commit(opened.held(), adding(path))
+                commit(opened.bind_to_directory(), adding(path))
                 self.outcomes[path] = "committed"
         except KilledError:
             pass
@@ -244,7 +244,7 @@ def test_writers_and_publishers_that_are_killed_make_each_version_once() -> None
     done, failed, news = list[int](), list[BaseException](), Condition()
 
     def write(writer: int) -> None:
-        opened = table.open(machine=quiet_machine(seed=writer))[0].held()
+        opened = table.open(machine=quiet_machine(seed=writer))[0].bind_to_directory()
         made: Committed | None = None
         for number in range(COMMITS):
             found = commit(opened, adding(f"{writer}-{number}.parquet"), after=made, max_attempts=100_000)

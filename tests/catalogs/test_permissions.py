@@ -181,10 +181,10 @@ def test_files_are_rearranged_only_with_permission() -> None:
     opened, catalog = table.open()
     table.now.operations = ["DATA_CLEANUP"]
     with pytest.raises(Refused) as raised:
-        commit(opened.held(), adding("new.parquet", rearranges=True))
+        commit(opened.bind_to_directory(), adding("new.parquet", rearranges=True))
     assert (raised.value.code, table.staged_names_or_none()) == ("catalog.permission", [])
     table.now.operations = ["DATA_REORGANIZATION"]
-    commit(opened.held(), adding("new.parquet", rearranges=True))
+    commit(opened.bind_to_directory(), adding("new.parquet", rearranges=True))
     assert len(catalog.bodies) == 1
 
 

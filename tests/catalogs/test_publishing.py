@@ -297,7 +297,7 @@ def test_a_commit_is_done_where_what_is_before_it_cannot_be_published() -> None:
     table.builder.checkpoint(2)
     del table.builder.files[commit_path(2)]
     opened, catalog = table.open()
-    made = commit(opened.held(), adding("new.parquet"))
+    made = commit(opened.bind_to_directory(), adding("new.parquet"))
     assert (made.read_version, catalog.reported, table.published_versions()) == (3, [], [0, 1])
     why = "version 2 is neither published nor in the catalog, so no later version can be published"
     assert table.notes == [f"the commit is ratified and not published yet: {why}"]

@@ -228,7 +228,7 @@ def test_the_answer_of_the_opening_is_used_for_some_seconds(seconds: float, requ
 
 def test_a_table_that_is_changed_is_asked_for_at_each_listing() -> None:
     handle, catalog = ManagedTable([0], [1]).open()
-    held = handle.held()
+    held = handle.bind_to_directory()
     assert [read_snapshot(held).version for _ in range(3)] == [1, 1, 1]
     assert catalog.requests == ["load"] * 3
 
@@ -323,7 +323,7 @@ def test_versions_stay_the_same_files_when_they_are_published() -> None:
     before = list_log(handle.storage).commits[1]
     table.memory.write(commit_path(1), table.commits[1], modified_ms=7)
     table.now.rows[0].is_backfilled = True
-    handle = handle.held()
+    handle = handle.bind_to_directory()
     assert list_log(handle.storage).commits[1] == before
     assert handle.storage.stat(commit_path(1)).modified_ms == before.modified_ms
 

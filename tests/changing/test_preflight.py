@@ -278,4 +278,4 @@ def test_the_modules_that_are_asked_for_new_files_have_all_rules_that_stop_them(
 
 def _can_stop(check: Check, stops: Sequence[BlockingRules]) -> bool:
     errors = [rule.id for rule in check.rules if rule.severity is Severity.ERROR]
-    return any(stop.is_about(rule) for stop in stops for rule in errors)
+    return any(stop.matches(rule) for stop in stops for rule in errors)

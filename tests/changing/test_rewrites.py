@@ -110,7 +110,7 @@ def test_a_newest_commit_that_is_rolled_back_and_rewritten_ends_it(
     assert (Refused if is_first else PartlyDone, "plan.other-past") == (type(ended.value), ended.value.code)
     if isinstance(ended.value, PartlyDone):
         facts = ended.value.facts
-        assert (4, "version 4 committed: 2 files became 1") == (ended.value.cause_exit, facts["so far"])
+        assert (4, "version 4 committed: 2 files became 1") == (ended.value.cause_exit_code, facts["so far"])
     table = open_at(storage)
     assert (3 if is_first else 4) == table.snapshot().version
     assert not [path for path in live_paths(table) if "part-" in path]

@@ -13,7 +13,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.cli.terminal.characters import count_cells
-from deltacli.core.errors import Spelling, use_spelling
+from deltacli.core.errors import PythonSyntax, use_hint_syntax
 from deltacli.operations.doctor.advice import saves
 from tests.cli.support import Result, deltacli
 from tests.docs.test_schemas import faults, line_faults
@@ -183,7 +183,7 @@ def test_other_tables_are_refused_and_lost_ones_are_unreadable(tmp_path: Path) -
 
 
 def test_from_python_the_command_is_a_method(ill: Path) -> None:
-    with use_spelling(Spelling()):
+    with use_hint_syntax(PythonSyntax()):
         report = open_table(ill / "tbl").doctor()
 
         commands = {one.code: one.command_for("t") for one in report.advice}

@@ -113,7 +113,7 @@ def test_a_step_of_a_plan_is_shown_with_the_share_and_the_time_of_the_whole() ->
 
 def test_json_lines_of_a_plan_have_the_share_and_the_remaining_time(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Watch()
-    progress = LongStepAdvisor(LiveProgress(JsonPainter(), clock=clock, ticking=False), lambda _: None, is_far=False)
+    progress = LongStepAdvisor(LiveProgress(JsonPainter(), clock=clock, ticking=False), lambda _: None, is_remote=False)
 
     with progress.plan("checking the table", {"first": 0.1, "second": 0.4}) as plan:
         with progress.step("before", unit="files"):

@@ -15,7 +15,7 @@ from deltacli.core.progress import SILENT, report_items, report_weighed_items
 
 def said(*, is_far: bool, what: str, **step: Any) -> list[str]:
     notes: list[str] = []
-    progress = LongStepAdvisor(SILENT, notes.append, is_far=is_far)
+    progress = LongStepAdvisor(SILENT, notes.append, is_remote=is_far)
     begin = progress.weighed_step if "weight" in step else progress.step
     for _ in range(2):
         with begin(what, **step):
@@ -45,7 +45,7 @@ def test_it_is_said_once_from_half_an_hour_on(is_far: bool, step: dict[str, Any]
 
 def test_steps_that_nobody_sees_are_estimated_and_their_items_passed_on_as_they_are() -> None:
     notes: list[str] = []
-    progress = LongStepAdvisor(SILENT, notes.append, is_far=True)
+    progress = LongStepAdvisor(SILENT, notes.append, is_remote=True)
     items = iter([1])
 
     same = report_items(items, progress, "deleting", unit="files", total=40_000_000)
@@ -59,7 +59,7 @@ def test_steps_that_nobody_sees_are_estimated_and_their_items_passed_on_as_they_
 @pytest.fixture
 def _slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file takes an hour."""
-    costs = dict.fromkeys(long_steps.UNIT_COSTS, long_steps.UnitCost(near=3600, far=3600))
+    costs = dict.fromkeys(long_steps.UNIT_COSTS, long_steps.UnitCost(local_seconds=3600, remote_seconds=3600))
     monkeypatch.setattr(long_steps, "UNIT_COSTS", costs)
 
 

@@ -21,7 +21,7 @@ from deltacli.cli.terminal.progress import BarPainter, JsonPainter, LiveProgress
 from deltacli.cli.terminal.stderr import get_live_line, set_live_line
 from deltacli.cli.terminal.steps import Eta, StepSnapshot, StepState
 from deltacli.core.machine import fixed_clock
-from deltacli.core.progress import SILENT, report_items, report_weighed_items, weighed_step
+from deltacli.core.progress import SILENT, report_items, report_weighed_items, start_weighed_step
 from tests.cli.support import ROOT, deltacli
 from tests.support.waiting import join
 
@@ -154,7 +154,7 @@ def test_half_of_the_bar_is_half_of_the_weight() -> None:
 def test_progress_that_only_counts_gets_no_weights() -> None:
     listener = Listener()
 
-    with weighed_step(listener, "copying", unit="files", total=2, weight=1_000) as step:
+    with start_weighed_step(listener, "copying", unit="files", total=2, weight=1_000) as step:
         step.advance(weight=900)
         step.advance(0, weight=50)
 

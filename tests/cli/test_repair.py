@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.core.errors import Spelling, use_spelling
+from deltacli.core.errors import PythonSyntax, use_hint_syntax
 from tests.cli.support import Result, deltacli, make_sample
 from tests.cli.test_documents import lines_of
 from tests.docs.test_schemas import faults
@@ -233,7 +233,7 @@ def test_a_reason_names_the_table_in_the_command_that_helps(tmp_path: Path) -> N
     (tmp_path / "tbl" / "_delta_log" / f"{1:020d}.checkpoint.parquet").write_bytes(b"damaged")
 
     outputs = [repair(tmp_path, "--dry-run", *form) for form in ((), ("--json",), ("--format", "csv"))]
-    with use_spelling(Spelling()):
+    with use_hint_syntax(PythonSyntax()):
         reasons = [left.reason for left in table.repair(dry_run=True).plan.unrepaired]
 
     assert all("{table}" not in output.out + output.err for output in outputs)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.app import run
-from deltacli.core.errors import ShellSpelling, use_spelling
+from deltacli.core.errors import ShellSyntax, use_hint_syntax
 from deltacli.core.times import DAY_MS, format_timestamp
 from deltacli.rules.framework.base import CATALOGUE, LOST_BY_VACUUM
 from deltacli.rules.framework.repairs import Family, repair_command, repair_to_try, row_of
@@ -25,7 +25,7 @@ from tests.support.actions import add, metadata, protocol
 from tests.support.builder import TableBuilder as Written
 
 load_all()
-with use_spelling(ShellSpelling()):
+with use_hint_syntax(ShellSyntax()):
     REPAIRED_BY_COMMANDS = {rule.id for rule in CATALOGUE.rules.values() if repair_command(rule, "t")}
 STAYS_IN_THE_LOG = {"history.vacuum-start-without-end", "mapping.partition-key-logical"}
 """What these report is superseded by the repair, and reported until the log is cleaned up."""
@@ -43,7 +43,7 @@ LATER = format_timestamp(NOW_MS + 8 * DAY_MS)
 
 @pytest.fixture(autouse=True)
 def shell() -> Iterator[None]:
-    with use_spelling(ShellSpelling()):
+    with use_hint_syntax(ShellSyntax()):
         yield
 
 

@@ -16,7 +16,7 @@ from deltacli.cli.terminal.suggested_commands import (
     repeat_command_without_flag,
     repeat_command_without_limit,
 )
-from deltacli.core.errors import fill_hint, quote_word
+from deltacli.core.errors import command, fill_table, quote_word
 from deltacli.core.machine import fixed_clock
 from tests.cli.support import deltacli
 
@@ -48,15 +48,29 @@ def test_a_shell_reads_a_quoted_word_back(word: str) -> None:
         ("deltacli history {table}", "t", "deltacli history t"),
         ("deltacli history {table}", None, "deltacli history TABLE"),
         ("deltacli history {table}", "-t", "deltacli history ./-t"),
-        ("deltacli snapshot {table}/a; touch b #", "in", "deltacli snapshot 'in/a; touch b #'"),
-        ("deltacli snapshot {table}/trips", "s3://lake/", "deltacli snapshot s3://lake/trips"),
         ("deltacli snapshot {parent}", "s3://lake/trips/_delta_log/", "deltacli snapshot s3://lake/trips"),
         ("deltacli snapshot {parent}", "_delta_log", "deltacli snapshot ."),
         ("deltacli snapshot {table} --version 3", "a b", "deltacli snapshot 'a b' --version 3"),
     ],
 )
 def test_a_hint_is_filled_with_one_word(hint: str, table: str | None, filled: str) -> None:
-    assert filled == fill_hint(hint, table)
+    assert filled == fill_table(hint, table)
+
+
+@pytest.mark.parametrize(
+    ("path", "options", "table", "filled"),
+    [
+        ("{table}/a; touch b #", {}, "in", "deltacli snapshot 'in/a; touch b #'"),
+        ("{table}/trips", {}, "s3://lake/", "deltacli snapshot s3://lake/trips"),
+        ("{table}/a b", {"version": 3}, "in", "deltacli snapshot 'in/a b' --version 3"),
+        ("{parent}", {}, "in a/trips", "deltacli snapshot 'in a'"),
+        ("{table}", {"where": "{table}"}, "a b", "deltacli snapshot 'a b' --where '{table}'"),
+    ],
+)
+def test_the_placeholder_of_a_command_is_filled_with_one_word(
+    path: str, options: dict[str, object], table: str, filled: str
+) -> None:
+    assert filled == fill_table(command("snapshot", table=path, **options), table)
 
 
 def test_the_same_command_again_keeps_every_option_but_the_limit() -> None:
@@ -79,7 +93,7 @@ def test_the_hint_for_a_table_below_quotes_its_path(tmp_path: Path) -> None:
 def test_a_command_line_is_not_treated_as_a_hint_template() -> None:
     hint = repeat_command(["vacuum", "{table}/x y", "--apply={parent}"])
 
-    assert "deltacli vacuum '{table}/x y' '--apply={parent}'" == fill_hint(hint, "/data/t")
+    assert "deltacli vacuum '{table}/x y' '--apply={parent}'" == fill_table(hint, "/data/t")
 
 
 def test_the_command_that_a_dry_run_suggests_is_the_same_without_it() -> None:

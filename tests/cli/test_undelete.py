@@ -447,7 +447,7 @@ def test_an_error_after_the_first_file_shows_what_was_put_back_and_what_was_not(
     with pytest.raises(PartlyDone, match="the disk is full") as error:
         execute_change(change, open_table(table), on_start=executions.append)
 
-    assert (7, "1 file put back") == (error.value.cause_exit, error.value.facts["so far"])
+    assert (7, "1 file put back") == (error.value.cause_exit_code, error.value.facts["so far"])
     shown = UndeleteScreen(*executions[0].outcome, dry_run=False)
     lines = {
         section.label: section.lines

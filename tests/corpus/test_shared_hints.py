@@ -82,7 +82,7 @@ def usable(value: Any) -> bool:
 
 
 def count_rows(snapshot: Snapshot, adds: list[pa.RecordBatch], where: str) -> int:
-    selection = Selection.make(snapshot.schema, None, where)
+    selection = Selection.resolve(snapshot.schema, None, where)
     files = [file for batch in adds for file in build_data_files(batch, snapshot.config, selection.needed)]
     batches = stream_rows(
         snapshot.table.engine, snapshot.table.files(), selection.make_read_spec(snapshot.config), files

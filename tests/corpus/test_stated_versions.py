@@ -13,7 +13,7 @@ from deltacli.api.table import Table
 from deltacli.core.errors import DeltacliError
 from deltacli.operations.read.snapshot import summarize
 from deltacli.storage import open_storage
-from deltacli.table.stated_version import ReplayNeeded, StatedVersion, read_stated_version
+from deltacli.table.version_from_checksum import ReplayNeeded, VersionFromChecksum, read_version_from_checksum
 from tests.support import corpus
 from tests.support.corpus import CorpusTable
 
@@ -66,14 +66,14 @@ def test_a_stated_version_is_the_replayed_one(root: Path) -> None:
         versions = versions_with_checksum(table, root)
         wrong = {one.place.version for one in opened.validate(select=["crc.*"]).findings} if versions else set()
         for version in versions:
-            found = outcome_of(read_stated_version, opened, version)
+            found = outcome_of(read_version_from_checksum, opened, version)
             if isinstance(found, DeltacliError):
                 refused.append((found, outcome_of(summarize, opened, version)))
                 continue
             if isinstance(found, ReplayNeeded):
                 reasons[table.id, version] = found.reason
                 continue
-            assert isinstance(found, StatedVersion)
+            assert isinstance(found, VersionFromChecksum)
             one, other = in_both(found.as_json(), summarize(opened, version=version).as_json())
             stated.append((table.id, one))
             replayed.append((table.id, other))

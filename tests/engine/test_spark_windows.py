@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.core.errors import Refused, Spelling, UsageError
+from deltacli.core.errors import PythonSyntax, Refused, UsageError
 from deltacli.engine.spark import engine as module
 from deltacli.engine.spark.cluster import Cluster
 from deltacli.engine.spark.engine import SparkEngine
@@ -146,10 +146,10 @@ def test_a_process_looks_for_the_same_seen_file_once(stores: TableStores, tmp_pa
     assert stores.location is not None
     seen_file = SeenFile(newest.name, 4)
 
-    first, _ = identify(stores.location, seen_file, Spelling())
+    first, _ = identify(stores.location, seen_file, PythonSyntax())
     newest.unlink()
-    again, _ = identify(stores.location, seen_file, Spelling())
-    other, _ = identify(stores.location, SeenFile(newest.name, 5), Spelling())
+    again, _ = identify(stores.location, seen_file, PythonSyntax())
+    other, _ = identify(stores.location, SeenFile(newest.name, 5), PythonSyntax())
 
     assert [DONE, DONE, FAULT] == [first, again, other]
 
@@ -220,7 +220,7 @@ def test_a_log_without_commits_tells_another_table(engine: SparkEngine, stores: 
     seen_file = engine._seen_file(stores.storage, stores.location)
 
     assert SeenFile(f"{5:020d}.checkpoint.parquet", 4) == seen_file
-    status, content = identify(StoreLocation.of(str(tmp_path / "other")), seen_file, Spelling())
+    status, content = identify(StoreLocation.of(str(tmp_path / "other")), seen_file, PythonSyntax())
     fault: Any = pickle.loads(content)
     assert isinstance(fault, Refused)
     assert (status, fault.code) == (FAULT, "cluster.other-table")

@@ -191,7 +191,7 @@ def test_a_task_that_nobody_waits_for_ends_at_its_next_batch_without_a_file() ->
     before = set(log_names(storage, SIDECARS))
     snapshot = open_at(storage).snapshot()
     rows = StateRows(snapshot, Columns(), TableConfiguration(metadata=snapshot.metadata), NOW_MS)
-    values = {"touched": snapshot.file_actions.touched, "converter": rows.converter}
+    values = {"touched": snapshot.file_actions.changed_after_checkpoint, "converter": rows.converter}
     task, answers = WriteSidecars(snapshot.version, "run", Encoding(), 1), iter([False, False, True])
 
     with pytest.raises(CancelledError):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from deltacli import open_paimon, open_table
-from deltacli.core.errors import DeltacliError, Spelling, use_spelling
+from deltacli.core.errors import DeltacliError, PythonSyntax, use_hint_syntax
 from deltacli.core.machine import fixed_clock
 from tests.golden import places
 from tests.golden.places import Build
@@ -71,7 +71,7 @@ def calls() -> Iterator[tuple[str, Call]]:
 
 def call_in(place: Path, line: str) -> str:
     """Run a line of Python in a directory, and return what it returned or raised as text."""
-    with chdir(place), disk(), use_spelling(Spelling()):
+    with chdir(place), disk(), use_hint_syntax(PythonSyntax()):
         clock = fixed_clock(NOW_NS // 1_000_000)
         known: dict[str, Any] = {name: open_table(name, clock=clock) for name in ("other", "lost")}  # Any: tables
         known |= {"table": open_table("tbl", clock=clock), "paimon": open_paimon("paimon", clock=clock)}

@@ -17,7 +17,7 @@ from unittest import mock
 from deltacli.cli.app import run
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.signals import has_raised_interruption
-from deltacli.core.errors import ShellSpelling, use_spelling
+from deltacli.core.errors import ShellSyntax, use_hint_syntax
 from deltacli.storage import Creation, Existed, local
 from deltacli.storage.local_deletion import delete_local_file
 from deltacli.storage.local_write import LocalDraft
@@ -133,7 +133,7 @@ def run_in(
         stack.enter_context(disk(interrupted_after))
         # Where a script runs this in its background, Ctrl-C is ignored, and the command line would leave it at that.
         stack.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
-        stack.enter_context(use_spelling(ShellSpelling()))
+        stack.enter_context(use_hint_syntax(ShellSyntax()))
         code = run(words if now is None or "--now" in words else [*words, "--now", now])
         said = Seen(code, out.text(), err.text())
         invocation.begin(())

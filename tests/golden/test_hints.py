@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from deltacli import open_paimon, open_table
-from deltacli.core.errors import DeltacliError, Spelling, use_spelling
+from deltacli.core.errors import DeltacliError, PythonSyntax, use_hint_syntax
 from deltacli.core.machine import fixed_clock
 from tests.golden import places as at
 from tests.golden import recording
@@ -284,7 +284,7 @@ def test_hints_of_python_lead_on(places: Places) -> None:
 
 def call_at(places: Places, build: Build, before: Sequence[str], line: str) -> DeltacliError | None:
     """Run a line of Python in a place as it is made, and return the error that it raised."""
-    with chdir(places.begin(build, before)), disk(), use_spelling(Spelling()):
+    with chdir(places.begin(build, before)), disk(), use_hint_syntax(PythonSyntax()):
         clock = fixed_clock(NOW_NS // 1_000_000)
         known: dict[str, Any] = {name: open_table(name, clock=clock) for name in ("other", "lost")}  # Any: tables
         known |= {"table": open_table("tbl", clock=clock), "paimon": open_paimon("paimon", clock=clock)}

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli.core.typing import ArrowArray
-from deltacli.table.file_keys import KEY_BYTES, find_differing_keys
+from deltacli.table.file_keys import KEY_BYTES, find_unmatched_keys
 from deltacli.table.needed_files import build_needed_files, join_needed_files, read_live_files
 from tests.support.actions import add, birth, deletion_vector
 from tests.support.builder import TableBuilder
@@ -29,7 +29,7 @@ def test_of_many_keys_those_that_differ_are_found(width: int, shared: int) -> No
     second = [*first[:shared], *every[91_000:], every[-1], every[shared - 1]]
     choice.shuffle(second)
 
-    removed, added = find_differing_keys(_column(first, width).slice(3), _column(second, width))
+    removed, added = find_unmatched_keys(_column(first, width).slice(3), _column(second, width))
 
     old, new = set(first[3:]), set(second)
     assert [key not in new for key in first[3:]] == removed.to_pylist()

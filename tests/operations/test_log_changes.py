@@ -95,7 +95,7 @@ def test_an_error_after_a_first_batch_says_what_was_deleted(tmp_path: Path, monk
     assert {f"{0:020d}.json", f"{6:020d}.json"} == before - names(place)
     assert ("log.gap", 3, "1 file deleted") == (
         partly.value.code,
-        partly.value.cause_exit,
+        partly.value.cause_exit_code,
         partly.value.facts["so far"],
     )
 
@@ -109,7 +109,7 @@ def test_a_refusal_after_a_first_batch_does_not_say_that_nothing_was_changed(
     with pytest.raises(PartlyDone) as partly:
         opened(place).expire_log()
 
-    assert ("plan.other-past", 4, 5) == (partly.value.code, partly.value.cause_exit, partly.value.exit_code)
+    assert ("plan.other-past", 4, 5) == (partly.value.code, partly.value.cause_exit_code, partly.value.exit_code)
     assert "nothing" not in partly.value.message
 
 

@@ -404,7 +404,7 @@ def test_a_writer_between_the_commits_is_reported() -> None:
         restore(Rival(table, at=1, version=4), backup)
 
     facts = raised.value.facts
-    assert ("restore.conflict", 6) == (raised.value.code, raised.value.cause_exit)
+    assert ("restore.conflict", 6) == (raised.value.code, raised.value.cause_exit_code)
     assert ("4", True) == (facts["commits of the other writer"], facts["so far"].endswith("restored"))
 
 
@@ -450,7 +450,7 @@ def test_a_log_that_is_rolled_back_meanwhile_is_reported() -> None:
 
     assert ("restore.conflict", 6, "0-4, 6-8") == (
         raised.value.code,
-        raised.value.cause_exit,
+        raised.value.cause_exit_code,
         raised.value.facts["commits"],
     )
 

@@ -18,7 +18,7 @@ from deltacli.core.errors import DataUnreadable, DeltacliError, PartlyDone, Refu
 from deltacli.delta.log.state import OlderMetadata
 from deltacli.delta.schema.misnamed_fields import find_misnamed_fields
 from deltacli.rules.framework.base import Finding
-from deltacli.table.older_metadata import MetadataOfLog
+from deltacli.table.older_metadata import LogMetadataReader
 from tests.support.actions import add, metadata, protocol, remove
 from tests.support.altering import add as add_column
 from tests.support.altering import drop, rename
@@ -488,13 +488,13 @@ def test_a_task_elsewhere_has_the_names_that_were_read_before_and_doubts_others(
 def test_the_log_is_read_only_for_a_file_that_gives_reason(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_upgraded(root, ID_V, drop("v"), add_column("w", "long"))
     read: list[int] = []
-    ask_log = MetadataOfLog.__call__
+    ask_log = LogMetadataReader.__call__
 
-    def counted(self: MetadataOfLog) -> OlderMetadata:
+    def counted(self: LogMetadataReader) -> OlderMetadata:
         read.append(1)
         return ask_log(self)
 
-    monkeypatch.setattr(MetadataOfLog, "__call__", counted)
+    monkeypatch.setattr(LogMetadataReader, "__call__", counted)
 
     assert [{"id": 1, "w": None}, {"id": 2, "w": None}] == rows_of(root)
     assert [] == read

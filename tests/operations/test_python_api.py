@@ -22,7 +22,7 @@ import deltacli
 import deltacli.spark
 from deltacli.api.paimon import Paimon, open_paimon
 from deltacli.api.table import Table
-from deltacli.core.errors import DataUnreadable, DeltacliError, Spelling, UsageError, use_spelling
+from deltacli.core.errors import DataUnreadable, DeltacliError, PythonSyntax, UsageError, use_hint_syntax
 from deltacli.core.machine import system_clock
 from deltacli.rules.framework.base import CATALOGUE
 from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
@@ -105,16 +105,16 @@ def test_a_plan_for_a_delta_table_is_none_for_paimon(table: Table, method: str, 
 )
 def test_what_is_no_place_is_refused(table: Table, place: Any) -> None:
     with pytest.raises(UsageError, match=r"^place is "):
-        table.held(place)
+        table.bind_to_directory(place)
 
 
 def test_the_place_of_another_directory_is_refused(table: Table, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    own = table.held().storage.directory_identity  # type: ignore[attr-defined]
-    assert table.held(own).uri == table.uri
+    own = table.bind_to_directory().storage.directory_identity  # type: ignore[attr-defined]
+    assert table.bind_to_directory(own).uri == table.uri
 
     with pytest.raises(DeltacliError) as raised:
-        table.held((own[0], own[1] + 1, own[2]))
+        table.bind_to_directory((own[0], own[1] + 1, own[2]))
     assert raised.value.code == "plan.other-place"
 
 
@@ -522,16 +522,16 @@ def test_wrong_calls_are_shown_as_calls_of_the_table(table: Table, path: Path) -
     """
     with pytest.raises(TypeError, match=r"^Table\.restore\(\) takes"):
         table.restore(8)  # type: ignore[call-arg]
-    with use_spelling(Spelling()), pytest.raises(DeltacliError) as absent:
+    with use_hint_syntax(PythonSyntax()), pytest.raises(DeltacliError) as absent:
         table.restore(version=99, dry_run=True)
 
     assert f"open_table({str(path)!r}).restore(version=14, dry_run=True)" == absent.value.hint
 
 
 def test_a_call_that_only_plans_is_answered_with_one_that_only_plans(table: Table, path: Path) -> None:
-    with use_spelling(Spelling()), pytest.raises(DeltacliError) as wrong:
+    with use_hint_syntax(PythonSyntax()), pytest.raises(DeltacliError) as wrong:
         table.set_properties({"delta.appendOnyl": "true"}, dry_run=True)
-    with use_spelling(Spelling()), pytest.raises(DeltacliError) as refused:
+    with use_hint_syntax(PythonSyntax()), pytest.raises(DeltacliError) as refused:
         table.checkpoint(layout="v2", dry_run=True)
 
     opened = f"open_table({str(path)!r})"
@@ -550,7 +550,7 @@ def test_the_hint_of_a_damaged_protected_table_is_a_call_of_that_table(table: Ta
     other = Path(shutil.copytree(path, path.parent / "other"))
     (other / "_delta_log" / "00000000000000000014.json").write_text("{")
 
-    with use_spelling(Spelling()), pytest.raises(DeltacliError) as fault:
+    with use_hint_syntax(PythonSyntax()), pytest.raises(DeltacliError) as fault:
         table.vacuum(dry_run=True, protect_from=[str(other)])
 
     assert f"open_table('file://{other}').snapshot(" in str(fault.value.hint)
@@ -565,14 +565,14 @@ def test_a_misspelled_column_is_answered_with_the_call_that_was_meant(table: Tab
         (lambda: table.changes(from_version=9, columns=["trp"]), "changes(from_version=9, columns=['trip'])"),
         (lambda: table.diff(from_version=3, rows=True, key=["trp"]), "diff(from_version=3, rows=True, key=['trip'])"),
     ):
-        with use_spelling(Spelling()), pytest.raises(UsageError) as wrong:
+        with use_hint_syntax(PythonSyntax()), pytest.raises(UsageError) as wrong:
             call()
         assert f"{opened}.{meant}" == wrong.value.hint
 
 
 def test_a_missing_table_is_answered_with_the_one_beside_it(path: Path) -> None:
     near = f"{path}x"
-    with use_spelling(Spelling()), pytest.raises(DeltacliError) as missing:
+    with use_hint_syntax(PythonSyntax()), pytest.raises(DeltacliError) as missing:
         deltacli.open_table(near).snapshot(version=3)
 
     assert f"open_table({str(path)!r}).snapshot(version=3)" == missing.value.hint
@@ -598,7 +598,7 @@ class Session:
 def test_spark_is_answered_with_the_function_that_was_called(
     path: Path, function: str, arguments: tuple[int, ...], options: dict[str, Any], hint: str
 ) -> None:
-    with use_spelling(Spelling()), pytest.raises(DeltacliError) as wrong:
+    with use_hint_syntax(PythonSyntax()), pytest.raises(DeltacliError) as wrong:
         getattr(deltacli.spark, function)(Session(), str(path), *arguments, **options)
 
     assert f"{function}(spark, {str(path)!r}, {hint})" == wrong.value.hint
@@ -615,7 +615,7 @@ def test_arguments_of_spark_functions_are_of_their_kind_and_hints_name_the_table
         with pytest.raises(UsageError) as wrong:
             getattr(deltacli.spark, function)(Session(), str(path), **options)
         assert wrong.value.message.startswith(message)
-    with use_spelling(Spelling()), pytest.raises(UsageError) as unknown:
+    with use_hint_syntax(PythonSyntax()), pytest.raises(UsageError) as unknown:
         deltacli.spark.read_table(Session(), str(path), columns=["zzzzzzz"])
     assert f"open_table({str(path)!r}).snapshot()" == unknown.value.hint
 

@@ -11,7 +11,7 @@ import pytest
 
 from deltacli.cli.app import run
 from deltacli.delta.log.segment import checksum_path
-from deltacli.table.stated_version import ReplayNeeded, StatedVersion, read_stated_version
+from deltacli.table.version_from_checksum import ReplayNeeded, VersionFromChecksum, read_version_from_checksum
 from tests.support.actions import add, commit_info, domain, metadata, protocol, txn
 from tests.support.builder import Files, StoredFile, TableBuilder, commit_path
 from tests.support.checksums import with_checksum
@@ -151,9 +151,9 @@ def test_any_other_checksum_is_told_and_the_log_replayed(case: str, capsysbinary
 def test_far_away_it_takes_a_listing_the_checksum_and_the_last_commit() -> None:
     recording = RecordingStorage(with_checksum(table()).in_memory(), capabilities=FAR)
 
-    found = read_stated_version(open_at(recording))
+    found = read_version_from_checksum(open_at(recording))
 
-    assert isinstance(found, StatedVersion)
+    assert isinstance(found, VersionFromChecksum)
     assert {"list_from": 1, "read_range": 1, "read": 1} == recording.calls
 
 
@@ -184,9 +184,9 @@ def test_what_a_replay_refuses_is_refused_in_its_words(case: str, capsysbinary: 
 def test_a_first_commit_too_large_to_be_read_contradicts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = open_at(TableBuilder().commits(1).in_memory())
     opened.write_checksum()
-    monkeypatch.setattr("deltacli.table.stated_version._MOST_COMMIT_BYTES", 10)
+    monkeypatch.setattr("deltacli.table.version_from_checksum._MAX_COMMIT_BYTES", 10)
 
-    assert isinstance(read_stated_version(opened), StatedVersion)
+    assert isinstance(read_version_from_checksum(opened), VersionFromChecksum)
 
 
 def test_only_the_version_of_a_checksum_is_taken_from_it(tmp_path: Path) -> None:
@@ -195,12 +195,14 @@ def test_only_the_version_of_a_checksum_is_taken_from_it(tmp_path: Path) -> None
     """
     builder = with_checksum(table()).commits(1)
 
-    newest, older = (read_stated_version(open_at(builder.in_memory()), version=version) for version in (None, 11))
+    newest, older = (
+        read_version_from_checksum(open_at(builder.in_memory()), version=version) for version in (None, 11)
+    )
 
     lost = with_checksum(table()).file(f"_delta_log/{12:020}.crc", b"{}")
     assert ReplayNeeded("version 12 has no checksum file") == newest
-    assert "seem to be lost" in str(read_stated_version(open_at(lost.in_memory())))
-    assert isinstance(older, StatedVersion)
+    assert "seem to be lost" in str(read_version_from_checksum(open_at(lost.in_memory())))
+    assert isinstance(older, VersionFromChecksum)
     assert 8 == older.checksum.files
 
 
@@ -222,9 +224,9 @@ def test_in_commit_timestamps_and_lists_that_expire() -> None:
     ]
     builder = with_checksum(TableBuilder().commit(*born))
 
-    found = read_stated_version(open_at(builder.in_memory()))
+    found = read_version_from_checksum(open_at(builder.in_memory()))
 
-    assert isinstance(found, StatedVersion)
+    assert isinstance(found, VersionFromChecksum)
     document = found.as_json()
     assert (1_700_000_000_007, "inCommitTimestamp") == (document["timestampMs"], document["timestampSource"])
     assert ([{"domain": "d", "configuration": "{}"}], False) == (document["domains"], "transactions" in document)

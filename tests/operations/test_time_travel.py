@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from deltacli.core.errors import VersionAbsent
 from deltacli.delta.log.segment import TimestampSource
-from deltacli.table.stated_version import StatedVersion, read_stated_version
+from deltacli.table.version_from_checksum import VersionFromChecksum, read_version_from_checksum
 from tests.support import damage
 from tests.support.actions import Line, birth, commit_info, metadata, protocol, txn
 from tests.support.builder import EPOCH_MS, TableBuilder
@@ -158,9 +158,9 @@ def test_a_version_that_a_checksum_states_has_the_time_that_selects_it(table_bui
     for version in (2, 3, 4):
         table.write_checksum(version=version)
 
-    stated = [read_stated_version(table, version=version) for version in (2, 3, 4)]
+    stated = [read_version_from_checksum(table, version=version) for version in (2, 3, 4)]
 
-    times = [one.time for one in stated if isinstance(one, StatedVersion)]
+    times = [one.time for one in stated if isinstance(one, VersionFromChecksum)]
     assert [table.snapshot(version=version).time for version in (2, 3, 4)] == times
 
 

@@ -15,7 +15,7 @@ from deltacli.changing.consent import Consent, consent_to_command, consent_to_pl
 from deltacli.changing.plan import Plan
 from deltacli.cli.app import run
 from deltacli.cli.errors import INSTEAD
-from deltacli.core.errors import Refused, Spelling, UsageError, VersionAbsent, use_spelling
+from deltacli.core.errors import PythonSyntax, Refused, UsageError, VersionAbsent, use_hint_syntax
 from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
 from deltacli.paimon.conversions import parse_sql_type
 from deltacli.paimon.evolution.evolve import EvolutionSettings, evolve
@@ -593,9 +593,9 @@ def test_commands_for_delta_tables_name_what_does_their_work(root: Path, tmp_pat
 
 
 def test_python_hints_at_the_function_that_opens_paimon_tables(root: Path) -> None:
-    with use_spelling(Spelling()), pytest.raises(UsageError) as raised:
+    with use_hint_syntax(PythonSyntax()), pytest.raises(UsageError) as raised:
         deltacli.open_table(root).history()
-    with use_spelling(Spelling()), pytest.raises(VersionAbsent) as absent:
+    with use_hint_syntax(PythonSyntax()), pytest.raises(VersionAbsent) as absent:
         deltacli.open_paimon(root).snapshot(tag="x")
 
     assert f"open_paimon({str(root)!r}).history()" == absent.value.hint

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import deltacli
-from deltacli.core.errors import Spelling, UsageError, install_command, use_spelling
+from deltacli.core.errors import PythonSyntax, UsageError, install_command, use_hint_syntax
 from deltacli.operations.paimon.facts import read_paimon_history
 from deltacli.table.handle import TableHandle
 from tests.cli.screen import screen_of
@@ -155,9 +155,9 @@ def test_without_fastavro_only_manifests_are_out_of_reach(
 
     opened = deltacli.open_paimon(table.root)
     in_python = opened.history()
-    with use_spelling(Spelling()), pytest.raises(UsageError) as unchecked:
+    with use_hint_syntax(PythonSyntax()), pytest.raises(UsageError) as unchecked:
         opened.validate()
-    with use_spelling(Spelling()), pytest.raises(UsageError) as undecided:
+    with use_hint_syntax(PythonSyntax()), pytest.raises(UsageError) as undecided:
         opened.vacuum(dry_run=True)
 
     assert (False, [4, 0]) == (in_python.is_complete, [len(in_python.schemas), len(in_python.missing)])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from deltacli import open_paimon
-from deltacli.core.errors import Refused, Spelling, UsageError, use_spelling
+from deltacli.core.errors import PythonSyntax, Refused, UsageError, use_hint_syntax
 from deltacli.paimon.evolution.requests import DropColumn, RemoveOption, SetOption
 from tests.paimon.answers import Capture, ask
 from tests.paimon.test_file_formats import (
@@ -114,7 +114,7 @@ def test_vectors_have_the_format_of_their_own_files() -> None:
 def test_python_refuses_a_version_that_does_not_exist(tmp_path: Path, version: Any) -> None:
     table = open_paimon(write_table(tmp_path))
 
-    with use_spelling(Spelling()), pytest.raises(UsageError, match=f"min_paimon`? is {version!r}"):
+    with use_hint_syntax(PythonSyntax()), pytest.raises(UsageError, match=f"min_paimon`? is {version!r}"):
         table.alter([SetOption("partition.expiration-time", "3 d")], min_paimon=version)
 
 
@@ -124,7 +124,7 @@ def test_python_takes_the_version(tmp_path: Path) -> None:
 
     assert table.plan_alter(changes).refusal is not None
     assert table.plan_alter(changes, min_paimon=2).refusal is None
-    with use_spelling(Spelling()), pytest.raises(Refused) as refusal:
+    with use_hint_syntax(PythonSyntax()), pytest.raises(Refused) as refusal:
         table.alter(changes)
     assert "min_paimon=2" in str(refusal.value.hint)
     assert table.alter(changes, min_paimon=2).committed == 1

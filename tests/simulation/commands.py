@@ -355,7 +355,7 @@ def _copies(turn: Turn, _: AnyChange, plan: Plan) -> Intent:
 
 def _clone(turn: Turn) -> AnyChange:
     version = turn.a_version() if turn.chance.random() < 0.4 else None
-    return Clone(turn.table().held().snapshot(version=version))
+    return Clone(turn.table().bind_to_directory().snapshot(version=version))
 
 
 COMMANDS: Mapping[str, Command] = {

@@ -95,7 +95,7 @@ def read_files(root: Path, version: int | None = None) -> Read:
     table = table_at(root)
     try:
         snapshot = table.snapshot(version=version)
-        wanted = Selection.make(snapshot.schema, None, None)
+        wanted = Selection.resolve(snapshot.schema, None, None)
         adds = list(snapshot.files())
     except DeltacliError:
         return Read(None, {})

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from deltacli import open_table
 from deltacli.core.errors import DeltacliError
 from deltacli.delta.protocol.clients import feature_of
-from deltacli.operations.explain import traits_of_version
+from deltacli.table.version_traits import find_version_traits
 from tools.clients.measure import DEPENDS, Access, measure
 from tools.clients.tables import Case, cases
 
@@ -77,7 +77,7 @@ def _traits(case: Case, path: Path) -> frozenset[str]:
         snapshot = open_table(path).snapshot()
     except DeltacliError:
         return frozenset(case.features or ())
-    traits = traits_of_version(snapshot)
+    traits = find_version_traits(snapshot)
     return traits - {"values.kernel-unreadable"} if case.trait.startswith("widen.") else traits  # it is the same one
 
 

@@ -35,7 +35,7 @@ from deltacli.operations.diff import Changed, DiffRequest, RowDiff, TableDiff, d
 from deltacli.operations.schemas.described import shown
 from deltacli.paimon.schema_changes import Change, ChangeKind
 from deltacli.storage.secrets import mask_secrets
-from deltacli.table.api_errors import errors_about
+from deltacli.table.api_errors import attribute_errors_to
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -309,7 +309,7 @@ def diff(
 
 def _opened_other(run: CommandContext, other: str) -> Table:
     name = mask_secrets(other)
-    with errors_about(name):
+    with attribute_errors_to(name):
         return run.table_of(run.open(other), name)
 
 

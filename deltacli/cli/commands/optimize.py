@@ -17,7 +17,7 @@ from deltacli.cli.options.values import (
     make_text_parser,
 )
 from deltacli.cli.running.run import CommandContext
-from deltacli.core.errors import command, fill_hint, quote_table
+from deltacli.core.errors import command, fill_table, quote_table
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.actions import parse_commit_metadata
 from deltacli.operations.optimize.request import OptimizeRequest
@@ -218,7 +218,7 @@ def _optimize(run: CommandContext, table: str, request: OptimizeRequest, mode: M
 
 def _before(plan: OptimizePlan, table: str) -> str:
     """Return what helps before files that cannot be read are rewritten, else what shows what is wrong with them."""
-    return fill_hint(plan.way_out or command("validate", level="data"), table)
+    return fill_table(plan.way_out or command("validate", level="data"), table)
 
 
 def _unreadable(plan: OptimizePlan) -> dict[str, str]:

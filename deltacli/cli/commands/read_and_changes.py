@@ -149,10 +149,10 @@ def _write(run: CommandContext, result: FramedResult, most: int) -> None:
 def _count(run: CommandContext, snapshot: Snapshot, where: str | None) -> None:
     """Write the number of rows, by the log where that has it for all files, and by reading the rows otherwise."""
     from deltacli.operations.read.snapshot import count_rows
-    from deltacli.table.repeated_files import settle_repeated_files
+    from deltacli.table.repeated_files import deduplicate_live_files
 
     if where is None:
-        snapshot = settle_repeated_files(snapshot)
+        snapshot = deduplicate_live_files(snapshot)
     note_disputed(run, snapshot)
     rows, is_from_log = count_rows(snapshot) if where is None else (None, False)
     if rows is None:
@@ -179,13 +179,13 @@ def _narrowest(snapshot: Snapshot, where: str | None) -> list[str]:
 def _count_rows(snapshot: Snapshot) -> int | None:
     """Return how many rows a version has by its log; None where the log does not say, or cannot be trusted."""
     from deltacli.operations.read.snapshot import doubts_of_rows
-    from deltacli.table.repeated_files import settle_repeated_files
+    from deltacli.table.repeated_files import deduplicate_live_files
 
     checkpoint = snapshot.segment.checkpoint
     size_bytes = 0 if checkpoint is None else sum(file.size_bytes for file in checkpoint.files)
     if size_bytes > _COUNTED_BYTES or snapshot.sidecars:
         return None
-    snapshot = settle_repeated_files(snapshot)
+    snapshot = deduplicate_live_files(snapshot)
     counts = snapshot.counts()[0]
     return None if doubts_of_rows(snapshot, counts) else counts.rows
 

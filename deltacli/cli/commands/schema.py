@@ -13,6 +13,7 @@ import typer
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit, invocation
+from deltacli.cli.options.given import OF_DELTA, OF_PAIMON
 from deltacli.cli.options.moments import parse_moment_of
 from deltacli.cli.options.paimon import BranchOption, SchemaIdOption, SnapshotIdOption, TagOption
 from deltacli.cli.options.tables import TableArgument, TimestampOption, VersionOption, YesOption
@@ -30,7 +31,6 @@ from deltacli.cli.terminal.characters import encode_utf8, escape_control
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.documents import envelope
 from deltacli.core.errors import EXIT_FINDINGS, NotATable, UsageError, quote_table
-from deltacli.core.request_fields import OF_DELTA, OF_PAIMON
 from deltacli.core.units import plural
 from deltacli.operations.schemas.described import (
     Conversion,
@@ -45,7 +45,7 @@ from deltacli.operations.schemas.described import (
 from deltacli.paimon.conversions import ConversionLoss
 from deltacli.paimon.schema_changes import Change
 from deltacli.storage.secrets import mask_secrets
-from deltacli.table.api_errors import errors_about
+from deltacli.table.api_errors import attribute_errors_to
 
 app = typer.Typer(add_completion=False)
 
@@ -206,7 +206,7 @@ def schema_diff(
         hint = repeat_command_with(words, "--from", f"version:{other}") if first is None else None
         raise UsageError(f"there is no table {other}; a version is --from version:{other}", hint=hint)
     before = begin.describe(run, table)
-    with errors_about(other and mask_secrets(other)):
+    with attribute_errors_to(other and mask_secrets(other)):
         after = end.describe(run, other or table)
     found = diff_schemas(before, after)
     run.write(schema_diff_result(found))
@@ -389,7 +389,7 @@ def _number(value: str, option: str, text: str, table: str) -> int:
 
 
 def _no_point(option: str, text: str, table: str) -> UsageError:
-    from deltacli.cli.usage_hints import is_local_paimon
+    from deltacli.cli.hints.words import is_local_paimon
 
     kind = "schema" if text.isdecimal() and is_local_paimon(table) else "version"
     return UsageError(

@@ -135,7 +135,7 @@ def _found(run: CommandContext, names: list[str] | tuple[()]) -> Iterator[TableH
     targets = find_tables(names, open_, progress=run.progress)
     if not targets.tables and targets.failures:
         raise targets.failures[0][1]
-    note_log_backups(run.note, targets.backups)
+    note_log_backups(run.note, targets.log_backups)
     for name, fault in targets.failures:
         run.note(f"note: {name}: {fault.message}")
     for target in targets.tables:

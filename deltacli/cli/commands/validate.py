@@ -161,9 +161,9 @@ class Checker:
         found = find_tables(names or [outside(HERE)], self._run.open_either, progress=self._run.progress)
         if not names:
             _require_tables(found)
-        for name in found.passed_over:
+        for name in found.skipped_files:
             self._run.note(f"note: {name} is a file next to tables and was skipped")
-        note_log_backups(self._run.note, found.backups)
+        note_log_backups(self._run.note, found.log_backups)
         self._failures += [(mask_secrets(name), fault) for name, fault in found.failures]
         self._tell_failures(found.failures, is_last=not found.tables)
         report = self._check_and_write([self._with_given_format(target) for target in found.tables])

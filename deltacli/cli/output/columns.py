@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.characters import escape_control, escape_for_screen
 from deltacli.core.documents import dumps
-from deltacli.core.errors import QUOTED_SUGGESTION, UsageError, nearest_name
+from deltacli.core.errors import UsageError, nearest_name
 from deltacli.core.texts import parse_names
 from deltacli.core.typing import JsonObject
 
@@ -103,9 +103,9 @@ def format_exact(value: object) -> str:
             return dumps(value).decode()
 
 
-def make_item_columns(names: Iterable[str]) -> list[Column[JsonObject]]:
-    """Return a column per field of JSON objects."""
-    return [Column(name, methodcaller("get", name)) for name in names]
+def make_item_columns(columns: Iterable[Column[JsonObject] | str]) -> list[Column[JsonObject]]:
+    """Return columns of JSON objects. A name stands for the column of the field of that name."""
+    return [Column(column, methodcaller("get", column)) if isinstance(column, str) else column for column in columns]
 
 
 def choose_default_columns(columns: Sequence[Column[Row]], terminal: Terminal) -> list[Column[Row]]:
@@ -169,7 +169,7 @@ def parse_column_names(stated_names: str, known_names: Sequence[str]) -> list[st
 def unknown_column_error(name: str, known_names: Sequence[str]) -> UsageError:
     """Return the error for a column that does not exist, with the nearest one that does."""
     error = UsageError(f"there is no column {name!r}", code="usage.column", facts={"columns": ", ".join(known_names)})
-    return error.suggest(name, nearest_name(name, known_names, ignores_case=True), QUOTED_SUGGESTION)
+    return error.suggest(name, nearest_name(name, known_names, ignores_case=True), is_quoted=True)
 
 
 def describe_hidden_columns(columns: Sequence[Column[Row]], rows: Sequence[Row], shown: Container[str]) -> str:

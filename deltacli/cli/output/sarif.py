@@ -48,7 +48,7 @@ def write_sarif(sink: BinaryIO, result: ReportedResult, terminal: Terminal) -> N
 
 
 def _describe_rule(rule: Rule) -> dict[str, Json]:
-    """Return a `reportingDescriptor`."""
+    """Return a reporting descriptor."""
     area = rule.id.partition(".")[0]
     details = {
         "Broken": rule.fix.broken,

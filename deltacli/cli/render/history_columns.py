@@ -224,7 +224,7 @@ def make_columns_of_other_keys(
     for name in map(str.strip, (stated_names or "").split(",")):
         if not name or name.lower() in spellings:
             continue
-        if nearest_name(name, spellings, ignores_case=True, alike=_MISSPELT_SIMILARITY) is not None:
+        if nearest_name(name, spellings, ignores_case=True, cutoff=_MISSPELT_SIMILARITY) is not None:
             raise unknown_column_error(name, [column.name for column in available])
         columns.append(Column(name, _get_commit_info(name), priority=7, min_width=8))
     return columns

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.operations.read.file_sizes import FileLayout
-    from deltacli.table.stated_version import StatedVersion
     from deltacli.table.version import Snapshot
+    from deltacli.table.version_from_checksum import VersionFromChecksum
 
 _COUNTS = ("version", "timestampMs", "timestamp", "timestampSource", "files", "tombstones")
 
@@ -35,7 +35,7 @@ _COUNTS = ("version", "timestampMs", "timestamp", "timestampSource", "files", "t
 class SnapshotResult(Result):
     """The state at a version; `name`: as the user wrote it; `only_counts`: numbers alone; `source`: of a checksum."""
 
-    summary: SnapshotSummary | StatedVersion
+    summary: SnapshotSummary | VersionFromChecksum
     name: str
     only_counts: bool
     source: str | None = None
@@ -107,7 +107,9 @@ def _flatten(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, objec
 _LISTED = 10
 
 
-def state_sections(summary: SnapshotSummary | StatedVersion, terminal: Terminal, *, only_counts: bool) -> list[Section]:
+def state_sections(
+    summary: SnapshotSummary | VersionFromChecksum, terminal: Terminal, *, only_counts: bool
+) -> list[Section]:
     """The sections of a snapshot, those with nothing to say left out."""
     if not isinstance(summary, SnapshotSummary):
         return list(_stated_sections(summary, terminal, only_counts=only_counts))
@@ -134,7 +136,7 @@ def state_sections(summary: SnapshotSummary | StatedVersion, terminal: Terminal,
     return [section for section in sections if section.lines]
 
 
-def _stated_sections(stated: StatedVersion, terminal: Terminal, *, only_counts: bool) -> Iterator[Section]:
+def _stated_sections(stated: VersionFromChecksum, terminal: Terminal, *, only_counts: bool) -> Iterator[Section]:
     checksum = stated.checksum
     yield Section("table", [stated.table.uri])
     yield Section("version", [_version(stated, stated.table.clock(), terminal)])
@@ -156,7 +158,7 @@ def _stated_sections(stated: StatedVersion, terminal: Terminal, *, only_counts: 
     yield Section("read from", [f"the checksum of version {stated.version}"])
 
 
-def _version(snapshot: Snapshot | StatedVersion, now_ms: int, terminal: Terminal) -> str:
+def _version(snapshot: Snapshot | VersionFromChecksum, now_ms: int, terminal: Terminal) -> str:
     if snapshot.time is None:
         is_shared = isinstance(snapshot.table.storage, SharedTableStore)
         return f"{snapshot.version}" + ("" if is_shared else ", its commit file is gone")
@@ -167,7 +169,7 @@ def _version(snapshot: Snapshot | StatedVersion, now_ms: int, terminal: Terminal
     return f"{committed} ({snapshot.time.source})"
 
 
-def _about(snapshot: Snapshot | StatedVersion) -> Iterator[Section]:
+def _about(snapshot: Snapshot | VersionFromChecksum) -> Iterator[Section]:
     protocol, metadata = snapshot.protocol, snapshot.metadata
     versions = f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"
     yield Section("protocol", [versions] if knows_protocol(snapshot) else [])
@@ -215,7 +217,7 @@ def _tombstones(summary: SnapshotSummary) -> str:
     return f"{format_count(counts.count)}, {expired} of them expired by deletion time"
 
 
-def _small_actions(snapshot: Snapshot | StatedVersion, terminal: Terminal) -> Iterator[Section]:
+def _small_actions(snapshot: Snapshot | VersionFromChecksum, terminal: Terminal) -> Iterator[Section]:
     listed = _LISTED if terminal.is_terminal else None
     transactions = [f"{t.app_id} at version {t.version}" for t in snapshot.transactions or ()]
     yield Section("transactions", _some(transactions, listed))

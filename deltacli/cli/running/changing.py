@@ -226,7 +226,7 @@ def _with_ways_out(wording: Wording[P, O]) -> Iterator[None]:
         raise
     except PartlyDone as partly:
         wording.refused(partly)
-        if wording.repeats and partly.cause_exit is None:
+        if wording.repeats and partly.cause_exit_code is None:
             partly.hint = repeat_command(invocation.arguments)
         raise
 

@@ -11,7 +11,7 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.output.destination import open_destination, require_file_outside_tables
 from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with
-from deltacli.core.errors import QUOTED_SUGGESTION, UsageError, is_shared, nearest_name, quote_table, quote_word
+from deltacli.core.errors import UsageError, is_shared, nearest_name, quote_table, quote_word
 from deltacli.core.units import plural
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def require_known(
     """Raise UsageError for a selected rule that is not known; an ignored one may belong to another version."""
     from fnmatch import fnmatchcase
 
-    from deltacli.cli.help_topics import explained
+    from deltacli.cli.help.topics import is_error_code
 
     for option, patterns in (("--select", select), ("--ignore", ignore)):
         for pattern in patterns:
@@ -37,14 +37,14 @@ def require_known(
                 continue
             if option == "--select":
                 is_area = any(rule_id.startswith(f"{pattern}.") for rule_id in known)
-                nearest = f"{pattern}.*" if is_area else nearest_name(pattern, known, alike=_ALIKE)
-                is_code = nearest is None and pattern in explained()
+                nearest = f"{pattern}.*" if is_area else nearest_name(pattern, known, cutoff=_ALIKE)
+                is_code = nearest is None and is_error_code(pattern)
                 raise UsageError(
                     f"no rule matches {pattern!r}",
                     code="usage.rule",
                     facts={} if nearest else {"error codes": "deltacli help CODE"},
                     hint=f"deltacli help {pattern}" if is_code else f"deltacli {command} --list-rules",
-                ).suggest(pattern, nearest, QUOTED_SUGGESTION)
+                ).suggest(pattern, nearest, is_quoted=True)
             run.note(f"note: --ignore {quote_word(pattern)} matches no rule of this version")
 
 
@@ -247,7 +247,7 @@ def read_baseline_file(name: str) -> Baseline:
 def _near(name: str, arguments: Sequence[str]) -> str:
     directory, base = os.path.split(name)
     try:
-        near = nearest_name(base, [one for one in os.listdir(directory or ".") if one != base], alike=_ALIKE)
+        near = nearest_name(base, [one for one in os.listdir(directory or ".") if one != base], cutoff=_ALIKE)
     except OSError:
         directory, near = "", None
     if near is None:

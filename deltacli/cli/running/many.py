@@ -45,8 +45,8 @@ from deltacli.table.discover import find_tables, identify_directory, is_pattern,
 
 if TYPE_CHECKING:
     from deltacli.changing.file_totals import FileTotals
+    from deltacli.cli.hints.suggestion import Suggestion
     from deltacli.cli.running.run import CommandContext
-    from deltacli.cli.usage_hints import Meant
     from deltacli.core.typing import JsonObject
 
     AnyPending: TypeAlias = Pending[Any, Any]  # Any: a plan and an outcome of any change
@@ -348,17 +348,18 @@ def _not_a_table(name: str, names: Sequence[str]) -> str | None:
     return f"it is a directory without {LOG_DIRECTORY}" if around is None else f"it is inside the table {around}"
 
 
-def _meant_by(name: str) -> Meant | None:
+def _meant_by(name: str) -> Suggestion | None:
     """Return the option whose value a name probably is."""
     from deltacli.cli.command_loading import has_option
-    from deltacli.cli.usage_hints import Meant, for_extra
+    from deltacli.cli.hints.suggestion import Suggestion
+    from deltacli.cli.hints.words import suggest_for_extra_word
 
     arguments = invocation.arguments
     path = path_of(arguments)
     given = {word.partition("=")[0] for word in arguments}
     exists = os.path.exists(name)
     numbers = [option for option in ("--retention", "--version") if has_option(path, option)]
-    if not exists and (meant := for_extra(name, numbers, arguments)) is not None:
+    if not exists and (meant := suggest_for_extra_word(name, numbers, arguments)) is not None:
         return meant
     rest, value = [word for word in arguments if word != name], name
     if name.isdecimal() and not exists:
@@ -371,7 +372,7 @@ def _meant_by(name: str) -> Meant | None:
         option = "--zorder" if re.fullmatch(r"[\w.,]+", name) else ""
     if not option or option in given or not has_option(path, option):
         return None
-    return Meant(f"{option} {value}", repeat_command_with(rest, option, value))
+    return Suggestion(f"{option} {value}", repeat_command_with(rest, option, value))
 
 
 def _is_inside(name: str, other: str) -> bool:
@@ -398,7 +399,7 @@ def _parts(run: CommandContext, names: Sequence[str]) -> list[Part]:
         except DeltacliError as fault:
             found[name] = Part(name, storage.uri, fault)
             continue
-        note_log_backups(run.note, targets.backups)
+        note_log_backups(run.note, targets.log_backups)
         for path, failure in targets.failures:
             found[path] = Part(path, storage.uri, failure)
         for target in targets.tables:

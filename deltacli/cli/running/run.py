@@ -63,8 +63,8 @@ if TYPE_CHECKING:
     from deltacli.storage.tally import HostTally
     from deltacli.table.output import WrittenDirectory
     from deltacli.table.scan import ArrowRows
-    from deltacli.table.stated_version import StatedVersion
     from deltacli.table.version import Snapshot
+    from deltacli.table.version_from_checksum import VersionFromChecksum
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -299,7 +299,7 @@ class CommandContext:
         """Return the progress of an operation on a store; it names the cluster engine where this process takes long."""
         if self.quiet or not self.can_use_cluster or self.engine.may_repeat:
             return self.progress
-        return LongStepAdvisor(self.progress, self._suggest_cluster, is_far=storage.capabilities.parallel_reads > 1)
+        return LongStepAdvisor(self.progress, self._suggest_cluster, is_remote=storage.capabilities.parallel_reads > 1)
 
     def _suggest_cluster(self, why: str) -> None:
         self.note(f"note: {why}; on a Spark cluster: {repeat_command_with(invocation.arguments, '--engine', 'spark')}")
@@ -806,7 +806,7 @@ def note_staged(run: CommandContext, table: TableHandle, name: str = "") -> None
             note_catalog(run, read_snapshot(table), name=name)
 
 
-def note_findings(run: CommandContext, found: Snapshot | StatedVersion, at_ms: int | None) -> None:
+def note_findings(run: CommandContext, found: Snapshot | VersionFromChecksum, at_ms: int | None) -> None:
     """Note which problems were worked around, and that a time is later than the newest version."""
     for problem in found.problems:
         files = ", ".join(name for name, rule in found.set_aside.items() if rule == problem)

@@ -13,10 +13,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from deltacli.cli.invocation import invocation
+from deltacli.cli.options.given import OF_DELTA, OF_PAIMON
 from deltacli.cli.output.results import Result
 from deltacli.cli.shared_options import TableFormat
 from deltacli.core.errors import PaimonTable, UsageError, command
-from deltacli.core.request_fields import OF_DELTA, OF_PAIMON
 
 if TYPE_CHECKING:
     from deltacli.api.paimon import Paimon
@@ -117,10 +117,10 @@ class DeltaHandle(_Handle):
         following = "deltacli snapshot {table} --schema"
         if from_checksum:
             from deltacli.table.handle import TableHandle
-            from deltacli.table.stated_version import ReplayNeeded, read_stated_version
+            from deltacli.table.version_from_checksum import ReplayNeeded, read_version_from_checksum
 
             handle = self.run.handle_of(self.storage, TableHandle)
-            stated = read_stated_version(handle, version=version, timestamp_ms=at_ms)
+            stated = read_version_from_checksum(handle, version=version, timestamp_ms=at_ms)
             if not isinstance(stated, ReplayNeeded):
                 note_findings(self.run, stated, at_ms)
                 return SnapshotResult(stated, self.name, only_counts=counts, source="checksum"), following

@@ -105,4 +105,4 @@ def _takes_pairs(option: str) -> bool:
     """Return True for an option that takes pairs K=V with secrets, also if it is misspelt."""
     if option.startswith(_PAIR_BEGINNINGS):
         return True
-    return nearest_name(option, _PAIR_OPTIONS, alike=_MISSPELT_SIMILARITY) is not None
+    return nearest_name(option, _PAIR_OPTIONS, cutoff=_MISSPELT_SIMILARITY) is not None

@@ -465,7 +465,7 @@ def _require_columns(config: TableConfiguration, key: str, value: str) -> None:
             finder.find(name.strip())
         except UsageError as fault:
             wrong = UsageError(f"{key}: {fault.message}", code="usage.property", facts=fault.facts)
-            raise wrong.suggest(fault.wrong_word or "", fault.suggestion, "") from fault
+            raise wrong.set_suggestion(fault.wrong_word or "", fault.suggestion) from fault
 
 
 def _lacking(before: TableConfiguration, after: TableConfiguration) -> list[tuple[str, str, str]]:

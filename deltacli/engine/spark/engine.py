@@ -33,7 +33,7 @@ from deltacli.core.errors import (
     FileMissing,
     Refused,
     UsageError,
-    get_spelling,
+    get_hint_syntax,
     install_command,
     parameter,
 )
@@ -80,7 +80,7 @@ def _check_executors(cluster: Cluster, location: Openable, seen_file: SeenFile |
     Raises UsageError for other versions and missing modules, Refused for another table, and ClusterFailed.
     """
     wanted = Fingerprint.of_this_process()
-    payload = pickle.dumps((location, seen_file, get_spelling()))
+    payload = pickle.dumps((location, seen_file, get_hint_syntax()))
     sent_ms = system_clock()
     try:
         cluster.run(cluster.ship_package)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from deltacli.core.errors import ClusterFailed, DeltacliError, use_spelling
+from deltacli.core.errors import ClusterFailed, DeltacliError, use_hint_syntax
 from deltacli.core.progress import SILENT, Progress
 from deltacli.core.typing import ArrowSchema, ArrowTable, RecordBatch, SparkFrame
 from deltacli.core.units import plural
@@ -259,7 +259,7 @@ def kept_rows(jobs: bytes, pieces: Sequence[bytes]) -> Iterator[RecordBatch]:
         return pa.RecordBatch.from_arrays(columns, names=["group", "side", "content"])
 
     described: list[Job] = pickle.loads(jobs)
-    with use_spelling(described[0].spelling):
+    with use_hint_syntax(described[0].spelling):
         try:
             contexts: dict[int, TaskContext] = {}
             for side, piece in map(pickle.loads, pieces):

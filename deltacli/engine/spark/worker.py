@@ -25,7 +25,7 @@ from threading import Event, Thread
 from types import FrameType
 from typing import Any, NamedTuple, TypeVar
 
-from deltacli.core.errors import DeltacliError, FileMissing, Refused, Spelling, get_spelling, use_spelling
+from deltacli.core.errors import DeltacliError, FileMissing, HintSyntax, Refused, get_hint_syntax, use_hint_syntax
 from deltacli.core.machine import system_clock
 from deltacli.core.release import VERSION
 from deltacli.delta.log.segment import LOG_DIRECTORY
@@ -73,7 +73,7 @@ class Job:
     seen_file: SeenFile | None
     shared: bytes = b""
     shared_name: str | None = None
-    spelling: Spelling = field(default_factory=get_spelling)
+    spelling: HintSyntax = field(default_factory=get_hint_syntax)
 
 
 class Row(NamedTuple):
@@ -93,10 +93,10 @@ _proven: dict[Openable, SeenFile] = {}
 _shared: dict[str, Mapping[str, Any]] = {}  # Any: values of operations
 
 
-def identify(location: Openable, seen_file: SeenFile | None, chosen: Spelling) -> tuple[str, bytes]:
+def identify(location: Openable, seen_file: SeenFile | None, chosen: HintSyntax) -> tuple[str, bytes]:
     """Return the fingerprint of this process and its time, pickled, or the error where it sees another table."""
     try:
-        with use_spelling(chosen):
+        with use_hint_syntax(chosen):
             _open(Job(_nothing, location, seen_file))
     except DeltacliError as fault:
         return FAULT, pickled_fault(_named(fault))
@@ -112,7 +112,7 @@ def run_pieces(job: Job, pieces: Iterable[tuple[int, bytes]]) -> Iterator[Row]:
 
     An error of deltacli is a value. A piece that runs out of memory raises, so that the cluster tries it again.
     """
-    with use_spelling(job.spelling), ending_with_the_task():
+    with use_hint_syntax(job.spelling), ending_with_the_task():
         try:
             context = context_of(job)
         except DeltacliError as fault:

@@ -14,7 +14,7 @@ from deltacli.core.progress import SILENT, Progress
 from deltacli.delta.log.segment import BACKUP_LIST, LOG_DIRECTORY
 from deltacli.fleet.policy_file.model import Entry, Group, is_catalog_pattern
 from deltacli.storage import LocalStorage, ReadStorage, Storage
-from deltacli.table.discover import DEEPEST
+from deltacli.table.discover import MAX_DEPTH
 from deltacli.table.table_directories import is_paimon_directory, list_table_directories
 
 if TYPE_CHECKING:
@@ -260,8 +260,8 @@ class _Search:
                 self._backups[place.name] = None
             else:
                 self._found[place.group.name].append(FoundTable(place.name, place.group, place.store, place.at))
-        elif place.depth == DEEPEST and look.names:
-            self._fail(place, NotATable(f"tables are not looked for more than {DEEPEST} directories below"))
+        elif place.depth == MAX_DEPTH and look.names:
+            self._fail(place, NotATable(f"tables are not looked for more than {MAX_DEPTH} directories below"))
         else:
             self._level += [below for below in _below(place, look.names) if self._is_new(below)]
 

@@ -27,6 +27,7 @@ from deltacli.engine.base import EmbeddedEngine, Engine
 from deltacli.fleet.planning import due
 from deltacli.fleet.planning.discovery import FoundTable
 from deltacli.fleet.policy_file import model
+from deltacli.fleet.policy_file.table_names import make_file_name
 from deltacli.fleet.status import LOSING, target_of
 from deltacli.operations.validate.findings import MOST_COUNTED, Baseline, read_baseline
 from deltacli.rules.framework.base import Finding, Severity
@@ -239,7 +240,7 @@ def _validate(table: TableHandle, policy: model.Policy, name: str) -> StepOutcom
     settings = policy.steps["validate"]
     assert isinstance(settings, model.ValidatePolicy)
     found = validate_table(table, settings)
-    path = None if settings.baselines is None else Path(settings.baselines) / f"{model.table_file_name(name)}.json"
+    path = None if settings.baselines is None else Path(settings.baselines) / f"{make_file_name(name)}.json"
     baseline = None if path is None else _read_baseline(path)
     label = "" if path is None else _label(table, path)
     kept = [one for one in found.findings if baseline is None or not baseline.take(label, one)]

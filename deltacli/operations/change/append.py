@@ -141,7 +141,7 @@ class Append:
             raise
         except DeltacliError as fault:
             new.delete(sizes)
-            fault.facts |= new.facts
+            fault.facts |= new.left_behind_facts
             raise
         if isinstance(done, Committed):
             execution.outcome = replace(execution.plan, committed_version=done.version)
@@ -356,9 +356,9 @@ def require_demands(
     if not demands or not files:
         return
     check = ConstraintCheck(table, spec.config, demands, zone)
-    check.take(adds_of(spec.config, files))
-    for demand, found in check.found.items():
-        if found.files or found.unjudged:
+    check.check_files(adds_of(spec.config, files))
+    for demand, found in check.violations.items():
+        if found.files or found.unchecked_files:
             broken = bool(found.files)
             facts = {"first": found.first} if found.first else {}
             if zone is not None and not isinstance(demand.owner, str):

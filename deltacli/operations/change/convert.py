@@ -41,7 +41,6 @@ from deltacli.core.errors import (
     suggest_parameters,
 )
 from deltacli.core.progress import report_items
-from deltacli.core.request_fields import Kind, option
 from deltacli.core.units import plural
 from deltacli.delta.log.commit_content import CommitRequest, encoded_files
 from deltacli.delta.log.file_actions import action_schemas
@@ -97,22 +96,12 @@ class ConvertRequest:
         dry_run: True to plan only, and change nothing.
     """
 
-    partition: str | None = option(
-        "Partition columns with their types, as 'day date, country string'.  [default: inferred]", "'COL TYPE, …'"
-    )
-    schema: str | None = option(
-        "Take the columns from this file: a schemaString, or a document of schema show or snapshot.", "FILE", Kind.TEXT
-    )
-    like: str | None = option(
-        "Take columns, partitions and column mapping from this JSON document of snapshot.", "FILE", Kind.TEXT
-    )
-    exclude: Sequence[str] = option("Leave out files whose path matches. Repeatable.", "GLOB", Kind.TEXTS, default=())
-    time_zone: str | None = option(
-        "Zone of the times in directories that have none, for partition columns of type timestamp.", "ZONE", Kind.TEXT
-    )
-    accept_unknowable: bool = option(
-        "Convert a Delta table that has lost its log, although removed rows come back.", default=False
-    )
+    partition: str | None = None
+    schema: str | None = None
+    like: str | None = None
+    exclude: Sequence[str] = ()
+    time_zone: str | None = None
+    accept_unknowable: bool = False
     dry_run: bool = False
 
 

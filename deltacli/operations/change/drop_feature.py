@@ -55,7 +55,7 @@ from deltacli.operations.change.truncate_history import (
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.streams.protection import ProtectionRequest
 from deltacli.operations.validate.inspect_storage import list_log_whole
-from deltacli.table.ambiguous_files import require_same_reading
+from deltacli.table.ambiguous_files import require_engine_agreement
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.known_clients import find_regaining_clients
 from deltacli.table.rebuild import read_snapshot
@@ -262,7 +262,7 @@ def plan_drop(
     require_possible(snapshot, CommitRequest(_DROP), ChangeKind.ADD_FILES if rewrites else ChangeKind.CHANGE_METADATA)
     commits_files_again = rewrites or name == feature_changes.ROW_IDS
     if commits_files_again or truncate_history or removal.protects_history:
-        require_same_reading(snapshot, "dropping the feature", rewrites_files=rewrites)
+        require_engine_agreement(snapshot, "dropping the feature", rewrites_files=rewrites)
     if managed is not None and commits_files_again:
         managed.require_permission("DATA_REORGANIZATION", "commit files again", asks=False)
     if managed is not None and truncate_history:
@@ -397,7 +397,7 @@ class DropFeature:
         committed: running it again continues.
         """
         execution.recheck_table(needs_clock=True)
-        if not execution.may_plan_again and (plan := self.plan(execution.table)).version != execution.plan.version:
+        if not execution.accepts_any_plan and (plan := self.plan(execution.table)).version != execution.plan.version:
             execution.outcome = execution.accept_new_plan(plan)
         drop = command_of_drop(
             execution.outcome.name, truncates=execution.outcome.truncates, streams=execution.outcome.streams

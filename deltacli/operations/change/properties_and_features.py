@@ -211,7 +211,7 @@ class PropertiesChange:
     def _track_rows(self, execution: ChangeExecution[PropertiesOutcome, PropertiesOutcome]) -> None:
         from deltacli.operations.change.row_tracking import enable, require_rearranging
 
-        if not execution.may_plan_again and (plan := self.plan(execution.table)).version != execution.plan.version:
+        if not execution.accepts_any_plan and (plan := self.plan(execution.table)).version != execution.plan.version:
             execution.outcome = replace(execution.accept_new_plan(plan), dry_run=False)
         edits = self.edits
         execution.outcome = outcome = replace(execution.outcome, versions=[])

@@ -79,12 +79,12 @@ def remove_mapping(execution: ChangeExecution[Any, Any], commit_metadata: Mappin
             pause=lambda repetition: wait_before_retry(execution.table.machine, min(repetition, _LONGEST_PAUSE)),
         )
     except OutcomeUnknown as fault:
-        run.new.leave(run.new_paths())
-        fault.facts |= run.new.facts
+        run.new.leave_behind(run.new_paths())
+        fault.facts |= run.new.left_behind_facts
         raise
     except DeltacliError as fault:
         run.new.delete(run.new_paths())
-        fault.facts |= run.new.facts
+        fault.facts |= run.new.left_behind_facts
         raise
     except BaseException:
         if not run.may_be_committed:

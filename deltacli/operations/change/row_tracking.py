@@ -30,7 +30,7 @@ from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_changes import suspended
 from deltacli.delta.schema.types import walk
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
-from deltacli.table.ambiguous_files import require_same_reading
+from deltacli.table.ambiguous_files import require_engine_agreement
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.version import Snapshot
 from deltacli.work.rows.data_files import DataFile, open_data_file
@@ -78,7 +78,7 @@ def backlog_of(snapshot: Snapshot) -> Backlog:
     the footer of a file whose rows the log does not count, which decides that as well. Also raises Refused where
     engines do not read the same files (`path.same-file-two-spellings`): some would find files without ids.
     """
-    require_same_reading(snapshot, "giving row ids")
+    require_engine_agreement(snapshot, "giving row ids")
 
     def look(adds: RecordBatch) -> tuple[int, RecordBatch, RecordBatch, int]:
         mask, without = _unsure(snapshot, adds), pc.is_null(adds.column("baseRowId"))

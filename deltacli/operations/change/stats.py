@@ -32,12 +32,11 @@ from deltacli.changing.plan import WithTable
 from deltacli.changing.preflight import ADDED_TWICE, explain_exclusion
 from deltacli.changing.request_checks import require_possible
 from deltacli.core.errors import ConflictLost, UsageError, command, parameter
-from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.delta.encoding.many_values import fingerprints, repeated
-from deltacli.delta.log.actions import NO_METADATA, require_free
+from deltacli.delta.log.actions import require_free
 from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot, TouchedFiles, WatchedFiles, encoded_files
 from deltacli.delta.log.file_actions import num_records_column, parse_num_records
 from deltacli.delta.paths.engine_readings import SEVERAL_SPELLINGS
@@ -109,21 +108,12 @@ class StatsRequest:
         dry_run: True to plan only, and change nothing.
     """
 
-    where: str | None = option("Only files of partitions that match: \"date >= '2026-01-01'\".", "CONDITION", Kind.TEXT)
-    columns: Sequence[str] = option(
-        "Only statistics of these columns.  [default: those of the table's properties]",
-        "A,B,…",
-        Kind.COLUMNS,
-        default=(),
-    )
-    missing: bool = option("Only files that lack statistics of a column.  [default]", default=False)
-    all: bool = option("All files: wrong statistics are replaced, too.", default=False)
-    read: str = option(
-        "What to read: footers, which do not have all bounds, or all rows.  [default: footers]",
-        default=ReadFrom.FOOTERS,
-        choices=ReadFrom,
-    )
-    commit_metadata: Mapping[str, str] = shared(COMMIT_METADATA, NO_METADATA)
+    where: str | None = None
+    columns: Sequence[str] = ()
+    missing: bool = False
+    all: bool = False
+    read: str = ReadFrom.FOOTERS
+    commit_metadata: Mapping[str, str] = field(default_factory=dict)
     dry_run: bool = False
 
     def __post_init__(self) -> None:

@@ -18,10 +18,9 @@ from deltacli.changing.plan import WithTable
 from deltacli.changing.request_checks import require_possible
 from deltacli.changing.views import STALE_VIEW
 from deltacli.core.errors import NOTHING_CHANGED, Refusal, Refused, UsageError, command, suggest_parameters
-from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
-from deltacli.delta.log.actions import NO_METADATA, require_free
+from deltacli.delta.log.actions import require_free
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile
 from deltacli.delta.log.file_actions import FileCounts
 from deltacli.delta.log.state import plain_action, read_protocol
@@ -58,14 +57,10 @@ class WidenRequest:
     """
 
     changes: tuple[tuple[str, str], ...] = ()
-    enable: bool = option("Set delta.enableTypeWidening to true if it is not.", default=False, table_format=OF_DELTA)
-    upgrade_protocol: bool = option(
-        "Add missing features; clients that do not support them lose access.", default=False, table_format=OF_DELTA
-    )
-    check_files: bool = option(
-        "Check the types in every data file first; refuse if one differs.", default=False, table_format=OF_DELTA
-    )
-    commit_metadata: Mapping[str, str] = shared(COMMIT_METADATA._replace(table_format=OF_DELTA), NO_METADATA)
+    enable: bool = False
+    upgrade_protocol: bool = False
+    check_files: bool = False
+    commit_metadata: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, words: Sequence[str]) -> WidenRequest:
         """Return the request for COLUMN TYPE [COLUMN TYPE …]. Raises UsageError where a type is missing."""

@@ -28,7 +28,6 @@ from deltacli.core.errors import (
     parameter,
     suggest_parameters,
 )
-from deltacli.core.request_fields import option, require_known_word
 from deltacli.core.short_repr import short_repr
 from deltacli.core.units import plural
 from deltacli.delta.checkpoint.content import Columns, live_transactions, stats_type
@@ -54,16 +53,16 @@ from deltacli.storage import ReadStorage, Storage
 from deltacli.table.ambiguous_files import (
     describe_ambiguous,
     find_ambiguous_files,
-    find_files_live_otherwise,
-    find_reading_refusal,
+    find_differing_live_files,
+    find_disagreement_refusal,
 )
-from deltacli.table.api_arguments import require_optional_version
+from deltacli.table.api_arguments import require_known_word, require_optional_version
 from deltacli.table.checkpoint_paths import examine_checkpoint_paths
 from deltacli.table.checksum_guard import require_matching_checksum
 from deltacli.table.find_log import ListedLog, list_log, read_hint_file
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot, rebuild_version, rebuild_without_checkpoint
-from deltacli.table.repeated_files import settle_repeated_files
+from deltacli.table.repeated_files import deduplicate_live_files
 from deltacli.table.version import Snapshot
 from deltacli.work.checkpoints.reading import CheckpointPiece, open_checkpoint
 from deltacli.work.checkpoints.writing import sidecar_pieces
@@ -116,23 +115,13 @@ class CheckpointRequest:
     """
 
     version: int | None = None
-    layout: str | None = option(
-        "Layout of the checkpoint; auto follows the table's policy.  [default: auto]", choices=LayoutChoice
-    )
-    parts: int | None = option("Number of files of a multi-part checkpoint.", "N")
-    rows_per_file: int | None = option(
-        f"Actions per sidecar or part.  [default: {DEFAULT_ROWS_A_SIDECAR} per sidecar]", "N"
-    )
-    v2_top: str = option(
-        "Format of the main file of a V2 checkpoint.  [default: json]", default=TopFile.JSON, choices=TopFile
-    )
-    stats: str = option(
-        "Columns of statistics; keep: as the properties ask, else as in the last checkpoint.  [default: keep]",
-        default=StatsForm.KEEP,
-        choices=StatsForm,
-    )
-    if_behind: int = option("Do nothing unless N commits were made since the last checkpoint.", "N", default=0)
-    force: bool = option("Write it even if a complete one of this version and layout exists.", default=False)
+    layout: str | None = None
+    parts: int | None = None
+    rows_per_file: int | None = None
+    v2_top: str = TopFile.JSON
+    stats: str = StatsForm.KEEP
+    if_behind: int = 0
+    force: bool = False
     dry_run: bool = False
 
     def __post_init__(self) -> None:
@@ -242,7 +231,7 @@ def _require_same_live_files(snapshot: Snapshot, from_older_log: Snapshot) -> No
     checkpoint = snapshot.segment.checkpoint
     while files and checkpoint is not None and checkpoint.version == snapshot.version:
         try:
-            differing = find_files_live_otherwise(files, snapshot, from_older_log)
+            differing = find_differing_live_files(files, snapshot, from_older_log)
         except CheckpointUnreadable as fault:
             # No reader can begin with a damaged one, but there may be another checkpoint of the version.
             snapshot = rebuild_without_checkpoint(snapshot, fault.code)
@@ -296,7 +285,7 @@ def plan_for_version(
         notes += forms.notes(version, layout, force=request.force)
         # One pass over the paths of the checkpoint answers both questions.
         checkpoint_paths = examine_checkpoint_paths(snapshot)
-        settled = settle_repeated_files(snapshot, checkpoint_paths)
+        settled = deduplicate_live_files(snapshot, checkpoint_paths)
         if settled is not snapshot:
             notes += (f"the checkpoint that the version is read from has a live file twice [{REPEATED_IN_CHECKPOINT}]",)
         snapshot = settled
@@ -353,7 +342,7 @@ def _find_accepted_refusal(snapshot: Snapshot, files: Sequence[AmbiguousFile], *
     Raises:
         Refused: If that was not accepted with `force`.
     """
-    refusal = find_reading_refusal(snapshot, "a checkpoint", files=files)
+    refusal = find_disagreement_refusal(snapshot, "a checkpoint", files=files)
     if refusal is not None and not force:
         raise Refused.by([refusal], {**refusal.facts, "to write it anyway": parameter("checkpoint.force", True)})
     return refusal
@@ -664,7 +653,7 @@ def _part_count(plan: CheckpointPlan) -> int:
 def _foreseen(plan: CheckpointPlan) -> CheckpointResult:
     """Count the actions that would be written."""
     snapshot = plan.snapshot
-    by_piece = list(snapshot.file_actions.count_pieces(now_ms=plan.now_ms, as_checkpoint=True))
+    by_piece = list(snapshot.file_actions.count_pieces(now_ms=plan.now_ms, for_checkpoint=True))
     files, tombstones = FileCounts(), TombstoneCounts()
     for _, counted in by_piece:
         files, tombstones = files + counted[0], tombstones + counted[1]

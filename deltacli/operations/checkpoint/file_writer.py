@@ -416,7 +416,7 @@ class NewSidecars:
         table = snapshot.table
         planned = list(_numbered(pieces, len(self.written) + 1, writer.most_rows))
         task = writing.WriteSidecars(writer.version, writer.unique, writer.encoding, writer.most_rows)
-        shared = {"touched": snapshot.file_actions.touched, "converter": rows.converter}
+        shared = {"touched": snapshot.file_actions.changed_after_checkpoint, "converter": rows.converter}
         self._were_spread = True
         results = table.engine.spread(task, planned, table.stores, shared=shared, weigh=writing.rows_of_sidecars)
         total = sum(map(writing.rows_of_sidecars, planned))

@@ -20,7 +20,7 @@ from deltacli.changing.file_totals import FileTotals
 from deltacli.changing.outcome import PartialFailure
 from deltacli.core import errors
 from deltacli.core.open_files import raise_open_file_limit
-from deltacli.core.progress import WeighedStep, weighed_step
+from deltacli.core.progress import WeighedStep, start_weighed_step
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
 from deltacli.core.units import plural
@@ -290,7 +290,7 @@ class _Run:
         files, progress = self._plan.files, self._table.progress
         total = {"total": files.num_rows, "weight": self._plan.to_copy.size_bytes}
         is_disk = isinstance(self._data, LocalStorage) and isinstance(self._target, LocalStorage)
-        with weighed_step(progress, "copying", unit="files", **total) as step:
+        with start_weighed_step(progress, "copying", unit="files", **total) as step:
             if is_disk:
                 self._copy_groups(step)
             else:
@@ -392,7 +392,7 @@ class _Run:
             self._write_start()
         commits = {}
         weight = sum(file.size_bytes for file in plan.log)
-        with weighed_step(progress, "copying the log", unit="files", total=len(plan.log), weight=weight) as step:
+        with start_weighed_step(progress, "copying the log", unit="files", total=len(plan.log), weight=weight) as step:
             for file in plan.log:
                 self._look()
                 sha256 = self._copy_log_file(file, step)

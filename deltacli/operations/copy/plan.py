@@ -57,7 +57,7 @@ from deltacli.operations.recover.verify import verify
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of, is_inside
 from deltacli.storage.optional_interfaces import require_writable
 from deltacli.table.configuration_actions import read_configuration_actions
-from deltacli.table.file_references import read_file_references
+from deltacli.table.file_references import FileReferenceReader
 from deltacli.table.find_log import list_log, list_log_files, read_hint_file
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.missing_log import missing_log_error
@@ -671,7 +671,7 @@ class _Paths:
         """Take the files that are live in a version."""
         self._live += map_live_columns(
             snapshot,
-            lambda paths, sizes, _, vectors: self._files(FileKind.DATA, paths, sizes, vectors),
+            lambda columns: self._files(FileKind.DATA, columns.paths, columns.sizes, columns.descriptors),
             with_rows=False,
         )
 
@@ -682,16 +682,16 @@ class _Paths:
         parts = self._live = [_in_one_piece(join_needed_files([self._files(FileKind.DATA, none, none), *self._live]))]
         live = KeyIndex(combine_chunks(parts[0].files["path"]))
         commits = {version: file for version, file in listing.commits.items() if begin <= version <= last}
-        faults: list[errors.CommitCorrupt] = []
-        for rows in read_file_references(self._table, replace(listing, commits=commits), faults, []):
+        reader = FileReferenceReader(self._table, replace(listing, commits=commits))
+        for rows in reader.read():
             if rows.kind != "remove":
                 kind = FileKind.DATA if rows.kind == "add" else FileKind.CHANGE_DATA
                 named = self._files(kind, rows.path, rows.size, ids=rows.vector)
                 named = named.where(pc.invert(live.contains(combine_chunks(named.files["path"]))))
                 if named.files.num_rows or named.outside:
                     parts.append(named)
-        for fault in faults:
-            raise fault
+        if reader.errors:
+            raise reader.errors[0]
         return parts[0] if len(parts) == 1 else join_needed_files(parts)
 
     def _files(
@@ -862,9 +862,8 @@ def _refusals_of_relative(table: TableHandle, listing: LogListing) -> Iterator[e
     real = table.storage.real
     keys = PathKeys((real.uri, *real.aliases))
     found: dict[bool, list[ArrowArray]] = {True: [], False: []}
-    for rows in read_file_references(
-        table.replace_storage(real), replace(listing, commits=list_log(real).commits), [], []
-    ):
+    reader = FileReferenceReader(table.replace_storage(real), replace(listing, commits=list_log(real).commits))
+    for rows in reader.read():
         paths = combine_chunks(rows.path)
         is_absolute, below = are_absolute(paths), keys.of_log(paths).keys
         found[True].append(pc.filter(below, is_absolute))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pyarrow.compute as pc
 
 from deltacli.core.errors import ConflictLost, FileMissing, StorageFailed, Unreadable
-from deltacli.core.progress import weighed_step
+from deltacli.core.progress import start_weighed_step
 from deltacli.core.typing import ArrowArray, Json
 from deltacli.delta.encoding.many_values import KeyIndex
 from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFile
@@ -104,7 +104,7 @@ def _differing_live(plan: CopyPlan, table: TableHandle, target: ReadStorage) -> 
     planned = KeyIndex(combine_chunks(plan.needed.files["path"]))
     live = read_live_files(
         read_snapshot(table, version=plan.last),
-        choose=lambda part: part.where(pc.invert(planned.contains(combine_chunks(part.files["path"])))),
+        select=lambda part: part.where(pc.invert(planned.contains(combine_chunks(part.files["path"])))),
     )
     rest, sizes = locate_files(target, live, table.engine, table.progress)
     found = verify(rest, sizes, table.replace_storage(target).stores, table.engine, table.progress, contents=False)
@@ -135,7 +135,9 @@ def _differing_log(plan: CopyPlan, table: TableHandle) -> Iterator[Difference]:
 
     can = max(store.capabilities.parallel_reads for store in (source, target))
     weight = sum(file.size_bytes for file in plan.log)
-    with weighed_step(table.progress, "comparing the log", unit="files", total=len(plan.log), weight=weight) as step:
+    with start_weighed_step(
+        table.progress, "comparing the log", unit="files", total=len(plan.log), weight=weight
+    ) as step:
         for file, found in zip(plan.log, table.engine.run(compare, plan.log, at_once=can), strict=True):
             if found is not None:
                 yield found
@@ -189,7 +191,7 @@ def _differing_bytes(
 
     can = max(store.capabilities.parallel_reads for store in (source, target))
     total = pc.sum(sizes).as_py() or 0
-    with weighed_step(table.progress, "comparing", unit="files", total=len(paths), weight=total) as step:
+    with start_weighed_step(table.progress, "comparing", unit="files", total=len(paths), weight=total) as step:
         for begin in range(0, len(paths), _ROWS_AT_ONCE):
             part = [column.slice(begin, _ROWS_AT_ONCE).to_pylist() for column in (paths, sizes)]
             files = [(key_text(path), size) for path, size in zip(*part, strict=True)]

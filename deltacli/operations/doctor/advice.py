@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from deltacli.core.errors import UsageError, fill_hint, get_spelling, parameter
-from deltacli.core.request_fields import Kind, option
+from deltacli.core.errors import UsageError, fill_table, parameter
 from deltacli.core.times import format_duration
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_count, format_size
@@ -200,9 +199,7 @@ class DoctorRequest:
     """
 
     prices: PriceTable | None = None
-    listing: bool = option(
-        "Do not list the files of the table: no advice on unreferenced files.", kind=Kind.OPPOSITE, default=True
-    )
+    listing: bool = True
 
 
 # -- advice ------------------------------------------------------------------------------------------------------------
@@ -272,7 +269,7 @@ class Advice:
         """Return the command with the name of the table; None where there is none for this caller."""
         if not self.command:
             return None
-        return fill_hint(self.command, None) if name is None else get_spelling().fill(self.command, name)
+        return fill_table(self.command, name)
 
     def as_json(self, name: str | None) -> dict[str, Json]:
         return {

@@ -74,7 +74,7 @@ from deltacli.storage.optional_interfaces import SharedDirectoryStore, SharedTab
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_newest_readable
 from deltacli.table.version import Snapshot
-from deltacli.table.walk import RememberedWalk
+from deltacli.table.walk import CachedWalk
 from deltacli.work.rewrite.new_files import measure_rewrite
 from deltacli.work.rewrite.pieces import SPEC, RewritePiece
 
@@ -630,7 +630,7 @@ def _with_plans(facts: Examined, *, listing: bool) -> Examined:
     )
 
 
-def _lost(table: TableHandle, whole: WholeLog, walk: RememberedWalk | None) -> Validation:
+def _lost(table: TableHandle, whole: WholeLog, walk: CachedWalk | None) -> Validation:
     """Look for files of live rows and of deletion vectors that are missing, have another size than in the log, or are
     in an archive of the store.
     """

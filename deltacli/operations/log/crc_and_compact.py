@@ -52,7 +52,7 @@ from deltacli.rules.framework.views import LocatedAction
 from deltacli.rules.log.compactions import differences_of_compaction
 from deltacli.storage import Existed, ReadStorage, Unknown
 from deltacli.storage.base import stat_created
-from deltacli.table.ambiguous_files import require_same_reading
+from deltacli.table.ambiguous_files import require_engine_agreement
 from deltacli.table.checksum_guard import MAX_CHECKSUM_BYTES
 from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
@@ -265,7 +265,7 @@ def proven_checksum(table: TableHandle, version: int) -> bytes:
 
 def _require_provable(table: TableHandle, snapshot: Snapshot, computed: Mapping[str, Any]) -> None:
     """Raise Refused where `validate` would report the checksum of this state, or engines count other files."""
-    require_same_reading(snapshot, "a checksum", settles=False)
+    require_engine_agreement(snapshot, "a checksum", replaces_actions=False)
     is_stamped = "inCommitTimestampOpt" in computed
     if not is_stamped and has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
         raise errors.Refused(

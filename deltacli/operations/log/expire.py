@@ -29,7 +29,6 @@ from deltacli.core.errors import (
     suggest_parameters,
 )
 from deltacli.core.ranges import find_ranges, format_ranges, name_ranges
-from deltacli.core.request_fields import ALLOW_STREAM_LOSS, IGNORE_STREAMS_OLDER, PROTECT_STREAMS, Kind, option, shared
 from deltacli.core.short_repr import short_repr
 from deltacli.core.times import DAY_MS, duration_argument, format_duration, format_timestamp
 from deltacli.core.units import format_size, plural
@@ -47,9 +46,7 @@ from deltacli.delta.log.segment import (
 )
 from deltacli.delta.log.state import (
     CHECKPOINT_PROTECTION,
-    DEFAULT_LOG_RETENTION_MS,
     LOG_CLEANUP,
-    LOG_RETENTION,
     is_false,
     log_cutoff_ms,
     log_retention_ms,
@@ -61,9 +58,9 @@ from deltacli.operations.read.snapshot import summarize_with_digests
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
 from deltacli.storage.hadoop_checksums import get_checksum_path
 from deltacli.table.api_arguments import require_optional_count, require_version
-from deltacli.table.checksum_guard import find_contradiction
+from deltacli.table.checksum_guard import find_checksum_contradiction
 from deltacli.table.file_history import MISSING_ADD_RULE as MISSING_ADD
-from deltacli.table.file_history import count_lost_files
+from deltacli.table.file_history import count_missing_live_files
 from deltacli.table.find_log import ListedLog, read_hint_file
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import read_snapshot, rebuild_version
@@ -109,21 +106,12 @@ class ExpiryRequest:
         dry_run: True to plan only, and change nothing.
     """
 
-    retention_ms: int | None = option(
-        "Age up to which commits are kept, such as 60d.  "
-        f"[default: {LOG_RETENTION}, else {format_duration(DEFAULT_LOG_RETENTION_MS)}]",
-        "DURATION",
-        Kind.DURATION,
-    )
-    keep_versions: Sequence[int] = option(
-        "Versions to keep, whatever their age. Repeatable.", "A,B-C,…", Kind.VERSIONS, default=()
-    )
-    allow_retention_below_ms: int | None = option(
-        "Allow a retention below the table's own, whose value is given here, such as 30d.", "DURATION", Kind.DURATION
-    )
-    protect_streams: Sequence[str] = shared(PROTECT_STREAMS, ())
-    ignore_streams_older_ms: int | None = shared(IGNORE_STREAMS_OLDER)
-    allow_stream_loss: Sequence[str] = shared(ALLOW_STREAM_LOSS, ())
+    retention_ms: int | None = None
+    keep_versions: Sequence[int] = ()
+    allow_retention_below_ms: int | None = None
+    protect_streams: Sequence[str] = ()
+    ignore_streams_older_ms: int | None = None
+    allow_stream_loss: Sequence[str] = ()
     dry_run: bool = False
 
     def __post_init__(self) -> None:
@@ -725,7 +713,7 @@ def _prove_checkpoint(table: TableHandle, listing: LogListing, instance: Checkpo
 
 def _require_as_in_checksum(state: Snapshot, files: FileCounts) -> None:
     """Raise Refused where the checksum file of a version counts other files than its state."""
-    found = find_contradiction(state, files.count, files.size_bytes)
+    found = find_checksum_contradiction(state, files.count, files.size_bytes)
     if found is not None:
         raise _Unproven(f"{found.message} [{found.rule}]")
 
@@ -736,7 +724,7 @@ def _require_no_lost_files(state: Snapshot, listing: LogListing) -> None:
     commits = {
         version: file for version, file in listing.commits.items() if first <= version <= min(last, state.version)
     }
-    lost = count_lost_files(state, replace(listing, commits=commits))
+    lost = count_missing_live_files(state, replace(listing, commits=commits))
     if lost:
         raise _Unproven(
             f"{plural(lost, 'file')} that commits add and do not remove {'is' if lost == 1 else 'are'} missing from "

@@ -18,7 +18,7 @@ from deltacli.changing.file_totals import FileTotals
 from deltacli.changing.outcome import CompleteOutcome
 from deltacli.changing.plan import PlanWithoutRefusals, WithTableUri
 from deltacli.core import errors
-from deltacli.core.progress import report_items, weighed_step
+from deltacli.core.progress import report_items, start_weighed_step
 from deltacli.core.ranges import format_ranges, name_ranges
 from deltacli.core.short_repr import short_repr
 from deltacli.core.times import format_timestamp
@@ -249,7 +249,7 @@ class LogBackup:
             read, plan.copies, at_once=log_copy.at_once(storage, (file.size_bytes for file in plan.copies))
         )
         size_bytes = sum(file.size_bytes for file in plan.copies)
-        with weighed_step(progress, "copying", unit="files", total=len(plan.copies), weight=size_bytes) as step:
+        with start_weighed_step(progress, "copying", unit="files", total=len(plan.copies), weight=size_bytes) as step:
             for file, data in zip(plan.copies, contents, strict=True):
                 if data is not None:
                     destination.put(log_copy.log_location(file.name), data, modified_ms=file.modified_ms)

@@ -23,7 +23,7 @@ from deltacli.changing.recorded_fields import (
     read_version,
 )
 from deltacli.core.errors import CommitCorrupt, FileMissing, Unreadable
-from deltacli.core.progress import SILENT, Progress, Step, weighed_step
+from deltacli.core.progress import SILENT, Progress, Step, start_weighed_step
 from deltacli.core.times import format_timestamp
 from deltacli.core.typing import Json
 from deltacli.delta.log import segment
@@ -255,7 +255,7 @@ def differing(
 
     found = engine.run(is_right, files, at_once=at_once(storage, (file.size_bytes for file in files)))
     wrong = []
-    with weighed_step(
+    with start_weighed_step(
         progress, what, unit="files", total=len(files), weight=sum(file.size_bytes for file in files)
     ) as step:
         for file, right in zip(files, found, strict=True):

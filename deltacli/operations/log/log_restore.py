@@ -36,7 +36,7 @@ from deltacli.core.errors import (
     parameter,
     suggest_parameters,
 )
-from deltacli.core.progress import Progress, report_items, weighed_step
+from deltacli.core.progress import Progress, report_items, start_weighed_step
 from deltacli.core.ranges import format_ranges, name_ranges
 from deltacli.core.short_repr import short_repr
 from deltacli.core.times import format_timestamp
@@ -580,7 +580,7 @@ class LogRestore:
         read = partial(_read, source)
         sizes = [item.file.size_bytes for item in plan.writes]
         contents = engine.run(read, plan.writes, at_once=at_once(source, sizes))
-        with weighed_step(progress, "restoring", unit="files", total=len(plan.writes), weight=sum(sizes)) as step:
+        with start_weighed_step(progress, "restoring", unit="files", total=len(plan.writes), weight=sum(sizes)) as step:
             for item, data in zip(plan.writes, contents, strict=True):
                 try:
                     if _write(plan, storage, item, data, written):

@@ -33,7 +33,7 @@ from deltacli.core.errors import (
     Unreadable,
     command,
 )
-from deltacli.core.progress import weighed_step
+from deltacli.core.progress import start_weighed_step
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural
@@ -291,7 +291,8 @@ class _Run:
         self._finished: list[Rewritten] = []
         self._since = 0.0
         """When the first of them was written."""
-        self._named, self._new = NewFileNames(), NewFiles(execution.table, execution.outcome.left_behind)
+        self._named, self._new = NewFileNames(), NewFiles(execution.table)
+        execution.outcome.left_behind = self._new.left_behind
         self._watch = Watch(execution.plan)
         self._last: Committed | None = None
         budget = self._plan.request.time_budget_ms
@@ -313,7 +314,7 @@ class _Run:
             RewriteFiles(), self._pieces(), table.stores, shared=shared, weigh=attrgetter("weight")
         )
         try:
-            with weighed_step(table.progress, "rewriting files", unit="files", **sizes) as step:
+            with start_weighed_step(table.progress, "rewriting files", unit="files", **sizes) as step:
                 for result in results:
                     done = self._opened[0][len(self._finished)].bin
                     self._since = self._since if self._finished else table.machine.monotonic()
@@ -326,13 +327,13 @@ class _Run:
             if isinstance(results, Generator):
                 results.close()  # waits for the tasks in flight, which end early
             found = {decode(file.path) for result in self._finished for file in result.files}
-            self._new.delete_others(found.union(self._named.paths))
+            self._new.delete_unsettled(found.union(self._named.paths))
             self._outcome.failed += 1
             if isinstance(stop, DeltacliError):
-                stop.facts |= self._new.facts
-            elif self._new.left and not isinstance(stop, Exception):
+                stop.facts |= self._new.left_behind_facts
+            elif self._new.left_behind and not isinstance(stop, Exception):
                 stop.add_note(
-                    f"{plural(len(self._new.left), 'new file')} may be in no version (vacuum deletes them then)"
+                    f"{plural(len(self._new.left_behind), 'new file')} may be in no version (vacuum deletes them then)"
                 )
             raise
 
@@ -395,12 +396,12 @@ class _Run:
         except DeltacliError as fault:
             self._new.delete(_paths(made.dropped))
             if isinstance(fault, OutcomeUnknown):
-                self._new.leave(_paths(made.ready))
+                self._new.leave_behind(_paths(made.ready))
             else:
                 self._new.delete(_paths(made.ready))
             raise
         except BaseException:  # what was sent may still be committed
-            self._new.leave(_paths((*made.ready, *made.dropped)))
+            self._new.leave_behind(_paths((*made.ready, *made.dropped)))
             raise
 
     def _without_touched(self, ready: list[_Ready]) -> list[_Ready]:

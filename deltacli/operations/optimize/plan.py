@@ -58,8 +58,8 @@ from deltacli.operations.optimize.live_files import (
     select_ordered,
 )
 from deltacli.operations.optimize.request import COMMIT_BINS, COMMIT_BYTES, OptimizeRequest, target_of
-from deltacli.table.ambiguous_files import find_disputed_refusal
-from deltacli.table.file_keys import read_chosen_adds, read_marked_adds
+from deltacli.table.ambiguous_files import find_damaged_commit_refusal
+from deltacli.table.file_keys import read_adds_with_mask, read_selected_adds
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.needed_files import build_needed_files, join_needed_files, locate_files
 from deltacli.table.older_metadata import read_column_names_for_tasks
@@ -295,7 +295,7 @@ def without_lost(plan: OptimizePlan, choose: Callable[[LiveFiles], Selection]) -
 def _lost(plan: OptimizePlan, chosen: ArrowArray) -> Iterator[tuple[int, RefusedFile]]:
     """Yield the places of the chosen files that are missing or cut short."""
     table, places = plan.table, pc.indices_nonzero(chosen)
-    marked = read_marked_adds(plan.snapshot, plan.live.keys, chosen, plan.condition, _SIZE_FIELDS)
+    marked = read_adds_with_mask(plan.snapshot, plan.live.keys, chosen, plan.condition, _SIZE_FIELDS)
     adds = pa.Table.from_batches([pc.filter(rows, mask) for rows, mask in marked]).combine_chunks()
     uris = (table.storage.uri, *table.storage.aliases)
     paths, vectors = (adds[name].combine_chunks() for name in ("path", "deletionVector"))
@@ -414,7 +414,7 @@ def _plan(
     if doubted:
         plan = replace(plan, damaged=tuple(_doubted(plan, doubted)))
     if not plan.is_noop:
-        disputed = find_disputed_refusal(snapshot, "rewriting files")
+        disputed = find_damaged_commit_refusal(snapshot, "rewriting files")
         of_row_ids = () if live.row_ids is None else find_row_id_errors(snapshot, live.row_ids)
         plan = replace(plan, refusals=(*filter(None, [disputed]), *of_row_ids))
 
@@ -425,7 +425,7 @@ def _doubted(plan: OptimizePlan, rules: Mapping[int, str]) -> Iterator[RefusedFi
     """Yield the files at some places with the rule that each breaks."""
     keys, order = plan.live.keys, sorted(rules)
     chosen = pc.is_in(pa.array(range(len(keys)), pa.int64()), value_set=pa.array(order, pa.int64()))
-    adds = read_chosen_adds(plan.snapshot, keys, chosen, plan.condition, ("path", "deletionVector"))
+    adds = read_selected_adds(plan.snapshot, keys, chosen, plan.condition, ("path", "deletionVector"))
     paths = (path for batch in adds for path in batch.column("path").to_pylist())
     for place, path in zip(order, paths, strict=True):
         yield RefusedFile(path, rules[place], explain_exclusion(rules[place]))
@@ -512,7 +512,7 @@ def _look(plan: OptimizePlan, places: Sequence[int]) -> Iterator[RefusedFile | N
     is_wanted = pc.is_in(pa.array(range(len(keys)), pa.int64()), value_set=pa.array(places, pa.int64()))
     pieces = (
         RewritePiece(0, (_source(add),), dict(add["partitionValues"] or ()))
-        for adds in read_chosen_adds(plan.snapshot, keys, is_wanted, plan.condition, _FIELDS)
+        for adds in read_selected_adds(plan.snapshot, keys, is_wanted, plan.condition, _FIELDS)
         for add in adds.to_pylist()
     )
     for refused in table.engine.spread(
@@ -531,7 +531,7 @@ def with_named_files(snapshot: Snapshot, live: LiveFiles, condition: Mask | None
     columns, table = live.columns, snapshot.table
     unknown = pc.invert(pc.or_(columns.has_vector, columns.is_excluded))
     places = pc.indices_nonzero(unknown)
-    adds = read_chosen_adds(snapshot, live.keys, unknown, condition, ("path", "size", "deletionVector", "stats"))
+    adds = read_selected_adds(snapshot, live.keys, unknown, condition, ("path", "size", "deletionVector", "stats"))
     pieces = chain.from_iterable(map(_pieces, adds))
     found: list[bool] = []
     with table.progress.step("reading footers", unit="files", total=len(places)) as step:
@@ -601,7 +601,7 @@ def _opened(plan: OptimizePlan, bins: Sequence[Bin], number: int) -> Iterator[Op
     places = plan.selection.places(bins)
     keys = plan.live.keys
     is_wanted = pc.is_in(pa.array(range(len(keys)), pa.int64()), value_set=pa.array(places, pa.int64()))
-    batches = list(read_chosen_adds(plan.snapshot, keys, is_wanted, plan.condition))
+    batches = list(read_selected_adds(plan.snapshot, keys, is_wanted, plan.condition))
     adds = pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
     rank = {place: row for row, place in enumerate(sorted(places))}
     begin = 0

@@ -454,7 +454,7 @@ class SchemaAlteration:
         used = UsedIds(table.storage, table.engine, self.request.branch)
 
         def make(newest: Newest) -> Schema | None:
-            if not execution.may_plan_again or newest.schema.id < agreed.before.id:
+            if not execution.accepts_any_plan or newest.schema.id < agreed.before.id:
                 _require_same(agreed, newest)
             is_same = newest.schema == agreed.before and newest.has_snapshots == agreed.has_snapshots
             is_agreed = is_same and execution.plan is agreed

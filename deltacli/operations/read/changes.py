@@ -51,7 +51,7 @@ from deltacli.storage.optional_interfaces import SharedTableStore
 from deltacli.storage.secrets import mask_secrets
 from deltacli.table.api_errors import iterate_naming_table
 from deltacli.table.configuration_actions import read_configuration_actions
-from deltacli.table.data_files import OddPartitionValues, build_data_files, build_live_data_files, stream_rows
+from deltacli.table.data_files import PartitionValueWarnings, build_data_files, build_live_data_files, stream_rows
 from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.scan import ArrowRows
@@ -267,7 +267,7 @@ class Changes(ArrowRows):
         self._read_spec = self._selection.make_read_spec(self._end.config)
         self._limit = rows.limit
         self._unrecorded: list[int] = []
-        self._odd_values = OddPartitionValues()
+        self._partition_warnings = PartitionValueWarnings()
         self._disputed = set[str]()
 
     @property
@@ -351,7 +351,7 @@ class Changes(ArrowRows):
         for actions, config in ((added, commit.config), (removed, commit.before)):
             if actions and config.partition_columns:
                 rows = whole_actions(actions, schema, f"version {commit.version}")
-                self._odd_values.take(rows, config, self._selection.needed)
+                self._partition_warnings.inspect(rows, config, self._selection.needed)
 
     @cached_property
     def _files(self) -> TableFiles:
@@ -382,7 +382,7 @@ def _select(end: Snapshot, rows: ScanRequest) -> Selection:
             hint=errors.command("read"),
         )
     ids = require_row_ids(end) if rows.row_ids else ()
-    return Selection.make(schema, rows.columns, rows.where, more=CHANGE_COLUMNS, row_ids=ids)
+    return Selection.resolve(schema, rows.columns, rows.where, extra_columns=CHANGE_COLUMNS, row_ids=ids)
 
 
 def _require_commits(listing: LogListing, first: int, last: int) -> None:

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any, TypeAlias, cast
 
 from deltacli.core.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, LogIncomplete, ProtocolUnsupported
-from deltacli.core.progress import SILENT, Progress, weighed_step
+from deltacli.core.progress import SILENT, Progress, start_weighed_step
 from deltacli.core.ranges import find_ranges
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
@@ -249,7 +249,9 @@ def _told(
         return tuple(history_items)
     weights = [file.size_bytes if counts else 1 for file in files]
     items = []
-    with weighed_step(progress, "reading the history", unit="commits", total=len(files), weight=sum(weights)) as step:
+    with start_weighed_step(
+        progress, "reading the history", unit="commits", total=len(files), weight=sum(weights)
+    ) as step:
         for item, weight in zip(history_items, weights, strict=True):
             items.append(item)
             step.advance(weight=weight)

@@ -40,11 +40,11 @@ def choose_kinds(text: str) -> Kinds:
     chosen = [known.get(name.lower(), name) for name in names]
     unknown = tuple(name for name in dict.fromkeys(chosen) if name not in KNOWN_ACTIONS)
     for name in unknown:
-        if (near := errors.nearest_name(name, KNOWN_ACTIONS, ignores_case=True, alike=_ALIKE)) is not None:
+        if (near := errors.nearest_name(name, KNOWN_ACTIONS, ignores_case=True, cutoff=_ALIKE)) is not None:
             raise errors.UsageError(
                 f"{errors.parameter('log cat.actions')}: there is no action {name!r}",
                 facts={"known": ", ".join(sorted(KNOWN_ACTIONS))},
-            ).suggest(name, near, errors.QUOTED_SUGGESTION)
+            ).suggest(name, near, is_quoted=True)
     return Kinds(frozenset(chosen), unknown)
 
 

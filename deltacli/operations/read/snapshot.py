@@ -25,8 +25,8 @@ from deltacli.table.handle import TableHandle
 
 if TYPE_CHECKING:
     from deltacli.delta.log.file_actions import FileCounts, TombstoneCounts
-    from deltacli.table.stated_version import StatedVersion
     from deltacli.table.version import Snapshot
+    from deltacli.table.version_from_checksum import VersionFromChecksum
     from deltacli.work.rows.data_files import Descriptor
     from deltacli.work.task import TableFiles
 
@@ -97,7 +97,7 @@ class SnapshotSummary(NamedTuple):
         return document
 
 
-def knows_protocol(snapshot: Snapshot | StatedVersion) -> bool:
+def knows_protocol(snapshot: Snapshot | VersionFromChecksum) -> bool:
     """Return False for a version of a share whose answer has no protocol of the table."""
     storage = snapshot.table.storage
     return not isinstance(storage, SharedTableStore) or storage.knows_protocol()
@@ -202,7 +202,7 @@ def _count_and_digest(snapshot: Snapshot, now_ms: int) -> tuple[FileCounts, Tomb
             files, tombstones = count_batch(batch, cutoff, files, tombstones)
             for part, column in zip(parts, state_lines(batch), strict=True):
                 part.add(column)
-        for found in snapshot.file_actions.spread_pieces(SortLines(cutoff), small, "reading the checkpoint"):
+        for found in snapshot.file_actions.run_on_pieces(SortLines(cutoff), small, "reading the checkpoint"):
             files, tombstones = files + found.files, tombstones + found.tombstones
             for part, column in zip(parts, found.lines, strict=True):
                 part.add_sorted(column)
@@ -235,7 +235,7 @@ def count_rows(snapshot: Snapshot) -> tuple[int | None, bool]:
     """Return how many rows a version has, None where the log lacks the number of a file, and whether the log alone says
     so. Vectors are opened, and footers where the log cannot be trusted. Raises DataUnreadable.
 
-    A file that the checkpoint has twice counts twice, see `settle_repeated_files`.
+    A file that the checkpoint has twice counts twice, see `deduplicate_live_files`.
     """
     counts = snapshot.counts()[0]
     if counts.rows is None or not (counts.deletion_vectors or snapshot.has_contradictory_counts):

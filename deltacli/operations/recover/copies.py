@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from deltacli.arrow.parquet import ParquetReader
 from deltacli.changing.recorded_fields import is_field, read_path, read_time_ms
 from deltacli.core.errors import FileMissing, Refused, StorageFailed
-from deltacli.core.progress import Progress, weighed_step
+from deltacli.core.progress import Progress, start_weighed_step
 from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import format_size
@@ -401,7 +401,7 @@ def compare_digests(
         return _is_same(storage, file)
 
     total = pc.sum(columns[2]).as_py() or 0
-    with weighed_step(progress, "comparing checksums", unit="files", total=len(rows), weight=total) as step:
+    with start_weighed_step(progress, "comparing checksums", unit="files", total=len(rows), weight=total) as step:
         for begin in range(0, len(rows), _FILES_AT_ONCE):
             part = zip(*(column.slice(begin, _FILES_AT_ONCE).to_pylist() for column in columns), strict=True)
             files = [_Noted(row, key_text(path), *known) for row, path, *known in part]

@@ -63,7 +63,7 @@ from deltacli.operations.recover.sources import (
 )
 from deltacli.storage import FileStat, PathKind, ReadStorage, Storage, is_address_of
 from deltacli.storage.versions import VersionedObjects, require_versions
-from deltacli.table.file_references import read_file_references
+from deltacli.table.file_references import FileReferenceReader
 from deltacli.table.find_log import list_log, read_hint_file
 from deltacli.table.handle import TableHandle
 from deltacli.table.hidden_names import build_hidden_names
@@ -446,7 +446,7 @@ def _added(table: TableHandle, listing: LogListing, uris: tuple[str, ...]) -> Ar
     """Return the files and the files of vectors that commits added, with the versions."""
     keys = PathKeys(uris)
     parts = [pa.table({"path": pa.array([], pa.binary()), "version": pa.array([], pa.int64())})]
-    for rows in read_file_references(table, listing, [], []):
+    for rows in FileReferenceReader(table, listing).read():
         if rows.kind == "add":
             paths = (keys.of_log(combine_chunks(rows.path)).keys, keys.of_vectors(combine_chunks(rows.vector)).keys)
             parts += [_part(one, rows.version) for one in paths]

@@ -39,7 +39,7 @@ from deltacli.delta.paths.spelling import key_text
 from deltacli.operations.log.log_copy import StoredFile, digest, list_whole_log, log_location, read_list, versioned
 from deltacli.operations.recover.sources import CopySource, FileMap, MappedFile, Source, VersionsSource
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of
-from deltacli.table.file_references import read_file_references
+from deltacli.table.file_references import FileReferenceReader
 from deltacli.table.find_log import ListedLog
 from deltacli.table.handle import TableHandle
 from deltacli.table.needed_files import combine_chunks
@@ -377,13 +377,12 @@ class _Evidence:
 
     def _added(self, storage: Storage, file: StoredFile) -> dict[str, int | None] | None:
         """Return the files that a commit adds, with their bytes; None where it cannot be read."""
-        faults = list[CommitCorrupt]()
+        reader = FileReferenceReader(self._table.replace_storage(storage), versioned([file]))
         try:
-            named = read_file_references(self._table.replace_storage(storage), versioned([file]), faults, [])
-            rows = [one for one in named if one.kind != "remove"]
+            rows = [references for references in reader.read() if references.kind != "remove"]
         except CommitCorrupt:
             return None
-        if faults:
+        if reader.errors:
             return None
         found: dict[str, int | None] = {}
         for one in rows:
@@ -404,7 +403,7 @@ class _Evidence:
 
         commits = {version: file for version, file in listing.commits.items() if is_within(version)}
         parts: list[ArrowArray] = [pa.array([], pa.binary())]
-        for rows in read_file_references(view, LogListing(commits, ()), [], []):
+        for rows in FileReferenceReader(view, LogListing(commits, ())).read():
             parts += self._keys_of(rows.path, rows.vector)
         for checkpoint in [one for one in listing.checkpoints if is_within(one.version)][-1:]:
             with suppress(DeltacliError):  # one that cannot be read names nothing

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.errors import FileMissing, StorageFailed, Unreadable, UsageError, parameter
-from deltacli.core.progress import SILENT, Progress, weighed_step
+from deltacli.core.progress import SILENT, Progress, start_weighed_step
 from deltacli.core.typing import ArrowArray, BinaryFile, Json
 from deltacli.core.units import plural
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, parse_log_path
@@ -567,7 +567,7 @@ def put_found(
         return piece
 
     total = sum(piece.size_bytes for piece in pieces)
-    with weighed_step(progress, "putting files in place", unit="files", total=len(pieces), weight=total) as step:
+    with start_weighed_step(progress, "putting files in place", unit="files", total=len(pieces), weight=total) as step:
         for piece in engine.run(put, pieces, at_once=storage.capabilities.parallel_reads):
             step.advance(weight=piece.size_bytes)
 

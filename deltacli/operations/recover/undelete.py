@@ -22,7 +22,7 @@ from deltacli.changing.file_owners import find_external_directories_of_version, 
 from deltacli.changing.file_totals import FileTotals
 from deltacli.changing.outcome import PartialFailure
 from deltacli.core import errors
-from deltacli.core.progress import weighed_step
+from deltacli.core.progress import start_weighed_step
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import plural
@@ -85,7 +85,7 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
     StorageFailed raise.
     """
     table.require_writable(dry_run=True)
-    table, looked_at = table.held(), table.machine.monotonic()
+    table, looked_at = table.bind_to_directory(), table.machine.monotonic()
     present = list_whole_log(table.storage, progress=table.progress)
     if present is None:
         require_no_paimon_table(table.storage)
@@ -571,7 +571,7 @@ class Undelete:
         assert journal is not None  # it begins with an empty one
         execution.has_begun = True  # nobody knows it of an interruption
         try:
-            done = bring_back(execution, plan, journal, execution.continue_with)
+            done = bring_back(execution, plan, journal, execution.ask_to_continue)
         except errors.DeltacliError:
             execution.has_begun = journal.files > 0
             raise
@@ -662,7 +662,7 @@ def _put_log(table: TableHandle, plan: UndeletePlan, journal: Journal) -> None:
         return
     require_real_directories(table.storage, [item.file.name for item in log.items])
     total = sum(item.file.size_bytes for item in log.items)
-    with weighed_step(
+    with start_weighed_step(
         table.progress, "putting the log in place", unit="files", total=len(log.items), weight=total
     ) as step:
         for item in log.items:

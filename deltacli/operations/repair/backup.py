@@ -328,7 +328,7 @@ def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
     backup of another table.
     """
     require_writable(table.storage)
-    table, store = table.held(), table.open_other(uri)
+    table, store = table.bind_to_directory(), table.open_other(uri)
     noted = read_backup_manifest(table.storage, store, uri)
     of_log = [one for one in noted.files if one.is_of_log]
     listing = _listed(table)

@@ -82,7 +82,7 @@ from deltacli.rules.log import checksums
 from deltacli.rules.log.compactions import BEYOND_LOG
 from deltacli.rules.log.last_checkpoint import AHEAD_OF_LOG
 from deltacli.storage import PathKind
-from deltacli.table.ambiguous_files import find_reading_refusal
+from deltacli.table.ambiguous_files import find_disagreement_refusal
 from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.needed_files import FileKind
 from deltacli.table.rebuild import rebuild_version
@@ -660,7 +660,7 @@ def _of_spellings(snapshot: Snapshot, *, has_other_files: bool) -> str | None:
         snapshot: The version, rebuilt without the checkpoint.
         has_other_files: True if other files are live in the checkpoint, which its writer read from the same commits.
     """
-    refusal = find_reading_refusal(snapshot, "a new checkpoint")
+    refusal = find_disagreement_refusal(snapshot, "a new checkpoint")
     if refusal is None:
         return None
     if has_other_files:

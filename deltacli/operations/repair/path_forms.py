@@ -210,7 +210,7 @@ class _EmptyVector:
         files = NewFiles(self._table)
         if self._has_begun:
             files.delete([self._find_path()])
-        return files.facts
+        return files.left_behind_facts
 
     def _find_path(self) -> str:
         path = vector_file(str(self._descriptor["pathOrInlineDv"]))

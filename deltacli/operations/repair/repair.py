@@ -56,7 +56,6 @@ from deltacli.operations.repair.log_files import (
 from deltacli.operations.repair.lost_files import FilesPlan, plan_doubled, plan_files
 from deltacli.operations.repair.path_forms import plan_path_forms
 from deltacli.operations.repair.plan import (
-    IN_USE,
     IN_USE_MS,
     NotNeededError,
     Planned,
@@ -104,7 +103,7 @@ def plan_repair(table: TableHandle, request: RepairRequest) -> RepairPlan:
     of this table, UsageError and StorageFailed.
     """
     require_writable(table.storage)
-    table = table.held()
+    table = table.bind_to_directory()
     if not has_log(table):
         require_no_paimon_table(table.storage)
         if not request.sources:
@@ -444,7 +443,7 @@ def _in_use(plan: RepairPlan, table: TableHandle) -> Refusal | None:
         return None
     return Refusal(
         "repair.table-in-use",
-        f"version {newest} was committed {IN_USE}, so a writer may be active",
+        f"version {newest} was committed within the last hour, so a writer may be active",
         facts={"to repair nevertheless": parameter("repair.allow_in_use", True)},
     )
 
@@ -613,7 +612,7 @@ class Repair:
         backup.note_end()
 
     def _may_follow(self, execution: ChangeExecution[RepairPlan, RepairOutcome], plan: RepairPlan) -> bool:
-        return execution.continue_with(plan) if self.saved is None else self.saved.is_partial
+        return execution.ask_to_continue(plan) if self.saved is None else self.saved.is_partial
 
 
 def _execute(plan: RepairPlan, run: Run, outcome: RepairOutcome, names: set[str]) -> bool:

@@ -23,7 +23,7 @@ from deltacli.table.constraints import (
     RowConstraint,
     find_new_constraints,
 )
-from deltacli.table.file_keys import read_chosen_adds
+from deltacli.table.file_keys import read_selected_adds
 from deltacli.table.partition_condition import Mask
 
 if TYPE_CHECKING:
@@ -44,14 +44,14 @@ def refusals_of_demands(
         return
     check = ConstraintCheck(now.table, now.config, demands)
     with now.table.progress.step("checking constraints", unit="files", total=found.added_amount.files) as step:
-        for adds in read_chosen_adds(target, found.target.keys, found.added, where, CHECKED_ADD_FIELDS):
-            check.take(adds)
+        for adds in read_selected_adds(target, found.target.keys, found.added, where, CHECKED_ADD_FIELDS):
+            check.check_files(adds)
             step.advance(adds.num_rows)
     brings = command("undelete", version=target.version, sources=list(sources), dry_run=True) if sources else ""
-    for demand, one in check.found.items():
+    for demand, one in check.violations.items():
         if one.files:
             yield _violated(demand, one, target.version)
-        if one.unjudged:
+        if one.unchecked_files:
             yield _open(demand, one, target.version, brings)
 
 
@@ -70,14 +70,15 @@ def _violated(demand: RowConstraint, found: ConstraintViolations, version: int) 
 
 
 def _open(demand: RowConstraint, found: ConstraintViolations, version: int, brings: str) -> Refusal:
-    count = len(found.unjudged)
+    count = len(found.unchecked_files)
+    first = found.unchecked_files[0]
     return Refusal(
         "restore.constraint",
-        f"{plural(count, 'file')} of version {version} may violate {demand}, first {found.unjudged[0]}: {found.reason}",
+        f"{plural(count, 'file')} of version {version} may violate {demand}, first {first}: {found.reason}",
         brings
         if brings and found.reason == UNREADABLE_ROWS
         else "drop the constraint first, or write these rows with an engine",
-        files=tuple(found.unjudged),
+        files=tuple(found.unchecked_files),
     )
 
 

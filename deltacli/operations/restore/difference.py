@@ -28,7 +28,7 @@ from deltacli.delta.paths.keys import PathKeys
 from deltacli.delta.paths.spelling import key_text
 from deltacli.operations.recover.verify import Problem, faults_within, other_size, verify
 from deltacli.storage import ReadStorage
-from deltacli.table.file_keys import KEY_BYTES, find_differing_keys, hash_file_actions
+from deltacli.table.file_keys import KEY_BYTES, find_unmatched_keys, hash_file_actions
 from deltacli.table.find_log import list_log
 from deltacli.table.needed_files import (
     FileKind,
@@ -330,7 +330,7 @@ def compare(now: Snapshot, target: Snapshot, where: Mask | None = None) -> Diffe
 
 def difference_of(ours: KeyedLiveFiles, theirs: KeyedLiveFiles) -> Difference:
     """Return what differs between the files of two versions: those of now, and those of the target."""
-    removed, added = find_differing_keys(ours.keys, theirs.keys)
+    removed, added = find_unmatched_keys(ours.keys, theirs.keys)
     return Difference(ours, theirs, added, removed)
 
 

@@ -46,7 +46,7 @@ from deltacli.delta.protocol.feature_use import upgraded
 from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.schema import types
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
-from deltacli.table.file_keys import read_chosen_adds, read_marked_adds
+from deltacli.table.file_keys import read_adds_with_mask, read_selected_adds
 from deltacli.table.partition_condition import Mask
 
 if TYPE_CHECKING:
@@ -473,7 +473,7 @@ def returning_ids(now: Snapshot, found: Difference, where: Mask | None, *, begin
     goes = pc.and_(found.removed, found.now.has_row_id)
     parts = [
         pa.record_batch([canonical_column(adds.column("path")), *map(adds.column, _IDS)], names=["path", *_IDS])
-        for adds in read_chosen_adds(now, found.now.keys, goes, where, ("path", *_IDS))
+        for adds in read_selected_adds(now, found.now.keys, goes, where, ("path", *_IDS))
     ]
     known = pa.Table.from_batches(parts).combine_chunks().to_batches() if parts else ()
     return ReturningIds(begins_again, next(iter(known), None))
@@ -487,7 +487,7 @@ def files_to_number(
         return FileTotals(0, 0, 0)
     fresh = found.added if ids.begins_again else found.without_row_id
     if ids.known is not None:
-        adds = read_marked_adds(target, found.target.keys, fresh, where, ("path", *_IDS))
+        adds = read_adds_with_mask(target, found.target.keys, fresh, where, ("path", *_IDS))
         masks = [pc.and_(mask, pc.is_null(ids.of(batch)[0])) for batch, mask in adds]
         fresh = pa.concat_arrays(masks) if masks else fresh
     return found.physical(fresh)
@@ -516,11 +516,11 @@ def refusals_of_files(
 
 def _overlap(now: Snapshot, target: Snapshot, found: Difference, where: Mask | None, ids: ReturningIds) -> bool:
     """Return True if files that come back have ids of files that stay, or of others that come back."""
-    back = read_chosen_adds(target, found.target.keys, found.added, where, ("path", "stats", *_IDS))
+    back = read_selected_adds(target, found.target.keys, found.added, where, ("path", "stats", *_IDS))
     parts = [_ranges(adds, ids.of(adds)[0]) for adds in back]
     if not sum(part.num_rows for part in parts):
         return False
-    goes = read_marked_adds(now, found.now.keys, found.removed, where, _RANGE)
+    goes = read_adds_with_mask(now, found.now.keys, found.removed, where, _RANGE)
     stays = (pc.filter(adds, pc.invert(mask)) for adds, mask in goes)
     parts += [_ranges(adds, adds.column("baseRowId")) for adds in stays]
     if where is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -28,16 +28,15 @@ from deltacli.core.errors import (
     Refused,
     UsageError,
     command,
-    get_spelling,
+    fill_table,
     parameter,
 )
-from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.core.short_repr import short_repr
 from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log import state
-from deltacli.delta.log.actions import NO_METADATA, require_free
+from deltacli.delta.log.actions import require_free
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesOfPartitions, Slot, encoded_files
 from deltacli.delta.log.conflicts import is_vacuum
 from deltacli.delta.partitions.values import find_without_values
@@ -61,7 +60,7 @@ from deltacli.operations.restore.difference import (
 from deltacli.operations.restore.spellings import find_spelling_refusals
 from deltacli.rules.framework.repairs import may_keep
 from deltacli.table.api_arguments import require_timestamp_ms, require_version
-from deltacli.table.file_keys import build_removes, read_chosen_adds, read_marked_adds
+from deltacli.table.file_keys import build_removes, read_adds_with_mask, read_selected_adds
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.needed_files import FileKind
 from deltacli.table.partition_condition import Mask, PartitionCondition
@@ -102,17 +101,11 @@ class RestoreRequest:
     version: int | None = None
     timestamp: datetime | date | None = None
     timestamp_ms: int | None = None
-    where: str | None = option("Restore only partitions that match: \"date >= '2026-01-01'\".", "CONDITION", Kind.TEXT)
-    sources: Sequence[str] = option(
-        "Where to look for missing files: versions that the store keeps, or a copy of the table. Repeatable.",
-        "versions|DIRECTORY|URI",
-        Kind.TEXTS,
-        default=(),
-        spelled="--from",
-    )
-    trust_listing: bool = option("Do not read the footers of files that come back, only their sizes.", default=False)
-    allow_removals: bool = option("Remove files also where delta.appendOnly is true.", default=False)
-    commit_metadata: Mapping[str, str] = shared(COMMIT_METADATA, NO_METADATA)
+    where: str | None = None
+    sources: Sequence[str] = ()
+    trust_listing: bool = False
+    allow_removals: bool = False
+    commit_metadata: Mapping[str, str] = field(default_factory=dict)
     dry_run: bool = False
 
     def __post_init__(self) -> None:
@@ -268,7 +261,7 @@ class RestorePlan(WithTable):
 
     def filled(self, refusal: Refusal) -> str:
         """Return the way out of a refusal with the table in its place."""
-        return get_spelling().fill(refusal.hint or refusal.override or "", self.table.uri)
+        return fill_table(refusal.hint or refusal.override or "", self.table.uri)
 
 
 def plan_restore(table: TableHandle, request: RestoreRequest, now: Snapshot | None = None) -> RestorePlan:
@@ -392,11 +385,11 @@ class _Planning:
     def _due(self, found: Difference) -> tuple[Iterable[tuple[RecordBatch, ArrowArray]], int]:
         """Return the files to be checked with which of them come back, and how many they are."""
         if self._checked is None:
-            every = read_marked_adds(self._target, found.target.keys, found.added, self._where, VERIFIED)
+            every = read_adds_with_mask(self._target, found.target.keys, found.added, self._where, VERIFIED)
             return (every if found.files_after else ()), found.files_after
         due = pc.and_(found.added, pc.invert(pc.is_in(found.target.keys, value_set=self._checked)))
         count = pc.sum(due).as_py() or 0
-        adds = read_chosen_adds(self._target, found.target.keys, due, self._where, VERIFIED) if count else ()
+        adds = read_selected_adds(self._target, found.target.keys, due, self._where, VERIFIED) if count else ()
         return ((batch, pa.repeat(True, batch.num_rows)) for batch in adds), count
 
     def _restorable(self, found: Difference, problems: Sequence[ProblemFile]) -> int | None:
@@ -406,7 +399,7 @@ class _Planning:
             return None
         from deltacli.operations.restore.missing_files import newest_restorable
 
-        every = read_marked_adds(self._target, found.target.keys, found.added, self._where, VERIFIED)
+        every = read_adds_with_mask(self._target, found.target.keys, found.added, self._where, VERIFIED)
         return newest_restorable(self._now, self._target, (batch for batch, _ in every), lost, self._where)
 
 
@@ -489,7 +482,7 @@ def _refuse_without_partition_values(target: Snapshot, found: Difference, where:
     if not columns or not found.added_amount.files:
         return
     without_map, without_value = list[str](), list[str]()
-    for adds in read_chosen_adds(target, found.target.keys, found.added, where, ("path", "partitionValues")):
+    for adds in read_selected_adds(target, found.target.keys, found.added, where, ("path", "partitionValues")):
         paths, maps = adds.column("path"), adds.column("partitionValues")
         without_map += pc.filter(paths, pc.is_null(maps)).to_pylist()
         without_value += pc.filter(paths, find_without_values(maps, [*target.config.partition_columns])).to_pylist()
@@ -591,12 +584,12 @@ def changed_file_batches(plan: RestorePlan, lost: Sequence[ProblemFile] = ()) ->
     if others:
         yield rows_of_problems(others)
     if found.added_amount.files:
-        for adds in read_chosen_adds(
+        for adds in read_selected_adds(
             plan.target, found.target.keys, found.added, plan.where, ("path", "size", "deletionVector")
         ):
             yield file_rows(plan.table.storage, adds, "add", of_adds)
     if found.removed_amount.files:
-        for adds in read_chosen_adds(
+        for adds in read_selected_adds(
             plan.now, found.now.keys, found.removed, plan.where, ("path", "size", "deletionVector")
         ):
             yield file_rows(plan.table.storage, adds, "remove")
@@ -700,7 +693,7 @@ class _Attempts:
 
     def __init__(self, execution: ChangeExecution[RestorePlan, RestoreOutcome]) -> None:
         self._execution = execution
-        self._checked_at = execution.plan.checked_at if execution.may_plan_again else -math.inf
+        self._checked_at = execution.plan.checked_at if execution.accepts_any_plan else -math.inf
         self._lacks_files = False
 
     def make(self, plan: RestorePlan) -> CommitRequest:
@@ -727,7 +720,7 @@ class _Attempts:
                 self._execution.has_begun = has_begun or journal.files > 0
                 raise
         condition = plan.where
-        reads = FilesOfPartitions(condition.chooses) if isinstance(condition, PartitionCondition) else EveryFile()
+        reads = FilesOfPartitions(condition.may_match) if isinstance(condition, PartitionCondition) else EveryFile()
         return replace(request_of(plan), body=_body(plan), reads=reads, names_files=True)
 
     def plan_again(self, plan: RestorePlan, now: Snapshot) -> RestorePlan:
@@ -768,10 +761,10 @@ def _body(plan: RestorePlan) -> Callable[[Slot], Iterator[bytes]]:
     def batches() -> Iterator[tuple[str, RecordBatch]]:
         found, where = plan.difference, plan.where
         if found.added_amount.files:
-            adds = read_chosen_adds(plan.target, found.target.keys, found.added, where)
+            adds = read_selected_adds(plan.target, found.target.keys, found.added, where)
             yield from (("add", _comes_back(batch, plan.ids)) for batch in adds)
         if found.removed_amount.files:
-            adds = read_chosen_adds(plan.now, found.now.keys, found.removed, where)
+            adds = read_selected_adds(plan.now, found.now.keys, found.removed, where)
             yield from (("remove", build_removes(batch, now_ms, is_change=True)) for batch in adds)
 
     return lambda slot: encoded_files(batches, slot)
@@ -802,5 +795,5 @@ def _lost(plan: RestorePlan) -> tuple[ProblemFile, ...]:
     count = found.added_amount.files
     if not count:
         return ()
-    adds = read_chosen_adds(plan.target, found.target.keys, found.added, plan.where, VERIFIED)
+    adds = read_selected_adds(plan.target, found.target.keys, found.added, plan.where, VERIFIED)
     return check_sizes(plan.table, adds, count)

@@ -36,7 +36,7 @@ from deltacli.delta.paths.engine_readings import (
 from deltacli.delta.paths.spelling import key_bytes, key_text, name_files
 from deltacli.operations.restore.difference import Difference
 from deltacli.table.ambiguous_files import describe_ambiguous, find_ambiguous_files, find_live_names
-from deltacli.table.file_keys import read_chosen_adds
+from deltacli.table.file_keys import read_selected_adds
 from deltacli.table.partition_condition import Mask
 from deltacli.table.version import Snapshot
 
@@ -126,7 +126,7 @@ def _read_adds(
     storage = snapshot.table.storage
     uris = (storage.uri, *storage.aliases)
     wanted = pa.array([key_bytes(name) for name in names], pa.binary())
-    for adds in read_chosen_adds(snapshot, keys, chosen, where, ("path", "deletionVector")):
+    for adds in read_selected_adds(snapshot, keys, chosen, where, ("path", "deletionVector")):
         names_of_adds = name_files(adds.column("path"), uris)
         is_wanted = pc.is_in(names_of_adds, value_set=wanted)
         columns = (names_of_adds, adds.column("path"), unique_id_column(adds.column("deletionVector")))

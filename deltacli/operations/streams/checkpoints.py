@@ -253,7 +253,7 @@ def _matches(pattern: str, open_: Opener) -> Iterator[_Place]:
         return [one for one in names if one not in _OF_SPARK] if {OFFSETS, COMMITS} <= set(names) else names
 
     parent = base if isinstance(base, PrefixStore) else None
-    for below in find_matching_directories(directories, segments, whole=""):
+    for below in find_matching_directories(directories, segments, table_marker=""):
         name = join_name(prefix, quote(below) if prefix.startswith("file:") else below) or "."
         storage = parent.below(below) if below and parent is not None else open_(name)
         yield _Place(name, storage, parent, below)

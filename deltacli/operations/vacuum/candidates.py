@@ -27,8 +27,8 @@ from deltacli.delta.paths.spelling import drop_first_bytes, encoded_root, key_by
 from deltacli.operations.vacuum.misnamed import LookalikeCollector, Lookalikes, MisnamedFiles
 from deltacli.operations.vacuum.plan import Kept, Reason, of_protected
 from deltacli.storage import ReadStorage, resolve_links
-from deltacli.table.file_history import FileHistory, FileKeys, compute_keys_with_outside
-from deltacli.table.file_references import FileReferences, read_file_references
+from deltacli.table.file_history import FileHistory, FileKeys, compute_keys_with_external
+from deltacli.table.file_references import FileReferenceReader, FileReferences
 from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.time_travel import find_last_commit_before
@@ -282,10 +282,10 @@ class ReferenceCollector:
     def _take_added(self, part: FileReferences, keys: LogKeys) -> ArrowArray:
         """Record added files in the history, and return the hashes of the files of their deletion vectors."""
         rows = FileKeys(
-            keys.hashes, compute_keys_with_outside(self._keys, part.path, keys.hashes, part.vector), part.version
+            keys.hashes, compute_keys_with_external(self._keys, part.path, keys.hashes, part.vector), part.version
         )
         self.history.record_adds(rows)
-        self.history.record_other_spellings(keys.spare, are_added=True)
+        self.history.record_alternative_paths(keys.spare, are_added=True)
         has_vector = pc.not_equal(part.vector, "")
         if not pc.any(has_vector).as_py():
             return rows.files.slice(0, 0)
@@ -351,12 +351,12 @@ class ReferenceCollector:
         removed_keys = self._of_log(paths)
         if is_protected:
             self._lookalikes.add(removed_keys, sizes, vectors)
-        keys = compute_keys_with_outside(self._keys, _flat(paths), removed_keys.hashes, _flat(vectors))
+        keys = compute_keys_with_external(self._keys, _flat(paths), removed_keys.hashes, _flat(vectors))
         if versions is None:
             self.history.record_tombstones(keys)
         else:
             self.history.record_removes(FileKeys(removed_keys.hashes, keys, versions))
-        self.history.record_other_spellings(removed_keys.spare, are_added=False)
+        self.history.record_alternative_paths(removed_keys.spare, are_added=False)
         is_here = pc.is_valid(removed_keys.hashes)
         hashes = pc.filter(removed_keys.hashes, is_here)
         known = pa.nulls(len(paths), pa.int64()) if versions is None else versions
@@ -395,7 +395,9 @@ class ReferenceCollector:
 
 def find_window(table: TableHandle, listing: LogListing, cutoff_ms: int, snapshot: Snapshot) -> Window:
     """Return which commits are retained. `listing` is the whole log, `snapshot` the newest version."""
-    last_before = find_last_commit_before(table, listing, cutoff_ms, known=snapshot) if listing.commits else None
+    last_before = (
+        find_last_commit_before(table, listing, cutoff_ms, loaded_snapshot=snapshot) if listing.commits else None
+    )
     first = listing.commit_runs[-1][0] if listing.commits else listing.newest_version + 1
     reaches_back = first == 0 or (last_before is not None and first <= last_before + 1)
     return Window(cutoff_ms, last_before, reaches_back)
@@ -426,9 +428,8 @@ def collect_references(
     collector = ReferenceCollector(
         keys, window, removals_since, unlisted_since, last_run, with_lookalikes=with_lookalikes
     )
-    faults: list[CommitCorrupt] = []
-    metadata: list[Action] = []
-    for rows in read_file_references(table, listing, faults, metadata):
+    reader = FileReferenceReader(table, listing)
+    for rows in reader.read():
         collector.take_commits(rows)
     for newest in snapshot.file_actions.read_narrow_batches():
         if newest.adds is not None and newest.adds.num_rows:
@@ -442,7 +443,7 @@ def collect_references(
     for other in protect:
         with of_protected(other.table.uri):
             _protect_table(other, collector, window.cutoff_ms)
-    return collector.finish(listing, metadata, faults)
+    return collector.finish(listing, reader.metadata, reader.errors)
 
 
 def _protect_table(other: Snapshot, collector: ReferenceCollector, cutoff_ms: int) -> None:
@@ -451,15 +452,15 @@ def _protect_table(other: Snapshot, collector: ReferenceCollector, cutoff_ms: in
     cutoff_ms = min(cutoff_ms, other.table.clock() - deleted_file_retention_ms(other.properties))
     listing = list_log(other.table.storage, progress=other.table.progress)
     window = find_window(other.table, listing, cutoff_ms, other)
-    faults: list[CommitCorrupt] = []
+    reader = FileReferenceReader(other.table, listing)
 
-    for rows in read_file_references(other.table, listing, faults, []):
+    for rows in reader.read():
         needed = pc.greater(rows.version, pa.scalar(-1 if window.last_before is None else window.last_before))
         part = _some(rows, needed)
         if len(part.path):
             collector.take_needed(_narrow(made_absolute(part.path, root), part.vector, part.size))
-    if faults:
-        raise faults[0]
+    if reader.errors:
+        raise reader.errors[0]
     for batch in other.file_actions.read_narrow_batches():
         for found in _needed_of(batch, cutoff_ms):
             paths = made_absolute(found.column("path"), root)

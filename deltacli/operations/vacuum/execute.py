@@ -52,7 +52,7 @@ from deltacli.operations.vacuum.rechecking import NewerCommits, adopted
 from deltacli.storage import Deleted, Failed, folds_names, is_inside
 from deltacli.storage.directory_identity import DirectoryStore, other_directory_refusal
 from deltacli.table.find_log import list_log
-from deltacli.table.nested_tables import find_tables_above
+from deltacli.table.nested_tables import find_tables_containing
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.files.deleting import (
     MOST_AT_ONCE,
@@ -638,10 +638,10 @@ def bound(table: TableHandle, plan: VacuumPlan) -> TableHandle:
     """Return the table bound to the directory of a plan. Raises Refused (`plan.other-place`) where it is another."""
     own = plan.basis.table.storage
     if isinstance(own, DirectoryStore) and isinstance(table.storage, DirectoryStore):
-        return table.held(own.directory_identity)
+        return table.bind_to_directory(own.directory_identity)
     if not (is_inside(own, table.storage) and is_inside(table.storage, own)):
         raise other_directory_refusal(table.uri)
-    plan.basis.table.held()
+    plan.basis.table.bind_to_directory()
     return table
 
 
@@ -692,7 +692,7 @@ def _require_store_clock(table: TableHandle, plan: VacuumPlan, outcome: VacuumOu
 
 def _require_no_new_tables(table: TableHandle, plan: VacuumPlan) -> None:
     """Raise Refused where another table was created in a directory that a plan deletes from."""
-    found = find_tables_above(table, plan.candidates.column("path").combine_chunks())
+    found = find_tables_containing(table, plan.candidates.column("path").combine_chunks())
     new = sorted(directory for directory in found if directory)
     if new:
         raise Refused(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow.compute as pc
 
-from deltacli.core.errors import CommitCorrupt, FileMissing, UsageError, command, parameter
+from deltacli.core.errors import FileMissing, UsageError, command, parameter
 from deltacli.core.texts import add_article
 from deltacli.core.times import format_duration, format_timestamp
 from deltacli.core.typing import ArrowArray
@@ -26,7 +26,7 @@ from deltacli.operations.vacuum.plan import Reason, VacuumRequest
 from deltacli.operations.vacuum.plan_context import PlanContext, missing_commits, prepare, removed_in_gap
 from deltacli.storage import PathKind
 from deltacli.table.file_history import MISSING_ADD_RULE
-from deltacli.table.file_references import FileReferences, read_file_references
+from deltacli.table.file_references import FileReferenceReader, FileReferences
 from deltacli.table.nested_tables import find_table_format
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.time_travel import read_commit_time
@@ -269,9 +269,8 @@ def _name_of(table: TableHandle, path: str) -> str:
 
 def _commits_of(setting: PlanContext, name: str) -> Iterator[ExplainedCommit]:
     wanted = setting.keys.of_listing(binary_paths([name]))
-    faults: list[CommitCorrupt] = []
     found: set[tuple[int, str, str]] = set()
-    for rows in read_file_references(setting.table, setting.references.listing, faults, []):
+    for rows in FileReferenceReader(setting.table, setting.references.listing).read():
         found |= set(_matches(setting, rows, wanted))
     listing = setting.references.listing
     for version, action, detail in sorted(found):

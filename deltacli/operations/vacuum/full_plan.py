@@ -67,9 +67,9 @@ from deltacli.operations.vacuum.plan_context import (
 )
 from deltacli.table.handle import TableHandle
 from deltacli.table.hidden_names import build_hidden_names
-from deltacli.table.nested_tables import find_tables_above
+from deltacli.table.nested_tables import find_tables_containing
 from deltacli.table.rebuild import read_snapshot
-from deltacli.table.walk import RememberedWalk, TableWalk
+from deltacli.table.walk import CachedWalk, TableWalk
 from deltacli.work.files.listing import ListedFiles
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def vacuum(
 
 
 def plan_vacuum(
-    table: TableHandle, request: VacuumRequest, *, snapshot: Snapshot | None = None, walk: RememberedWalk | None = None
+    table: TableHandle, request: VacuumRequest, *, snapshot: Snapshot | None = None, walk: CachedWalk | None = None
 ) -> VacuumPlan:
     """Determine which files can be deleted. Refusals are part of the plan; nothing is deleted. `snapshot` is the newest
     version where it was rebuilt before, `walk` the whole table where it is looked at several times: not to be executed.
@@ -136,7 +136,7 @@ def plan_vacuum(
     prevents deltacli from writing or the quarantine is in a table; UsageError for a prefix or a condition that does not
     fit this table.
     """
-    table = table if snapshot else table.held()
+    table = table if snapshot else table.bind_to_directory()
     if request.quarantine is None:
         return _plan_of_mode(table, request, snapshot, walk)
     from deltacli.operations.vacuum.quarantine import open_quarantine
@@ -145,20 +145,20 @@ def plan_vacuum(
     return replace(_plan_of_mode(table, request, snapshot, walk), quarantine=quarantine.uri)
 
 
-def kept_walk(snapshot: Snapshot) -> RememberedWalk | None:
+def kept_walk(snapshot: Snapshot) -> CachedWalk | None:
     """Return a walk for several looks at the table of a newest version; None where tasks of a cluster list, in
     parallel, and where the version has no valid schema.
     """
     if snapshot.table.engine.may_repeat:
         return None
     try:
-        return RememberedWalk(snapshot.table.storage, build_hidden_names(snapshot, ()))
+        return CachedWalk(snapshot.table.storage, build_hidden_names(snapshot, ()))
     except Unreadable:
         return None
 
 
 def _plan_of_mode(
-    table: TableHandle, request: VacuumRequest, known: Snapshot | None, kept: RememberedWalk | None
+    table: TableHandle, request: VacuumRequest, known: Snapshot | None, kept: CachedWalk | None
 ) -> VacuumPlan:
     if request.mode is Mode.LITE:
         from deltacli.operations.vacuum.lite_plan import plan_lite
@@ -170,7 +170,7 @@ def _plan_of_mode(
     inventory = None if request.inventory is None else _InventoryListing(table, request.inventory)
     walk = kept or TableWalk(table.storage, names, request.prefix or "")
     if inventory is not None and request.prefix:
-        walk.require_part()
+        walk.check_start_directory()
     by_tasks = table.engine.may_repeat and inventory is None and kept is None
     listing = iter(()) if by_tasks else walk.files() if inventory is None else inventory.files(request.prefix or "")
     with _begun(table.storage, listing) as listed:
@@ -183,14 +183,14 @@ def _plan_of_mode(
         )
         with table.progress.step("listing the table", unit="files") as step:
             if by_tasks:
-                deque(map(judge.merge, walk.classified(table, judge.known.sorted(), step.advance)), maxlen=0)
+                deque(map(judge.merge, walk.classify_files(table, judge.known.sorted(), step.advance)), maxlen=0)
             for files in batches_of(listed, rows_at_once(setting.references)):
                 judge.take(files)
                 step.advance(len(files.paths))
     is_whole = inventory is None and not request.prefix
     old = spare_linked(judge, walk if is_whole else None, names_hidden=scope.hides)
     old = outside_of(old, setting.checkpoints)
-    above = {} if inventory is None else find_tables_above(table, old.column("path").combine_chunks())
+    above = {} if inventory is None else find_tables_containing(table, old.column("path").combine_chunks())
     tables = judge.tables | walk.tables | above
     found = choose(old, _below(tables), setting.references, choose_without_misnamed(setting, judge))
     doubtful = [part["hash"].combine_chunks() for part in (found.lost, found.misnamed, found.with_logical_names)]

@@ -42,7 +42,7 @@ from deltacli.operations.vacuum.plan_context import (
 )
 from deltacli.storage import ReadStorage, Storage
 from deltacli.table.find_log import list_log
-from deltacli.table.nested_tables import find_tables_above
+from deltacli.table.nested_tables import find_tables_containing
 from deltacli.table.rebuild import read_snapshot
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def plan_lite(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
     free = pc.filter(removals, pc.invert(stays))
     on_disk, young = _on_disk(setting, free)
     on_disk, linked = _by_links(setting, on_disk, directories.found, live)
-    tables = find_tables_above(table, _flat(on_disk.column("path")))
+    tables = find_tables_containing(table, _flat(on_disk.column("path")))
     nested = sorted(directory for directory in tables if directory)
     rows = outside_of(on_disk, nested)
     in_nested = on_disk.num_rows - rows.num_rows

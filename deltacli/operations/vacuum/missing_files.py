@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.core.errors import CommitCorrupt, command
+from deltacli.core.errors import command
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import plural
 from deltacli.delta.paths.spelling import IS_ABSOLUTE, encoded_root, made_absolute
 from deltacli.operations.vacuum.candidates import CandidateChoice, CandidateClassifier
 from deltacli.operations.vacuum.misnamed import MisnamedFiles, NamedBatch, NameSearch
 from deltacli.operations.vacuum.plan_context import PlanContext, choice_of
-from deltacli.table.file_references import read_file_references
+from deltacli.table.file_references import FileReferenceReader
 from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import read_snapshot
 
@@ -98,8 +98,7 @@ def _version_batches(snapshot: Snapshot) -> Iterator[NamedBatch]:
 
 def _commit_batches(table: TableHandle, listing: LogListing) -> Iterator[NamedBatch]:
     """Yield the files that commits name. Commits that cannot be read refuse the plan elsewhere."""
-    faults: list[CommitCorrupt] = []
-    for rows in read_file_references(table, listing, faults, []):
+    for rows in FileReferenceReader(table, listing).read():
         yield NamedBatch(rows.path, rows.size, rows.vector)
 
 

@@ -65,8 +65,8 @@ from deltacli.operations.vacuum.plan import (
     of_protected,
 )
 from deltacli.storage import folds_names
-from deltacli.table.checksum_guard import find_contradiction
-from deltacli.table.file_history import MISSING_ADD_RULE, FileKeys, compute_keys_with_outside, read_live_keys
+from deltacli.table.checksum_guard import find_checksum_contradiction
+from deltacli.table.file_history import MISSING_ADD_RULE, FileKeys, compute_keys_with_external, read_live_keys
 from deltacli.table.find_log import ListedLog, list_log, read_hint
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.hidden_names import build_hidden_names, find_readable_formats
@@ -163,7 +163,9 @@ def prepare(
     with with_codes_of_vacuum():
         basis = build_storable_basis(snapshot, listing, now_ms)
     window = find_window(table, listing, cutoff_ms, snapshot)
-    listed_until = None if listed_ms is None else find_last_commit_before(table, listing, listed_ms, known=snapshot)
+    listed_until = (
+        None if listed_ms is None else find_last_commit_before(table, listing, listed_ms, loaded_snapshot=snapshot)
+    )
     protect = [open_protected(table, uri) for uri in request.protect_from]
     clones = find_clones(table, [one.table for one in protect])
     protect += () if clones is None else clones.found
@@ -204,7 +206,7 @@ def open_protected(table: TableHandle, uri: str) -> Snapshot:
     """Return the newest version of another table. Also raises Refused where its protocol prevents deltacli from finding
     all files that it needs.
     """
-    other = table.open_other_table(uri, has_own_files=True)
+    other = table.open_other_table(uri, may_read_this_table=True)
     with of_protected(other.uri):
         snapshot = read_snapshot(other)
         require_committable(snapshot)
@@ -441,13 +443,13 @@ def doubts(setting: PlanContext, files: pyarrow.Array) -> Doubts:
     unread = _unknown(setting, files)
     if fault is None:
         unread = pc.and_not(unread, unread)
-    return Doubts(history.unremoved(files), unread, fault)
+    return Doubts(history.are_unremoved(files), unread, fault)
 
 
 def _unknown(setting: PlanContext, files: ArrowArray) -> ArrowArray:
     """Return the files that the part read so far does not add, remove or write as change data."""
     references = setting.references
-    known = references.history.adds(files)
+    known = references.history.are_added(files)
     for removed in (references.removed.hashes, references.changes.hashes):
         known = pc.or_(known, pc.is_in(files, value_set=removed))
     return pc.invert(known)
@@ -476,7 +478,7 @@ def _take_checkpoint(setting: PlanContext, version: int, files: ArrowArray) -> N
         texts = batch.adds.column("path")
         paths = keys.of_log(texts).hashes
         versions = pa.repeat(pa.scalar(version, pa.int64()), len(paths))
-        rows = FileKeys(paths, compute_keys_with_outside(keys, texts, paths, ids), versions)
+        rows = FileKeys(paths, compute_keys_with_external(keys, texts, paths, ids), versions)
         history.record_adds(rows.where(pc.is_in(paths, value_set=files)))
         vectors = keys.of_vectors(ids).hashes
         history.record_vectors(rows._replace(files=vectors).where(pc.is_in(vectors, value_set=files)))
@@ -507,11 +509,11 @@ def checksum_refusals(setting: PlanContext) -> Iterator[Refusal]:
     if snapshot is not setting.snapshot:
         counts, _ = snapshot.counts()
         files, size_bytes = counts.count, counts.size_bytes
-    difference = find_contradiction(snapshot, files, size_bytes)
+    difference = find_checksum_contradiction(snapshot, files, size_bytes)
     if difference is None:
         return
     if difference.more_files > 0:
-        lost = references.history.unremoved_count(read_live_keys(setting.snapshot, setting.keys))
+        lost = references.history.count_unremoved_files(read_live_keys(setting.snapshot, setting.keys))
         if difference.more_files == lost:
             return
     yield Refusal(difference.rule, difference.message, hint=difference.hint)
@@ -721,7 +723,7 @@ def reach_of(setting: PlanContext, lost_before: int | None, lost_now: int | None
     first_commit = min(references.listing.commits, default=None)
     return TimeTravelRange(
         first_version=first,
-        first_ms=read_commit_time(setting.table, references.listing, first, known=setting.snapshot),
+        first_ms=read_commit_time(setting.table, references.listing, first, loaded_snapshot=setting.snapshot),
         oldest_before=before,
         lost_feed=(first_commit, feed_end)
         if has_feed and first_commit is not None and feed_end >= first_commit
@@ -738,7 +740,7 @@ def _lost(setting: PlanContext, candidates: Any, before: int, first: int) -> Ite
     removed = setting.references.removed
     goes = pc.and_(pc.is_in(removed.hashes, value_set=candidates), pc.is_valid(removed.other))
     files, ends = pc.filter(removed.hashes, goes), pc.filter(removed.other, goes)
-    begins = pc.fill_null(setting.references.history.first_adds(files), before)
+    begins = pc.fill_null(setting.references.history.find_first_add_versions(files), before)
     begins = pc.if_else(pc.less(begins, ends), begins, before)
     spans = aggregate_rows(pa.table({"begin": begins, "end": ends}), ["begin", "end"], [])
     start = end = before
@@ -771,8 +773,8 @@ def lost_notes(setting: PlanContext, rows: pyarrow.Table) -> Iterator[str]:
 def removed_in_gap(setting: PlanContext, files: pyarrow.Array) -> pyarrow.Array:
     """Return the lost files (hashes) that missing commits may have removed: every add is before a gap of the log."""
     history = setting.references.history
-    adds = history.unremoved_adds(files)
-    is_after = pc.greater_equal(adds.versions, history.last_run - 1)
+    adds = history.find_unremoved_adds(files)
+    is_after = pc.greater_equal(adds.versions, history.contiguous_from - 1)
     is_sure = pc.is_in(files, value_set=pc.filter(adds.files, is_after))
     return pc.and_not(pc.is_in(files, value_set=adds.files), is_sure)
 
@@ -833,7 +835,7 @@ def _wrong_checkpoints(setting: PlanContext, files: pyarrow.Array) -> Sequence[C
     used = setting.snapshot.segment.checkpoint
     if used is None:
         return ()
-    adds = setting.references.history.unremoved_adds(files)
+    adds = setting.references.history.find_unremoved_adds(files)
     first = pc.min(adds.versions).as_py()
     every = sorted(
         checkpoint for checkpoint in setting.references.listing.checkpoints if checkpoint.version <= used.version

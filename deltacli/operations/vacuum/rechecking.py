@@ -236,7 +236,7 @@ class _LogTail:
         for file in new:
             actions = list(read_commit_actions(self.table.storage, file, None))
             is_other = is_other or any(kind not in _HARMLESS for kind, _ in actions)
-            references += named.take(actions, file)
+            references += named.add_commit(actions, file)
         references += named.flush()
         if new:
             self._seen, self.last = new[-1].version, new[-1]
@@ -330,7 +330,7 @@ def adopted(
     Raises Refused, with nothing changed, where the plan cannot be executed on the newest version, and of a copy unless
     that is accepted.
     """
-    table = table.held()
+    table = table.bind_to_directory()
     if plan.snapshot_sha256 is None and plan.made_from is not None:
         plan = with_past(plan.made_from.table, plan)
     snapshot = snapshot or read_snapshot(table)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.core.errors import LazyText, UsageError, command, parameter, suggest_parameters
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.memory import raise_if_out_of_memory
-from deltacli.core.request_fields import Kind, Option, option, require_known_word, shared
 from deltacli.core.typing import JsonObject
 from deltacli.delta.log.segment import Place
 from deltacli.rules.framework.base import (
@@ -30,6 +29,7 @@ from deltacli.rules.framework.base import (
     Rule,
     Severity,
 )
+from deltacli.table.api_arguments import require_known_word
 
 if TYPE_CHECKING:
     from deltacli.rules.framework.data_file_views import FileFault
@@ -37,17 +37,6 @@ if TYPE_CHECKING:
 # -- the request for a validation --------------------------------------------------------------------------------------
 
 DEFAULT_MOST = 100
-
-SELECT = Option(
-    "Check only these rules: globs over rule ids. Repeatable.",
-    "A,B,…",
-    Kind.PATTERNS,
-)
-IGNORE = Option(
-    "Skip these rules: globs over rule ids. Repeatable.",
-    "A,B,…",
-    Kind.PATTERNS,
-)
 
 
 class LevelChoice(StrEnum):
@@ -73,23 +62,11 @@ class ValidateRequest:
         max_findings: The largest number of findings per rule. 0: all of them.
     """
 
-    level: str = option(
-        "What to check: the log; also a listing of the table; also footers of data files; also their rows.  "
-        "[default: log]",
-        default=LevelChoice.LOG,
-        choices=LevelChoice,
-    )
-    sample: float = option(
-        "Check only this share of the data files, such as 5%; the sample differs per version.",
-        "N%",
-        Kind.SHARE,
-        default=1.0,
-    )
-    where: str | None = option(
-        "Check only data files that may contain matching rows; all of their rows are checked.", "CONDITION"
-    )
-    select: Sequence[str] = shared(SELECT, ())
-    ignore: Sequence[str] = shared(IGNORE, ())
+    level: str = LevelChoice.LOG
+    sample: float = 1.0
+    where: str | None = None
+    select: Sequence[str] = ()
+    ignore: Sequence[str] = ()
     max_findings: int = DEFAULT_MOST
 
     def __post_init__(self) -> None:

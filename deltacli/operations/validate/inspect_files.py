@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from deltacli.core.errors import PathExternal, Unreadable
 from deltacli.core.memory import raise_if_out_of_memory
-from deltacli.core.progress import Progress, WeighedStep, weighed_step
+from deltacli.core.progress import Progress, WeighedStep, start_weighed_step
 from deltacli.core.units import plural
 from deltacli.delta.footers.columns import FileSchema, read_schema
 from deltacli.delta.footers.parse import Footer
@@ -330,7 +330,7 @@ class FileInspector:
         self.checked = FilesChecked(0, total, 0 if self.with_rows else None)
         what = READING_ROWS if self.with_rows else READING_FOOTERS
         weight = size_bytes + total * OPENING_BYTES if self.with_rows else total  # all footers take about the same time
-        with weighed_step(self.progress, what, unit="files", total=total, weight=weight) as step:
+        with start_weighed_step(self.progress, what, unit="files", total=total, weight=weight) as step:
             views = self._views(live, step)
             for view, vectors, facts in self._rows_of(views, step) if self.with_rows else self._footers_of(views, step):
                 self._look_at(view, vectors, facts)

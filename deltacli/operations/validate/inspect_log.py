@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.core.errors import FileMissing, PathExternal
 from deltacli.core.memory import raise_if_out_of_memory
-from deltacli.core.progress import Progress, weighed_step
+from deltacli.core.progress import Progress, start_weighed_step
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, CheckpointInstance, LogFile, LogFileKind, Place
 from deltacli.delta.log.state import TableConfiguration
@@ -122,7 +122,7 @@ class LogInspector:
             self.files = KnownFiles(is_known=True)
         commits = self._log.listing.commits
         size_bytes = sum(file.size_bytes for file in commits.values())
-        with weighed_step(
+        with start_weighed_step(
             self._progress, "checking the log", unit="commits", total=len(commits), weight=size_bytes
         ) as step:
             scanned: dict[str, Scan] = {}

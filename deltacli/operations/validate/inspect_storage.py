@@ -22,7 +22,7 @@ from deltacli.table.missing_log import missing_path_error
 from deltacli.work.task import TableFiles, TableStores
 
 if TYPE_CHECKING:
-    from deltacli.table.walk import RememberedWalk
+    from deltacli.table.walk import CachedWalk
     from deltacli.work.files.listing import InnerDirectory, PlacedDirectory, PlacedListing
 
 # -- the whole log -----------------------------------------------------------------------------------------------------
@@ -98,9 +98,7 @@ def _stored(storage: ReadStorage, name: str, directories: tuple[str, ...]) -> tu
     return tuple(StoredFile(stat.name, stat.size_bytes, stat.modified_ms) for stat in entries)
 
 
-def list_table(
-    stores: TableStores, engine: Engine, progress: Progress, walk: RememberedWalk | None = None
-) -> WholeTable:
+def list_table(stores: TableStores, engine: Engine, progress: Progress, walk: CachedWalk | None = None) -> WholeTable:
     """List every file below the root except those of the log; nested tables are reported and listed, too. With a
     `walk`, only what it leaves out is listed.
     """
@@ -119,7 +117,7 @@ def list_table(
     return WholeTable(files, tuple(sorted(nested)), tuple(sorted(unlisted)))
 
 
-def _of_walk(storage: ReadStorage, walk: RememberedWalk, root: PlacedDirectory) -> WholeTable | None:
+def _of_walk(storage: ReadStorage, walk: CachedWalk, root: PlacedDirectory) -> WholeTable | None:
     """Return the files of a walk, with those that it leaves out; None where it met links, which it does not follow."""
     found: dict[str, StoredFile] = {}
     nested, unlisted, log = set[str](), list[str](), f"/{segment.LOG_DIRECTORY}/"
@@ -139,7 +137,7 @@ def _of_walk(storage: ReadStorage, walk: RememberedWalk, root: PlacedDirectory) 
                 nested.add(path.partition(log)[0])
             elif size_bytes >= 0:
                 found[path] = StoredFile(path, size_bytes, modified_ms, archive_classes.get(path, ""))
-    for directory in sorted(walk.left_out):
+    for directory in sorted(walk.skipped_directories):
         above, _, name = directory.rpartition("/")
         if name == segment.LOG_DIRECTORY:
             nested.add(above)

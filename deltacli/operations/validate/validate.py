@@ -47,7 +47,7 @@ from deltacli.table.table_directories import has_clone_notes
 if TYPE_CHECKING:
     from deltacli.operations.validate.inspect_files import FilesChecked, TableContext
     from deltacli.storage import ReadStorage
-    from deltacli.table.walk import RememberedWalk
+    from deltacli.table.walk import CachedWalk
     from deltacli.work.task import TableFiles, TableStores
 
 
@@ -143,7 +143,7 @@ def validate_table(
     *,
     on_finding: Callable[[Finding], None] | None = None,
     whole: WholeLog | None = None,
-    walk: RememberedWalk | None = None,
+    walk: CachedWalk | None = None,
 ) -> Validation:
     """Check a table against the rules of a level. `on_finding` gets each finding when it is found. `whole` is the log
     and `walk` the table where they were listed before.

@@ -11,7 +11,7 @@ from functools import partial, partialmethod
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
 
-from deltacli.core.errors import LazyText, command, get_spelling, is_shared, parameter
+from deltacli.core.errors import LazyText, command, fill_table, is_shared, parameter
 from deltacli.core.lock_free_property import cached_property
 from deltacli.delta.log.segment import Place
 from deltacli.rules.framework.engines import Effect, effect_of
@@ -60,7 +60,7 @@ class Fix(NamedTuple):
         """Return the repair of a table, whose name is filled into the command that it may contain."""
         if is_shared(table):
             return "ask the provider of the share to repair the table"
-        return get_spelling().fill(str(self.advice), table) if isinstance(self.advice, LazyText) else self.advice
+        return fill_table(str(self.advice), table) if isinstance(self.advice, LazyText) else self.advice
 
     @property
     def loses(self) -> bool:

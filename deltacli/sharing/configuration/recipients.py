@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from deltacli.core.documents import dumps
-from deltacli.core.errors import QUOTED_SUGGESTION, Refused, UsageError, command, nearest_name, parameter, quote_word
+from deltacli.core.errors import Refused, UsageError, command, nearest_name, parameter, quote_word
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.times import format_timestamp
 from deltacli.core.typing import Json
@@ -376,7 +376,7 @@ def find_recipient(recipients: Recipients, name: str) -> Recipient:
         code="share.recipient",
         facts={"recipients": ", ".join(names[:20]) or "none"},
         hint=command("share recipient list") if names else command("share recipient add", name),
-    ).suggest(name, nearest, QUOTED_SUGGESTION)
+    ).suggest(name, nearest, is_quoted=True)
 
 
 def add_recipient(
@@ -490,7 +490,7 @@ def parse_grant(text: str, catalog: Catalog) -> Grant:
         code="share.grant",
         facts={"shares": ", ".join(share.name for share in catalog.shares) or "none"},
         hint=command("share check"),
-    ).suggest(text, nearest, QUOTED_SUGGESTION)
+    ).suggest(text, nearest, is_quoted=True)
 
 
 def parse_old_grant(text: str, recipient: Recipient) -> Grant:

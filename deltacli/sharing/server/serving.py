@@ -304,8 +304,8 @@ def serve_by_workers(following: Callable[[], MakeService], sockets: Sockets, wor
             tempfiles.forget(Path(metrics))
 
 
-def _begin(chosen: errors.Spelling, make: MakeService, sockets: Sockets, log: LogChoice) -> None:
-    with errors.use_spelling(chosen):
+def _begin(chosen: errors.HintSyntax, make: MakeService, sockets: Sockets, log: LogChoice) -> None:
+    with errors.use_hint_syntax(chosen):
         _work(make, sockets, log)
 
 
@@ -359,7 +359,7 @@ class _Workers:
     def _start_worker(self, make: MakeService) -> SpawnProcess:
         """Start a process. The command line does not interrupt it: nobody would wait for the end of the process."""
         process = get_context("spawn").Process(
-            target=_begin, args=(errors.get_spelling(), make, self.sockets, self.log)
+            target=_begin, args=(errors.get_hint_syntax(), make, self.sockets, self.log)
         )
         process.start()
         self.running.append(process)

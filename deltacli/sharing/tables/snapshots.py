@@ -43,7 +43,7 @@ from deltacli.storage import LocalStorage, ReadStorage
 from deltacli.table.find_log import ListedLog, find_log, list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import read_snapshot, rebuild_version
-from deltacli.table.repeated_files import settle_repeated_files
+from deltacli.table.repeated_files import deduplicate_live_files
 from deltacli.work.commits.reading import read_commit
 
 if TYPE_CHECKING:
@@ -365,7 +365,7 @@ class SharedSnapshot:
 
 def make_snapshot(snapshot: Snapshot) -> SharedSnapshot:
     """Return a rebuilt version with its files in columns, each once. Raises what reading a checkpoint raises."""
-    snapshot = settle_repeated_files(snapshot)
+    snapshot = deduplicate_live_files(snapshot)
     batches = [spelled_alike(batch, snapshot.config) for batch in snapshot.files()]
     files = pa.Table.from_batches(batches, schema=action_schemas().add)
     fault = find_fault(batches, snapshot.config, snapshot.version, snapshot.table.uri)

@@ -133,7 +133,7 @@ def read_shared(share: Share, options: ShareBatchOptions) -> SharedRows:
         snapshot = find_snapshot(table, version=options.version, timestamp_ms=options.timestamp_ms)
     snapshot.scan()  # refuses what no reader may read
     columns = columns_for_spark(snapshot.schema, None if options.columns is None else list(options.columns))
-    selection = Selection.make(snapshot.schema, columns, options.where)
+    selection = Selection.resolve(snapshot.schema, columns, options.where)
     live = find_live_files(snapshot, selection)
     return _rows(snapshot, selection.columns, selection.make_read_spec(snapshot.config), live.files)
 

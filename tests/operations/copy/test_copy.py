@@ -268,7 +268,7 @@ def test_a_source_that_loses_files_meanwhile_ends_the_copy(source: Path, tmp_pat
     with pytest.raises(PartlyDone) as ended:
         table.execute_copy(plan)
 
-    assert ("copy.source-changed", ConflictLost.exit_code) == (ended.value.code, ended.value.cause_exit)
+    assert ("copy.source-changed", ConflictLost.exit_code) == (ended.value.code, ended.value.cause_exit_code)
     assert not list(target.rglob("*.json")) or read_note(LocalStorage(str(target)))
 
 

@@ -90,7 +90,7 @@ def test_a_softly_deleted_file_that_is_damaged_is_named_when_it_is_back(tmp_path
     with pytest.raises(PartlyDone) as error:
         accident.table.undelete()
 
-    assert ("undelete.not-there", 7) == (error.value.code, error.value.cause_exit)
+    assert ("undelete.not-there", 7) == (error.value.code, error.value.cause_exit_code)
     assert path in error.value.facts["files"]
     assert error.value.hint == f"deltacli validate {accident.uri} --level footers"
 

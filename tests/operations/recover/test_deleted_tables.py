@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.core.errors import Command, NotATable
+from deltacli.core.errors import CommandHint, NotATable
 from deltacli.storage import Storage, open_storage
 from deltacli.table.find_log import list_log
 from deltacli.table.missing_log import missing_path_error
@@ -46,8 +46,8 @@ def test_the_error_of_a_deleted_table_names_undelete(
     with pytest.raises(NotATable) as caught:
         list_log(storage)
 
-    assert isinstance(caught.value.hint, Command)
-    assert "undelete" == caught.value.hint.operation
+    assert isinstance(caught.value.hint, CommandHint)
+    assert "undelete" == caught.value.hint.call.operation
     assert "deleted log" in caught.value.facts
 
 

@@ -189,7 +189,7 @@ def test_a_listing_finds_the_files_that_asking_for_each_finds(
         def capabilities(self) -> Capabilities:
             return super().capabilities._replace(cheap_listing=False)
 
-    monkeypatch.setattr("deltacli.table.needed_files._MOST_SINGLE_REQUESTS", asked)
+    monkeypatch.setattr("deltacli.table.needed_files._MAX_SINGLE_REQUESTS", asked)
     table_at(tmp_path / "t")
     os.rename(tmp_path / "t" / "p=a b%20c", tmp_path / "t" / "p=a%20b%2520c")
     (tmp_path / "t" / "part-00000.parquet").unlink()

@@ -323,7 +323,7 @@ def test_a_source_that_changed_since_the_plan_is_not_copied(tmp_path: Path) -> N
     assert ("undelete.source-changed", "1 file put back", 7) == (
         error.value.code,
         facts["so far"],
-        error.value.cause_exit,
+        error.value.cause_exit_code,
     )
     assert not (table.root / commit(3)).exists()
 

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from deltacli.core.errors import NotATable, ShellSpelling, use_spelling
+from deltacli.core.errors import NotATable, ShellSyntax, use_hint_syntax
 from deltacli.rules.framework.base import CATALOGUE, Severity
 from deltacli.rules.framework.repairs import StepKind, repair_rows
 from tests.rules.corruptions import DAMAGES, Damage, load_all
@@ -149,5 +149,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    with use_spelling(ShellSpelling()):
+    with use_hint_syntax(ShellSyntax()):
         main()

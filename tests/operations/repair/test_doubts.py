@@ -192,7 +192,7 @@ def test_what_was_done_is_not_denied_where_no_further_plan_can_be_made(
     with pytest.raises(PartlyDone, match=r"^the copy has other files") as fault:
         execute_change(execute.Repair(plan.request), plan.table, plan=plan)
 
-    assert ("recover.other-table", 4) == (fault.value.code, fault.value.cause_exit)
+    assert ("recover.other-table", 4) == (fault.value.code, fault.value.cause_exit_code)
     assert "1 step done" in str(fault.value.facts["so far"])
 
 

@@ -293,7 +293,7 @@ def test_an_error_after_the_first_file_says_what_was_put(tmp_path: Path, monkeyp
     with pytest.raises(PartlyDone) as error:
         opened(table).execute_undo_repair(plan)
 
-    assert ("repair.plan-stale", 4) == (error.value.code, error.value.cause_exit)
+    assert ("repair.plan-stale", 4) == (error.value.code, error.value.cause_exit_code)
     assert error.value.facts["so far"].startswith("1 file put back; what they replaced is kept in")
 
 

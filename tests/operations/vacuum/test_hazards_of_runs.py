@@ -206,7 +206,7 @@ def test_a_clock_that_is_ahead_of_the_stores_is_noticed_before_the_first_delete(
     if is_refused:
         with pytest.raises(PartlyDone) as raised:
             vacuum(table)
-        assert ("vacuum.clock-skew", 4) == (raised.value.code, raised.value.cause_exit)
+        assert ("vacuum.clock-skew", 4) == (raised.value.code, raised.value.cause_exit_code)
         assert {"status": "FAILED"} == infos(inner)[-1]["operationParameters"]
     else:
         vacuum(table)

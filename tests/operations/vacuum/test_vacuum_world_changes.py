@@ -135,7 +135,7 @@ def test_a_world_that_changes_between_two_batches_loses_no_more(
 
     left = world.counts()
     assert partly.value.code in codes
-    assert (5, 4) == (partly.value.exit_code, partly.value.cause_exit)
+    assert (5, 4) == (partly.value.exit_code, partly.value.cause_exit_code)
     assert f"{7 - left[0]} of 6 files deleted" == partly.value.facts["so far"]
     assert left in ((3, 7), (5, 7))
 
@@ -333,7 +333,7 @@ def test_the_looks_at_the_log_cost_no_request(log_entries: bool, listings: int) 
 
 
 def test_a_task_of_another_process_deletes_in_the_directory_of_its_permit_only(world: World) -> None:
-    held = world.table().held()
+    held = world.table().bind_to_directory()
     piece = DeletePiece(permit(held.stores, system_clock()), NAMES)
     context = TaskContext(TableStores(LocalStorage(str(world.place)), open_storage, NO_PREFIXES, None))
     switch_link(world)

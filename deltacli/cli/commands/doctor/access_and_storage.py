@@ -21,7 +21,7 @@ from deltacli.core.errors import (
     CredentialsMissing,
     Refused,
     command,
-    fill_hint,
+    fill_table,
     quote_table,
 )
 from deltacli.storage.base import no_atomic_create_error
@@ -165,7 +165,7 @@ def doctor_storage(
 
 def _with_table(findings: Sequence[StoreFinding], table: str) -> list[StoreFinding]:
     """Return findings whose next commands name the table as the user wrote it."""
-    return [finding._replace(next=fill_hint(finding.next, table)) for finding in findings]
+    return [finding._replace(next=fill_table(finding.next, table)) for finding in findings]
 
 
 def _show(run: CommandContext, report: StorageReport) -> None:

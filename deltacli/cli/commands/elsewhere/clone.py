@@ -76,7 +76,7 @@ def clone(
 
         copy_table(run, src, dst, CopyRequest(newest=True), dry_run=dry_run)
         return
-    source = run.open_table(src, writes=not dry_run and not unprotected).held()
+    source = run.open_table(src, writes=not dry_run and not unprotected).bind_to_directory()
     target = run.open_table(dst, writes=not dry_run)
     snapshot = source.snapshot(version=chosen_version(source, version, timestamp))
     wording: Wording[ClonePlan, ClonePlan] = Wording(

@@ -98,7 +98,7 @@ def _sections(uri: str, plan: ManifestsPlan, done: ManifestsOutcome | None) -> I
         return
     yield Section("table", [uri])
     yield Section("version", [str(plan.basis.version)])
-    yield Section("files", [] if plan.live is None else [format_count(plan.live.files)])
+    yield Section("files", [] if plan.live is None else [format_count(plan.live.file_count)])
     if done is None:
         counts = {"would write": len(plan.paths_to_write), "would delete": len(plan.paths_to_delete)}
     else:

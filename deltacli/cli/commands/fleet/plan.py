@@ -36,7 +36,8 @@ from deltacli.fleet.planning.due import (
     plan_vacuum_step,
     said_by,
 )
-from deltacli.fleet.policy_file.model import FleetChoice, Policy
+from deltacli.fleet.policy_file.model import Policy
+from deltacli.fleet.policy_file.requests import FleetChoice
 from deltacli.storage.secrets import mask_secrets
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.documents import dumps
 from deltacli.core.errors import StorageFailed
 from deltacli.core.units import plural
-from deltacli.fleet.policy_file.model import FleetFile, FleetRunRequest
+from deltacli.fleet.policy_file.model import FleetFile
+from deltacli.fleet.policy_file.requests import FleetRunRequest
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table

@@ -19,7 +19,9 @@ from deltacli.cli.running.run import CommandContext, note_left_out, settle_limit
 from deltacli.cli.terminal.signals import Interrupted
 from deltacli.core.errors import DeltacliError, UsageError, suggest_parameters
 from deltacli.core.units import plural
-from deltacli.fleet.policy_file.model import FleetChoice, FleetFile, short_name, table_file_name
+from deltacli.fleet.policy_file.model import FleetFile
+from deltacli.fleet.policy_file.requests import FleetChoice
+from deltacli.fleet.policy_file.table_names import make_file_name, shorten_table_name
 from deltacli.operations.doctor.advice import DoctorRequest
 from deltacli.storage.secrets import mask_secrets
 
@@ -208,14 +210,14 @@ def _write_pages(
     throttled = run.throttled(found.settings.calls_per_second)
     with run.progress.step("writing pages", unit="tables", total=len(known.tables)) as step:
         for table in known.tables:
-            name = short_name(table.shown_name, str(found.path))
+            name = shorten_table_name(table.shown_name, str(found.path))
             try:
                 page = table_page(examine_table(throttled.open_table(table.name), DoctorRequest()), index)
             except DeltacliError as fault:
                 faults[table.shown_name] = mask_secrets(fault.message)
                 run.note(f"no page of {name}: {fault.message}")
             else:
-                with open_destination(os.path.join(directory, f"{table_file_name(table.shown_name)}.html")) as sink:
+                with open_destination(os.path.join(directory, f"{make_file_name(table.shown_name)}.html")) as sink:
                     sink.write(page.encode())
             step.advance()
     run.note(f"wrote {plural(len(known.tables) - len(faults), 'page')} to {directory}")

@@ -1,7 +1,4 @@
-"""Help of commands and groups: what a page says, read from the tree of commands when it is asked for.
-
-A page is a JSON object of texts that are not folded yet; `help_text.py` makes lines of it.
-"""
+"""Help of commands and groups: what a page says, read from the tree of commands when it is asked for."""
 
 from __future__ import annotations
 
@@ -12,21 +9,17 @@ from inspect import cleandoc
 from typer.core import TyperGroup
 
 from deltacli.cli.command_table import COMMANDS, GROUPS, HEADINGS
-from deltacli.cli.help_sections import (
+from deltacli.cli.help.sections import (
     COMMON_OPTIONS,
     FIRST_OPTIONS,
     LAST_OPTIONS,
     OptionHeading,
     section_of,
 )
-from deltacli.cli.help_text import fold, fold_common, fold_short
+from deltacli.cli.help.text import Entry, HelpPage, Sections, fold, fold_common, fold_short
 from deltacli.cli.invocation import HELP_ALL, invocation
 from deltacli.cli.shared_options import declare_output, declare_settings, read_parameters
 from deltacli.cli.vendored_click import Command, Context, Parameter
-from deltacli.core.typing import JsonObject
-
-Entry = tuple[str, str]
-"""An option, argument or command, and its description."""
 
 _WORDS: tuple[Entry, ...] = (
     ("deltacli help vacuum", "Explain a command."),
@@ -55,7 +48,7 @@ def write_group_help(group: TyperGroup, context: Context, path: Sequence[str]) -
     return fold(page) if HELP_ALL in invocation.arguments else fold_common(page)
 
 
-def command_page(command: Command, context: Context) -> JsonObject:
+def command_page(command: Command, context: Context) -> HelpPage:
     """Return the page of a command: usage, description, examples, options in sections, exit codes."""
     sections = _group_options(command, context)
     common = sorted(_find_common(sections, _cleaned(command.help)), key=_place)
@@ -64,17 +57,17 @@ def command_page(command: Command, context: Context) -> JsonObject:
     if arguments:
         described = [(spell_argument(argument), getattr(argument, "help", "") or "") for argument in arguments]
         sections = {"Arguments": described, **sections}
-    return {
-        "usage": [context.command_path, "[OPTIONS]", *map(spell_argument, arguments)],
-        "description": _cleaned(command.help),
-        "lists": [sections],
-        "common": common,
-        "names": {OptionHeading.GLOBAL: "  ".join(names)},
-        "exit codes": command.epilog or "",
-    }
+    return HelpPage(
+        usage=[context.command_path, "[OPTIONS]", *map(spell_argument, arguments)],
+        description=_cleaned(command.help),
+        lists=[sections],
+        common=common,
+        names={OptionHeading.GLOBAL: "  ".join(names)},
+        exit_codes=command.epilog or "",
+    )
 
 
-def group_page(group: TyperGroup, context: Context, path: Sequence[str]) -> JsonObject:
+def group_page(group: TyperGroup, context: Context, path: Sequence[str]) -> HelpPage:
     """Return the page of a group: usage, description, examples, commands, options.
 
     The page of the program has its commands below headings, and the options that all commands share.
@@ -95,16 +88,16 @@ def group_page(group: TyperGroup, context: Context, path: Sequence[str]) -> Json
         headings = {"Commands": [*summaries]}
 
     commands = {heading: [(name, summaries[name]) for name in names] for heading, names in headings.items()}
-    page = {
-        "usage": [context.command_path, "[OPTIONS]", "COMMAND", "..."],
-        "description": _cleaned(group.help),
-        "lists": [commands, options],
-        "closing": _cleaned(group.epilog),
-    }
+    lists: list[Sections | str] = [commands, options]
     if is_program:
-        page["lists"] = [commands, options, {"Help": _WORDS}]
-        page["common"] = [*_find_common(options, "")]
-    return page
+        lists.append({"Help": _WORDS})
+    return HelpPage(
+        usage=[context.command_path, "[OPTIONS]", "COMMAND", "..."],
+        description=_cleaned(group.help),
+        lists=lists,
+        common=[*_find_common(options, "")] if is_program else None,
+        closing=_cleaned(group.epilog),
+    )
 
 
 def summary_of(*path: str) -> str:

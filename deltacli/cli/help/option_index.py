@@ -10,19 +10,19 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from deltacli.cli.command_group import CommandGroup, make_root
-from deltacli.cli.help_page import command_page, group_page, names_in
+from deltacli.cli.help.pages import command_page, group_page, names_in
+from deltacli.cli.help.text import HelpPage
 from deltacli.cli.vendored_click import Command, Context
-from deltacli.core.typing import JsonObject
 
 
 @cache
-def read_pages() -> Mapping[str, JsonObject]:
+def read_pages() -> Mapping[str, HelpPage]:
     """Return the pages of the program, of all groups and of all commands, by name. Imports every command."""
     root = make_root()
     return dict(_walk_pages(root, Context(root, info_name="deltacli"), ()))
 
 
-def _walk_pages(command: Command, context: Context, path: tuple[str, ...]) -> Iterator[tuple[str, JsonObject]]:
+def _walk_pages(command: Command, context: Context, path: tuple[str, ...]) -> Iterator[tuple[str, HelpPage]]:
     if not isinstance(command, CommandGroup):
         yield " ".join(path), command_page(command, context)
         return
@@ -37,7 +37,8 @@ def _walk_pages(command: Command, context: Context, path: tuple[str, ...]) -> It
 def list_options() -> Iterator[tuple[str, str, str]]:
     """Yield each option of each command (""; of the program) with its value and help."""
     for command, page in read_pages().items():
-        for sections in page["lists"]:
+        for sections in page.lists:
+            assert not isinstance(sections, str)
             for spelled, text in (entry for entries in sections.values() for entry in entries):
                 if spelled.startswith("-"):
                     yield command, spelled, text

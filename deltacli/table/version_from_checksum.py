@@ -1,12 +1,15 @@
-"""Read a version as its checksum states it, without its checkpoint and all but the last of its commits.
+"""Read the summary of a version from its version checksum file, without replaying the log.
 
-`snapshot` of a large table needs only a few numbers, and the checksum has them. It is one file that some
-writer wrote, so it is believed only if nothing speaks against it: the log has no problems, the checksum
-is consistent in itself, and the last commit, which is read, says the same. Otherwise the version is
-replayed.
+`deltacli snapshot` shows the protocol, the metadata and a few totals. The checksum of the version, such as
+`00000000000000000012.crc`, contains all of them, so for a large table one small file replaces reading a
+checkpoint and its commits.
 
-A checksum is of one version. The numbers of a later version cannot be told from its commits alone, since
-a file that they add or remove may have been live or not.
+A checksum is not authoritative: a writer may have computed it wrongly. It is used only if the log has no
+problems, the checksum is consistent in itself, and it agrees with the commit of its version, which is
+read. In all other cases the caller has to replay the log.
+
+The checksum of an older version is no help: commits may add files that are live already and remove files
+that do not exist, so the totals of the next version cannot be computed from the commit alone.
 
 Spec: Version Checksum File.
 """
@@ -36,28 +39,30 @@ from deltacli.delta.protocol.features import Protocol, require_readable
 from deltacli.delta.schema.types import StructType, parse_schema
 from deltacli.storage.base import ReadStorage
 from deltacli.storage.optional_interfaces import SharedTableStore
-from deltacli.table.checksum_state import ChecksumState, require_checksum
+from deltacli.table.checksum_state import ChecksumState, parse_checksum_state
 from deltacli.table.find_log import find_blocked_commit_name, find_lost_versions, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.work.commits.reading import Provenance, read_commit, read_provenance
 
-_MOST_CHECKSUM_BYTES = 8 << 20
-"""Larger checksums list files, and take as long as a replay."""
-_MOST_COMMIT_BYTES = 1 << 20
-"""Of larger commits only the first line is read."""
+_MAX_CHECKSUM_BYTES = 8 << 20
+"""Larger checksums contain the list of all files. Parsing it takes as long as a replay."""
+_MAX_COMMIT_BYTES = 1 << 20
+"""Of larger commits, only `commitInfo` is read."""
 
 
 @dataclass(frozen=True, eq=False)
-class StatedVersion:
-    """The state of a version without file actions.
+class VersionFromChecksum:
+    """The summary of a version, without its files.
+
+    Properties that `Snapshot` has, too, have the same names and values.
 
     Attributes:
-        table: The table.
-        version: The version.
-        time: When it was committed.
-        checksum: What its checksum states.
-        newest_version: The newest version of the log when it was listed.
-        problems: None, because a log with problems is replayed.
+        table: The handle of the table.
+        version: The version number.
+        time: The time of the commit.
+        checksum: The parsed checksum.
+        newest_version: The newest version of the table at the time when the log was listed.
+        problems: Always empty: a log with problems is replayed.
     """
 
     table: TableHandle
@@ -69,36 +74,39 @@ class StatedVersion:
 
     @property
     def set_aside(self) -> Mapping[str, str]:
-        """An empty mapping: no checkpoint was opened."""
+        """The checkpoints that were skipped. Always empty, because no checkpoint is opened."""
         return {}
 
     @property
     def protocol(self) -> Protocol:
-        """The protocol of the version."""
+        """The reader version, the writer version and the table features."""
         return self.checksum.protocol
 
     @property
     def metadata(self) -> Metadata:
-        """The metadata of the version."""
+        """The metadata: name, schema as JSON, partition columns, properties."""
         return self.checksum.metadata
 
     @property
     def transactions(self) -> Sequence[SetTransaction] | None:
-        """The newest version of each application; None if the checksum lacks them."""
+        """The newest `txn` version of each application; None if the checksum does not contain them."""
         return self.checksum.transactions
 
     @property
     def domains(self) -> Sequence[DomainMetadata] | None:
-        """The metadata of domains; None if the checksum lacks them."""
+        """The domain metadata; None if the checksum does not contain it."""
         return self.checksum.domains
 
     @cached_property
     def schema(self) -> StructType:
-        """The schema of the version."""
+        """The parsed schema of the table."""
         return parse_schema(self.metadata.schema_string or "")
 
     def as_json(self) -> dict[str, Any]:
-        """Return the document `deltacli.snapshot` without the envelope, and without what the checksum lacks."""
+        """Return the fields of the JSON document `deltacli.snapshot` that the checksum contains.
+
+        The envelope of the document, such as its version, is not included.
+        """
         checksum = self.checksum
         files: dict[str, Any] = {"count": checksum.files, "sizeBytes": checksum.size_bytes}
         if checksum.vectors is not None and checksum.deleted_rows is not None:
@@ -120,35 +128,39 @@ class StatedVersion:
 
 
 class ReplayNeeded(NamedTuple):
-    """The reason why a version has to be replayed."""
+    """The result if the checksum cannot be used: the reason why the log has to be replayed."""
 
     reason: str
 
 
-def read_stated_version(
+def read_version_from_checksum(
     table: TableHandle, *, version: int | None = None, timestamp_ms: int | None = None
-) -> StatedVersion | ReplayNeeded:
-    """Return a version as its checksum states it, or why it has to be replayed.
+) -> VersionFromChecksum | ReplayNeeded:
+    """Read the summary of a version from its checksum.
 
-    It is replayed if the checksum is missing, is invalid, contradicts the last commit, or would hide a
-    problem of the log. This takes a listing, the checksum and the commit of the version, on a disk also
+    This lists the log, and reads the checksum and the commit of the version. On a local disk it also reads
     the first commit.
 
     Args:
         table: The table.
-        version: The version.
-        timestamp_ms: A time in epoch milliseconds instead of the version. None of both: the newest version.
+        version: The version. None, without a timestamp, for the newest version.
+        timestamp_ms: A timestamp in epoch milliseconds, instead of the version.
+
+    Returns:
+        The summary; or `ReplayNeeded` if the checksum is missing, invalid, contradicts the commit, or would
+        hide a problem of the log.
 
     Raises:
-        NotATable: If there is no log.
+        NotATable: If the directory has no log.
         VersionAbsent: If the version does not exist.
-        LogIncomplete: If commits are missing that the version needs.
+        LogIncomplete: If commits are missing that are required to rebuild the version.
     """
     storage = table.storage
     if isinstance(storage, SharedTableStore):
         return ReplayNeeded("a share has no version checksums")
     if timestamp_ms is not None:
-        from deltacli.table.time_travel import find_version_at  # which a version does not need
+        # Imported here because time travel loads the replay, which most calls do not need.
+        from deltacli.table.time_travel import find_version_at
 
         version = find_version_at(table, timestamp_ms)
 
@@ -156,46 +168,52 @@ def read_stated_version(
     if version is None and find_blocked_commit_name(storage, listing) is not None:
         raise not_a_file(listing)
     segment = choose_segment(listing, version)
-    # A replay works around problems and reports them; this must not hide them.
+
+    # A replay reports problems of the log. A summary must not hide them.
     if segment.problems:
         return ReplayNeeded(f"the log has problems: {', '.join(segment.problems)}")
-    # Newer versions that were lost would make this one look like the newest.
     if segment.version == listing.newest_version:
-        lost = find_lost_versions(storage, listing, -1)
-        if lost is not None:
-            return ReplayNeeded(lost.message)
+        # Newer versions may have been lost. Then this version is not really the newest.
+        lost_versions = find_lost_versions(storage, listing, -1)
+        if lost_versions is not None:
+            return ReplayNeeded(lost_versions.message)
     if segment.version not in listing.checksums:
         return ReplayNeeded(f"version {segment.version} has no checksum file")
+
     try:
-        stated = _read_checked_version(table, listing, segment.version)
-    except (Unreadable, FileMissing, PathExternal, StorageFailed) as fault:
-        # The replay decides whether this is an error: it does not need the checksum.
-        return ReplayNeeded(fault.message)
+        summary = _read_and_check_checksum(table, listing, segment.version)
+    except (Unreadable, FileMissing, PathExternal, StorageFailed) as error:
+        # A replay does not read the checksum, so it may succeed.
+        return ReplayNeeded(error.message)
     table.note_version(listing.newest_version)
-    return stated
+    return summary
 
 
-def _read_checked_version(table: TableHandle, listing: LogListing, version: int) -> StatedVersion:
-    """Read a version and compare it with commits.
+def _read_and_check_checksum(table: TableHandle, listing: LogListing, version: int) -> VersionFromChecksum:
+    """Read the checksum of a version, and compare it with the commit of the version and the first commit.
 
     Raises:
-        Unreadable: If the checksum cannot be believed, or no reader may read the version.
-        DeltacliError: What the store raises.
+        Unreadable: If the checksum is invalid or contradicts a commit, or if deltacli does not support a
+            reader feature of the version.
+        DeltacliError: If the store cannot read a file.
     """
     path = checksum_path(version)
     name = path.rpartition("/")[2]
-    data = table.storage.read_range(path, 0, _MOST_CHECKSUM_BYTES + 1)
-    # The byte too many tells that there is more.
-    if len(data) > _MOST_CHECKSUM_BYTES:
-        raise CommitCorrupt(f"{name} is larger than {_MOST_CHECKSUM_BYTES >> 20} MiB", file=name)
-    state = require_checksum(data, name)
+    # Request one byte more than the limit, to detect larger files.
+    data = table.storage.read_range(path, 0, _MAX_CHECKSUM_BYTES + 1)
+    if len(data) > _MAX_CHECKSUM_BYTES:
+        raise CommitCorrupt(f"{name} is larger than {_MAX_CHECKSUM_BYTES >> 20} MiB", file=name)
+    state = parse_checksum_state(data, name)
     require_readable(state.protocol, version)
-    # The catalog may have newer commits, and the schema that is missing has to be reported.
+
+    # A replay is needed for catalog-managed tables, because the catalog may have newer commits, and for
+    # tables without a schema, because it reports that problem.
     if state.protocol.is_catalog_managed or state.metadata.schema_string is None:
         raise CommitCorrupt(f"{name} is of a table that only a replay reads", file=name)
     parse_schema(state.metadata.schema_string)
 
-    # The first commit has the id of the table. On a remote store it would be one more request.
+    # The first commit contains the table id: a checksum of another table has a different one. On a remote
+    # store this would take one more request.
     compared_versions = {version}
     if table.storage.capabilities.cheap_listing:
         compared_versions = {version, 0} & listing.commits.keys()
@@ -203,35 +221,41 @@ def _read_checked_version(table: TableHandle, listing: LogListing, version: int)
         difference = next(_find_differences(table.storage, commit, state, version), None)
         if difference:
             raise CommitCorrupt(f"{name} has another {difference} than commit {commit.version}", file=name)
+
     time = _determine_time(table, listing, version, state)
-    return StatedVersion(table, version, time, state, listing.newest_version)
+    return VersionFromChecksum(table, version, time, state, listing.newest_version)
 
 
 def _determine_time(table: TableHandle, listing: LogListing, version: int, state: ChecksumState) -> CommitTime:
-    """Return the time that selects a version: its in-commit timestamp if it counts by the newest version."""
+    """Return the commit time of a version, as time travel uses it.
+
+    That is its in-commit timestamp if the newest version enables these for the version, else the time of
+    the commit file.
+    """
     timestamp_ms = state.in_commit_timestamp
     if timestamp_ms is None:
         return file_times(listing.commits)[version]
+
     if version == listing.newest_version:
-        counts = has_in_commit_timestamps(state.protocol, state.metadata)
+        is_enabled = has_in_commit_timestamps(state.protocol, state.metadata)
     else:
-        from deltacli.table.rebuild import find_enablement_version  # which the newest version does not need
+        # Imported here because it loads the replay, which the newest version does not need.
+        from deltacli.table.rebuild import find_enablement_version
 
         enablement_version = find_enablement_version(table, listing)
-        counts = enablement_version is not None and version >= enablement_version
-    if counts:
+        is_enabled = enablement_version is not None and version >= enablement_version
+    if is_enabled:
         return CommitTime(timestamp_ms, TimestampSource.IN_COMMIT)
     return file_times(listing.commits)[version]
 
 
 def _find_differences(storage: ReadStorage, commit: LogFile, state: ChecksumState, version: int) -> Iterator[str]:
-    """Yield what a checksum has otherwise than a commit.
+    """Yield the name of each field in which a checksum and a commit disagree.
 
     Args:
         storage: The store of the table.
-        commit: The commit of the version, which is compared as far as it goes, or the first one, of which
-            only the id of the table is compared: by it the checksum of another table is told.
-        state: What the checksum states.
+        commit: The commit of the version, or the first commit, of which only the table id is compared.
+        state: The parsed checksum.
         version: The version of the checksum.
 
     Raises:
@@ -245,6 +269,7 @@ def _find_differences(storage: ReadStorage, commit: LogFile, state: ChecksumStat
     if commit.version != version:
         return
 
+    # A field that the checksum or the commit does not contain is not compared.
     if state.txn_id not in (None, (provenance.commit_info or {}).get("txnId")):
         yield "txnId"
     if state.in_commit_timestamp not in (None, provenance.in_commit_timestamp):
@@ -261,39 +286,48 @@ def _find_differences(storage: ReadStorage, commit: LogFile, state: ChecksumStat
         domains = {domain.domain: domain for domain in state.domains}
         if any(domains.get(name) != domain for name, domain in builder.domains.items()):
             yield "domain"
-    if _has_other_totals(state, commit, actions):
+    if _has_different_totals(state, commit, actions):
         yield "number of files or bytes"
 
 
-def _has_other_totals(state: ChecksumState, commit: LogFile, actions: Sequence[tuple[str, Action]]) -> bool:
-    """Return True if a checksum counts fewer files or bytes than its commit adds.
+def _has_different_totals(state: ChecksumState, commit: LogFile, actions: Sequence[tuple[str, Action]]) -> bool:
+    """Return True if the totals of a checksum are impossible for its commit.
 
-    The first commit of a table adds all of its files, so there the totals must be equal.
+    A version has at least the files that its commit adds. The first commit of a table adds all of its
+    files, so there the numbers must be equal.
 
     Args:
-        state: What the checksum states.
+        state: The parsed checksum.
         commit: The commit of the version.
-        actions: Its actions; empty if it is large.
+        actions: The actions of the commit; empty if the commit is larger than `_MAX_COMMIT_BYTES`.
     """
     sizes = {str(add.get("path")): add.get("size") for kind, add in actions if kind == "add"}
     added_files = len(sizes)
     added_bytes = sum(size for size in sizes.values() if type(size) is int)
     if added_files > state.files or added_bytes > state.size_bytes:
         return True
-    has_all_files = commit.version == 0 and commit.size_bytes <= _MOST_COMMIT_BYTES
+    has_all_files = commit.version == 0 and commit.size_bytes <= _MAX_COMMIT_BYTES
     return has_all_files and (added_files, added_bytes) != (state.files, state.size_bytes)
 
 
 def _read_provenance_and_actions(
     storage: ReadStorage, commit: LogFile
 ) -> tuple[Provenance, Sequence[tuple[str, Action]]]:
-    """Return the provenance of a commit, and its actions if it is small. Raises Unreadable."""
-    # `commitInfo` is in the first line, or nearly. On a disk the whole commit is looked through for it.
-    if commit.size_bytes > _MOST_COMMIT_BYTES:
+    """Read a commit.
+
+    Returns:
+        The provenance of the commit; and its actions, which are empty for a large commit.
+
+    Raises:
+        Unreadable: If the commit is damaged.
+    """
+    if commit.size_bytes > _MAX_COMMIT_BYTES:
+        # `commitInfo` is one of the first actions. On a local disk the rest of the commit is searched, too.
         provenance = read_provenance(storage, commit, to_the_end=storage.capabilities.cheap_listing)
         if provenance.problem is not None:
             raise CommitCorrupt(f"{commit.name} cannot be read", file=commit.name)
         return provenance, []
+
     actions = read_actions(read_commit(storage, commit), commit.name)
     commit_infos = [action for kind, action in actions if kind == "commitInfo"]
     is_first = bool(actions) and actions[0][0] == "commitInfo"
