@@ -176,9 +176,10 @@ def _access_point_error(account: str, name: str, path: str, region: str | None) 
     """
     prefix = path.strip("/")
     suffix = f"/{prefix}" if prefix else ""
-    hint = f"aws s3control get-access-point --account-id {account} --name {name}"
-    if region is not None:
-        hint += f" --region {region}"
+    if region is None:
+        hint = f"aws s3control get-access-point --account-id {account} --name {name}"
+    else:
+        hint = f"aws s3control get-access-point --account-id {account} --name {name} --region {region}"
     return UsageError(
         f"an access point is addressed by its alias, which is used like the name of a bucket: {name}",
         code="usage.scheme",

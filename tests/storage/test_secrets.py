@@ -82,7 +82,7 @@ def test_options_of_a_store_behind_fsspec_are_secret(monkeypatch: pytest.MonkeyP
     def fail(*_: object, **__: object) -> None:
         raise OSError(f"refused with {SECRET} and {PASSWORD}")
 
-    monkeypatch.setattr(type(storage._fs), "cat_file", fail)  # type: ignore[attr-defined]
+    monkeypatch.setattr(type(storage._file_system), "cat_file", fail)  # type: ignore[attr-defined]
     with pytest.raises(DeltacliError) as raised:
         storage.read("x")
 
