@@ -42,7 +42,7 @@ def require_libraries(scheme: str, *modules: str) -> None:
 
 
 def scheme_unavailable_error(scheme: str) -> errors.UsageError:
-    """Return the error for an unknown scheme, or for one whose extra is not installed."""
+    """Return the error for an unknown scheme, or a scheme whose extra is not installed."""
     if scheme in _EXTRAS:
         extra = _EXTRAS[scheme]
         return errors.UsageError(

@@ -236,7 +236,7 @@ class LocalStorage:
             except AttributeError:
                 # `OSFile.fileno` is broken before pyarrow 24. The tag of the path is sufficient: if
                 # the file was replaced after it was opened, the tag is that of the newer file, and
-                # the caller reads the file again without need.
+                # the caller rejects a read that was correct. That is safe.
                 status = os.stat(full_path)
         except OSError as error:
             raise translate_local_error(error, full_path) from error

@@ -70,9 +70,8 @@ def list_local_directory(full_path: str, path: str) -> Iterator[DirectoryPart]:
         os.close(descriptor)
 
     if is_empty:
-        # Read the time after the listing: if a file is created in between, the time is that of the
-        # file, and vacuum does not remove the directory as old. Read it by name: that fails if the
-        # directory was removed.
+        # Read the time after the listing: a file that was created in between makes the directory look
+        # new, and vacuum keeps it. Read the time by name: that fails if the directory was removed.
         modified_ms = os.lstat(full_path).st_mtime_ns // 1_000_000
         empty_entry = WalkEntry(path, [], None, None, [], is_empty=True, directory_modified_ms=modified_ms)
         yield DirectoryPart(empty_entry, [])

@@ -148,8 +148,8 @@ def find_secrets(value: object, name: str = "") -> Iterator[str]:
     """Yield the secrets in the value of an option.
 
     Args:
-        value: A text, or a mapping of option names to values. A text may be a JSON object, of which
-            every field is searched, or a URL with a password.
+        value: A mapping of option names to values, or the text of one option. The text may be a JSON
+            object, whose fields are searched, or a URL with a password.
         name: The name of the option. The whole value is a secret if `is_secret_name` says so.
     """
     match value:
@@ -192,7 +192,7 @@ def _list_encoded_forms(secrets: frozenset[str]) -> tuple[str, ...]:
 
 
 def _encode(secret: str) -> Iterator[str]:
-    """Yield a secret and its parts between whitespace, each as it is, percent-encoded, as JSON and as `repr`."""
+    """Yield a secret and its words, each unchanged, percent-encoded, JSON-escaped and as `repr`."""
     for part in {secret, secret.strip(), *secret.split()}:
         forms = {
             part,

@@ -1,4 +1,4 @@
-"""Open stores with vended credentials: those that a catalog or a Delta Sharing server grants for a table.
+"""Open stores with vended credentials, which a catalog or a Delta Sharing server grants for one table.
 
 Only the granted credentials are used. Credentials of the environment, such as profiles, instance
 metadata or anonymous access, are ignored: they could belong to another account.

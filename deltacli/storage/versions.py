@@ -83,7 +83,7 @@ class VersionedObjects(Protocol):
         """Return whether the store retains files that are overwritten or deleted."""
 
     def list(self, prefix: str = "") -> Iterator[ObjectVersion]:
-        """Yield the versions of all files whose path begins with `prefix`.
+        """Yield the versions of all files with a path that begins with `prefix`.
 
         The versions of a file follow each other, the newest first. Each call lists the store again.
         """

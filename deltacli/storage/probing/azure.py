@@ -97,7 +97,7 @@ def _check_sas_letters(granted_letters: str, sufficient_letters: str) -> Permiss
     Args:
         granted_letters: The parameter `sp` of the signature. It is empty if the permissions are in a
             stored access policy of the container.
-        sufficient_letters: Letters of which one is sufficient.
+        sufficient_letters: The letters that grant the permission. One of them is sufficient.
     """
     if not granted_letters:
         return Permission(PermissionState.UNKNOWN, "the signature refers to a stored access policy")
