@@ -19,7 +19,7 @@ from deltacli.cli.missing_values import refuse_missing_value
 from deltacli.cli.options.cluster import ClusterOptions, declare_cluster_options
 from deltacli.cli.output.formats import AnyFormat, FindingFormat, RowFormat, TableFormat
 from deltacli.cli.parameter_types import name_of, takes_value
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.settled_options import settle_options
 from deltacli.cli.shared_options import (
     SharedOptions,

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from deltacli.core.errors import UsageError, command
+
 
 class Verb(StrEnum):
     """A kind of change. On the command line it follows the table: `deltacli alter TABLE rename id key`."""
@@ -82,3 +84,19 @@ class Details:
     def removes(self) -> bool:
         """True for `--drop` and `--none`, which remove a value instead of setting it."""
         return self.drop or self.none
+
+
+def pair_columns_with_types(words: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the pairs in COLUMN TYPE [COLUMN TYPE …].
+
+    Raises:
+        UsageError: If a type is missing.
+    """
+    if not words or len(words) % 2:
+        raise UsageError(
+            "a column without a type: columns and types are given in pairs",
+            code="usage.column",
+            facts={"found": " ".join(words) or "nothing"},
+            hint=command("widen-type", *words, "TYPE") if words else None,
+        )
+    return list(zip(words[::2], words[1::2], strict=True))

@@ -61,7 +61,7 @@ from deltacli.table.replay import replay_commits
 from deltacli.table.timestamp_enablement import get_enablement_version
 from deltacli.table.version import Snapshot
 from deltacli.table.walk import CachedWalk
-from deltacli.work.commits.reading import is_large
+from deltacli.work.commits.reading import is_large_commit
 
 # -- the request -------------------------------------------------------------------------------------------------------
 
@@ -216,7 +216,7 @@ def _commits(table: TableHandle, listing: LogListing) -> Iterator[ReadCommit]:
 def _read(table: TableHandle, file: LogFile) -> ReadCommit:
     state, named = StateBuilder(), FileReferenceCollector()
     change_data: list[FileReferences] = []
-    if is_large(file):
+    if is_large_commit(file):
         tail = replay_commits(table.storage, table.engine, [file], has_older_actions=False)
         adds, removes, state = tuple(tail.adds), tuple(tail.removes), tail.state
         info = tail.newest_commit_info or {}
@@ -566,6 +566,16 @@ class TableReach:
     @property
     def readable(self) -> list[int]:
         return [version for version, one in self.versions.items() if one.is_readable]
+
+    def find_prefix_to_allow(self) -> str | None:
+        """Return the prefix by which files outside of the table could be looked for; None if none were left out."""
+        if not self.outside:
+            return None
+        try:
+            self.table.files().locate(self.outside[0])
+        except errors.PathExternal as refused:
+            return refused.prefix
+        return None
 
     def as_json(self) -> JsonObject:
         """Return the document `deltacli.reach`, without the envelope."""

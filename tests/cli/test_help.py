@@ -131,7 +131,7 @@ def test_history_imports_neither_pyarrow_nor_the_modules_of_clusters_and_topics(
         "import sys\nfrom deltacli.cli.app import run\n"
         f"code = run(['history', {str(log.parent)!r}, '--json'])\n"
         "loaded = {name for name in sys.modules if name.split('.')[0] in ('pyarrow', 'fsspec', 'rich', 'numpy')}\n"
-        "unused = {'deltacli.work.task', 'deltacli.engine.spark.engine', 'deltacli.cli.help.topics'}\n"
+        "unused = {'deltacli.table.rebuild', 'deltacli.engine.spark.engine', 'deltacli.cli.help.topics'}\n"
         "loaded |= unused & sys.modules.keys()\n"
         "sys.exit(repr(sorted(loaded)) if loaded or code else 0)"
     )

@@ -20,7 +20,7 @@ from deltacli.cli.described_commands import describe_tree
 from deltacli.cli.invocation import ASK_FOR_HELP
 from deltacli.cli.options.cluster import ClusterOptions
 from deltacli.cli.options.fleet import FLEET_FILE
-from deltacli.cli.running.run import EXPLAINED
+from deltacli.cli.running.row_notes import EXPLAINED
 from deltacli.core import errors
 from deltacli.delta.schema.type_changes import INTEGER_DIGITS, WIDER
 from deltacli.operations.doctor import advice
@@ -60,8 +60,8 @@ JUDGES = (
     "sharing/conformance/versions.py",
     "delta/sql/",
     "operations/validate/",
-    "work/commits/inspection",
-    "work/file_facts.py",
+    "work/checkpoints/inspection",
+    "work/facts/",
     "delta/checkpoint/content.py",
     "delta/protocol/clients.py",
     "paimon/traits.py",

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from deltacli.api.table import open_table
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.fleet.policy_file.reading import require_fleet_file
 from deltacli.fleet.policy_file.requests import FleetRunRequest
 from deltacli.fleet.running.run import FleetSession

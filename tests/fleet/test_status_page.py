@@ -13,7 +13,7 @@ from urllib.request import url2pathname
 import pytest
 
 from deltacli.cli.app import run as run_cli
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import format_size
 from deltacli.fleet.policy_file.reading import read_fleet_file

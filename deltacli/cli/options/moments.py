@@ -6,7 +6,7 @@ import re
 from calendar import month_name, monthrange
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
@@ -15,7 +15,6 @@ from deltacli.core.times import DAY_MS, parse_duration, to_epoch_ms
 
 if TYPE_CHECKING:
     from deltacli.core.machine import Clock
-    from deltacli.table.api_arguments import VersionTime
     from deltacli.table.handle import TableHandle
 
 _MOST_DIGITS_OF_VERSION = 19
@@ -55,34 +54,46 @@ def parse_moment(option: str, text: str, arguments: Sequence[str], *, begins: bo
         raise UsageError(f"{option}: {error.message}", code=error.code, facts=error.facts, hint=hint) from None
 
 
-def parse_end(option: str, text: str, clock: Clock) -> int | VersionTime:
+class RangeEnd(NamedTuple):
+    """An end of a range of versions. It is open if both attributes are None.
+
+    Attributes:
+        version: The version.
+        timestamp_ms: Instead of the version: a time in epoch milliseconds.
+    """
+
+    version: int | None = None
+    timestamp_ms: int | None = None
+
+
+def parse_end(option: str, text: str | None, clock: Clock) -> RangeEnd:
     """Return the end of a range: a version if it consists of digits, else a time, which may be relative to now.
 
     Args:
         option: `--from` or `--to`.
-        text: Its value.
-        clock: Tells what a time is relative to.
+        text: The value of the option. None if the option is not used.
+        clock: The clock to which a relative time refers.
 
     Raises:
         UsageError: If the value is neither.
     """
+    if text is None:
+        return RangeEnd()
     digits = text.strip()
     if digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS_OF_VERSION:
-        return int(digits)
-
-    # A command line that names a version needs nothing of tables.
-    from deltacli.table.api_arguments import VersionTime
+        return RangeEnd(version=int(digits))
 
     relative_ms = parse_relative_time(text, clock)
     if relative_ms is not None:
-        return VersionTime(relative_ms)
+        return RangeEnd(timestamp_ms=relative_ms)
     try:
-        return VersionTime(parse_moment(option, text, invocation.arguments, begins=option == "--from"))
+        timestamp_ms = parse_moment(option, text, invocation.arguments, begins=option == "--from")
     except UsageError as error:
         looks_like_time = _TIMESTAMP.fullmatch(text.strip()) or _explain_impossible_time(text)
         if not looks_like_time:
             error.message = f"{option}: {text!r} is neither a version number nor a time"
         raise
+    return RangeEnd(timestamp_ms=timestamp_ms)
 
 
 def parse_relative_time(text: str, clock: Clock) -> int | None:

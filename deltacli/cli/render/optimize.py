@@ -13,7 +13,6 @@ from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.times import format_duration, format_moment
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_count, format_size, plural
-from deltacli.delta.log.state import deleted_file_retention_ms
 
 if TYPE_CHECKING:
     from deltacli.operations.optimize.execute import OptimizeOutcome
@@ -115,7 +114,7 @@ def _sections(plan: OptimizePlan, outcome: OptimizeOutcome | None) -> Iterator[S
         yield Section("purged", list(_vectors(outcome.vectors)))
         yield Section("commits", [_commits(outcome)])
         yield Section("verified", list(_verified(outcome)))
-        yield Section("old files", list(_old_files(plan, outcome)))
+        yield Section("old files", list(_old_files(outcome)))
     yield Section("left alone", left_alone)
     if outcome is None:
         yield Section("refused", list(_refused(plan.damaged)), Style.PROBLEM)
@@ -163,10 +162,9 @@ def _verified(outcome: OptimizeOutcome) -> Iterator[str]:
         yield f"{which} as before; {format_count(outcome.verified.rows)} compared"
 
 
-def _old_files(plan: OptimizePlan, outcome: OptimizeOutcome) -> Iterator[str]:
+def _old_files(outcome: OptimizeOutcome) -> Iterator[str]:
     if outcome.versions:
-        due = plan.table.clock() + deleted_file_retention_ms(plan.snapshot.properties)
-        yield f"stay for older versions; vacuum deletes them from {format_moment(due)} UTC on"
+        yield f"stay for older versions; vacuum deletes them from {format_moment(outcome.deletable_from_ms)} UTC on"
 
 
 def _skipped(reason: str, count: int) -> str:

@@ -7,7 +7,6 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
 
@@ -28,7 +27,8 @@ from deltacli.cli.render.many import (
     state_of_result,
     sum_rows,
 )
-from deltacli.cli.running.changing import Mode, Pending, confirmed
+from deltacli.cli.running.changing import Mode, PlannedChange
+from deltacli.cli.running.consent import confirm_change
 from deltacli.cli.terminal.capabilities import Style
 from deltacli.cli.terminal.characters import encode_utf8, escape_control
 from deltacli.cli.terminal.signals import Interrupted
@@ -46,10 +46,10 @@ from deltacli.table.discover import find_tables, identify_directory, is_pattern,
 if TYPE_CHECKING:
     from deltacli.changing.file_totals import FileTotals
     from deltacli.cli.hints.suggestion import Suggestion
-    from deltacli.cli.running.run import CommandContext
+    from deltacli.cli.running.context import CommandContext
     from deltacli.core.typing import JsonObject
 
-    AnyPending: TypeAlias = Pending[Any, Any]  # Any: a plan and an outcome of any change
+    AnyPlannedChange: TypeAlias = PlannedChange[Any, Any]  # Any: a plan and an outcome of any change
     Use: TypeAlias = Callable[[CommandContext, str], None]
     """Runs a command on one table."""
 
@@ -84,7 +84,7 @@ class Part:
         self.typed, self.name, self.uri, self.fault = name, mask_secrets(name), uri, fault
         self.result: Result | None = None
         self.error: JsonObject | None = None
-        self.pending: AnyPending | None = None
+        self.pending: AnyPlannedChange | None = None
         self.exit_code = 0
         self.following: list[str] = []
         self.others: list[str] = []
@@ -422,7 +422,7 @@ def _plan(run: CommandContext, parts: Sequence[Part], use: Use) -> None:
             try:
                 if part.fault is not None:
                     raise part.fault
-                use(replace(run, part=part, confirmed=[], _written=[]), part.typed)
+                use(run.replace_part(part), part.typed)
             except UsageError as wrong:
                 if wrong.code in _OF_FORMAT and part.is_found:
                     left_out.setdefault(wrong.reason, []).append(part.name)
@@ -476,7 +476,7 @@ def _execute(run: CommandContext, parts: Sequence[Part], mode: Mode) -> int:
             if not mode.yes and _is_for_people(run):
                 _write(run, parts, is_whole=False)
             facts = {f"{part.name}, {name}": fact for part, one in asking for name, fact in one.facts.items()}
-            confirmed(run, _question(asking), lambda: None, yes=mode.yes, facts=facts)
+            confirm_change(run, _question(asking), lambda: None, yes=mode.yes, facts=facts)
     except DeltacliError as refused:
         report_error(refused, invocation.arguments, None)
         return refused.exit_code
@@ -498,7 +498,7 @@ def _execute(run: CommandContext, parts: Sequence[Part], mode: Mode) -> int:
     return 0
 
 
-def _question(asking: Sequence[tuple[Part, AnyPending]]) -> str:
+def _question(asking: Sequence[tuple[Part, AnyPlannedChange]]) -> str:
     deeds = [pending.deed for _, pending in asking]
     total = sum((amount for _, amount in deeds), NO_FILES)
     numbers = [f"{part.name} {amount.files:,}" for (part, _), (_, amount) in zip(asking, deeds, strict=True)]

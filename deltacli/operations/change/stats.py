@@ -40,7 +40,8 @@ from deltacli.delta.log.actions import require_free
 from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot, TouchedFiles, WatchedFiles, encoded_files
 from deltacli.delta.log.file_actions import num_records_column, parse_num_records
 from deltacli.delta.paths.engine_readings import SEVERAL_SPELLINGS
-from deltacli.delta.paths.spelling import canonical_column, key_bytes, name_files
+from deltacli.delta.paths.spelling import key_bytes
+from deltacli.delta.paths.spelling_columns import canonical_column, name_files
 from deltacli.delta.schema.column_path import ColumnFinder
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.delta.stats.collect import BOUNDED
@@ -61,16 +62,11 @@ from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.older_metadata import read_column_names_for_tasks
 from deltacli.table.partition_condition import PartitionCondition
 from deltacli.table.rebuild import read_snapshot
-from deltacli.work.file_facts import ListedFile
-from deltacli.work.file_statistics import (
-    WANTED,
-    FileStatistics,
-    StatisticsFromFooters,
-    StatisticsFromRows,
-    StatsPiece,
-    WantedStatistics,
-)
+from deltacli.work.facts.footer_files import ListedFile
 from deltacli.work.rewrite.pieces import RefusedFile
+from deltacli.work.statistics.file_statistics import WANTED, FileStatistics, StatsPiece, WantedStatistics
+from deltacli.work.statistics.from_footers import StatisticsFromFooters
+from deltacli.work.statistics.from_rows import StatisticsFromRows
 
 if TYPE_CHECKING:
     from deltacli.changing.execution import ChangeExecution
@@ -343,7 +339,7 @@ def _computed(plan: StatsPlan, adds: RecordBatch, outcome: StatsOutcome) -> Read
     stated = [one and {name: value for name, value in one.items() if value is not None} for one in vectors]
     files = [ListedFile(path, size) for path, size in zip(paths, sizes, strict=True)]
     spans = [slice(at, at + each) for at in range(0, len(files), each)]
-    found = table.engine.spread(
+    found = table.engine.run_tasks(
         StatisticsFromRows() if from_rows else StatisticsFromFooters(),
         (StatsPiece(tuple(files[span]), tuple(stated[span]), tuple(olds[span])) for span in spans),
         table.stores,

@@ -64,9 +64,10 @@ from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot, rebuild_version, rebuild_without_checkpoint
 from deltacli.table.repeated_files import deduplicate_live_files
 from deltacli.table.version import Snapshot
-from deltacli.work.checkpoints.reading import CheckpointPiece, open_checkpoint
-from deltacli.work.checkpoints.writing import sidecar_pieces
-from deltacli.work.parquet_writing import DEFAULT_CODEC, Encoding, unwritable_codec
+from deltacli.work.checkpoints.parquet_files import CheckpointPiece
+from deltacli.work.checkpoints.reading import open_checkpoint
+from deltacli.work.checkpoints.sidecars import plan_sidecar_pieces
+from deltacli.work.parquet_encoding import DEFAULT_CODEC, Encoding, find_unwritable_codec
 
 # -- the plan of a checkpoint ------------------------------------------------------------------------------------------
 
@@ -293,7 +294,7 @@ def plan_for_version(
         accepted = _find_accepted_refusal(snapshot, ambiguous, force=request.force)
         if accepted is not None:
             notes += (f"{accepted.message} [{accepted.code}]", *_notes_of_dot_segments(ambiguous))
-        if (codec := unwritable_codec(snapshot.properties)) is not None:
+        if (codec := find_unwritable_codec(snapshot.properties)) is not None:
             notes += (
                 f"{CODEC} is {codec!r}, which cannot be written; the checkpoint is compressed with {DEFAULT_CODEC}",
             )
@@ -668,7 +669,7 @@ def _foreseen(plan: CheckpointPlan) -> CheckpointResult:
 def _sidecar_count(plan: CheckpointPlan, by_piece: Sequence[tuple[CheckpointPiece | None, Counts]]) -> int:
     most = plan.request.rows_per_file or DEFAULT_ROWS_A_SIDECAR
     rows = {piece: files.count + tombstones.count - tombstones.expired for piece, (files, tombstones) in by_piece}
-    divided = sidecar_pieces(plan.snapshot.file_actions.pieces, most)
+    divided = plan_sidecar_pieces(plan.snapshot.file_actions.pieces, most)
     parts = [[None], *divided] if divided else [list(rows)]
     return sum(-(-sum(rows[piece] for piece in part) // most) for part in parts)
 

@@ -67,18 +67,9 @@ from deltacli.table.rebuild import read_snapshot, rebuild_version
 from deltacli.table.time_travel import find_version_at
 from deltacli.table.version import Snapshot
 from deltacli.work.checkpoints.reading import open_checkpoint
-from deltacli.work.files.deleting import (
-    MOST_AT_ONCE,
-    BatchOutcome,
-    DeleteBatch,
-    DeletePiece,
-    FileOutcome,
-    Permit,
-    Stop,
-    permit,
-    require_progress,
-    uninterrupted,
-)
+from deltacli.work.files.deleting import MOST_AT_ONCE, BatchOutcome, DeleteBatch, DeletePiece, FileOutcome
+from deltacli.work.files.permits import Permit, make_permit, require_progress
+from deltacli.work.files.uninterrupted import StopRequest, run_uninterrupted
 from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
@@ -562,10 +553,10 @@ class LogExpiry:
         with table.progress.step("deleting", unit="files", total=len(files)) as step:
             task = DeleteBatch(step.advance, table.machine.now_ms)
             while files:
-                batch, stop = files[:FILES_A_BATCH], Stop()
+                batch, stop = files[:FILES_A_BATCH], StopRequest()
                 piece = DeletePiece(allowed, tuple(file.path for file in batch))
                 left: list[ExpiredFile] = []
-                uninterrupted(partial(_delete, execution, batch, piece, task, stop, left), stop)
+                run_uninterrupted(partial(_delete, execution, batch, piece, task, stop, left), stop)
                 files[:FILES_A_BATCH] = left
                 if left:  # the time is over
                     fruitless = fruitless + 1 if len(left) == len(batch) else 0
@@ -578,7 +569,7 @@ def _delete(
     batch: Sequence[ExpiredFile],
     piece: DeletePiece,
     task: DeleteBatch,
-    stop: Stop,
+    stop: StopRequest,
     left: list[ExpiredFile],
 ) -> None:
     """Delete one batch, and add the files that were not tried to `left`. Raises the fault of the store.
@@ -604,7 +595,7 @@ def _verified(execution: ChangeExecution[ExpiryPlan, ExpiryOutcome]) -> Permit:
         refusals = [refusal]
     if refusals:
         raise Refused.by(refusals)
-    return permit(table.stores, table.machine.now_ms())
+    return make_permit(table.stores, table.machine.now_ms())
 
 
 def _require_as_read(plan: ExpiryPlan, whole: WholeLog) -> None:

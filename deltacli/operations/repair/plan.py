@@ -201,6 +201,11 @@ class Step(NamedTuple):
     """Why it was refused, skipped, or failed."""
     committed_version: int | None = None
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether a guard refused the step."""
+        return self.state is StepState.REFUSED
+
     def as_json(self) -> dict[str, Json]:
         """Return the step as in the document `deltacli.repair`."""
         return {
@@ -272,6 +277,11 @@ class RepairPlan(WithTable):
     @property
     def planned(self) -> tuple[Step, ...]:
         return tuple(step for step in self.steps if step.state is StepState.PLANNED)
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether errors are left that a repair cannot fix."""
+        return bool(self.errors)
 
     @property
     def errors(self) -> tuple[Unrepaired, ...]:

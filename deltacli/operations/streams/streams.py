@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import NamedTuple
 
 import pyarrow.compute as pc
@@ -15,6 +14,7 @@ from deltacli.core.progress import SILENT, Progress
 from deltacli.core.short_repr import short_repr
 from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowTable, Json, JsonObject
+from deltacli.delta.log.actions import Action
 from deltacli.delta.streams import OtherOffset, SourceKind
 from deltacli.engine.base import Engine
 from deltacli.operations.streams.checkpoints import (
@@ -26,7 +26,7 @@ from deltacli.operations.streams.checkpoints import (
     find_checkpoints,
     worst,
 )
-from deltacli.operations.streams.judge import SourceJudgement, judge
+from deltacli.operations.streams.judge import SourceJudgement, judge, stop_by
 from deltacli.operations.streams.needs import Needs, files_to_deliver, former_ids, read_history
 from deltacli.storage.optional_interfaces import SharedTableStore
 from deltacli.table.discover import Opener
@@ -194,11 +194,6 @@ def _earliest(judgement: SourceJudgement, *, of_feed: bool) -> int:
 # -- all queries -------------------------------------------------------------------------------------------------------
 
 
-class FailOn(StrEnum):
-    DEAD = "dead"
-    AT_RISK = "at-risk"
-
-
 @dataclass(frozen=True, kw_only=True)
 class StreamsRequest:
     """Which streaming queries to examine: those with these checkpoints, or the one to start over.
@@ -305,6 +300,10 @@ class StreamQuery(NamedTuple):
     checkpoint: StreamCheckpoint
     sources: tuple[StreamSource, ...]
 
+    def judgements(self) -> list[SourceJudgement]:
+        """Return what is known of those of its sources that read a table that was asked about."""
+        return [source.judgement for source in self.sources if source.judgement is not None]
+
     @property
     def name(self) -> str:
         """The last name of its directory; Spark keeps no other."""
@@ -344,10 +343,47 @@ class StreamsReport:
     def verdicts(self) -> Counter[Verdict]:
         return Counter(one.finding.verdict for one in self.queries)
 
-    def fails(self, fail_on: FailOn = FailOn.DEAD) -> bool:
-        """Return whether a query is dead; with `at-risk`, whether any is not `ok`."""
+    def fails(self, *, at_risk: bool = False) -> bool:
+        """Return whether a query is dead; with `at_risk`, whether any is not `ok`."""
         counts = self.verdicts()
-        return bool(counts[Verdict.DEAD] or (fail_on is FailOn.AT_RISK and counts.total() > counts[Verdict.OK]))
+        if at_risk:
+            return counts.total() > counts[Verdict.OK]
+        return bool(counts[Verdict.DEAD])
+
+    def describe_stopped(
+        self, *, metadata: Action | None, protocol: Action | None, removes_files: bool = False
+    ) -> Iterator[str]:
+        """Yield a sentence on each query that a commit would stop, and why. Queries that are dead are left out.
+
+        Args:
+            metadata: The metadata that the commit has, None for one without.
+            protocol: The protocol that the commit has, None for one without.
+            removes_files: True if the commit removes files.
+        """
+        for query in self.queries:
+            if query.finding.verdict is Verdict.DEAD:
+                continue
+            for judgement in query.judgements():
+                if judgement.rows.verdict is Verdict.DEAD:
+                    continue
+                why = stop_by(judgement, metadata=metadata, protocol=protocol, removes_files=removes_files)
+                if why is not None:
+                    yield f"query {query.name} reads the table: {why}"
+                    break
+
+    def describe_cut_off(self, first_kept: int) -> Iterator[str]:
+        """Yield a sentence on each query that needs versions of the log below the first one that a change keeps."""
+        for query in self.queries:
+            if query.finding.verdict is Verdict.DEAD:
+                continue
+            # Whether a query reads rows or the change feed is not known, so what either needs is looked at.
+            needs = [need for one in query.judgements() for need in (one.needs, one.feed_needs) if need is not None]
+            needed = min((need.log_from for need in needs if need.log_from is not None), default=None)
+            if needed is not None and needed < first_kept:
+                yield (
+                    f"query {query.name} needs the log from version {needed} on: it cannot continue once the versions "
+                    f"below {first_kept} are deleted"
+                )
 
     def rows(self) -> Iterator[dict[str, Json]]:
         """Yield the sources of all queries, by `COLUMNS`; a query without any is one, too."""

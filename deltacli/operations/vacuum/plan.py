@@ -22,6 +22,7 @@ from deltacli.core.units import format_size, parse_size, plural
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.table.api_arguments import require_at_least, require_known_word, require_version
 from deltacli.table.api_errors import name_table
+from deltacli.table.handle import managed_store
 
 if TYPE_CHECKING:
     import pyarrow
@@ -340,6 +341,15 @@ class VacuumPlan:
     """The table and the commit that it was made from; None for a saved plan until it is compared with its table."""
     looked_at: float | None = field(default=None, compare=False)
     """When the listing began, by `time.monotonic` of this process; None for a saved plan."""
+
+    @property
+    def way_back(self) -> str:
+        """The command that brings copies in a quarantine back: `undelete`, or `restore` for a table of a catalog.
+
+        Files come back to a table of a catalog by a commit only.
+        """
+        is_managed = managed_store(self.basis.table.storage) is not None
+        return "restore" if is_managed else "undelete"
 
     @property
     def basis(self) -> Basis:

@@ -41,7 +41,7 @@ from deltacli.table.api_errors import name_table
 from deltacli.table.handle import TableHandle
 from deltacli.table.scan_requests import ScanRequest
 from deltacli.table.version import Snapshot
-from deltacli.work.commits.reading import read_provenance
+from deltacli.work.commits.provenance import read_provenance
 
 if TYPE_CHECKING:
     from deltacli.changing.execution import ChangeExecution

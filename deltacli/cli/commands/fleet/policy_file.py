@@ -11,7 +11,8 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
 from deltacli.cli.options.fleet import FleetFileArgument, fleet_command
 from deltacli.cli.render.fleet.check import policy_check_result
-from deltacli.cli.running.run import CommandContext, settle_limit
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.row_notes import settle_limit
 from deltacli.cli.running.starting_file import (
     find_tables,
     in_comment,

@@ -13,9 +13,9 @@ from deltacli.cli.terminal.characters import encode_utf8, escape_control, escape
 from deltacli.core.texts import cut_middle, summarize_names
 from deltacli.core.typing import Json
 from deltacli.core.units import plural
-from deltacli.operations.validate.findings import COULD_NOT_BE_READ, SelectedRules
 from deltacli.rules.framework import repairs
 from deltacli.rules.framework.base import Finding, Fix, Rule, Severity
+from deltacli.rules.framework.choice import COULD_NOT_BE_READ, SelectedRules
 
 
 def write_text(sink: BinaryIO, terminal: Terminal, report: ValidationReport, *, brief: bool) -> None:
