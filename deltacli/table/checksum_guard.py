@@ -98,13 +98,13 @@ def _find_differing_fields(snapshot: Snapshot, checksum: JsonObject, path: str) 
     metadata = checksum.get("metadata")
     with suppress(CommitCorrupt):
         if isinstance(metadata, dict):
-            for field in state.metadata_differences(snapshot.metadata, state.read_metadata(metadata, path)):
+            for field in state.find_metadata_differences(snapshot.metadata, state.read_metadata(metadata, path)):
                 yield "metadata", field
     protocol = checksum.get("protocol")
     with suppress(CommitCorrupt):
         if isinstance(protocol, dict):
             stated_protocol = state.read_protocol(protocol, path)
-            for field in state.protocol_differences(snapshot.protocol, stated_protocol, with_null_lists=False):
+            for field in state.find_protocol_differences(snapshot.protocol, stated_protocol, with_null_lists=False):
                 yield "protocol", field
 
 

@@ -116,9 +116,9 @@ def _read_partition_values(
     # partitions.
     if not names:
         return {}
-    from deltacli.delta.partitions.values import partition_columns
+    from deltacli.delta.partitions.values import parse_partition_columns
 
-    return partition_columns(actions, config, names)
+    return parse_partition_columns(actions, config, names)
 
 
 class PartitionValueWarnings:

@@ -24,7 +24,7 @@ from deltacli.core.progress import SILENT, Progress, Step
 from deltacli.core.texts import summarize_names
 from deltacli.delta.log.segment import BACKUP_LIST, LOG_DIRECTORY
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, Storage
-from deltacli.table.missing_log import missing_path_error
+from deltacli.table.missing_log import build_missing_path_error
 from deltacli.table.table_directories import is_paimon_directory, list_table_directories
 
 _WILDCARD = re.compile(r"[*?\[]")
@@ -136,7 +136,7 @@ class _TableSearch:
                     case PathKind.MISSING if _WILDCARD.search(name):
                         self._search_pattern(name)
                     case PathKind.MISSING:
-                        self.failures.append((name, missing_path_error(target.storage)))
+                        self.failures.append((name, build_missing_path_error(target.storage)))
 
         # A file is only an error if it is not part of a table, so the tables have to be known first.
         self._search_directories(list(directories.values()), directories.keys())
@@ -205,7 +205,7 @@ class _TableSearch:
             segments.pop()
         base = self._open_store(prefix or ".")
         if base.kind_of("") is PathKind.MISSING:
-            self.failures.append((pattern, missing_path_error(base)))
+            self.failures.append((pattern, build_missing_path_error(base)))
             return
 
         has_table = False

@@ -25,7 +25,14 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from deltacli.delta.log import state
-from deltacli.delta.log.file_actions import FileBatch, FileCounts, Survivors, TombstoneCounts, TouchedFiles, count_batch
+from deltacli.delta.log.file_actions import (
+    FileBatch,
+    FileCounts,
+    ReconciledActions,
+    SupersededFiles,
+    TombstoneCounts,
+    add_counts_of_batch,
+)
 from deltacli.delta.log.segment import LogSegment
 from deltacli.table.handle import TableHandle
 from deltacli.table.replay import ReplayedCommits
@@ -55,13 +62,13 @@ class VersionWithFiles(Protocol):
     @property
     def _replayed(self) -> ReplayedCommits: ...
     @property
-    def _json_checkpoint_actions(self) -> Survivors: ...
+    def _json_checkpoint_actions(self) -> ReconciledActions: ...
     @property
     def _narrow_json_checkpoint_actions(self) -> FileBatch: ...
     @property
     def _pieces(self) -> tuple[CheckpointPiece, ...]: ...
     @property
-    def _decided_files(self) -> TouchedFiles: ...
+    def _superseded_files(self) -> SupersededFiles: ...
 
 
 class PieceCounts(NamedTuple):
@@ -94,9 +101,9 @@ class FileActions(NamedTuple):
         return self.snapshot.table
 
     @property
-    def changed_after_checkpoint(self) -> TouchedFiles:
+    def changed_after_checkpoint(self) -> SupersededFiles:
         """The logical files that commits after the checkpoint add or remove. Their rows in the checkpoint are stale."""
-        return self.snapshot._decided_files
+        return self.snapshot._superseded_files
 
     @property
     def pieces(self) -> tuple[CheckpointPiece, ...]:
@@ -280,7 +287,7 @@ class FileActions(NamedTuple):
         # tombstones as long as there are recent commits.
         are_young = for_checkpoint and self.has_commits_after(cutoff_ms)
         for batch in self.read_narrow_commit_batches():
-            files, tombstones = count_batch(batch, cutoff_ms, files, tombstones, are_young=are_young)
+            files, tombstones = add_counts_of_batch(batch, cutoff_ms, files, tombstones, are_young=are_young)
         yield PieceCounts(None, (files, tombstones))
 
         if not self.pieces:

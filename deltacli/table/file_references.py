@@ -19,7 +19,7 @@ import pyarrow as pa
 from deltacli.core.errors import CommitCorrupt
 from deltacli.core.hints import command
 from deltacli.core.typing import Json
-from deltacli.delta.data_files import fault_of, unique_id
+from deltacli.delta.data_files import find_descriptor_fault, unique_id
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import LogFile, LogListing
 from deltacli.table.commit_contents import read_commit_actions, read_commit_contents
@@ -98,7 +98,7 @@ class FileReferenceCollector:
             if not isinstance(path, str):
                 raise _invalid_reference_error(file, f"{kind}.path is missing or not a string", _MISSING_PATH_RULE)
             vector = action.get("deletionVector")
-            fault = None if vector is None else fault_of(vector)
+            fault = None if vector is None else find_descriptor_fault(vector)
             if fault:
                 rule, reason = fault
                 raise _invalid_reference_error(file, f"{kind}: {reason}", rule)

@@ -49,12 +49,12 @@ def find_affected_clients(
         One entry for each client with known facts about the traits. Empty if the change adds no
         trait.
     """
-    traits = {*added, *clients.OTHERS.keys() & warnings}
+    traits = {*added, *clients.TRAIT_DESCRIPTIONS.keys() & warnings}
     if used:
-        traits |= {f"{feature}{clients.USED}" for feature in added}
+        traits |= {f"{feature}{clients.USED_SUFFIX}" for feature in added}
     if not traits:
         return ()
-    changes = [clients.access_to_change(client, traits, before) for client in read_known_clients()]
+    changes = [clients.determine_access_after_change(client, traits, before) for client in read_known_clients()]
     known_changes = [change for change in changes if change is not None]
     return tuple(sorted(known_changes, key=lambda change: (not change.loses_reads, not change.loses_writes)))
 
@@ -73,11 +73,11 @@ def find_regaining_clients(
     Returns:
         The access of each of these clients after the drop.
     """
-    remaining_traits = clients.traits_without(traits, before, after)
+    remaining_traits = clients.find_remaining_traits(traits, before, after)
     regaining = []
     for client in read_known_clients():
-        old_access = clients.access(client, traits)
-        new_access = clients.access(client, remaining_traits)
+        old_access = clients.determine_access(client, traits)
+        new_access = clients.determine_access(client, remaining_traits)
         regains_reads = new_access.reads and not old_access.reads
         regains_writes = new_access.writes and not old_access.writes
         if regains_reads or regains_writes:

@@ -94,7 +94,7 @@ def find_missing_files(
     paths = pc.unique(paths)
     vector_ids = pc.unique(vector_ids)
     path_keys = keys.of_log(paths)
-    vector_keys = keys.of_vectors(vector_ids)
+    vector_keys = keys.compute_vector_keys(vector_ids)
 
     # The key of a file outside the table directory is null.
     is_internal_path = pc.is_valid(path_keys.keys)

@@ -14,7 +14,7 @@ from itertools import islice
 from deltacli.core import errors
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.storage import LocalStorage, PathKind, ReadStorage
-from deltacli.table.table_directories import is_paimon_directory, list_table_directories, paimon_table_error
+from deltacli.table.table_directories import build_paimon_table_error, is_paimon_directory, list_table_directories
 
 _PARTITION_DIRECTORY = r"(?<=[^/:])/[^/=]+=[^/]*(?=/|$)"
 """Matches a partition directory in a URI, such as `/day=2026-01-01`."""
@@ -24,11 +24,11 @@ _MAX_OBJECT_VERSIONS = 100
 """Number of object versions to examine. Every store returns that many in its first page."""
 
 
-def missing_log_error(storage: ReadStorage) -> errors.DeltacliError:
+def build_missing_log_error(storage: ReadStorage) -> errors.DeltacliError:
     """Build the error for a path without a Delta log, depending on what exists at the path."""
     match storage.kind_of(""):
         case PathKind.MISSING:
-            return missing_path_error(storage)
+            return build_missing_path_error(storage)
         case PathKind.FILE:
             return _path_is_file_error(storage)
 
@@ -40,7 +40,7 @@ def missing_log_error(storage: ReadStorage) -> errors.DeltacliError:
             hint=_suggest_enclosing_table(storage) or errors.command("snapshot", table="{parent}"),
         )
     if is_paimon_directory(storage, directories):
-        return paimon_table_error(storage)
+        return build_paimon_table_error(storage)
     # `_delta_log` exists, but as a file or as a broken link.
     if LOG_DIRECTORY in directories:
         error = errors.NotATable(f"{LOG_DIRECTORY} is not a directory")
@@ -49,7 +49,7 @@ def missing_log_error(storage: ReadStorage) -> errors.DeltacliError:
     return _not_a_table_error(storage, directories)
 
 
-def missing_path_error(storage: ReadStorage) -> errors.NotATable:
+def build_missing_path_error(storage: ReadStorage) -> errors.NotATable:
     """Build the error for a path that does not exist. If a table there was deleted, the hint is `undelete`."""
     error = errors.NotATable("no such file or directory", code="table.path-missing", facts={"path": storage.uri})
     _suggest_undelete(error, storage)

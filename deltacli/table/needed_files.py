@@ -26,10 +26,10 @@ from deltacli.core import errors
 from deltacli.core.progress import Progress
 from deltacli.core.typing import ArrowArray, ArrowTable, RecordBatch
 from deltacli.delta.data_files import unique_id_column
-from deltacli.delta.encoding.many_values import hash_column, repeated
-from deltacli.delta.log.file_actions import action_schemas, num_records_column
+from deltacli.delta.encoding.many_values import find_repeated_hashes, hash_column
+from deltacli.delta.log.file_actions import action_schemas, extract_num_records_column
 from deltacli.delta.paths.keys import PathKeys
-from deltacli.delta.paths.spelling import key_bytes, key_text
+from deltacli.delta.paths.spelling import decode_path_bytes, encode_path_bytes
 from deltacli.engine.base import Engine
 from deltacli.storage import ReadStorage
 
@@ -255,7 +255,7 @@ def map_live_columns(
 
 def _build_live_columns(adds: RecordBatch, *, with_rows: bool) -> LiveColumns:
     """Build the columns of a batch of add actions. Without `with_rows`, the numbers of rows are null."""
-    rows = num_records_column(adds.column("stats")) if with_rows else pa.nulls(adds.num_rows, pa.int64())
+    rows = extract_num_records_column(adds.column("stats")) if with_rows else pa.nulls(adds.num_rows, pa.int64())
     return LiveColumns(adds.column("path"), adds.column("size"), rows, adds.column("deletionVector"))
 
 
@@ -283,7 +283,7 @@ def _locate_vectors(uris: Sequence[str], descriptors: ArrowArray | None) -> Arro
         descriptor_type = action_schemas().add.field("deletionVector").type
         return pa.table({"path": pa.array([], pa.binary()), "deletionVector": pa.array([], descriptor_type)})
     vectors = pc.drop_null(combine_chunks(descriptors))
-    paths = PathKeys(uris).of_vectors(combine_chunks(unique_id_column(vectors))).keys
+    paths = PathKeys(uris).compute_vector_keys(combine_chunks(unique_id_column(vectors))).keys
     return pc.filter(pa.table({"path": paths, "deletionVector": vectors}), pc.is_valid(paths))
 
 
@@ -304,7 +304,7 @@ def _drop_repeated_paths(files: ArrowTable, hashes: ArrowArray | None = None) ->
     """
     paths = files["path"]
     hashes = hash_column(paths) if hashes is None else hashes
-    repeated_hashes = repeated(hashes)
+    repeated_hashes = find_repeated_hashes(hashes)
     if not len(repeated_hashes):
         return files
 
@@ -412,7 +412,7 @@ def _request_sizes(storage: ReadStorage, paths: ArrowArray, engine: Engine) -> A
 
 
 def _request_sizes_of_batch(storage: ReadStorage, paths: ArrowArray) -> ArrowArray:
-    names = [key_text(path) for path in paths.to_pylist()]
+    names = [decode_path_bytes(path) for path in paths.to_pylist()]
     sizes: list[int | None] = []
     for name, size in zip(names, storage.stat_many(names)[0], strict=True):
         # A negative size means that the file does not exist, or that its path contains a symbolic link.
@@ -446,7 +446,7 @@ def _list_sizes(storage: ReadStorage, paths: ArrowArray) -> ArrowArray:
     directories: set[str] = set()
     for directory in directories_of_files.to_pylist():
         # To reach "a/b/c", the walk must enter "a" and "a/b".
-        directories.update(accumulate(key_text(directory).split("/"), "{}/{}".format))
+        directories.update(accumulate(decode_path_bytes(directory).split("/"), "{}/{}".format))
 
     def select_subdirectories(directory: str, names: Sequence[str]) -> list[str]:
         prefix = f"{directory}/" if directory else ""
@@ -455,7 +455,7 @@ def _list_sizes(storage: ReadStorage, paths: ArrowArray) -> ArrowArray:
     sizes = pa.nulls(len(paths), pa.int64())
     try:
         for files in batch_listed_files(storage.walk("", select_subdirectories)):
-            listed_paths = pa.array([key_bytes(path) for path in files.paths], pa.binary())
+            listed_paths = pa.array([encode_path_bytes(path) for path in files.paths], pa.binary())
             listed_sizes = files.sizes
             if listed_sizes is None:
                 # A local disk does not return sizes in listings.

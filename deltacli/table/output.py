@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from deltacli.core.errors import DeltacliError, FileMissing, PermissionRefused, StorageFailed, UsageError
 from deltacli.core.texts import summarize_names
 from deltacli.delta.log.segment import LOG_DIRECTORY
-from deltacli.delta.paths.spelling import root_of
+from deltacli.delta.paths.spelling import canonicalize_root
 from deltacli.storage import Existed, Failed, LocalStorage, PathKind, ReadStorage, Storage, Unknown, is_inside
 from deltacli.storage.optional_interfaces import require_writable
 from deltacli.storage.secrets import mask_secrets
@@ -40,7 +40,7 @@ from deltacli.work.task import Task, TaskContext
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.delta.log.file_actions import FileBatch, TouchedFiles
+    from deltacli.delta.log.file_actions import FileBatch, SupersededFiles
     from deltacli.work.checkpoints.parquet_files import CheckpointPiece
 
 SUCCESS = "_SUCCESS"
@@ -60,7 +60,7 @@ class ListedActions(Protocol):
     @property
     def pieces(self) -> Sequence[CheckpointPiece]: ...
     @property
-    def changed_after_checkpoint(self) -> TouchedFiles: ...
+    def changed_after_checkpoint(self) -> SupersededFiles: ...
     def read_commit_batches(self) -> Iterator[FileBatch]: ...
 
 
@@ -454,8 +454,8 @@ def _find_table_containing(table: TableHandle, storage: ReadStorage) -> str | No
         table: The table whose rows are written. It is checked first, without a request.
         storage: The store of the output directory.
     """
-    output_root = root_of(storage.uri)
-    table_root = root_of(table.storage.uri)
+    output_root = canonicalize_root(storage.uri)
+    table_root = canonicalize_root(table.storage.uri)
     if is_inside(storage, table.storage) or f"{output_root}/".startswith(f"{table_root}/"):
         return mask_secrets(table.uri)
 

@@ -22,8 +22,8 @@ from deltacli.arrow.batches import limit_rows
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.log.disputed_readings import REPEATED_IN_CHECKPOINT
-from deltacli.delta.log.file_actions import num_records_column
-from deltacli.delta.schema.to_arrow import UnreadColumn, unsupported
+from deltacli.delta.log.file_actions import extract_num_records_column
+from deltacli.delta.schema.to_arrow import UnreadColumn, unsupported_columns_error
 from deltacli.delta.schema.type_changes import require_readable_rows
 from deltacli.delta.schema.types import StructField
 from deltacli.storage.secrets import mask_secrets
@@ -130,7 +130,7 @@ class ArrowRows(ABC):
             Refused: `type.unsupported`, if columns are left out because of their types.
         """
         if self.left_out:
-            raise unsupported(self.left_out, self.columns)
+            raise unsupported_columns_error(self.left_out, self.columns)
 
     def to_reader(self) -> pyarrow.RecordBatchReader:
         """Return the rows as a streaming reader, for engines that accept Arrow, such as DuckDB."""
@@ -275,7 +275,7 @@ class Scan(ArrowRows):
         pruning = self._prune(adds)
         reason = pc.if_else(pruning.is_skipped_by_partition, pa.scalar(BY_PARTITION), pa.scalar(BY_STATISTICS))
         reason = pc.if_else(pruning.is_kept, pa.scalar(None, pa.string()), reason)
-        records = num_records_column(adds.column("stats"))
+        records = extract_num_records_column(adds.column("stats"))
         return pa.RecordBatch.from_arrays(
             [adds.column("path"), adds.column("size"), records, pruning.is_kept, reason],
             names=["path", "size", "records", "kept", "reason"],

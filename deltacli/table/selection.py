@@ -19,16 +19,16 @@ from deltacli.core.hints import command
 from deltacli.core.texts import summarize_names
 from deltacli.delta.log.row_ids import ENABLED, FEATURE, MATERIALIZED_NAMES
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.schema.column_path import nearest_place
+from deltacli.delta.schema.column_path import find_nearest_column
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import (
     UnreadColumn,
-    arrow_schema,
-    read_columns,
-    unread_columns,
-    unsupported,
+    build_arrow_schema,
+    drop_unsupported_columns,
+    find_unsupported_columns,
+    unsupported_columns_error,
 )
-from deltacli.delta.schema.types import NameIndex, StructField, StructType, recorded_name
+from deltacli.delta.schema.types import NameIndex, StructField, StructType, get_recorded_physical_name
 from deltacli.storage.optional_interfaces import SharedTableStore
 from deltacli.work.rows.data_files import ReadSpec, make_row_id_fields
 
@@ -119,7 +119,7 @@ def _require_distinct_names(snapshot: VersionWithSchema, row_id_columns: Sequenc
     Raises:
         Unreadable: `rowtracking.column-names`.
     """
-    stored_names = [recorded_name(column) for column in row_id_columns]
+    stored_names = [get_recorded_physical_name(column) for column in row_id_columns]
     physical_names = map(snapshot.config.physical_name, snapshot.schema.fields)
     counts = Counter(name.lower() for name in (*stored_names, *physical_names))
     ambiguous = [name for name in stored_names if counts[name.lower()] > 1]
@@ -197,11 +197,11 @@ class Selection(NamedTuple):
 
         # All columns means all readable columns. A column that is selected by name must not be left out
         # silently.
-        left_out = unread_columns(selected)
+        left_out = find_unsupported_columns(selected)
         if left_out:
-            selected = read_columns(selected)
+            selected = drop_unsupported_columns(selected)
             if columns is not None or not selected:
-                raise unsupported(left_out, read_columns(schema.fields))
+                raise unsupported_columns_error(left_out, drop_unsupported_columns(schema.fields))
         if not selected and columns is not None:
             raise UsageError(
                 "the list of columns is empty", code="usage.column", facts={"columns": _summarize_columns(schema)}
@@ -227,11 +227,11 @@ class Selection(NamedTuple):
         Args:
             config: The configuration of the table, which contains the column mapping.
         """
-        schema = arrow_schema(self.columns)
-        needed_schema = schema if self.needed == self.columns else arrow_schema(self.needed)
+        schema = build_arrow_schema(self.columns)
+        needed_schema = schema if self.needed == self.columns else build_arrow_schema(self.needed)
         file_columns = FileColumns(config.mapping_mode, config.physical_name, config)
         # Columns of row ids are found by their names even if the table uses column mapping by id.
-        row_id_columns = {column.name: FileColumns("none", recorded_name) for column in self.row_ids}
+        row_id_columns = {column.name: FileColumns("none", get_recorded_physical_name) for column in self.row_ids}
         row_ids = (ROW_ID, ROW_COMMIT_VERSION) if self.row_ids else None
         return ReadSpec(self.needed, schema, needed_schema, file_columns, self.predicate, row_id_columns, row_ids)
 
@@ -257,7 +257,7 @@ def _find_column(schema: StructType, index: NameIndex, name: str) -> StructField
         return schema.fields[matches[0]]
 
     # A name such as `address.city` is a nested field. Only whole columns can be selected.
-    nearest = nearest_place(schema, name.split("."))
+    nearest = find_nearest_column(schema, name.split("."))
     reason = ""
     if nearest is not None and len(nearest.steps) > 1:
         field = "it" if nearest.text == name else nearest.text

@@ -83,7 +83,7 @@ def require_no_paimon_table(storage: ReadStorage) -> None:
     except errors.FileMissing:
         return
     if is_paimon_directory(storage, directories):
-        raise paimon_table_error(storage)
+        raise build_paimon_table_error(storage)
 
 
 def is_paimon_directory(storage: ReadStorage, directories: Collection[str], at: str = "") -> bool:
@@ -105,7 +105,7 @@ def is_paimon_directory(storage: ReadStorage, directories: Collection[str], at: 
     return _find_numbered_name(storage, f"{prefix}snapshot", "snapshot-") is not None
 
 
-def paimon_table_error(storage: ReadStorage) -> errors.PaimonTable:
+def build_paimon_table_error(storage: ReadStorage) -> errors.PaimonTable:
     """Build the error for a command that requires a Delta table but got a Paimon table."""
     return errors.PaimonTable(
         "this is a Paimon table, and this command works on Delta tables only",

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from deltacli.core import errors
 from deltacli.core.times import format_timestamp
-from deltacli.delta.log.segment import LogListing, file_times
+from deltacli.delta.log.segment import LogListing, compute_file_times
 from deltacli.storage.optional_interfaces import SharedTableStore
 from deltacli.table.api_arguments import VersionTime, require_optional_version, require_timestamp_ms
 from deltacli.table.api_errors import api_method
@@ -340,7 +340,7 @@ class _CommitTimes:
         self._enablement = None if newest is None else get_timestamp_enablement(newest)
         self._storage = table.storage
         self._commits = listing.commits
-        self._file_times = file_times(listing.commits)
+        self._file_times = compute_file_times(listing.commits)
 
     def read(self, version: int) -> int:
         """Return the time of a commit in epoch milliseconds. In-commit timestamps require a request."""

@@ -15,18 +15,18 @@ import pyarrow.compute as pc
 
 from deltacli.core.errors import Unreadable, UsageError
 from deltacli.core.lock_free_property import cached_property
-from deltacli.delta.data_files import no_vector_ids, unique_id_column
+from deltacli.delta.data_files import repeat_empty_vector_id, unique_id_column
 from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.disputed_readings import DECISIONS
 from deltacli.delta.log.file_actions import (
     FileBatch,
     FileCounts,
-    Survivors,
+    ReconciledActions,
+    SupersededFiles,
     TombstoneCounts,
-    TouchedFiles,
-    key_column,
-    texts_of,
+    compute_file_keys,
+    decode_file_keys,
 )
 from deltacli.delta.log.segment import (
     CheckpointInstance,
@@ -34,7 +34,7 @@ from deltacli.delta.log.segment import (
     LogListing,
     LogSegment,
     TimestampSource,
-    file_times,
+    compute_file_times,
 )
 from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.types import NO_COLUMNS, PHYSICAL_NAME, StructType, parse_schema
@@ -99,7 +99,7 @@ class Snapshot:
     _replayed: ReplayedCommits = field(repr=False)
     _problems: frozenset[str] = field(repr=False)
     _narrow_json_checkpoint_actions: FileBatch = field(repr=False)
-    _json_checkpoint_actions: Survivors = field(repr=False)
+    _json_checkpoint_actions: ReconciledActions = field(repr=False)
     _pieces: tuple[CheckpointPiece, ...] = field(repr=False)
     _unusable: Mapping[CheckpointInstance, str] = field(repr=False)
     _older_metadata: Callable[[], state.OlderMetadata] | None = field(default=None, repr=False)
@@ -252,23 +252,27 @@ class Snapshot:
         has_vectors = vectors.null_count < len(vectors)
         # Most tables have no deletion vectors, so that none can differ.
         may_differ = (
-            replayed.paths_with_other_vectors or replayed.paths_with_vectors or (replayed.decided_keys and has_vectors)
+            replayed.paths_with_other_vectors
+            or replayed.paths_with_vectors
+            or (replayed.superseded_keys and has_vectors)
         )
         if not may_differ:
             return None
 
         # Suspects are files with a deletion vector, and files whose path occurs with one in a commit.
         # Keys are computed for suspects only, because that is slow for millions of files.
-        paths = key_column(adds.column("path"), no_vector_ids(adds.num_rows))
+        paths = compute_file_keys(adds.column("path"), repeat_empty_vector_id(adds.num_rows))
         paths_in_commits = [
             _encode_path(path) for path in (*replayed.paths_with_other_vectors, *replayed.paths_with_vectors)
         ]
         is_in_commits = pc.is_in(paths, value_set=pyarrow.array(paths_in_commits, pyarrow.binary()))
         is_suspect = pc.or_(pc.is_valid(vectors), is_in_commits)
         suspect_rows = pc.indices_nonzero(is_suspect)
-        suspect_paths = texts_of(pc.take(paths, suspect_rows))
+        suspect_paths = decode_file_keys(pc.take(paths, suspect_rows))
         suspect_vector_ids = unique_id_column(pc.take(vectors, suspect_rows))
-        suspect_keys = texts_of(key_column(pc.take(adds.column("path"), suspect_rows), suspect_vector_ids))
+        suspect_keys = decode_file_keys(
+            compute_file_keys(pc.take(adds.column("path"), suspect_rows), suspect_vector_ids)
+        )
 
         # Compare each suspect with the newer commits.
         rows_with_other_vector = [
@@ -294,16 +298,16 @@ class Snapshot:
         if path in replayed.paths_with_other_vectors:
             return True
         # The add is in one of the commits, and the replay has compared it with the newer commits.
-        if key in replayed.decided_keys:
+        if key in replayed.superseded_keys:
             return False
         # The add is in the checkpoint, so every commit is newer. A path without a deletion vector is its
         # own key.
-        is_without_vector_in_commits = path != key and path in replayed.decided_keys
+        is_without_vector_in_commits = path != key and path in replayed.superseded_keys
         return path in replayed.paths_with_vectors or is_without_vector_in_commits
 
     @cached_property
-    def _decided_files(self) -> TouchedFiles:
-        return self._replayed.decided_files
+    def _superseded_files(self) -> SupersededFiles:
+        return self._replayed.superseded_files
 
     @property
     def physical_partition_columns(self) -> tuple[str, ...]:
@@ -429,7 +433,7 @@ def _determine_time(snapshot: Snapshot) -> tuple[CommitTime | None, str | None]:
     commits = listing.commits
     if listing.start_version:
         commits = {**list_log(storage, progress=snapshot.table.progress).commits, snapshot.version: file}
-    return file_times(commits)[snapshot.version], "ict.missing" if uses_in_commit_timestamp else None
+    return compute_file_times(commits)[snapshot.version], "ict.missing" if uses_in_commit_timestamp else None
 
 
 def _read_own_provenance(snapshot: Snapshot) -> Provenance:

@@ -16,9 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.typing import RecordBatch
-from deltacli.delta.partitions.values import kernel_refuses
+from deltacli.delta.partitions.values import is_refused_by_kernel
 from deltacli.delta.paths.spelling_columns import are_absolute
-from deltacli.delta.protocol.clients import ABSOLUTE_PATHS, OTHER_DIRECTORIES, TIMES_BEYOND_NANOSECONDS, traits_of
+from deltacli.delta.protocol.clients import (
+    ABSOLUTE_PATHS,
+    OTHER_DIRECTORIES,
+    TIMES_BEYOND_NANOSECONDS,
+    find_table_traits,
+)
 from deltacli.delta.schema.types import PrimitiveType, has_timestamps
 from deltacli.table.version import Snapshot
 
@@ -41,7 +46,7 @@ def find_version_traits(snapshot: Snapshot) -> frozenset[str]:
     Raises:
         DeltacliError: If the checkpoint or the commits cannot be read.
     """
-    traits = traits_of(snapshot.config, [domain.domain for domain in snapshot.domains])
+    traits = find_table_traits(snapshot.config, [domain.domain for domain in snapshot.domains])
     if _has_external_files(snapshot):
         traits |= {ABSOLUTE_PATHS}
     if _has_files_in_other_directories(snapshot):
@@ -61,7 +66,7 @@ def _has_values_refused_by_kernel(snapshot: Snapshot) -> bool:
         type_name = field.data_type.name
         if type_name.startswith(_TYPES_WITH_SEVERAL_FORMS):
             texts = read_partition_values(snapshot, name)
-            if any(text is not None and kernel_refuses(type_name, text) for text in texts):
+            if any(text is not None and is_refused_by_kernel(type_name, text) for text in texts):
                 return True
     return False
 

@@ -20,10 +20,10 @@ from deltacli.core import errors
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.texts import add_article
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.listing import HiddenNames, kind_of_directories
+from deltacli.delta.listing import HiddenNames, identify_table_format
 from deltacli.delta.log.segment import LOG_DIRECTORY
-from deltacli.delta.paths.keys import binary_paths
-from deltacli.delta.paths.spelling import key_text
+from deltacli.delta.paths.keys import encode_paths_as_binary
+from deltacli.delta.paths.spelling import decode_path_bytes
 from deltacli.storage import PathKind, ReadStorage, WalkEntry, is_flat_level, resolve_links
 from deltacli.table.nested_tables import find_table_format
 from deltacli.work.files.classifying import (
@@ -144,7 +144,7 @@ class TableWalk:
         """
         names = _exclude_own_log(path, directories)
         # The files of a nested table belong to that table.
-        if path and kind_of_directories(names) is not None:
+        if path and identify_table_format(names) is not None:
             return ()
         prefix = f"{path}/" if path else ""
         return [name for name in names if "=" in name or not self.names.hides_directory(prefix + name)]
@@ -179,7 +179,7 @@ class TableWalk:
         Returns:
             True if the directory is a table.
         """
-        table_format = kind_of_directories(_exclude_own_log(directory, names))
+        table_format = identify_table_format(_exclude_own_log(directory, names))
         if table_format is not None:
             self.tables[directory] = table_format
         return table_format is not None
@@ -274,7 +274,7 @@ class CachedWalk(TableWalk):
             self.hidden_directories.clear()
             self.empty_directories.clear()
             self.skipped_directories.clear()
-            self._files = [files._replace(paths=binary_paths(list(files.paths))) for files in super().files()]
+            self._files = [files._replace(paths=encode_paths_as_binary(list(files.paths))) for files in super().files()]
         yield from self._files
 
     def check_paths(self, paths: ArrowArray) -> ArrowArray:
@@ -296,7 +296,9 @@ class CachedWalk(TableWalk):
             return pc.if_else(is_listed, is_listed, pa.scalar(None, pa.bool_()))
 
         parents = pc.replace_substring_regex(paths, r"/?[^/]*$", "")
-        skipped_parents = [parent for parent in pc.unique(parents).to_pylist() if self._is_skipped(key_text(parent))]
+        skipped_parents = [
+            parent for parent in pc.unique(parents).to_pylist() if self._is_skipped(decode_path_bytes(parent))
+        ]
         is_in_skipped_directory = pc.is_in(parents, value_set=pa.array(skipped_parents, pa.binary()))
         is_unknown = pc.and_not(is_in_skipped_directory, is_listed)
         return pc.if_else(is_unknown, pa.scalar(None, pa.bool_()), is_listed)

@@ -107,14 +107,14 @@ class LookalikeCollector:
         # Only vectors with a path can be outside; most tables have none of these.
         with_paths = pc.filter(_flat(vectors), pc.starts_with(vectors, "p"))
         if len(with_paths):
-            self._add_outside(self._keys.of_vectors(with_paths).outside)
+            self._add_outside(self._keys.compute_vector_keys(with_paths).outside)
         if self._is_listed:
             return
 
         names = pc.drop_null(files.keys)
         spellings = common_spellings(names)
         is_usual = spellings is names  # then the hashes are known
-        self._spellings.append(pc.drop_null(files.hashes) if is_usual else self._keys.of_listing(spellings))
+        self._spellings.append(pc.drop_null(files.hashes) if is_usual else self._keys.hash_listed_paths(spellings))
         if sizes is not None:
             self._sizes.append(pc.unique(pc.drop_null(_flat(sizes))))
 
@@ -127,7 +127,7 @@ class LookalikeCollector:
 
     def _add_outside(self, paths: ArrowArray) -> None:
         if len(paths):
-            self._outside.append(pc.unique(self._keys.of_listing(file_names(pc.cast(paths, pa.binary())))))
+            self._outside.append(pc.unique(self._keys.hash_listed_paths(file_names(pc.cast(paths, pa.binary())))))
 
 
 class NameSearch:
@@ -159,12 +159,12 @@ class NameSearch:
 
     def may_be_outside(self, needed: Lookalikes) -> bool:
         """Return whether a candidate may be a file whose path in the log leads outside of the table."""
-        names = self._keys.of_listing(pc.filter(self._file_names, self._is_unnamed))
+        names = self._keys.hash_listed_paths(pc.filter(self._file_names, self._is_unnamed))
         return bool(pc.any(is_among(names, needed.outside)).as_py())
 
     def may_match(self, needed: Lookalikes, *, has_vectors: bool) -> bool:
         """Return whether a candidate may be in doubt, if its lookalike among the needed files is missing."""
-        spellings = self._keys.of_listing(self._spellings)
+        spellings = self._keys.hash_listed_paths(self._spellings)
         return (
             pc.any(is_among(spellings, needed.spellings)).as_py()
             or pc.any(pc.is_in(self._wanted_sizes, value_set=needed.sizes)).as_py()
@@ -177,7 +177,7 @@ class NameSearch:
         self._take_outside(of_paths.outside, FileKind.DATA)
         self._take(of_paths.keys, of_paths.written, of_paths.hashes, _flat(batch.sizes), FileKind.DATA)
         if pc.any(pc.not_equal(batch.vectors, "")).as_py():
-            of_vectors = self._keys.of_vectors(pc.unique(_flat(batch.vectors)))
+            of_vectors = self._keys.compute_vector_keys(pc.unique(_flat(batch.vectors)))
             self._take_outside(of_vectors.outside, FileKind.VECTOR)
             no_sizes = pa.nulls(len(of_vectors.keys), pa.int64())
             self._take(of_vectors.keys, of_vectors.keys, of_vectors.hashes, no_sizes, FileKind.VECTOR)
