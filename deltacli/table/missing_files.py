@@ -106,7 +106,7 @@ def find_missing_files(
 
     # Look up data files and files of deletion vectors together, which takes fewer requests. The sizes are
     # in the order of the references.
-    data_files = _build_internal_files(path_keys.keys, path_keys.written, FileKind.DATA)
+    data_files = _build_internal_files(path_keys.keys, path_keys.undecoded, FileKind.DATA)
     vector_files = _build_internal_files(vector_keys.keys, vector_keys.keys, FileKind.VECTOR)
     internal_files = pa.concat_tables([data_files, vector_files])
     needed = build_empty_needed_files((table.uri,))._replace(files=internal_files)
@@ -201,7 +201,7 @@ def find_unencoded_paths(snapshot: Snapshot) -> ArrowArray:
     # Most tables have no path that decoding changes. They need no request.
     table = snapshot.table
     keys = PathKeys((table.storage.uri, *table.storage.aliases)).of_log(escaped_paths)
-    differs = pc.fill_null(pc.not_equal(keys.keys, keys.written), False)
+    differs = pc.fill_null(pc.not_equal(keys.keys, keys.undecoded), False)
     escaped_paths = pc.filter(escaped_paths, differs)
     if not len(escaped_paths):
         return escaped_paths
@@ -209,7 +209,7 @@ def find_unencoded_paths(snapshot: Snapshot) -> ArrowArray:
     # `locate_files` returns the actual path of each file. If it is not the decoded path, the path in the
     # log is not encoded.
     decoded_paths = pc.filter(keys.keys, differs)
-    files = _build_internal_files(decoded_paths, pc.filter(keys.written, differs), FileKind.DATA)
+    files = _build_internal_files(decoded_paths, pc.filter(keys.undecoded, differs), FileKind.DATA)
     needed = NeededFiles(files, pa.table({"path": pa.array([], pa.binary())}))
     located = locate_files(table.storage, needed, table.engine, table.progress)
     exists = pc.is_valid(located.sizes)

@@ -66,7 +66,7 @@ class NeededFiles(NamedTuple):
     Attributes:
         files: A table with one row per file and these columns:
             `path` (binary): the path inside the table directory, decoded.
-            `written` (binary): the path without decoding, for writers that do not percent-encode; null if
+            `undecoded_path` (binary): the path without decoding, for writers that do not percent-encode; null if
             decoding does not change the path.
             `kind` (string): a `FileKind`.
             `sizeBytes`, `rows` (int64): null if the log does not contain the number.
@@ -97,7 +97,7 @@ class LocatedFiles(NamedTuple):
     """Needed files, and their sizes in storage.
 
     Attributes:
-        needed: The files. `path` of an existing file is its actual path, and `written` is null.
+        needed: The files. `path` of an existing file is its actual path, and `undecoded_path` is null.
         sizes: The size of each file in bytes (int64); null if the file does not exist.
     """
 
@@ -144,7 +144,7 @@ def build_needed_files(
     all_files = pa.table(
         {
             "path": keys.keys,
-            "written": _clear_equal_paths(keys.keys, keys.written),
+            "undecoded_path": _clear_equal_paths(keys.keys, keys.undecoded),
             "kind": pa.repeat(kind.value, len(keys.keys)),
             "sizeBytes": pc.cast(combine_chunks(sizes), pa.int64()),
             "rows": pc.cast(combine_chunks(rows), pa.int64()),
@@ -174,7 +174,9 @@ def build_files_of_unknown_size(paths: ArrowArray, written: ArrowArray | None, k
     return pa.table(
         {
             "path": paths,
-            "written": pa.nulls(len(paths), pa.binary()) if written is None else _clear_equal_paths(paths, written),
+            "undecoded_path": pa.nulls(len(paths), pa.binary())
+            if written is None
+            else _clear_equal_paths(paths, written),
             "kind": pa.repeat(kind.value, len(paths)),
             "sizeBytes": unknown,
             "rows": unknown,
@@ -190,7 +192,7 @@ def build_empty_needed_files(uris: Sequence[str]) -> NeededFiles:
 
 
 def _clear_equal_paths(paths: ArrowArray, written: ArrowArray) -> ArrowArray:
-    """Return `written`, with null for paths that decoding does not change."""
+    """Return `undecoded_path`, with null for paths that decoding does not change."""
     differs = pc.fill_null(pc.not_equal(paths, written), False)
     return pc.if_else(differs, written, pa.scalar(None, pa.binary()))
 
@@ -358,7 +360,7 @@ def locate_files(
         StorageFailed: If the store does not answer.
     """
     paths = combine_chunks(needed.files["path"])
-    written = combine_chunks(needed.files["written"])
+    written = combine_chunks(needed.files["undecoded_path"])
     with progress.step("looking for files", unit="files", total=len(paths)) as step:
         sizes = _read_sizes(storage, paths, engine, check_listing)
 
@@ -375,9 +377,9 @@ def locate_files(
             # The actual path of an existing file is known now. A missing file may be restored under either
             # path, so it keeps both.
             written = pc.if_else(pc.is_null(sizes), written, pa.scalar(None, pa.binary()))
-            other_columns = needed.files.drop_columns(["path", "written"])
+            other_columns = needed.files.drop_columns(["path", "undecoded_path"])
             columns = {name: other_columns[name] for name in other_columns.column_names}
-            needed = needed._replace(files=pa.table({"path": paths, "written": written, **columns}))
+            needed = needed._replace(files=pa.table({"path": paths, "undecoded_path": written, **columns}))
         step.advance(len(paths))
     return LocatedFiles(needed, sizes)
 

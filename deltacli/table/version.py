@@ -378,9 +378,14 @@ class Snapshot:
         return write_actions(self.file_actions, directory, ActionColumns(tuple(kinds)), None)
 
     @property
-    def set_aside(self) -> Mapping[str, str]:
+    def skipped_checkpoints(self) -> Mapping[str, str]:
         """The first file name of each checkpoint that was skipped, with the id of the rule that it violates."""
         return {checkpoint.files[0].name: rule for checkpoint, rule in self._unusable.items()}
+
+    @property
+    def set_aside(self) -> Mapping[str, str]:
+        """The former name of `skipped_checkpoints`, for callers of older releases."""
+        return self.skipped_checkpoints
 
     @property
     def log(self) -> ListedLog:

@@ -74,7 +74,7 @@ class VersionFromChecksum:
     problems: tuple[str, ...] = ()
 
     @property
-    def set_aside(self) -> Mapping[str, str]:
+    def skipped_checkpoints(self) -> Mapping[str, str]:
         """The checkpoints that were skipped. Always empty, because no checkpoint is opened."""
         return {}
 

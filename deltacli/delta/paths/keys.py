@@ -2,8 +2,8 @@
 
 A key is the path below the table, decoded, in one Unicode form, and without case if the store ignores case. 64-bit
 hashes of keys are compared: two keys with the same hash can only cause a file to be kept. For the same reason every
-other reading of a path of the log has a hash, too (`spare`): the path without decoding it, and what an absolute path to
-another place may mean here.
+other reading of a path of the log has a hash, too (`alternative_hashes`): the path without decoding it, and what an
+absolute path to another place may mean here.
 
 Spec: Add File and Remove File; Deletion Vectors.
 """
@@ -45,30 +45,42 @@ _OFFSET = re.compile(r"@\d+\Z")
 
 
 class LogKeys(NamedTuple):
-    """The files that paths of a log name. `hashes` has one row per path, null if it is outside the table; `keys` are
-    the paths themselves (binary), and `written` the same without decoding, for writers that do not encode. `spare` are
-    more hashes to be protected with them: those of `written` if that differs, and the possible local meanings of
-    absolute paths to other places. `escaping` is a path that leaves the table with `..`, if there is one. `outside` are
-    the absolute paths to other places, as the log has them.
+    """The files that paths of a log refer to.
+
+    Attributes:
+        keys: Paths inside the table directory, decoded (binary), one row per path of the log. Null for files outside
+            the table directory.
+        undecoded: The same paths without decoding, for writers that do not percent-encode.
+        hashes: Hashes of `keys` (int64). Null for files outside the table directory.
+        alternative_hashes: More hashes whose files must be protected: those of `undecoded` where decoding changes the
+            path, and the possible local meanings of absolute paths to other directories.
+        escaping: A path that leaves the table directory with `..`; None if there is none.
+        outside: Absolute paths to files outside the table directory, as in the log.
     """
 
     keys: pa.Array
-    written: pa.Array
+    undecoded: pa.Array
     hashes: pa.Array
-    spare: pa.Array
+    alternative_hashes: pa.Array
     escaping: str | None
     outside: pa.Array
 
 
 class VectorKeys(NamedTuple):
-    """The files of deletion vectors. `keys` (paths, binary) and `hashes` have one row per vector, null for one that is
-    inline or elsewhere; `spare` are more hashes to be protected with them. `unknown` is the id of one whose file is
-    unknown, if there is one. `outside` are the absolute paths of those elsewhere.
+    """The files that contain deletion vectors.
+
+    Attributes:
+        keys: Paths inside the table directory, decoded (binary), one row per vector. Null for inline vectors, and for
+            vectors in files outside the table directory.
+        hashes: Hashes of `keys` (int64), null like them.
+        alternative_hashes: More hashes whose files must be protected (see `LogKeys`).
+        unknown: The id of a vector whose file is unknown; None if there is none.
+        outside: Absolute paths to files outside the table directory.
     """
 
     keys: pa.Array
     hashes: pa.Array
-    spare: pa.Array
+    alternative_hashes: pa.Array
     unknown: str | None
     outside: pa.Array
 
@@ -132,7 +144,7 @@ class PathKeys:
             of_paths = self.of_log(pa.array([one.path for one in places], pa.string()))
             direct, hashes = pc.coalesce(direct, of_paths.keys), pc.coalesce(hashes, of_paths.hashes)
             of_spare = self.of_log(pa.array([path for one in places for path in one.spare_paths], pa.string()))
-            spare += [of_paths.spare, pc.drop_null(of_spare.hashes), of_spare.spare]
+            spare += [of_paths.alternative_hashes, pc.drop_null(of_spare.hashes), of_spare.alternative_hashes]
             unknown = unknown or of_paths.escaping
             outside = pa.concat_arrays([of_paths.outside, of_spare.outside])
         rows = encoded.indices

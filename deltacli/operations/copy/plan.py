@@ -727,7 +727,7 @@ class _Paths:
         no_number = pa.nulls(len(places), pa.int64())
         columns = {
             "path": places,
-            "written": pa.nulls(len(places), pa.binary()),
+            "undecoded_path": pa.nulls(len(places), pa.binary()),
             "kind": pa.repeat(FileKind.VECTOR.value, len(places)),
             "sizeBytes": no_number,
             "rows": no_number,

@@ -422,7 +422,7 @@ class _Evidence:
 
     def _keys_of(self, paths: ArrowArray, vectors: ArrowArray) -> Iterator[ArrowArray]:
         of_log = self._keys.of_log(combine_chunks(paths))
-        yield from (of_log.keys, of_log.written, self._keys.compute_vector_keys(combine_chunks(vectors)).keys)
+        yield from (of_log.keys, of_log.undecoded, self._keys.compute_vector_keys(combine_chunks(vectors)).keys)
 
     def _rows_of(self, snapshot: Snapshot) -> Iterator[ArrowArray]:
         """Yield the live files and tombstones of a version. Raises CheckpointUnreadable."""

@@ -168,7 +168,9 @@ def versions_of_files(storage: ReadStorage, kept: VersionedObjects, missing: Nee
         )
     )
     written = {
-        decode_path_bytes(path) for path in combine_chunks(missing.files["written"]).to_pylist() if path is not None
+        decode_path_bytes(path)
+        for path in combine_chunks(missing.files["undecoded_path"]).to_pylist()
+        if path is not None
     }
     layers: dict[tuple[bool, int], list[tuple[KeptVersions, ObjectVersion]]] = defaultdict(list)
     for file in _list_kept(kept, {*sizes, *written}):

@@ -240,7 +240,7 @@ def _may_use(batch: RecordBatch, names: Set[str], storage: ReadStorage) -> Recor
     keys, paths = PathKeys((storage.uri, *storage.aliases)), batch.column("path")
     of_data = keys.of_log(paths)
     of_vectors = keys.compute_vector_keys(unique_id_column(batch.column("deletionVector")))
-    columns = (of_data.keys, of_data.written, of_vectors.keys, pc.cast(paths, pa.binary()))
+    columns = (of_data.keys, of_data.undecoded, of_vectors.keys, pc.cast(paths, pa.binary()))
     uses = (pc.is_in(column, value_set=wanted) for column in columns)
     return pc.filter(batch, reduce(pc.or_, uses))
 

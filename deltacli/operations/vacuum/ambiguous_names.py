@@ -111,7 +111,12 @@ def _hash_names(keys: PathKeys, file: AmbiguousFile, paths: ArrowArray) -> Arrow
     of_paths = keys.of_log(paths)
     of_vectors = keys.compute_vector_keys(pa.array(sorted(file.live_vector_ids), pa.string()))
     return pa.concat_arrays(
-        [pc.drop_null(of_paths.hashes), of_paths.spare, pc.drop_null(of_vectors.hashes), of_vectors.spare]
+        [
+            pc.drop_null(of_paths.hashes),
+            of_paths.alternative_hashes,
+            pc.drop_null(of_vectors.hashes),
+            of_vectors.alternative_hashes,
+        ]
     )
 
 

@@ -216,7 +216,7 @@ class ReferenceCollector:
             is_here = pc.and_(is_here, pc.fill_null(scope(keys.keys), False))
         hashes = pc.filter(keys.hashes, is_here)
         if len(self.some_live) < _SOME:
-            paths = (pc.filter(one, is_here) for one in (keys.keys, keys.written))
+            paths = (pc.filter(one, is_here) for one in (keys.keys, keys.undecoded))
             some = (one.slice(0, _SOME - len(self.some_live)).to_pylist() for one in paths)
             self.some_live += [
                 (decode_path_bytes(key), decode_path_bytes(written)) for key, written in zip(*some, strict=True)
@@ -228,10 +228,10 @@ class ReferenceCollector:
         self.live_count = FileTotals(every.files + adds.num_rows, every.size_bytes + size_bytes)
         sizes = pc.filter(adds.column("size"), is_here)
         self.sizes.add(pc.if_else(pc.less(sizes, 0), 0, sizes))
-        self.protected.add(keys.spare)
-        is_same = keys.written is keys.keys
+        self.protected.add(keys.alternative_hashes)
+        is_same = keys.undecoded is keys.keys
         self.is_decoded = self.is_decoded and is_same
-        self.written.add(hashes if is_same else self._keys.hash_listed_paths(pc.filter(keys.written, is_here)))
+        self.written.add(hashes if is_same else self._keys.hash_listed_paths(pc.filter(keys.undecoded, is_here)))
         self.live_vectors.add(self._take_vectors(adds.column("dv_id")))
 
     def take_tombstones(self, removes: pyarrow.RecordBatch) -> None:
@@ -273,12 +273,12 @@ class ReferenceCollector:
             vectors = self._take_added(part, keys)
             if is_protected:
                 self.retained.add(hashes, vectors)
-                self.protected.add(keys.spare)
+                self.protected.add(keys.alternative_hashes)
             else:
-                self.named.add(hashes, keys.spare, vectors)
+                self.named.add(hashes, keys.alternative_hashes, vectors)
         elif is_protected:
             self.retained.add(hashes, self._take_vectors(part.vector))
-            self.protected.add(keys.spare)
+            self.protected.add(keys.alternative_hashes)
         else:
             self.changes.add(hashes)
             self.change_versions.add(pc.filter(part.version, pc.is_valid(keys.hashes)))
@@ -289,7 +289,7 @@ class ReferenceCollector:
             keys.hashes, compute_keys_with_external(self._keys, part.path, keys.hashes, part.vector), part.version
         )
         self.history.record_adds(rows)
-        self.history.record_alternative_paths(keys.spare, are_added=True)
+        self.history.record_alternative_paths(keys.alternative_hashes, are_added=True)
         has_vector = pc.not_equal(part.vector, "")
         if not pc.any(has_vector).as_py():
             return rows.files.slice(0, 0)
@@ -321,7 +321,7 @@ class ReferenceCollector:
         sizes = batch.column("size") if "size" in batch.schema.names else None
         self._lookalikes.add(keys, sizes, batch.column("dv_id"))
         self.retained.add(pc.drop_null(keys.hashes), self._take_vectors(batch.column("dv_id")))
-        self.protected.add(keys.spare)
+        self.protected.add(keys.alternative_hashes)
 
     def finish(self, listing: LogListing, metadata: Sequence[Action], faults: Sequence[CommitCorrupt]) -> References:
         """Return everything that was added."""
@@ -360,7 +360,7 @@ class ReferenceCollector:
             self.history.record_tombstones(keys)
         else:
             self.history.record_removes(FileKeys(removed_keys.hashes, keys, versions))
-        self.history.record_alternative_paths(removed_keys.spare, are_added=False)
+        self.history.record_alternative_paths(removed_keys.alternative_hashes, are_added=False)
         is_here = pc.is_valid(removed_keys.hashes)
         hashes = pc.filter(removed_keys.hashes, is_here)
         known = pa.nulls(len(paths), pa.int64()) if versions is None else versions
@@ -368,9 +368,9 @@ class ReferenceCollector:
         self.removed_versions.add(pc.filter(known, is_here))
         if is_protected:
             self.retained.add(hashes)
-            self.protected.add(removed_keys.spare)
+            self.protected.add(removed_keys.alternative_hashes)
         else:
-            self.named.add(removed_keys.spare)
+            self.named.add(removed_keys.alternative_hashes)
         if pc.any(pc.not_equal(vectors, "")).as_py():
             files = self._vector_files(vectors)
             self.removed.add(pc.drop_null(files))
@@ -387,8 +387,8 @@ class ReferenceCollector:
             return pa.array([], pa.int64())
         keys = self._keys.compute_vector_keys(_flat(ids))
         self.unknown_vector = self.unknown_vector or keys.unknown
-        self.vectors.add(pc.drop_null(keys.hashes), keys.spare)
-        self.protected.add(keys.spare)
+        self.vectors.add(pc.drop_null(keys.hashes), keys.alternative_hashes)
+        self.protected.add(keys.alternative_hashes)
         return keys.hashes
 
     def _of_log(self, paths: ArrowArray) -> LogKeys:

@@ -175,7 +175,7 @@ class NameSearch:
         """Keep the files of a batch that could be one of the candidates."""
         of_paths = self._keys.of_log(_flat(batch.paths))
         self._take_outside(of_paths.outside, FileKind.DATA)
-        self._take(of_paths.keys, of_paths.written, of_paths.hashes, _flat(batch.sizes), FileKind.DATA)
+        self._take(of_paths.keys, of_paths.undecoded, of_paths.hashes, _flat(batch.sizes), FileKind.DATA)
         if pc.any(pc.not_equal(batch.vectors, "")).as_py():
             of_vectors = self._keys.compute_vector_keys(pc.unique(_flat(batch.vectors)))
             self._take_outside(of_vectors.outside, FileKind.VECTOR)
@@ -198,7 +198,7 @@ class NameSearch:
         if self._suspects is not None:
             is_suspect = pc.and_(is_suspect, is_among(hashes, self._suspects))
         columns = (pc.filter(column, is_suspect) for column in (names, written, sizes))
-        files = pa.table(dict(zip(("path", "written", "sizeBytes"), columns, strict=True)))
+        files = pa.table(dict(zip(("path", "undecoded_path", "sizeBytes"), columns, strict=True)))
         if not files.num_rows:
             return
 
@@ -264,9 +264,9 @@ def _missing_of(table: TableHandle, files: ArrowTable) -> ArrowTable:
     """Return the files that the store does not have under their names, decoded or as the log writes them."""
     paths = _flat(files["path"])
     each_once = files.take(pc.index_in(pc.unique(paths), value_set=paths))  # several actions may name a file
-    is_same = pc.equal(each_once["path"], each_once["written"])
-    written = pc.if_else(is_same, pa.scalar(None, pa.binary()), each_once["written"])
-    columns = {"path": each_once["path"], "written": written, "kind": each_once["kind"]}
+    is_same = pc.equal(each_once["path"], each_once["undecoded_path"])
+    written = pc.if_else(is_same, pa.scalar(None, pa.binary()), each_once["undecoded_path"])
+    columns = {"path": each_once["path"], "undecoded_path": written, "kind": each_once["kind"]}
     needed = NeededFiles(pa.table(columns), pa.table({"path": pa.array([], pa.binary())}))
     _, sizes = locate_files(table.storage, needed, table.engine, table.progress)
     names = pc.filter(each_once["path"], pc.is_null(sizes))

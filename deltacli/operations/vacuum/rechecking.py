@@ -208,8 +208,13 @@ class NewerCommits:
         spellings = self._keys.hash_listed_paths(common_spellings(names))
         self._needed_spellings = pa.concat_arrays([self._needed_spellings, spellings])
         parts = [] if self._needed is None else [self._needed]
-        parts += [pc.drop_null(of_paths.hashes), of_paths.spare, pc.drop_null(of_vectors.hashes), of_vectors.spare]
-        parts += [self._behind_links(names) for names in (of_paths.keys, of_paths.written, of_vectors.keys)]
+        parts += [
+            pc.drop_null(of_paths.hashes),
+            of_paths.alternative_hashes,
+            pc.drop_null(of_vectors.hashes),
+            of_vectors.alternative_hashes,
+        ]
+        parts += [self._behind_links(names) for names in (of_paths.keys, of_paths.undecoded, of_vectors.keys)]
         self._needed = pa.concat_arrays(parts)
 
     def _behind_links(self, names: ArrowArray) -> ArrowArray:
