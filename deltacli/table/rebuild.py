@@ -60,6 +60,7 @@ from deltacli.table.find_log import ListedLog, find_log, find_lost_versions, lis
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.older_metadata import LogMetadataReader
 from deltacli.table.replay import ReplayedCommits, replay_commits
+from deltacli.table.segment_contents import SegmentContents
 from deltacli.table.timestamp_enablement import get_enablement_version
 from deltacli.table.version import Snapshot
 
@@ -340,6 +341,10 @@ def _read_segment(
     sidecars = contents.sidecars if contents else ()
     pieces = [*contents.pieces] if contents else []
     pieces += _plan_sidecar_pieces(table, sidecars)
+    contents_of_segment = SegmentContents(
+        replayed, checkpoint_state.file_actions, checkpoint_state.narrow_file_actions, tuple(pieces)
+    )
+    problems = _find_problems(table, log, segment, state, rejected)
     return Snapshot(
         table=table,
         version=segment.version,
@@ -352,14 +357,9 @@ def _read_segment(
         sidecars=len(sidecars),
         raw_protocol=drop_null_fields(state.raw_protocol or {}),
         raw_metadata=drop_null_fields(state.raw_metadata or {}),
-        _problems=_find_problems(table, log, segment, state, rejected)
-        | replayed.disputed_rules
-        | checkpoint_state.disputed_rules,
+        contents=contents_of_segment,
+        _problems=problems | replayed.disputed_rules | checkpoint_state.disputed_rules,
         _log=log,
-        _replayed=replayed,
-        _json_checkpoint_actions=checkpoint_state.file_actions,
-        _narrow_json_checkpoint_actions=checkpoint_state.narrow_file_actions,
-        _pieces=tuple(pieces),
         _unusable=dict(rejected),
         _older_metadata=LogMetadataReader(table, segment.version, partial(_read_metadata, table)),
         _find_enablement_version=partial(find_enablement_version, table, log.listing),

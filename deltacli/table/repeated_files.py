@@ -38,6 +38,7 @@ from deltacli.delta.log.file_actions import (
     compute_file_key,
     compute_file_keys,
 )
+from deltacli.table.segment_contents import SegmentContents
 from deltacli.work.rows.files_once import contradictory_adds_error
 
 if TYPE_CHECKING:
@@ -68,21 +69,16 @@ def deduplicate_live_files(snapshot: Snapshot, checkpoint_paths: CheckpointPaths
         return snapshot
     adds = _read_last_adds(snapshot, repeated_keys)
 
-    # Files that commits decide are skipped in the row groups of the checkpoint.
-    replayed = copy(snapshot._replayed)
+    # Files that commits add or remove are skipped in the row groups of the checkpoint.
+    contents = snapshot.contents
+    replayed = copy(contents.replayed)
     replayed.superseded_keys = replayed.superseded_keys | {compute_file_key(add) for add in adds}
 
     # The adds themselves are passed on together with the lines of a JSON checkpoint.
-    json_actions = snapshot._json_checkpoint_actions
-    json_actions = ReconciledActions([*json_actions.adds, *adds], json_actions.removes)
+    json_actions = ReconciledActions([*contents.json_actions.adds, *adds], contents.json_actions.removes)
     narrow_json_actions = FileBatch(*build_narrow_batches(json_actions.adds, json_actions.removes, "the checkpoint"))
-    return replace(
-        snapshot,
-        _replayed=replayed,
-        _json_checkpoint_actions=json_actions,
-        _narrow_json_checkpoint_actions=narrow_json_actions,
-        _problems=snapshot._problems | {REPEATED_IN_CHECKPOINT},
-    )
+    deduplicated = SegmentContents(replayed, json_actions, narrow_json_actions, contents.pieces)
+    return replace(snapshot, contents=deduplicated).add_problem(REPEATED_IN_CHECKPOINT)
 
 
 def _find_repeated_keys(snapshot: Snapshot, checkpoint_paths: CheckpointPaths | None) -> set[bytes]:

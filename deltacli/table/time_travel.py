@@ -21,7 +21,6 @@ Spec: In-Commit Timestamps, Recommendations for Readers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import date, datetime
 from typing import NamedTuple
 
@@ -72,7 +71,7 @@ def find_snapshot(
         # The server of a share finds the version. Its response is presented as a log that consists of one
         # checkpoint. The commit of that version is missing in this log, which is not a problem.
         snapshot = read_snapshot(table.replace_storage(table.storage.at(version, timestamp_ms)))
-        return replace(snapshot, _problems=snapshot._problems - {"log.checkpoint-commit-missing"})
+        return snapshot.remove_problem("log.checkpoint-commit-missing")
 
     if timestamp_ms is not None:
         version = find_version_at(table, timestamp_ms)
