@@ -92,6 +92,7 @@ def parse_checksum_state(data: bytes, name: str) -> ChecksumState:
     assert builder.protocol is not None
     assert builder.metadata is not None
 
+    # `_find_impossible_numbers` has checked the lists of the histogram.
     _, raw_histogram = get_file_size_histogram(checksum)
     histogram = None
     if raw_histogram is not None:
@@ -169,16 +170,34 @@ def _find_impossible_numbers(checksum: JsonObject) -> Iterator[tuple[str, str]]:
     if listed_files is not None and (not isinstance(listed_files, list) or len(listed_files) != files):
         yield "allFiles", "has another number of files than numFiles"
 
-    name, histogram = get_file_size_histogram(checksum)
-    if histogram is None:
-        return
-    boundaries, counts, sizes = (get_histogram_list(histogram, part) for part in HISTOGRAM_LISTS)
-    fault = find_histogram_fault(boundaries, counts, sizes)
-    if fault:
-        yield name, fault
-        return
+    histogram_name, histogram = get_file_size_histogram(checksum)
+    if histogram is not None:
+        reason = _explain_invalid_histogram(histogram, files, size_bytes)
+        if reason:
+            yield histogram_name, reason
 
-    numbers = [*(counts or ()), *(sizes or ())]
-    adds_up = sum(counts or ()) == files and sum(sizes or ()) == size_bytes
-    if not adds_up or min(numbers) < 0:
-        yield name, "does not add up to numFiles and tableSizeBytes"
+
+def _explain_invalid_histogram(histogram: object, files: int, size_bytes: int) -> str:
+    """Return why a histogram of file sizes is impossible; empty if it is possible.
+
+    A histogram consists of three lists of the same length: the lower boundaries of the bins, and the number and
+    the total size of the files in each bin.
+
+        sortedBinBoundaries   [0, 8192, 16384]
+        fileCounts            [2,    0,     1]     the sum is `files`
+        totalBytes            [9000, 0, 20000]     the sum is `size_bytes`
+
+    Args:
+        histogram: The histogram as in the checksum file. It may be any JSON value.
+        files: The number of live files.
+        size_bytes: The total size of the live files.
+    """
+    boundaries, counts, sizes = (get_histogram_list(histogram, part) for part in HISTOGRAM_LISTS)
+    reason = find_histogram_fault(boundaries, counts, sizes)
+    if reason or counts is None or sizes is None:
+        return reason
+
+    adds_up = sum(counts) == files and sum(sizes) == size_bytes
+    if not adds_up or min(*counts, *sizes) < 0:
+        return "does not add up to numFiles and tableSizeBytes"
+    return ""

@@ -76,7 +76,8 @@ def build_data_files(
         actions: Adds or removes, with the fields `path`, `size`, `partitionValues`,
             `deletionVector`, `baseRowId` and `defaultRowCommitVersion`.
         config: The configuration of the version that contains the actions.
-        needed: The columns to read. Values of other partition columns are not parsed.
+        needed: The columns to read. Other partition columns are left out, so their values need not be
+            valid.
         version: The version of a commit, for changes. None for rows of a table.
 
     Raises:

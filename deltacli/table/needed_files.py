@@ -162,12 +162,12 @@ def build_needed_files(
     return NeededFiles(pa.concat_tables([_drop_repeated_paths(files, hashes), vector_files]), vectors, outside_count)
 
 
-def build_files_of_unknown_size(paths: ArrowArray, written: ArrowArray | None, kind: FileKind) -> ArrowTable:
+def build_files_of_unknown_size(paths: ArrowArray, undecoded: ArrowArray | None, kind: FileKind) -> ArrowTable:
     """Build the table `NeededFiles.files` for files whose size and number of rows are unknown.
 
     Args:
         paths: The decoded paths inside the table directory (binary).
-        written: The same paths without decoding. None if decoding does not change any of them.
+        undecoded: The same paths without decoding. None if decoding does not change any of them.
         kind: The kind of the files.
     """
     unknown = pa.nulls(len(paths), pa.int64())
@@ -175,8 +175,8 @@ def build_files_of_unknown_size(paths: ArrowArray, written: ArrowArray | None, k
         {
             "path": paths,
             "undecoded_path": pa.nulls(len(paths), pa.binary())
-            if written is None
-            else _clear_equal_paths(paths, written),
+            if undecoded is None
+            else _clear_equal_paths(paths, undecoded),
             "kind": pa.repeat(kind.value, len(paths)),
             "sizeBytes": unknown,
             "rows": unknown,
@@ -191,10 +191,10 @@ def build_empty_needed_files(uris: Sequence[str]) -> NeededFiles:
     return build_needed_files(uris, no_paths, no_numbers, no_numbers)
 
 
-def _clear_equal_paths(paths: ArrowArray, written: ArrowArray) -> ArrowArray:
+def _clear_equal_paths(paths: ArrowArray, undecoded: ArrowArray) -> ArrowArray:
     """Return `undecoded_path`, with null for paths that decoding does not change."""
-    differs = pc.fill_null(pc.not_equal(paths, written), False)
-    return pc.if_else(differs, written, pa.scalar(None, pa.binary()))
+    differs = pc.fill_null(pc.not_equal(paths, undecoded), False)
+    return pc.if_else(differs, undecoded, pa.scalar(None, pa.binary()))
 
 
 def read_live_files(
@@ -360,26 +360,26 @@ def locate_files(
         StorageFailed: If the store does not answer.
     """
     paths = combine_chunks(needed.files["path"])
-    written = combine_chunks(needed.files["undecoded_path"])
+    undecoded = combine_chunks(needed.files["undecoded_path"])
     with progress.step("looking for files", unit="files", total=len(paths)) as step:
         sizes = _read_sizes(storage, paths, engine, check_listing)
 
         # Look up missing files again under the path without decoding.
-        may_be_unencoded = pc.and_(pc.is_null(sizes), pc.is_valid(written))
+        may_be_unencoded = pc.and_(pc.is_null(sizes), pc.is_valid(undecoded))
         if pc.any(may_be_unencoded).as_py():
-            unencoded_paths = pc.filter(written, may_be_unencoded)
+            unencoded_paths = pc.filter(undecoded, may_be_unencoded)
             sizes_of_unencoded = _read_sizes(storage, unencoded_paths, engine, check_listing)
             sizes = pc.replace_with_mask(sizes, may_be_unencoded, sizes_of_unencoded)
             is_unencoded = pc.and_(may_be_unencoded, pc.is_valid(sizes))
-            paths = pc.if_else(is_unencoded, written, paths)
+            paths = pc.if_else(is_unencoded, undecoded, paths)
 
-        if written.null_count < len(written):
+        if undecoded.null_count < len(undecoded):
             # The actual path of an existing file is known now. A missing file may be restored under either
             # path, so it keeps both.
-            written = pc.if_else(pc.is_null(sizes), written, pa.scalar(None, pa.binary()))
+            undecoded = pc.if_else(pc.is_null(sizes), undecoded, pa.scalar(None, pa.binary()))
             other_columns = needed.files.drop_columns(["path", "undecoded_path"])
             columns = {name: other_columns[name] for name in other_columns.column_names}
-            needed = needed._replace(files=pa.table({"path": paths, "undecoded_path": written, **columns}))
+            needed = needed._replace(files=pa.table({"path": paths, "undecoded_path": undecoded, **columns}))
         step.advance(len(paths))
     return LocatedFiles(needed, sizes)
 

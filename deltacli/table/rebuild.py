@@ -82,7 +82,7 @@ def read_snapshot(table: TableHandle, *, version: int | None = None) -> Snapshot
     """List the log and rebuild a version.
 
     Args:
-        table: The table.
+        table: The table. Its `machine` provides the clock that records when the log was listed.
         version: The version to read. None for the newest version.
 
     Raises:
@@ -102,24 +102,33 @@ def read_snapshot(table: TableHandle, *, version: int | None = None) -> Snapshot
         return rebuild_version(table, ListedLog(listing), version)
 
 
-@api_method
-def read_newest_readable(table: TableHandle) -> tuple[Snapshot, errors.LogIncomplete | None]:
-    """Rebuild the newest version or, if commits are missing, the newest version that does not need them.
+class NewestReadable(NamedTuple):
+    """The newest version that can be rebuilt.
 
-    Returns:
-        The snapshot, and the error that prevented reading the newest version; None if the snapshot is
-        the newest version.
+    Attributes:
+        snapshot: The version.
+        gap: The error that prevented reading the newest version of the table; None if `snapshot` is the
+            newest version.
+    """
+
+    snapshot: Snapshot
+    gap: errors.LogIncomplete | None = None
+
+
+@api_method
+def read_newest_readable(table: TableHandle) -> NewestReadable:
+    """Rebuild the newest version or, if commits are missing, the newest version that does not need them.
 
     Raises:
         LogIncomplete: If no version can be rebuilt.
     """
     try:
-        return read_snapshot(table), None
+        return NewestReadable(read_snapshot(table))
     except errors.LogIncomplete as error:
         readable_versions = list_log(table.storage, progress=table.progress).reconstructable
         if not readable_versions:
             raise
-        return read_snapshot(table, version=max(readable_versions)), error
+        return NewestReadable(read_snapshot(table, version=max(readable_versions)), error)
 
 
 def rebuild_version(

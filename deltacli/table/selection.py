@@ -166,8 +166,9 @@ class Selection(NamedTuple):
             columns: The names of the columns to return, in this order. None for all columns.
             where: The condition in SQL. None for all rows.
             extra_columns: Columns that are not part of the table, such as `_change_type`. They are always
-                returned, after the columns of the table unless `columns` contains them.
-            row_ids: The columns of row ids. They are returned like extra columns.
+                returned: where `columns` names them, else after the columns of the table.
+            row_ids: The columns of row ids. They are always returned, in the same order as extra columns.
+                In `needed` they are last, because they are read by other rules than columns of the table.
 
         Raises:
             UsageError: `usage.column`, if a column does not exist; `usage.where`, if the condition is
@@ -186,9 +187,9 @@ class Selection(NamedTuple):
         if not row_ids:
             return selection
 
-        # `sorted` is stable: columns of row ids move to the end, the order of the others stays.
-        needed = sorted(selection.needed, key=lambda column: column in row_ids)
-        return selection._replace(needed=tuple(needed), row_ids=row_ids)
+        table_columns = [column for column in selection.needed if column not in row_ids]
+        needed_row_ids = [column for column in selection.needed if column in row_ids]
+        return selection._replace(needed=(*table_columns, *needed_row_ids), row_ids=row_ids)
 
     @classmethod
     def _resolve_in_schema(cls, schema: StructType, columns: Sequence[str] | None, where: str | None) -> Selection:
@@ -212,6 +213,7 @@ class Selection(NamedTuple):
         if where is None:
             return cls(selected, selected, None, left_out)
 
+        # Imported here because reading all rows does not need the parser.
         from deltacli.delta.predicate import parse_predicate
 
         # The condition may use columns that are not returned. They are read, too.
@@ -252,22 +254,23 @@ def _find_column(schema: StructType, index: NameIndex, name: str) -> StructField
     Raises:
         UsageError: `usage.column`, if the column does not exist. The error suggests the most similar name.
     """
-    matches = index.places_of(name)
-    if len(matches) == 1:
-        return schema.fields[matches[0]]
+    positions = index.places_of(name)
+    if len(positions) == 1:
+        return schema.fields[positions[0]]
 
-    # A name such as `address.city` is a nested field. Only whole columns can be selected.
+    hint = command("snapshot", schema=True)
     nearest = find_nearest_column(schema, name.split("."))
+    if nearest is None:
+        facts = {"columns": _summarize_columns(schema)}
+        raise UsageError(f"the table has no column {name}", code="usage.column", facts=facts, hint=hint)
+
+    # Names such as `address.city` are nested fields. Only whole columns can be selected.
     reason = ""
-    if nearest is not None and len(nearest.steps) > 1:
+    if len(nearest.steps) > 1:
         field = "it" if nearest.text == name else nearest.text
         reason = f": {field} is a field, and only whole columns can be read"
-    raise UsageError(
-        f"the table has no column {name}{reason}",
-        code="usage.column",
-        facts={} if nearest else {"columns": _summarize_columns(schema)},
-        hint=command("snapshot", schema=True),
-    ).suggest_as_fact(name, nearest and nearest.column.name)
+    error = UsageError(f"the table has no column {name}{reason}", code="usage.column", hint=hint)
+    raise error.suggest_as_fact(name, nearest.column.name)
 
 
 def _find_repeated_name(columns: Iterable[StructField]) -> str | None:

@@ -287,12 +287,12 @@ def _find_differences(storage: ReadStorage, commit: LogFile, state: ChecksumStat
         domains = {domain.domain: domain for domain in state.domains}
         if any(domains.get(name) != domain for name, domain in builder.domains.items()):
             yield "domain"
-    if _has_different_totals(state, commit, actions):
+    if _contradicts_totals_of_commit(state, commit, actions):
         yield "number of files or bytes"
 
 
-def _has_different_totals(state: ChecksumState, commit: LogFile, actions: Sequence[tuple[str, Action]]) -> bool:
-    """Return True if the totals of a checksum are impossible for its commit.
+def _contradicts_totals_of_commit(state: ChecksumState, commit: LogFile, actions: Sequence[tuple[str, Action]]) -> bool:
+    """Return True if the number of files or bytes in a checksum contradicts the adds of its commit.
 
     A version has at least the files that its commit adds. The first commit of a table adds all of its
     files, so there the numbers must be equal.

@@ -49,15 +49,15 @@ class TableWalk:
         storage: The store of the table.
         names: The rules that decide which names are hidden, such as names that start with `_`.
         directory: The directory in which the walk starts, "" for the table directory.
-        tables: The format of each nested table, such as `paimon`, by its directory. "" is a key if the table
-            directory is also a table of another format.
+        tables: The format of each nested table by its directory, such as `{"archive/orders": "paimon"}`. "" is
+            a key if the table directory is also a table of another format.
         links: The paths of entries that are neither files nor directories. Nearly all are symbolic links.
-        hidden_directories: Hidden directories, which were not entered.
+        hidden_directories: Hidden directories, such as `_tmp`. They were not entered.
         empty_directories: Empty directories, and their modification times in epoch milliseconds.
     """
 
     def __init__(self, storage: ReadStorage, names: HiddenNames, directory: str = "") -> None:
-        """Prepare a walk. Nothing is listed.
+        """Set the rules of the walk. The directory is listed when `files` or `classify_files` is iterated.
 
         Args:
             storage: The store of the table.

@@ -512,9 +512,9 @@ def checksum_refusals(setting: PlanContext) -> Iterator[Refusal]:
     difference = find_checksum_contradiction(snapshot, files, size_bytes)
     if difference is None:
         return
-    if difference.more_files > 0:
+    if difference.surplus_files > 0:
         lost = references.history.count_unremoved_files(read_live_keys(setting.snapshot, setting.keys))
-        if difference.more_files == lost:
+        if difference.surplus_files == lost:
             return
     yield Refusal(difference.rule, difference.message, hint=difference.hint)
 
