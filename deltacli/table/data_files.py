@@ -158,6 +158,7 @@ class PartitionValueWarnings:
         physical_names = [name for name in config.partition_columns if name in logical_names]
         if not physical_names:
             return
+        # Imported here because tables without partitions are read faster without the parsers.
         from deltacli.delta.partitions.values import find_empty_texts, find_respelled_keys
 
         empty_texts = find_empty_texts(actions, config, physical_names)

@@ -24,12 +24,12 @@ import pyarrow.compute as pc
 from deltacli.arrow.batches import aggregate_rows
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.log.segment import LogListing
+from deltacli.delta.paths.keys import PathKeys
 from deltacli.table.file_references import FileReferenceReader
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.delta.paths.keys import PathKeys
     from deltacli.table.version import Snapshot
 
 MISSING_ADD_RULE = "checkpoint.missing-add"
@@ -280,8 +280,6 @@ def count_missing_live_files(snapshot: Snapshot, listing: LogListing) -> int:
     Raises:
         CommitCorrupt: If a commit cannot be read. It might be the commit that removes a file.
     """
-    from deltacli.delta.paths.keys import PathKeys
-
     table = snapshot.table
     keys = PathKeys((table.uri, *table.storage.aliases))
     history = FileHistory()

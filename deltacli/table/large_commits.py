@@ -56,7 +56,7 @@ class LargeCommit(NamedTuple):
 
 
 class LargeCommitRows(NamedTuple):
-    """The reconciled actions of a large commit, without files that newer commits decide.
+    """The reconciled actions of a large commit that no newer commit supersedes.
 
     Attributes:
         adds: Live files, in narrow columns.
@@ -96,6 +96,7 @@ def read_large_commit(
     Raises:
         CommitCorrupt: If the commit is damaged. The error contains the line and the byte offset.
     """
+    # Imported here because most tables have no large commits.
     from deltacli.delta.encoding.many_values import KeyIndex, find_repeated_hashes
 
     # Parse the commit, and find the hashes that occur more than once. Lists are cleared as soon as they are
@@ -146,6 +147,7 @@ def _read_blocks(
     Raises:
         CommitCorrupt: If the commit is damaged. The error contains the line and the byte offset.
     """
+    # Imported here because most tables have no large commits.
     from deltacli.work.commits.blocks import plan_blocks, read_narrow_block
 
     read_block = partial(read_narrow_block, storage, touched=superseded_files)

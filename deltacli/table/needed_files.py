@@ -441,6 +441,7 @@ def _read_size_of_link(storage: ReadStorage, path: str) -> int | None:
 
 def _list_sizes(storage: ReadStorage, paths: ArrowArray) -> ArrowArray:
     """Return the size of each file, by listing the directories of the files."""
+    # Imported here because local tables and small tables are not listed.
     from deltacli.work.files.walking import batch_listed_files
 
     # Other directories are skipped: the table may have millions of them, such as old partitions.

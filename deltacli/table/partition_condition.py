@@ -38,6 +38,7 @@ class PartitionCondition:
         Raises:
             UsageError: `usage.where`, if the condition is invalid or uses other columns.
         """
+        # Imported here because most operations have no condition, and start faster without the parser.
         from deltacli.delta.predicate.parse import parse_on_partitions
 
         self._config = config

@@ -440,6 +440,7 @@ def _plan_sidecar_pieces(table: TableHandle, sidecars: Sequence[str]) -> Iterato
     """Read the Parquet footers of the sidecar files of a V2 checkpoint, and yield their row groups."""
     if not sidecars:
         return
+    # Imported here because tables without sidecars start faster without the Parquet reader.
     from deltacli.work.checkpoints.reading import plan_checkpoint_pieces
 
     # Reading a footer from a remote store is dominated by latency, so use all requests that the store

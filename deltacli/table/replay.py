@@ -61,8 +61,8 @@ _FILE_ACTIONS = ("add", "remove")
 class ReplayedCommits:
     """The state that results from the commits after a checkpoint, and the files that these commits change.
 
-    Commits are added from the newest to the oldest. A file is called decided as soon as one of the added
-    commits adds or removes it: actions for that file in older commits and in the checkpoint are dropped.
+    Commits are added from the newest to the oldest. As soon as one of the added commits adds or removes a
+    file, older actions for the file are superseded: those in older commits and in the checkpoint are dropped.
 
     Most commits are small: they are parsed in memory, and the keys of their files are strings in
     `find_superseded_keys`. Large commits are read in blocks, and their keys are columns (`large_commits.py`).
@@ -71,7 +71,8 @@ class ReplayedCommits:
         state: The protocol, metadata, transactions and domains.
         adds: Live files, in narrow columns.
         removes: Tombstones, in narrow columns.
-        decided_keys: The keys of the files that small commits add or remove.
+        superseded_keys: The keys of the files that small commits add or remove. Older actions for these
+            files are superseded.
         large_commits: The part of each large commit that a second reading needs, by version.
         checksums: The CRC-32 of each small commit, by version. A second reading must read the same bytes.
         contradicted_paths: The canonical paths of live files whose add actions in different commits
@@ -107,7 +108,7 @@ class ReplayedCommits:
 
     @property
     def superseded_files(self) -> SupersededFiles:
-        """A filter for actions of files that the added commits decide.
+        """A filter for actions that the added commits supersede.
 
         The filter is a copy: it does not include commits that are added later.
         """
@@ -175,7 +176,7 @@ class ReplayedCommits:
         missing, the rows of the data file are in the table twice.
 
         This must be called before the keys of the commit are added to `find_superseded_keys`, and before
-        `note_paths_with_vectors`: both must describe newer commits only.
+        `record_paths_with_vectors`: both must describe newer commits only.
 
         Args:
             actions: All actions of the commit.
@@ -194,7 +195,7 @@ class ReplayedCommits:
                 adds.append(add)
         return adds
 
-    def note_paths_with_vectors(self, actions: Sequence[tuple[str, Action]]) -> None:
+    def record_paths_with_vectors(self, actions: Sequence[tuple[str, Action]]) -> None:
         """Add the paths of a commit that have a deletion vector to `paths_with_vectors`."""
         for kind, action in _filter_actions_with_vectors(actions):
             if kind in _FILE_ACTIONS:
@@ -270,6 +271,12 @@ def _replay_small_commit(
 ) -> _OtherActions:
     """Parse a commit that is held in memory, and add its actions to the newer commits.
 
+    Args:
+        replayed: The newer commits. Receives the state and the keys of this commit.
+        buffer: Receives the live files and tombstones of this commit.
+        file: The commit.
+        content: The bytes of the commit.
+
     Raises:
         CommitCorrupt: If the commit is damaged. The error contains the line and the byte offset.
     """
@@ -283,7 +290,7 @@ def _replay_small_commit(
         # `reconcile_commit` adds the keys of this commit to `find_superseded_keys`, so compare the deletion
         # vectors with those of newer commits first.
         adds_with_other_vectors = replayed.find_adds_with_other_vectors(actions)
-        replayed.note_paths_with_vectors(actions)
+        replayed.record_paths_with_vectors(actions)
         reconciled = reconcile_commit(
             actions, replayed.superseded_keys, file.name, disputed_rules=replayed.disputed_rules
         )
@@ -315,6 +322,14 @@ def _replay_large_commit(
     progress: Progress,
 ) -> _OtherActions:
     """Read a large commit in blocks, and add its actions to the newer commits.
+
+    Args:
+        replayed: The newer commits. Receives the state, the live files and the tombstones of this commit.
+        storage: The store of the table.
+        engine: The engine that parses the blocks.
+        file: The commit.
+        remember_keys: True if older commits or a checkpoint are read after this commit.
+        progress: Receives the number of bytes read.
 
     Raises:
         CommitCorrupt: If the commit is damaged. The error contains the line and the byte offset.

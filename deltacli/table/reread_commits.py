@@ -72,7 +72,7 @@ def reread_file_actions(
         Refused: `plan.other-past`, if a commit was replaced after the first reading. Combining actions of
             the old and the new commit would produce a version that never existed.
     """
-    decided: set[str] = set()
+    superseded_keys: set[str] = set()
     keys_of_large_commits: list[KeyIndex] = []
     buffer = _FileActionBuffer()
     for file, content in read_commit_contents(storage, engine, commits, progress):
@@ -80,24 +80,28 @@ def reread_file_actions(
             if crc32(content) != replayed.checksums[file.version]:
                 raise _commit_replaced_error(file)
             actions = read_actions(content, file.name)
-            decided |= find_superseded_keys(actions, keys_of_large_commits, file.name)
-            yield from buffer.append(file.name, reconcile_commit(actions, decided, file.name), file.size_bytes)
+            superseded_keys |= find_superseded_keys(actions, keys_of_large_commits, file.name)
+            yield from buffer.append(file.name, reconcile_commit(actions, superseded_keys, file.name), file.size_bytes)
             continue
 
-        # The commit is too large to be held in memory. Drop the files that newer commits decide.
+        # The commit is too large to be held in memory. Drop the actions that newer commits supersede.
         repeated_hashes, keys = replayed.large_commits[file.version]
         if repeated_hashes:
             # The last action of a repeated key wins, so such actions are held back until the end.
-            all_decided = decided.union(*(decode_file_keys(index.keys) for index in keys_of_large_commits))
+            all_superseded_keys = superseded_keys.union(
+                *(decode_file_keys(index.keys) for index in keys_of_large_commits)
+            )
             actions_of_commit = stream_commit(storage, file)
-            for reconciled in reconcile_streamed_commit(actions_of_commit, all_decided, repeated_hashes, file.name):
+            for reconciled in reconcile_streamed_commit(
+                actions_of_commit, all_superseded_keys, repeated_hashes, file.name
+            ):
                 yield from buffer.append(file.name, reconciled, _measure_statistics(reconciled))
         else:
-            superseded_files = SupersededFiles(decided, keys_of_large_commits)
+            superseded_files = SupersededFiles(superseded_keys, keys_of_large_commits)
             yield from _read_blocks_of_large_commit(storage, engine, file, superseded_files, partitions, progress)
         _require_same_commit(storage, file)
 
-        # From now on, files of this commit are decided for older commits.
+        # Actions for the files of this commit are superseded in older commits.
         keys_of_large_commits += keys
     yield from buffer.flush()
 
@@ -125,10 +129,11 @@ def _read_blocks_of_large_commit(
         storage: The store of the table.
         engine: The engine that parses the blocks.
         file: The commit.
-        superseded_files: The files that newer commits decide. Their rows are dropped.
+        superseded_files: The files that newer commits add or remove. Their rows are dropped.
         partitions: The physical names of the partition columns.
         progress: Receives the number of bytes read.
     """
+    # Imported here because most tables have no large commits.
     from deltacli.work.commits.blocks import plan_blocks, read_full_block
 
     read_block = partial(read_full_block, storage, touched=superseded_files, partitions=partitions)

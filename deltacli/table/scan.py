@@ -119,7 +119,8 @@ class ArrowRows(ABC):
     def disputed(self) -> tuple[str, ...]:
         """Ids of `validate` rules for damage in the log that engines interpret differently.
 
-        Only damage that affects the files read so far is included.
+        The only such rule is `checkpoint.duplicate-key`: a checkpoint contains a file twice, and some engines
+        return its rows twice. Only files that have been read so far are compared.
         """
         return (REPEATED_IN_CHECKPOINT,) if self._has_repeated_files else ()
 
@@ -212,6 +213,7 @@ class Scan(ArrowRows):
 
     def _drop_repeated_files(self, files: Iterable[DataFile]) -> Iterator[DataFile]:
         """Yield each file once, and remember whether a file was repeated."""
+        # Imported here because tables without a checkpoint do not need it.
         from deltacli.work.rows.files_once import FilesOnce
 
         files_once = FilesOnce()
@@ -246,6 +248,7 @@ class Scan(ArrowRows):
             DataUnreadable: If a data file is missing or damaged.
             StorageFailed: If the directory cannot be written.
         """
+        # Imported here because few scans are written to a directory.
         from deltacli.table.output import write_rows
 
         self.require_all_columns()
@@ -286,6 +289,7 @@ class Scan(ArrowRows):
         if self._selection.predicate is None:
             is_kept = pa.repeat(pa.scalar(True), adds.num_rows)
             return _Pruning(is_kept, pa.repeat(pa.scalar(False), adds.num_rows))
+        # Imported here because a scan of all rows needs no predicates.
         from deltacli.delta.predicate.prune import prune_files
 
         pruned = prune_files(adds, self._selection.predicate, self._snapshot.config)

@@ -74,7 +74,12 @@ def _encodable(key: str, source: str) -> str:
 
 
 class ReconciledActions(NamedTuple):
-    """The actions of one commit that no newer one hides: live adds, and removes that are tombstones."""
+    """The file actions of one commit that no newer commit supersedes.
+
+    Attributes:
+        adds: Adds of live files.
+        removes: Removes that are tombstones.
+    """
 
     adds: list[Action]
     removes: list[Action]
@@ -83,14 +88,14 @@ class ReconciledActions(NamedTuple):
 def reconcile_commit(
     actions: Iterable[tuple[str, Action]], seen: set[str], source: str, *, disputed_rules: set[str] | None = None
 ) -> ReconciledActions:
-    """Return the survivors of one commit and add its keys to `seen`.
+    """Return the file actions of a commit that no newer commit supersedes, and add its keys to `seen`.
 
     The order within a commit is undefined. Of two adds of one key the last applies, and an add wins over a remove of
     the same key, so that a file that may be live is never treated as deleted.
 
     Args:
         actions: The actions of the commit, in its order.
-        seen: The keys that newer commits have decided.
+        seen: The keys of the files that newer commits add or remove. Receives the keys of this commit.
         source: The name of the commit, for errors.
         disputed_rules: Receives the ids of `validate` rules for files for which the order matters: other engines may
             read the other action.
@@ -128,9 +133,14 @@ def is_also_removed(add: Action, remove: Action) -> bool:
 def reconcile_streamed_commit(
     actions: Iterable[tuple[str, Action]], seen: set[str], contested: frozenset[int], source: str, *, block: int = 4_096
 ) -> Iterator[ReconciledActions]:
-    """Yield the survivors of a commit that does not fit in memory, block by block, without adding its keys to `seen`.
+    """Yield the file actions of a commit that does not fit in memory, without those that newer commits supersede.
 
-    `contested` are the hashes of keys that occur more than once in it; those actions are resolved at the end.
+    Args:
+        actions: The actions of the commit, in its order.
+        seen: The keys of the files that newer commits add or remove. The keys of this commit are not added.
+        contested: Hashes of the keys that occur more than once in the commit. Their actions are reconciled at the end.
+        source: The name of the commit, for errors.
+        block: The number of actions that are yielded together.
     """
     kept = ReconciledActions([], [])
     held_back: list[tuple[str, Action]] = []
@@ -152,7 +162,10 @@ def reconcile_streamed_commit(
 
 
 class SupersededFiles:
-    """The keys decided by commits after a checkpoint, as columns that filter its rows: some, and those of `large`."""
+    """The logical files that commits after a checkpoint add or remove, as a filter for the rows of the checkpoint.
+
+    A few keys are looked up by the ends of their file names first, which rarely match. Many keys are in indexes.
+    """
 
     def __init__(self, seen: Collection[str], large: Sequence[KeyIndex] = ()) -> None:
         encoded = _as_bytes(seen)
@@ -174,8 +187,12 @@ class SupersededFiles:
         return len(self._few) + sum(map(len, self._indexes))
 
     def find_current_rows(self, paths: pa.Array, vectors: pa.Array) -> pa.Array | None:
-        """Return which rows no newer commit has decided, or None if all of them: string paths, and the descriptors of
-        vectors or their string ids. Ids are made of descriptors only where a path may be a decided one.
+        """Return a mask of the rows that no newer commit supersedes; None if that is true for all rows.
+
+        Args:
+            paths: Paths as in the log (string).
+            vectors: The `deletionVector` structs, or the ids of the vectors (string, `""` for none). Ids are computed
+                from structs only for rows whose path may be superseded.
         """
         is_touched = self._touched_by_few(paths, vectors) if len(self._few) else None
         if self._indexes:
@@ -210,7 +227,7 @@ def _ids_of(vectors: pa.Array) -> pa.Array:
 
 
 def find_superseded_keys(actions: Iterable[tuple[str, Action]], large: Sequence[KeyIndex], source: str) -> set[str]:
-    """Return the keys of a small commit that large commits after it have decided."""
+    """Return the keys of a small commit whose files large commits after it add or remove."""
     if not large:
         return set()
     keys = [compute_file_key(action, source) for kind, action in actions if kind in ("add", "remove")]
