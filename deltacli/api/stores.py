@@ -12,7 +12,7 @@ from deltacli.core.errors import NOTHING_CHANGED, CatalogDenied, CredentialsMiss
 from deltacli.core.machine import Clock, system_clock
 from deltacli.core.progress import SILENT, Progress
 from deltacli.storage.base import no_atomic_create_error
-from deltacli.storage.optional_interfaces import StoreWithGrant
+from deltacli.storage.optional_interfaces import is_store_with_grant
 from deltacli.storage.probing.opening import open_probed_store
 from deltacli.table.handle import managed_store
 
@@ -40,7 +40,7 @@ def examine_access(storage: Storage, *, writes: bool = False) -> AccessReport:
     managed = managed_store(storage)
     # A catalog that grants no writing still permits what is examined here.
     with suppress(CatalogDenied, Refused):
-        if isinstance(storage, StoreWithGrant):
+        if is_store_with_grant(storage):
             storage.request_write_access()
     try:
         subject = open_probed_store(managed.inner if managed else storage)

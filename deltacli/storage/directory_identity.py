@@ -14,10 +14,11 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from functools import cache
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, Self, TypeGuard
 
 from deltacli.core.errors import Refused
 from deltacli.storage.base import ReadStorage, Storage
+from deltacli.storage.protocol_members import has_members_of
 
 DirectoryIdentity = tuple[str, int, int]
 """Identifies a directory: the running kernel (`running_kernel`), the device number and the inode number."""
@@ -38,8 +39,7 @@ def running_kernel() -> str:
         return ""
 
 
-@runtime_checkable
-class DirectoryStore(Protocol):
+class DirectoryStore(Storage, Protocol):
     """A store whose root is a path on a file system, where another directory may appear at any time."""
 
     @property
@@ -71,12 +71,20 @@ class DirectoryStore(Protocol):
         """
 
 
+def is_directory_store(storage: object) -> TypeGuard[DirectoryStore]:
+    """Return whether a store is a directory of a file system.
+
+    Use this function, not `isinstance`: stores that wrap a directory forward its methods.
+    """
+    return has_members_of(DirectoryStore, storage)
+
+
 def bind_to_directory(storage: Storage, identity: DirectoryIdentity | None = None) -> Storage:
     """Return a store that is bound to its directory (`DirectoryStore.bind_to_directory`).
 
     Stores that are not on a file system are returned unchanged.
     """
-    return storage.bind_to_directory(identity) if isinstance(storage, DirectoryStore) else storage
+    return storage.bind_to_directory(identity) if is_directory_store(storage) else storage
 
 
 def require_same_directory(storage: ReadStorage) -> None:
@@ -85,7 +93,7 @@ def require_same_directory(storage: ReadStorage) -> None:
     Raises:
         Refused: If another directory is there (`plan.other-place`).
     """
-    if isinstance(storage, DirectoryStore):
+    if is_directory_store(storage):
         storage.require_same_directory()
 
 

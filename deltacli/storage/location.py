@@ -15,7 +15,7 @@ from typing import NamedTuple, Self
 from deltacli.core.errors import UsageError
 from deltacli.storage import Storage, open_storage
 from deltacli.storage.allowed_prefixes import NO_PREFIXES, AllowedPrefixes
-from deltacli.storage.directory_identity import DirectoryIdentity, DirectoryStore
+from deltacli.storage.directory_identity import DirectoryIdentity, is_directory_store
 from deltacli.storage.secrets import contains_secret
 
 # Storage options of all back ends that never contain a secret, except for a URL with a password.
@@ -84,7 +84,7 @@ class StoreLocation(NamedTuple):
             Refused: If the store is bound to a directory, and another directory is at its path now.
         """
         store = self.open_other(self.uri)
-        if self.directory_identity is None or not isinstance(store, DirectoryStore):
+        if self.directory_identity is None or not is_directory_store(store):
             return store
         return store.bind_to_directory(self.directory_identity)
 

@@ -1,20 +1,25 @@
 """Interfaces that only some stores implement: shared tables, grants, and prefixes of buckets.
 
-Check for them with `isinstance`. The protocols only contain methods: `isinstance` evaluates
-properties, and some of these would send a request.
+Check for them with `is_shared_table` and the other functions here, never with `isinstance`. A store
+that wraps another store forwards unknown attributes (`__getattr__`). From Python 3.12 on, `isinstance`
+does not see forwarded methods, so a wrapped directory would not be recognised as a directory, and its
+checks before each write would be skipped.
+
+The protocols only contain methods: the checks evaluate properties, and some of these would send a
+request.
 """
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard
 
 from deltacli.core.errors import UsageError
 from deltacli.storage.allowed_prefixes import AllowedPrefixes
 from deltacli.storage.base import FileStat, ReadStorage, Storage, no_atomic_create_error
+from deltacli.storage.protocol_members import has_members_of
 
 
-@runtime_checkable
-class SharedTableStore(Protocol):
+class SharedTableStore(Storage, Protocol):
     """A table of a Delta Sharing server that is read by queries.
 
     The server returns the files of one version per query. The store presents the answer as the log
@@ -99,8 +104,7 @@ class Openable(Protocol):
         """Open the store of files outside the table directory."""
 
 
-@runtime_checkable
-class SharedDirectoryStore(Protocol):
+class SharedDirectoryStore(Storage, Protocol):
     """A table of a Delta Sharing server that is read directly from its directory.
 
     The server grants temporary credentials for the directory. The table may refer to files in other
@@ -135,8 +139,7 @@ class SharedDirectoryStore(Protocol):
         """
 
 
-@runtime_checkable
-class PrefixStore(Protocol):
+class PrefixStore(Storage, Protocol):
     """A store for a prefix of a bucket, which can also list directories outside the prefix."""
 
     def find_ancestor_with(self, name: str) -> str | None:
@@ -158,7 +161,6 @@ class PrefixStore(Protocol):
         """
 
 
-@runtime_checkable
 class StoreWithGrant(Protocol):
     """A store that may have been opened with vended credentials."""
 
@@ -174,7 +176,7 @@ def is_bound_to_this_process(storage: ReadStorage) -> bool:
     """
     has_grant = getattr(storage, "grant", None) is not None
     is_managed_by_catalog = getattr(storage, "catalog_store", None) is not None
-    return has_grant or is_managed_by_catalog or isinstance(storage, SharedTableStore)
+    return has_grant or is_managed_by_catalog or is_shared_table(storage)
 
 
 def require_writable(storage: ReadStorage) -> None:
@@ -184,11 +186,31 @@ def require_writable(storage: ReadStorage) -> None:
         NoAtomicCreate: If the store cannot create files atomically.
         UsageError: If the table is shared.
     """
-    if isinstance(storage, SharedTableStore | SharedDirectoryStore):
+    if is_shared_table(storage) or is_shared_directory(storage):
         raise storage.refusal()
     if not storage.capabilities.atomic_create:
         raise no_atomic_create_error(storage.uri, "this store is not known to create files atomically")
 
     # Catalogs grant credentials for reading until credentials for writing are requested.
-    if isinstance(storage, StoreWithGrant):
+    if is_store_with_grant(storage):
         storage.request_write_access()
+
+
+def is_shared_table(storage: object) -> TypeGuard[SharedTableStore]:
+    """Return whether a store is a table of a Delta Sharing server that is read by queries."""
+    return has_members_of(SharedTableStore, storage)
+
+
+def is_shared_directory(storage: object) -> TypeGuard[SharedDirectoryStore]:
+    """Return whether a store is the directory of a shared table that is read with vended credentials."""
+    return has_members_of(SharedDirectoryStore, storage)
+
+
+def is_prefix_store(storage: object) -> TypeGuard[PrefixStore]:
+    """Return whether a store is a prefix of a bucket."""
+    return has_members_of(PrefixStore, storage)
+
+
+def is_store_with_grant(storage: object) -> TypeGuard[StoreWithGrant]:
+    """Return whether a store can ask for credentials for writing."""
+    return has_members_of(StoreWithGrant, storage)

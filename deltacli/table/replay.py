@@ -65,7 +65,7 @@ class ReplayedCommits:
     file, older actions for the file are superseded: those in older commits and in the checkpoint are dropped.
 
     Most commits are small: they are parsed in memory, and the keys of their files are strings in
-    `find_superseded_keys`. Large commits are read in blocks, and their keys are columns (`large_commits.py`).
+    `superseded_keys`. Large commits are read in blocks, and their keys are columns (`large_commits.py`).
 
     Attributes:
         state: The protocol, metadata, transactions and domains.
@@ -175,13 +175,13 @@ class ReplayedCommits:
         files. A correct writer removes the old one in the commit that adds the new one. If the remove is
         missing, the rows of the data file are in the table twice.
 
-        This must be called before the keys of the commit are added to `find_superseded_keys`, and before
+        This must be called before the keys of the commit are added to `superseded_keys`, and before
         `record_paths_with_vectors`: both must describe newer commits only.
 
         Args:
             actions: All actions of the commit.
         """
-        # If the path has no deletion vector in either commit, the keys are equal, and `find_superseded_keys` is
+        # If the path has no deletion vector in either commit, the keys are equal, and `superseded_keys` is
         # enough to drop the older add. So if newer commits have no vectors, adds without one are fine.
         candidates = actions if self.paths_with_vectors else _filter_actions_with_vectors(actions)
         adds: list[Action] = []
@@ -287,7 +287,7 @@ def _replay_small_commit(
         # The keys of large commits are stored in columns. Look up the keys of this commit there.
         replayed.superseded_keys |= find_superseded_keys(actions, replayed.keys_of_large_commits, file.name)
 
-        # `reconcile_commit` adds the keys of this commit to `find_superseded_keys`, so compare the deletion
+        # `reconcile_commit` adds the keys of this commit to `superseded_keys`, so compare the deletion
         # vectors with those of newer commits first.
         adds_with_other_vectors = replayed.find_adds_with_other_vectors(actions)
         replayed.record_paths_with_vectors(actions)

@@ -29,11 +29,11 @@ from deltacli.operations.vacuum import execute as deleting
 from deltacli.storage import local
 deleting.FILES_A_BATCH = 2
 made = []
-class Stop(deleting.Stop):
+class RecordedStop(deleting.StopRequest):
     def __init__(self, **options):
         super().__init__(**options)
         made.append(self)
-deleting.Stop = Stop
+deleting.StopRequest = RecordedStop
 call, number, moment = "{moment}".split()
 owner = local if hasattr(local, call) else local.LocalStorage
 original, seen = getattr(owner, call), []

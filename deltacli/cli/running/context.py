@@ -38,7 +38,11 @@ from deltacli.core.progress import SILENT, Progress
 from deltacli.core.texts import cut_middle
 from deltacli.core.units import format_size, plural
 from deltacli.storage import AllowedPrefixes, ReadStorage, Storage
-from deltacli.storage.optional_interfaces import SharedDirectoryStore, SharedTableStore, is_bound_to_this_process
+from deltacli.storage.optional_interfaces import (
+    is_bound_to_this_process,
+    is_shared_directory,
+    is_shared_table,
+)
 from deltacli.storage.secrets import mask_secrets
 
 if TYPE_CHECKING:
@@ -289,7 +293,7 @@ class CommandContext:
         """
         from deltacli.storage.location import StoreLocation
 
-        if isinstance(storage, SharedTableStore | SharedDirectoryStore):
+        if is_shared_table(storage) or is_shared_directory(storage):
             return None
         if is_bound_to_this_process(storage):
             raise UsageError(

@@ -29,7 +29,7 @@ from deltacli.engine.spark.task_progress import TaskWatch
 from deltacli.engine.spark.worker import BUG, FAULT, Job, Row, SeenFile
 from deltacli.storage import ReadStorage
 from deltacli.storage.location import StoreLocation, require_sendable
-from deltacli.storage.optional_interfaces import Openable, SharedDirectoryStore
+from deltacli.storage.optional_interfaces import Openable, is_shared_directory
 from deltacli.storage.secrets import contains_secret
 from deltacli.work.table_stores import TableStores
 from deltacli.work.task import Piece, Result, Task
@@ -246,11 +246,7 @@ def _unpack_value(row: Row) -> Any:  # Any: the result of a piece
 def require_sendable_table(stores: TableStores) -> Openable:
     """Return what executors need to open a table. Raises UsageError where they cannot, and what a server raises."""
     storage = stores.storage
-    return (
-        storage.get_openable()
-        if isinstance(storage, SharedDirectoryStore)
-        else require_sendable_location(stores.location)
-    )
+    return storage.get_openable() if is_shared_directory(storage) else require_sendable_location(stores.location)
 
 
 def require_sendable_location(location: StoreLocation | None) -> StoreLocation:

@@ -48,7 +48,7 @@ from deltacli.delta.schema.column_differences import columns_and_parts, exchange
 from deltacli.delta.schema.to_arrow import plain_type, require_partitions
 from deltacli.delta.schema.type_changes import canonical_name, fits_type, require_readable_rows
 from deltacli.storage.base import ReadStorage
-from deltacli.storage.optional_interfaces import SharedTableStore
+from deltacli.storage.optional_interfaces import is_shared_table
 from deltacli.storage.secrets import mask_secrets
 from deltacli.table.api_errors import iterate_naming_table
 from deltacli.table.configuration_actions import read_configuration_actions
@@ -364,8 +364,8 @@ def read_changes(table: TableHandle, request: ChangesRequest) -> Changes:
     assert request.first is not None
     span = find_version_range(table, request.first, request.last)
     is_empty = span.first > span.last
-    knows_versions = isinstance(table.storage, SharedTableStore)
-    if isinstance(table.storage, SharedTableStore) and not is_empty:
+    knows_versions = is_shared_table(table.storage)
+    if is_shared_table(table.storage) and not is_empty:
         table = table.replace_storage(table.storage.between(span.first, span.last))
     last = None if is_empty and knows_versions else span.last
     found = Changes(table, request, from_version=span.first, to_version=last, is_empty=is_empty)
