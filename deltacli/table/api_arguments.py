@@ -211,19 +211,21 @@ def _normalize_bound(
     return _NormalizedBound(version, timestamp_ms)
 
 
-def require_path_text(uri: str | os.PathLike[str], what: str = "the table") -> str:
+def require_path_text(uri: str | os.PathLike[str], description: str = "the table") -> str:
     """Convert a path or URI to a string.
 
     Args:
         uri: A path or URI.
-        what: The thing at the path, for the message, such as "the table".
+        description: What the path refers to, for the message, such as "the table" or "the profile".
 
     Raises:
         UsageError: If the value is neither a string nor a path object.
     """
+    # Only tables can be opened by a URI. Profiles and policy files are local.
+    expected = "a path or a URI" if description == "the table" else "a path"
     text = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
     if not isinstance(text, str):
-        raise wrong_argument(uri, what, "a path or a URI" if what == "the table" else "a path")
+        raise wrong_argument(uri, description, expected)
     return text
 
 

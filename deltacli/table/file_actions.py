@@ -131,6 +131,7 @@ class FileActions(NamedTuple):
                 yield function(rows)
         if not self.pieces:
             return
+        # Imported on use: a table without a checkpoint does not need the Parquet reader.
         from deltacli.work.checkpoints.full_rows import read_full_actions
 
         read = partial(
@@ -138,28 +139,31 @@ class FileActions(NamedTuple):
         )
         yield from self._map_pieces(read, _count_rows, function, in_parallel=True)
 
-    def map_file_actions(
-        self,
-        function: Callable[[FileBatch], Result],
-        commit_function: Callable[[FileBatch], Result] | None = None,
-    ) -> Iterator[Result]:
-        """Call a function for each batch of file actions, and yield the results.
+    def map_file_actions(self, function: Callable[[FileBatch], Result]) -> Iterator[Result]:
+        """Call a function for each batch of file actions, first those of commits, and yield the results.
 
         Live files and tombstones are read in one pass, with all their fields. Tombstones whose
         retention has expired are included.
 
         Args:
             function: Receives a batch. It must be thread-safe.
-            commit_function: Receives the batches of commits instead of `function`.
 
         Raises:
             CheckpointUnreadable: If a row group of the checkpoint cannot be read.
             CommitCorrupt: If a commit is damaged.
             Refused: `plan.other-past`, if a commit was replaced since the version was read.
         """
+        yield from map(function, self.read_commit_batches())
+        yield from self.map_checkpoint_file_actions(function)
+
+    def map_checkpoint_file_actions(self, function: Callable[[FileBatch], Result]) -> Iterator[Result]:
+        """Call a function for each batch of file actions in the row groups of the checkpoint, and yield the results.
+
+        Takes the same argument and raises the same errors as `map_file_actions`.
+        """
+        # Imported on use: a table without a checkpoint does not need the Parquet reader.
         from deltacli.work.checkpoints.full_rows import read_all_full_actions
 
-        yield from map(commit_function or function, self.read_commit_batches())
         read = partial(read_all_full_actions, self.table.stores, touched=self.changed_after_checkpoint)
         yield from self._map_pieces(read, _count_rows_of_both, function, in_parallel=True)
 
@@ -210,6 +214,7 @@ class FileActions(NamedTuple):
         """
         if not pieces:
             return
+        # Imported on use: a table without a checkpoint does not need the Parquet reader.
         from deltacli.work.checkpoints.narrow_rows import read_narrow_actions
 
         read = partial(
@@ -238,6 +243,7 @@ class FileActions(NamedTuple):
         Raises:
             CheckpointUnreadable: If a row group cannot be read.
         """
+        # Imported on use: a table without a checkpoint does not need the Parquet reader.
         from deltacli.work.checkpoints.narrow_rows import read_narrow_actions
 
         def read(piece: CheckpointPiece) -> Iterator[pyarrow.RecordBatch]:
@@ -283,6 +289,7 @@ class FileActions(NamedTuple):
 
         if not self.pieces:
             return
+        # Imported on use: a table without a checkpoint does not need the Parquet reader.
         from deltacli.work.checkpoints.narrow_rows import CountFileActions
 
         counts_of_pieces = self.run_on_pieces(CountFileActions(cutoff_ms), self.pieces, "counting files")

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -242,12 +242,10 @@ def read_adds_with_mask(
         # `where` needs the partition values.
         read_fields = [*fields] if where is None else [*fields, "partitionValues"]
 
-    def filter_and_hash(adds: RecordBatch) -> tuple[RecordBatch, ArrowArray]:
-        matching_adds = adds if where is None else pc.filter(adds, where(adds))
-        return matching_adds, hash_file_actions(matching_adds)
-
+    filter_and_hash = partial(_filter_and_hash, where=where)
     begin = 0
     for adds, batch_keys in snapshot.file_actions.map_actions("add", filter_and_hash, fields=read_fields):
+        # A batch with other keys means that the log was rewritten after `keys` was computed.
         expected_keys = keys.slice(begin, len(batch_keys))
         if not batch_keys.equals(expected_keys):
             raise _log_changed_error(snapshot)
@@ -256,6 +254,12 @@ def read_adds_with_mask(
     # The last files are missing if fewer files than keys were read.
     if begin != len(keys):
         raise _log_changed_error(snapshot)
+
+
+def _filter_and_hash(adds: RecordBatch, where: Mask | None) -> tuple[RecordBatch, ArrowArray]:
+    """Return the live files of a batch that `where` selects, and their keys."""
+    matching_adds = adds if where is None else pc.filter(adds, where(adds))
+    return matching_adds, hash_file_actions(matching_adds)
 
 
 def _log_changed_error(snapshot: Snapshot) -> errors.Refused:

@@ -41,19 +41,19 @@ class IntegerSet:
     def add(self, values: pa.Int64Array) -> Repeated:
         """Add values without nulls, in any order. Return those that were already present or are repeated."""
         ordered = pc.take(values, pc.sort_indices(values))
-        find_repeated_hashes = Repeated()
+        repeated = Repeated()
         if len(ordered) > 1:
             later, earlier = ordered.slice(1), ordered.slice(0, len(ordered) - 1)
             twice = pc.filter(later, pc.equal(later, earlier))
-            find_repeated_hashes = Repeated(len(twice), twice[0].as_py() if len(twice) else None)
+            repeated = Repeated(len(twice), twice[0].as_py() if len(twice) else None)
         runs = pc.run_end_encode(pc.shift_right(ordered, _SHIFT))
         start = 0
         for number, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
             if not self._has_room(number):
                 break
-            find_repeated_hashes = find_repeated_hashes.plus(self._put(number, _bits(ordered.slice(start, end - start))))
+            repeated = repeated.plus(self._put(number, _bits(ordered.slice(start, end - start))))
             start = end
-        return find_repeated_hashes
+        return repeated
 
     def add_range(self, first: int, count: int) -> None:
         """Add a number of integers from the first one on."""
@@ -67,22 +67,22 @@ class IntegerSet:
 
     def merge(self, other: IntegerSet) -> Repeated:
         """Add all of another set. Return those that were already present."""
-        find_repeated_hashes = Repeated()
+        repeated = Repeated()
         self.is_full = self.is_full or other.is_full
         for number, bits in other._chunks.items():
             if not self._has_room(number):
                 break
-            find_repeated_hashes = find_repeated_hashes.plus(self._put(number, bits))
-        return find_repeated_hashes
+            repeated = repeated.plus(self._put(number, bits))
+        return repeated
 
     def common(self, other: IntegerSet) -> Repeated:
         """Return those that are in both sets."""
-        find_repeated_hashes = Repeated()
+        repeated = Repeated()
         fewer, more = sorted((self._chunks, other._chunks), key=len)
         for number, bits in fewer.items():
             if (shared := bits & more.get(number, 0)) != 0:
-                find_repeated_hashes = find_repeated_hashes.plus(_told(number, shared))
-        return find_repeated_hashes
+                repeated = repeated.plus(_told(number, shared))
+        return repeated
 
     def _has_room(self, number: int) -> bool:
         if number not in self._chunks and len(self._chunks) >= self._most:
