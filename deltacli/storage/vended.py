@@ -66,15 +66,15 @@ def open_vended(
         raise UsageError(f"the location of the table cannot be used: {error}", code="usage.table") from None
     require_no_credentials(options or {})
     if is_own_store:
-        options = {**read_reach_of_environment(location), **(options or {})}
+        options = {**read_environment_options(location), **(options or {})}
     return open_held(location, HeldGrant(location, renew, clock, ask_to_write), options=options, retry=retry)
 
 
-def read_reach_of_environment(location: Location, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+def read_environment_options(location: Location, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return endpoint and region that variables name for a store, as storage options; no credentials."""
     match location.family:
         case "s3":
-            from deltacli.storage.s3.options import read_reach_of_environment as of_aws
+            from deltacli.storage.s3.options import read_environment_options as of_aws
 
             return of_aws(environment)
         case "gs":
@@ -82,9 +82,9 @@ def read_reach_of_environment(location: Location, environment: Mapping[str, str]
             return {"endpoint_url": emulator} if emulator else {}
         case "abfss":
             from deltacli.storage.azure.addresses import read_address
-            from deltacli.storage.azure.options import endpoint_of_connection_string
+            from deltacli.storage.azure.options import read_connection_string_endpoint
 
-            endpoint = endpoint_of_connection_string(read_address(location.uri), environment)
+            endpoint = read_connection_string_endpoint(read_address(location.uri), environment)
             return {"endpoint_url": endpoint} if endpoint else {}
     return {}
 

@@ -105,7 +105,7 @@ def test_a_creation_is_sent_again_only_if_nothing_was_done(
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr("deltacli.storage.azure.calls.LARGEST_SINGLE", 100)
+    monkeypatch.setattr("deltacli.storage.azure.calls.MAX_SINGLE_REQUEST_BYTES", 100)
     monkeypatch.setattr("deltacli.storage.azure.calls._BLOCK_BYTES", 100)
     return 100
 

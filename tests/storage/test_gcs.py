@@ -83,9 +83,9 @@ def test_a_creation_is_sent_again_only_if_nothing_was_done(
 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(gcs_calls, "LARGEST_SINGLE", 1 << 10)
-    monkeypatch.setattr("deltacli.storage.gcs.uploads.LARGEST_SINGLE", 1 << 10)
-    monkeypatch.setattr(gcs_uploads, "PIECE_BYTES", 256 << 10)
+    monkeypatch.setattr(gcs_calls, "MAX_SINGLE_REQUEST_BYTES", 1 << 10)
+    monkeypatch.setattr("deltacli.storage.gcs.uploads.MAX_SINGLE_REQUEST_BYTES", 1 << 10)
+    monkeypatch.setattr(gcs_uploads, "CHUNK_BYTES", 256 << 10)
     return 256 << 10
 
 

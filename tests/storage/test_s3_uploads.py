@@ -28,7 +28,7 @@ NO_PLACE = says("501 NOT IMPLEMENTED", "NotImplemented")
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(s3_uploads, "LARGEST_SINGLE", 1_000)
+    monkeypatch.setattr(s3_uploads, "MAX_SINGLE_REQUEST_BYTES", 1_000)
     monkeypatch.setattr(s3_uploads, "PART_BYTES", 1_000)
     monkeypatch.setattr("moto.s3.models.S3_UPLOAD_PART_MIN_SIZE", 1)
 
@@ -132,7 +132,7 @@ def test_a_store_that_cannot_complete_on_a_condition_gets_one_request(
     s3.fail("POST", ".probe", *faults)
 
     outcome = storage.put_if_absent("new", DATA)
-    monkeypatch.setattr(s3_uploads, "LARGEST_PUT", 2_000)
+    monkeypatch.setattr(s3_uploads, "MAX_PUT_BYTES", 2_000)
     with pytest.raises(StorageFailed, match="5 GiB"):
         storage.put_if_absent("newer", DATA)
 
@@ -141,7 +141,7 @@ def test_a_store_that_cannot_complete_on_a_condition_gets_one_request(
 
 
 def test_parts_grow_with_the_object(monkeypatch: pytest.MonkeyPatch, s3: S3Server, store: ObjectStorage) -> None:
-    monkeypatch.setattr(s3_uploads, "MOST_PARTS", 2)
+    monkeypatch.setattr(s3_uploads, "MAX_PARTS", 2)
 
     store.put_if_absent("new", DATA)
 

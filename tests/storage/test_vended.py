@@ -16,7 +16,7 @@ from deltacli.storage.grants import Grant, HeldGrant
 from deltacli.storage.retry import Retry
 from deltacli.storage.secrets import without_secrets
 from deltacli.storage.store_locations import read_location
-from deltacli.storage.vended import open_vended, read_reach_of_environment
+from deltacli.storage.vended import open_vended, read_environment_options
 from tests.support.azure import ACCOUNT, AzureServer
 from tests.support.azure import problem as azure_problem
 from tests.support.cloud import answers
@@ -146,7 +146,7 @@ def test_variables_say_where_a_store_is_and_not_who_asks(
 ) -> None:
     own = {"AWS_ACCESS_KEY_ID": "own", "AWS_PROFILE": "own", "AZURE_STORAGE_ACCOUNT_KEY": "b3du"}
 
-    assert read_reach_of_environment(read_location(uri), {**own, **environment}) == options
+    assert read_environment_options(read_location(uri), {**own, **environment}) == options
 
 
 REFUSALS = {

@@ -55,7 +55,7 @@ def read_address(uri: str) -> Address:
         first, _, below = root.partition("/")
         error = UsageError(f"{uri} names the account in place of the container", code="usage.table")
         raise error.suggest_as_fact(uri, f"{scheme}://{first}@{container}/{below}".rstrip("/") if first else None)
-    if not _CONTAINER.fullmatch(container) and not is_of_fabric(host):
+    if not _CONTAINER.fullmatch(container) and not is_fabric_host(host):
         raise UsageError(
             f"invalid name of a container: {container!r}" if container else f"{uri} does not name a container",
             code="usage.table",
@@ -78,11 +78,11 @@ def read_address(uri: str) -> Address:
     return Address(uri, container, root, account, suffix)
 
 
-def is_of_fabric(host: str) -> bool:
+def is_fabric_host(host: str) -> bool:
     """Return whether a host, or the suffix of one, is of OneLake in Microsoft Fabric."""
     return f".{host.lower()}".endswith(f".{FABRIC_SUFFIX}")
 
 
-def is_of_the_cloud(host: str) -> bool:
+def is_azure_host(host: str) -> bool:
     """Return whether an endpoint is one of Azure itself."""
     return host.lower().endswith((".core.windows.net", ".core.chinacloudapi.cn", ".core.usgovcloudapi.net"))

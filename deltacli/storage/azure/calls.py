@@ -12,23 +12,23 @@ from urllib.parse import quote, urlencode, urlsplit
 from uuid import uuid4
 from xml.etree import ElementTree
 
-from deltacli.storage.azure.addresses import is_of_the_cloud
+from deltacli.storage.azure.addresses import is_azure_host
 from deltacli.storage.azure.credentials import AzureCredentials
 from deltacli.storage.azure.options import AzureOptions
 from deltacli.storage.azure.responses import (
     _name,
-    azure_content,
-    azure_properties,
-    entry_of,
     is_directory,
-    listing_of,
+    parse_blob_content,
+    parse_blob_properties,
+    parse_listed_blob,
+    parse_listing,
     read_azure_error,
     require_stored_in_azure,
 )
 from deltacli.storage.grants import ASK_PROVIDER
-from deltacli.storage.objects.batches import BATCH_CONTENT_TYPE, BatchPart, batch_of, read_batch_errors
+from deltacli.storage.objects.batches import BATCH_CONTENT_TYPE, BatchPart, build_batch, read_batch_errors
 from deltacli.storage.objects.body import Body
-from deltacli.storage.objects.bounded_reading import LARGEST_LIST
+from deltacli.storage.objects.bounded_reading import MAX_LISTING_BYTES
 from deltacli.storage.objects.calls import (
     ABSENT,
     CopySource,
@@ -47,20 +47,20 @@ from deltacli.storage.tally import AZURE_PRICES, Call
 DIALECT = Dialect(
     store="Azure Blob Storage",
     holder="container",
-    holder_missing=frozenset({"ContainerNotFound", "FilesystemNotFound"}),
+    container_missing_codes=frozenset({"ContainerNotFound", "FilesystemNotFound"}),
     exists=frozenset({"BlobAlreadyExists", "PathAlreadyExists"}),
     who="az account show",
-    list_holders="az storage container list --auth-mode login --account-name ACCOUNT",
-    check_endpoint="check the name of the account, the network and the proxy settings",
+    list_command="az storage container list --auth-mode login --account-name ACCOUNT",
+    endpoint_check="check the name of the account, the network and the proxy settings",
     condition="If-None-Match",
 )
-LARGEST_SINGLE = 8 << 20
+MAX_SINGLE_REQUEST_BYTES = 8 << 20
 """Bytes up to which an object is sent in one request."""
-LARGEST_COPY = 4_000 << 20
+MAX_SINGLE_COPY_BYTES = 4_000 << 20
 """Bytes that are copied in one request."""
 _BLOCK_BYTES = 64 << 20
 _MOST_BLOCKS = 50_000
-LARGEST_PAGE = 4 * LARGEST_LIST
+MAX_PAGE_BYTES = 4 * MAX_LISTING_BYTES
 """Bytes of a page: of 5,000 objects with their properties and metadata."""
 _XML_HEAD = '<?xml version="1.0" encoding="utf-8"?>'
 _NOT_PUBLIC = {"ResourceNotFound", "PublicAccessNotPermitted", "NoAuthenticationInformation"}
@@ -73,8 +73,8 @@ _NO_BATCHES = {400, 404, 405, 409, 501}
 class AzureCalls(HttpCalls):
     """Calls of one container. A token that the store refuses is renewed once per request."""
 
-    deletes_per_request = 256
-    starts_anywhere = False
+    max_bulk_deletes = 256
+    can_start_anywhere = False
     dialect: Dialect = DIALECT
     credentials: AzureCredentials
 
@@ -84,12 +84,12 @@ class AzureCalls(HttpCalls):
         self.credentials = credentials
         self._retry = retry
         if options.held is not None:
-            self.dialect = replace(DIALECT, who=ASK_PROVIDER, list_holders=ASK_PROVIDER)
+            self.dialect = replace(DIALECT, who=ASK_PROVIDER, list_command=ASK_PROVIDER)
         self._transport.tally = retry.tally.get_host(self.endpoint, AZURE_PRICES if self.is_known_atomic else None)
 
     @property
     def is_known_atomic(self) -> bool:
-        return is_of_the_cloud(urlsplit(self._transport.endpoint).hostname or "")
+        return is_azure_host(urlsplit(self._transport.endpoint).hostname or "")
 
     @property
     def service_url(self) -> str:
@@ -101,14 +101,16 @@ class AzureCalls(HttpCalls):
         parameters = {"prefix": prefix, "delimiter": delimiter, "marker": token, "maxresults": str(limit or "")}
         set_parameters = {name: text for name, text in parameters.items() if text}
         url = self.url("", restype="container", comp="list", include="metadata", **set_parameters)
-        response = self.send(Request("GET", url, call=Call.LIST, limit=LARGEST_PAGE), (200,))
-        blobs, marker = listing_of(response)
-        entries = [entry_of(blob, prefix, response) for blob in blobs.iterfind("Blob") if not is_directory(blob)]
+        response = self.send(Request("GET", url, call=Call.LIST, limit=MAX_PAGE_BYTES), (200,))
+        blobs, marker = parse_listing(response)
+        entries = [
+            parse_listed_blob(blob, prefix, response) for blob in blobs.iterfind("Blob") if not is_directory(blob)
+        ]
         prefixes = [_name(blob_prefix, prefix, response) for blob_prefix in blobs.iterfind("BlobPrefix")]
         return ListedPage(entries, prefixes, marker)
 
     def head(self, key: str) -> tuple[ListedObject, str]:
-        return azure_properties(self.send(Request("HEAD", self.object_url(key)), (200,)), key)
+        return parse_blob_properties(self.send(Request("HEAD", self.object_url(key)), (200,)), key)
 
     def get(self, key: str, span: str, tag: str, version_id: str = "") -> ObjectContent:
         """Return an object or a range of it. The end of an object takes two requests."""
@@ -125,13 +127,13 @@ class AzureCalls(HttpCalls):
         url = self.object_url(key, version_id)
         request = Request("GET", url, headers, limit=parse_range_length(span), reads_object=True)
         response = self.send(request, (200, 206) if span else (200,))
-        azure_properties(response, key)
-        return azure_content(response, offset, length)
+        parse_blob_properties(response, key)
+        return parse_blob_content(response, offset, length)
 
     def _end(self, key: str, length: int, version_id: str) -> ObjectContent:
         """Return the end of an object. Azure has no such ranges, so the size is asked for first."""
         request = Request("HEAD", self.object_url(key, version_id))
-        entry, tag = azure_properties(self.send(request, (200,)), key)
+        entry, tag = parse_blob_properties(self.send(request, (200,)), key)
         if not entry.size_bytes:
             return ObjectContent(b"", 0, 0, tag)
         start = max(0, entry.size_bytes - length)
@@ -141,7 +143,7 @@ class AzureCalls(HttpCalls):
         """Write an object: a small one in one request, a large one in blocks, whose list is the conditional request."""
         headers = _condition_headers(condition)
         url = self.object_url(key)
-        if body.size > LARGEST_SINGLE:
+        if body.size > MAX_SINGLE_REQUEST_BYTES:
             size = max(_BLOCK_BYTES, -(-body.size // _MOST_BLOCKS))
 
             def write_block(start: int, block_url: str) -> None:
@@ -200,23 +202,23 @@ class AzureCalls(HttpCalls):
         headers |= {"x-ms-source-if-match": source.tag} if source.tag else {}
         given = {"If-None-Match": "*"} if condition == ABSENT else {"If-Match": condition}
         url = self.object_url(key)
-        if source.size_bytes <= LARGEST_COPY:
+        if source.size_bytes <= MAX_SINGLE_COPY_BYTES:
             headers |= {"x-ms-blob-type": "BlockBlob", **given}
             require_stored_in_azure(self.send(Request("PUT", url, headers), (201,)))
             return
 
         def copy_block(start: int, block_url: str) -> None:
-            end = min(start + LARGEST_COPY, source.size_bytes) - 1
+            end = min(start + MAX_SINGLE_COPY_BYTES, source.size_bytes) - 1
             self._write_block(Request("PUT", block_url, {**headers, "x-ms-source-range": f"bytes={start}-{end}"}))
 
-        self._write_blocks(key, range(0, source.size_bytes, LARGEST_COPY), copy_block, given)
+        self._write_blocks(key, range(0, source.size_bytes, MAX_SINGLE_COPY_BYTES), copy_block, given)
 
     def delete(self, key: str) -> None:
         response = self.send(Request("DELETE", self.object_url(key)), (200, 202))
         if response.status != 202:
             raise response.unexpected("no deletion")
 
-    def delete_together(self, keys: Sequence[str]) -> Mapping[str, HttpError | None]:
+    def delete_in_bulk(self, keys: Sequence[str]) -> Mapping[str, HttpError | None]:
         """Delete objects by one batch. Each part is authorized by itself, and names its path without the host."""
         start = len(self._transport.endpoint.partition("://")[0]) + 3 + len(self._transport.host)
         parts = []
@@ -225,12 +227,12 @@ class AzureCalls(HttpCalls):
             url, headers = self.credentials.authorized("DELETE", self.object_url(key), headers, is_part=True)
             parts.append(BatchPart(url[start:], headers))
         url = self.url("", restype="container", comp="batch")
-        body = Body(batch_of(parts))
-        request = Request("POST", url, {"Content-Type": BATCH_CONTENT_TYPE}, body, Call.DELETE, LARGEST_LIST)
+        body = Body(build_batch(parts))
+        request = Request("POST", url, {"Content-Type": BATCH_CONTENT_TYPE}, body, Call.DELETE, MAX_LISTING_BYTES)
         try:
             return read_batch_errors(self.send(request, (200, 202)), keys, 202, read_azure_error)
         except HttpError as error:
-            if error.status in _NO_BATCHES and error.reason not in DIALECT.holder_missing:
+            if error.status in _NO_BATCHES and error.reason not in DIALECT.container_missing_codes:
                 self._has_batches = False  # some kinds of accounts and emulators have none
             raise
 
@@ -246,12 +248,12 @@ class AzureCalls(HttpCalls):
             raise response.unexpected("no user delegation key")
         return elements
 
-    def can_hold(self, key: str) -> bool:
+    def is_valid_key(self, key: str) -> bool:
         return bool(key) and not {"", ".", ".."} & set(key.split("/"))
 
     def object_url(self, key: str, version_id: str = "") -> str:
         """Return the URL of an object or a version. Raises HttpError for a key that would be another address."""
-        if not self.can_hold(key):
+        if not self.is_valid_key(key):
             raise HttpError(RequestOutcome.ANSWERED, "no object can have this name", status=404, reason="BlobNotFound")
         name, _, text = version_id.rpartition("=")  # a snapshot has its name before it
         given = {name or "versionid": text} if version_id else {}

@@ -16,14 +16,14 @@ from urllib.parse import parse_qs, urlsplit
 
 from deltacli.core.errors import CredentialsMissing, parameter
 from deltacli.core.typing import AzureCredential
-from deltacli.storage.azure.options import AzureOptions, decoded_key
+from deltacli.storage.azure.options import AzureOptions, decode_account_key
 from deltacli.storage.azure.shared_key import authorization
 from deltacli.storage.grants import SOURCE
-from deltacli.storage.objects.bounded_reading import bounded_session
-from deltacli.storage.objects.http import answers_within
+from deltacli.storage.objects.bounded_reading import make_bounded_session
+from deltacli.storage.objects.http import is_reachable
 from deltacli.storage.objects.http_errors import ANONYMOUS
 from deltacli.storage.objects.options import (
-    describe_set_or_unset,
+    describe_presence,
     describe_variables,
 )
 from deltacli.storage.secrets import MaskedCause
@@ -46,7 +46,7 @@ _ATTEMPT = re.compile(r"^\s*(\w+Credential): (.+)$", re.MULTILINE)
 _SECRET_EXPIRED = "AADSTS7000222"
 
 
-def how_to_log_in_to_azure() -> str:
+def build_azure_login_hint() -> str:
     anonymous = parameter("storage_options.anon", "true")
     return f"az login, or set AZURE_STORAGE_ACCOUNT_KEY; for public data add {anonymous}"
 
@@ -59,7 +59,7 @@ class AzureCredentials:
         self._location = location
         self._clock = clock
         self._lock = Lock()
-        self._key = decoded_key(options.account_key) if options.account_key else b""
+        self._key = decode_account_key(options.account_key) if options.account_key else b""
         self._source: AzureCredential = None
         self._token = ("", 0.0)
 
@@ -157,8 +157,11 @@ class AzureCredentials:
             error = CredentialsMissing(
                 "the credentials of Azure have expired" if renewal else "no usable credentials of Azure",
                 preamble=f"{self._location} cannot be read: ",
-                facts={"library says": str(message).splitlines()[0][:300], **azure_sources(self._options, attempts)},
-                hint=renewal or how_to_log_in_to_azure(),
+                facts={
+                    "library says": str(message).splitlines()[0][:300],
+                    **describe_azure_sources(self._options, attempts),
+                },
+                hint=renewal or build_azure_login_hint(),
             )
             error.__cause__ = message
             raise error from message
@@ -169,7 +172,7 @@ class AzureCredentials:
             from azure.core.pipeline.transport import RequestsTransport
             from azure.identity import ClientSecretCredential, DefaultAzureCredential
 
-            transport = RequestsTransport(session=bounded_session(), session_owner=False)
+            transport = RequestsTransport(session=make_bounded_session(), session_owner=False)
             if all(self._options.client):
                 self._source = ClientSecretCredential(*self._options.client, transport=transport)
             else:
@@ -180,13 +183,13 @@ class AzureCredentials:
         return self._source
 
 
-def azure_sources(options: AzureOptions, attempts: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+def describe_azure_sources(options: AzureOptions, attempts: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
     """Return the sources that are tried, in order, without secrets; `attempts`: what azure-identity says of each."""
     tenant, client, secret = options.client
     identity = describe_variables(*(name for name in _IDENTITIES if os.environ.get(name))) or "no answer"
     given = {"account_key": options.account_key, "sas_token": options.sas_token}
     return {
-        "options": describe_set_or_unset({**given, "tenant_id": tenant, "client_id": client, "client_secret": secret}),
+        "options": describe_presence({**given, "tenant_id": tenant, "client_id": client, "client_secret": secret}),
         "environment": describe_variables(
             "AZURE_STORAGE_ACCOUNT_KEY",
             "AZURE_STORAGE_SAS_TOKEN",
@@ -235,4 +238,4 @@ def _has_identity() -> bool:
     """
     if any(os.environ.get(name) for name in (*_IDENTITIES, "AZURE_TOKEN_CREDENTIALS")):
         return True
-    return answers_within(_METADATA, _METADATA_SECONDS, {})
+    return is_reachable(_METADATA, _METADATA_SECONDS, {})

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from deltacli.core.errors import CredentialsMissing, UsageError
-from deltacli.storage.azure.addresses import FABRIC_SUFFIX, Address, is_of_fabric
+from deltacli.storage.azure.addresses import FABRIC_SUFFIX, Address, is_fabric_host
 from deltacli.storage.grants import HeldGrant
 from deltacli.storage.objects.options import (
     endpoint,
@@ -104,7 +104,7 @@ def read_azure_options(
     if read_flag(given, "use_fabric_endpoint"):
         # Other tools replace the host of the URI. Another account of the same name would be opened,
         # so it is refused.
-        if address.suffix and not is_of_fabric(address.suffix):
+        if address.suffix and not is_fabric_host(address.suffix):
             raise UsageError(
                 f"{address.uri} is not in Microsoft Fabric, as use_fabric_endpoint says",
                 code="usage.storage-option",
@@ -166,7 +166,7 @@ def _is_of_another_account(named: Mapping[str, str], given: Mapping[str, str], a
     return bool(wanted and its_own and wanted.lower() != its_own.lower())
 
 
-def endpoint_of_connection_string(address: Address, environment: Mapping[str, str]) -> str:
+def read_connection_string_endpoint(address: Address, environment: Mapping[str, str]) -> str:
     """Return the endpoint that a connection string in the environment names for an account; '' without one.
 
     The credentials of the string are not used.
@@ -190,7 +190,7 @@ def _connection(text: str) -> dict[str, str]:
     return {name: fields[key] for key, name in names.items() if fields.get(key)}
 
 
-def decoded_key(key: str) -> bytes:
+def decode_account_key(key: str) -> bytes:
     """Return an account key as bytes. Raises CredentialsMissing."""
     remember_secrets({"account_key": key})
     try:

@@ -37,7 +37,7 @@ def read_azure_error(response: HttpResponse) -> HttpError:
     return response.error(said, name)
 
 
-def listing_of(response: HttpResponse) -> tuple[ElementTree.Element, str]:
+def parse_listing(response: HttpResponse) -> tuple[ElementTree.Element, str]:
     """Return the objects of a listing, and the marker of its next page."""
     try:
         root = ElementTree.fromstring(response.data)
@@ -49,7 +49,7 @@ def listing_of(response: HttpResponse) -> tuple[ElementTree.Element, str]:
     return blobs, root.findtext("NextMarker") or ""
 
 
-def azure_properties(response: HttpResponse, key: str) -> tuple[ListedObject, str]:
+def parse_blob_properties(response: HttpResponse, key: str) -> tuple[ListedObject, str]:
     """Return the properties of an object and its entity tag. Status 404 for a directory."""
     headers = response.headers
     if headers.get("x-ms-resource-type") == "directory" or headers.get("x-ms-meta-hdi_isfolder") == "true":
@@ -64,7 +64,7 @@ def azure_properties(response: HttpResponse, key: str) -> tuple[ListedObject, st
     ]
 
 
-def azure_content(response: HttpResponse, offset: int, length: int | None) -> ObjectContent:
+def parse_blob_content(response: HttpResponse, offset: int, length: int | None) -> ObjectContent:
     """Return the content of an object, or `length` bytes from an offset."""
     tag = response.headers.get("etag", "")
     data = response.data
@@ -87,7 +87,7 @@ def require_stored_in_azure(response: HttpResponse) -> None:
         raise response.unexpected("no tag of an object")
 
 
-def entry_of(blob: ElementTree.Element, prefix: str, response: HttpResponse) -> ListedObject:
+def parse_listed_blob(blob: ElementTree.Element, prefix: str, response: HttpResponse) -> ListedObject:
     """Return name, size and time of an object of a listing."""
     key = _name(blob, prefix, response)
     size = blob.findtext("Properties/Content-Length") or ""

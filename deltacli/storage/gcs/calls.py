@@ -17,17 +17,17 @@ from deltacli.storage.gcs.responses import (
     _below,
     _entry,
     _list,
-    gcs_content,
-    gcs_properties,
+    parse_gcs_content,
+    parse_gcs_properties,
+    parse_rewrite_token,
     read_gcs_error,
     require_stored_in_gcs,
-    rewrite_token_of,
 )
-from deltacli.storage.gcs.uploads import LARGEST_SINGLE, send_in_session, single
+from deltacli.storage.gcs.uploads import MAX_SINGLE_REQUEST_BYTES, send_in_session, single
 from deltacli.storage.grants import ASK_PROVIDER
-from deltacli.storage.objects.batches import BATCH_CONTENT_TYPE, BatchPart, batch_of, read_batch_errors
+from deltacli.storage.objects.batches import BATCH_CONTENT_TYPE, BatchPart, build_batch, read_batch_errors
 from deltacli.storage.objects.body import Body
-from deltacli.storage.objects.bounded_reading import LARGEST_LIST
+from deltacli.storage.objects.bounded_reading import MAX_LISTING_BYTES
 from deltacli.storage.objects.calls import (
     ABSENT,
     CopySource,
@@ -47,11 +47,11 @@ from deltacli.storage.tally import GCS_PRICES, Call
 DIALECT = Dialect(
     store="Google Cloud Storage",
     holder="bucket",
-    holder_missing=frozenset({"bucketNotFound"}),
+    container_missing_codes=frozenset({"bucketNotFound"}),
     exists=frozenset({"conditionNotMet"}),
     who="gcloud auth list",
-    list_holders="gcloud storage buckets list",
-    check_endpoint="check STORAGE_EMULATOR_HOST, the network and the proxy settings",
+    list_command="gcloud storage buckets list",
+    endpoint_check="check STORAGE_EMULATOR_HOST, the network and the proxy settings",
     condition="ifGenerationMatch",
 )
 _OF_GOOGLE = (".googleapis.com", ".googleapis-cn.com")
@@ -68,8 +68,8 @@ _NO_BATCHES = {404, 405, 501}
 class GcsCalls(HttpCalls):
     """Calls of one bucket. A token that the store refuses is renewed once per request."""
 
-    deletes_per_request = 100
-    starts_anywhere = True
+    max_bulk_deletes = 100
+    can_start_anywhere = True
     dialect: Dialect = DIALECT
     credentials: GcsCredentials
 
@@ -81,7 +81,7 @@ class GcsCalls(HttpCalls):
         self.credentials = credentials
         if options.held is not None:
             check = "check the network and the proxy settings"
-            self.dialect = replace(DIALECT, who=ASK_PROVIDER, list_holders=ASK_PROVIDER, check_endpoint=check)
+            self.dialect = replace(DIALECT, who=ASK_PROVIDER, list_command=ASK_PROVIDER, endpoint_check=check)
         self._transport.tally = retry.tally.get_host(self.endpoint, GCS_PRICES if self.is_known_atomic else None)
 
     @property
@@ -93,7 +93,7 @@ class GcsCalls(HttpCalls):
         asked = {"prefix": prefix, "delimiter": delimiter, "startOffset": start, "pageToken": token}
         given = {name: text for name, text in asked.items() if text}
         url = self.url("/o", maxResults=str(limit or _PAGE), fields=_LISTED, **given)
-        response = self.send(Request("GET", url, call=Call.LIST, limit=LARGEST_LIST), (200,))
+        response = self.send(Request("GET", url, call=Call.LIST, limit=MAX_LISTING_BYTES), (200,))
         fields = response.fields()
         if fields.get("kind") != "storage#objects":
             raise response.unexpected("no listing")
@@ -102,16 +102,16 @@ class GcsCalls(HttpCalls):
         return ListedPage(entries, prefixes, str(fields.get("nextPageToken") or ""))
 
     def head(self, key: str) -> tuple[ListedObject, str]:
-        url = self.url(object_path(key), fields=_PROPERTIES)
-        return gcs_properties(self._send_for(key, Request("GET", url, call=Call.HEAD), (200,)), key)
+        url = self.url(build_object_path(key), fields=_PROPERTIES)
+        return parse_gcs_properties(self._send_for(key, Request("GET", url, call=Call.HEAD), (200,)), key)
 
     def get(self, key: str, span: str, tag: str, version_id: str = "") -> ObjectContent:
         condition = {"ifGenerationMatch": tag} if tag else {}
         condition |= {"generation": version_id} if version_id else {}
-        url = self.url(object_path(key), alt="media", **condition)
+        url = self.url(build_object_path(key), alt="media", **condition)
         headers = {"Range": span} if span else {}
         request = Request("GET", url, headers, limit=parse_range_length(span), reads_object=True)
-        return gcs_content(self._send_for(key, request, (200, 206) if span else (200,)), span)
+        return parse_gcs_content(self._send_for(key, request, (200, 206) if span else (200,)), span)
 
     def _send_for(self, key: str, request: Request, statuses: tuple[int, ...]) -> HttpResponse:
         try:
@@ -128,7 +128,7 @@ class GcsCalls(HttpCalls):
             # Generation 0 means that no object of the name exists.
             parameters["ifGenerationMatch"] = "0" if condition == ABSENT else condition
         url = self.url("/o", base="/upload/storage/v1/b/", name=key, **parameters)
-        if body.size <= LARGEST_SINGLE:
+        if body.size <= MAX_SINGLE_REQUEST_BYTES:
             require_stored_in_gcs(self.send(single(url, key, body), (200, 201)), body.size)
         else:
             send_in_session(self.send, self._retry, self.endpoint, url, key, body)
@@ -137,26 +137,26 @@ class GcsCalls(HttpCalls):
         """Copy an object. Each request of a copy is sent once: only the store knows which of them was the last."""
         given = {"ifGenerationMatch": "0" if condition == ABSENT else condition}
         given |= {"sourceGeneration": version} if (version := source.version_id or source.tag) else {}
-        path = f"{object_path(source.key)}/rewriteTo/b/{_quoted(self._bucket)}{object_path(key)}"
+        path = f"{build_object_path(source.key)}/rewriteTo/b/{_quoted(self._bucket)}{build_object_path(key)}"
         for _ in range(_MOST_REWRITES):
             response = self.send(Request("POST", self.url(path, **given)), (200,))
-            if token := rewrite_token_of(response, source.size_bytes):
+            if token := parse_rewrite_token(response, source.size_bytes):
                 given["rewriteToken"] = token
             else:
                 return
         raise HttpError(RequestOutcome.BROKEN, "the copy was not finished")
 
     def delete(self, key: str) -> None:
-        response = self.send(Request("DELETE", self.url(object_path(key))), (200, 204))
+        response = self.send(Request("DELETE", self.url(build_object_path(key))), (200, 204))
         if response.status != 204:
             raise response.unexpected("no deletion")
 
-    def delete_together(self, keys: Sequence[str]) -> Mapping[str, HttpError | None]:
+    def delete_in_bulk(self, keys: Sequence[str]) -> Mapping[str, HttpError | None]:
         start = len(self._transport.endpoint)
-        parts = [BatchPart(self.url(object_path(key))[start:]) for key in keys]
+        parts = [BatchPart(self.url(build_object_path(key))[start:]) for key in keys]
         url = f"{self._transport.endpoint}/batch/storage/v1"
         headers = {"Content-Type": BATCH_CONTENT_TYPE}
-        request = Request("POST", url, headers, Body(batch_of(parts)), Call.DELETE, LARGEST_LIST)
+        request = Request("POST", url, headers, Body(build_batch(parts)), Call.DELETE, MAX_LISTING_BYTES)
         try:
             return read_batch_errors(self.send(request, (200,)), keys, 204, read_gcs_error)
         except HttpError as error:
@@ -172,7 +172,7 @@ class GcsCalls(HttpCalls):
         granted = response.get("permissions", [])
         return frozenset(map(str, granted)) if isinstance(granted, list) else frozenset()
 
-    def can_hold(self, key: str) -> bool:
+    def is_valid_key(self, key: str) -> bool:
         return key not in _NO_NAMES and not any(character in key for character in _NOT_IN_NAMES)
 
     def url(self, path: str, *, base: str = "/storage/v1/b/", **query: str) -> str:
@@ -194,7 +194,7 @@ class GcsCalls(HttpCalls):
         raise read_gcs_error(response)
 
 
-def object_path(key: str) -> str:
+def build_object_path(key: str) -> str:
     """Return the path of an object. Raises HttpError for a key that no object can have."""
     if key in _NO_NAMES:
         raise HttpError(RequestOutcome.ANSWERED, "no object can have this name", status=404)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from deltacli.core.errors import parameter
-from deltacli.storage.objects.http import answers_within
+from deltacli.storage.objects.http import is_reachable
 
 _METADATA = "169.254.169.254"
 _METADATA_SECONDS = 1.0
@@ -58,7 +58,7 @@ def _has_metadata() -> bool:
     address = os.environ.get("GCE_METADATA_IP", _METADATA)
     given = os.environ.get("GCE_METADATA_TIMEOUT", "")
     seconds = float(given) if given.isascii() and given.isdecimal() else _METADATA_SECONDS
-    return answers_within(f"http://{address}", seconds, {"Metadata-Flavor": "Google"})
+    return is_reachable(f"http://{address}", seconds, {"Metadata-Flavor": "Google"})
 
 
 def _metadata_state() -> str:

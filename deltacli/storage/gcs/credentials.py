@@ -23,7 +23,7 @@ from deltacli.storage.gcs.credential_sources import (
 )
 from deltacli.storage.gcs.options import GcsOptions
 from deltacli.storage.grants import SOURCE
-from deltacli.storage.objects.bounded_reading import bounded_session
+from deltacli.storage.objects.bounded_reading import make_bounded_session
 from deltacli.storage.objects.http_errors import ANONYMOUS
 from deltacli.storage.secrets import MaskedCause
 
@@ -129,7 +129,7 @@ def make_auth_request() -> GoogleAuth:
     """Return what google-auth sends its own requests with."""
     from google.auth.transport.requests import Request
 
-    return Request(bounded_session())
+    return Request(make_bounded_session())
 
 
 def _given(token: str, scope: str) -> GoogleAuth:

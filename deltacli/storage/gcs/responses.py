@@ -42,7 +42,7 @@ def read_gcs_error(response: HttpResponse) -> HttpError:
     return response.error(shorten_message(message), reason)
 
 
-def gcs_properties(response: HttpResponse, key: str) -> tuple[ListedObject, str]:
+def parse_gcs_properties(response: HttpResponse, key: str) -> tuple[ListedObject, str]:
     fields = response.fields()
     if fields.get("name") != key or not fields.get("generation"):
         raise response.unexpected("no properties of the object")
@@ -51,7 +51,7 @@ def gcs_properties(response: HttpResponse, key: str) -> tuple[ListedObject, str]
     )
 
 
-def gcs_content(response: HttpResponse, span: str) -> ObjectContent:
+def parse_gcs_content(response: HttpResponse, span: str) -> ObjectContent:
     """Return the content of an object, or of the range that was asked for."""
     tag = response.headers.get("x-goog-generation", "")
     data = response.data
@@ -77,7 +77,7 @@ def require_stored_in_gcs(response: HttpResponse, size: int) -> None:
         raise response.unexpected(f"no properties of an object of {size} bytes")
 
 
-def rewrite_token_of(response: HttpResponse, size: int) -> str:
+def parse_rewrite_token(response: HttpResponse, size: int) -> str:
     """Return the token of the next request of a copy, '' for one that is done. Raises HttpError for another answer."""
     fields = response.fields()
     resource = fields.get("resource")

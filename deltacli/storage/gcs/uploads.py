@@ -20,9 +20,9 @@ from deltacli.storage.objects.http_calls import repeat_call
 from deltacli.storage.objects.http_errors import HttpError, RequestOutcome, find_temporary_cause
 from deltacli.storage.retry import Retry
 
-LARGEST_SINGLE = 8 << 20
+MAX_SINGLE_REQUEST_BYTES = 8 << 20
 """Bytes up to which an object is sent in one request."""
-PIECE_BYTES = 64 << 20
+CHUNK_BYTES = 64 << 20
 """Bytes per request of a session: a multiple of 256 KiB."""
 _RECEIVED = re.compile(r"bytes=0-(\d{1,19})")
 _RESUME = 308
@@ -55,7 +55,7 @@ def send_in_session(send: Send, retry: Retry, host: str, url: str, key: str, bod
     size = body.size
     idle = 0
     while idle < _MOST_WITHOUT_PROGRESS:
-        piece = body.part(done, PIECE_BYTES)
+        piece = body.part(done, CHUNK_BYTES)
         span = f"bytes {done}-{done + piece.size - 1}/{size}" if piece.size else f"bytes */{size}"
         try:
             response = send(Request("PUT", session, {"Content-Range": span}, piece), (200, 201, _RESUME))

@@ -42,7 +42,7 @@ class BatchPart(NamedTuple):
     headers: Mapping[str, str] = {}
 
 
-def batch_of(parts: Sequence[BatchPart]) -> bytes:
+def build_batch(parts: Sequence[BatchPart]) -> bytes:
     """Return the body of a batch of deletions."""
     texts = []
     for number, part in enumerate(parts):

@@ -12,13 +12,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 # Bytes of an answer without objects and lists: properties, an error, a token.
-LARGEST_ANSWER = 1 << 20
+MAX_RESPONSE_BYTES = 1 << 20
 
 # Bytes of a page of 1,000 names of 1,024 bytes, each byte escaped by six, with their properties.
-LARGEST_LIST = 16 << 20
+MAX_LISTING_BYTES = 16 << 20
 
 # Bytes of an object that is sent without its length.
-LARGEST_UNDECLARED = 128 << 20
+MAX_UNSIZED_OBJECT_BYTES = 128 << 20
 
 # Bytes that memory is taken for before they have arrived.
 _MOST_AT_ONCE = 128 << 20
@@ -41,7 +41,7 @@ def read_up_to(limit: int, read: Callable[[int], bytes]) -> bytes | None:
     return b"".join(blocks) if left else None
 
 
-def bounded_session() -> Any:  # Any: a session of requests, an import of 100 ms
+def make_bounded_session() -> Any:  # Any: a session of requests, an import of 100 ms
     """Return a session of requests that reads no more of an answer, decoded, than one with a token has.
 
     google-auth and azure-identity send their own requests with it, to servers that environment variables may name.
@@ -71,12 +71,12 @@ class _CountedResponse:
         self._host = host
 
     def stream(self, amount: int, decode_content: bool = True) -> Iterator[bytes]:
-        left = LARGEST_ANSWER
+        left = MAX_RESPONSE_BYTES
         while block := self._response.read(amount, decode_content=decode_content):
             left -= len(block)
             if left < 0:
                 self._response.close()
-                raise self._error(f"more than {LARGEST_ANSWER:,} bytes, from {self._host}")
+                raise self._error(f"more than {MAX_RESPONSE_BYTES:,} bytes, from {self._host}")
             yield block
 
     def __getattr__(self, name: str) -> Any:  # Any: of urllib3

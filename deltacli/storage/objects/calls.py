@@ -115,12 +115,12 @@ class ObjectCalls(Protocol):
     Each call raises HttpError. A call with a condition is sent once.
 
     Attributes:
-        deletes_per_request: The most objects of one `delete_together`.
-        starts_anywhere: Whether listings are in bytewise order, and `start` of a page is honoured.
+        max_bulk_deletes: The most objects of one `delete_in_bulk`.
+        can_start_anywhere: Whether listings are in bytewise order, and `start` of a page is honoured.
     """
 
-    deletes_per_request: int
-    starts_anywhere: bool
+    max_bulk_deletes: int
+    can_start_anywhere: bool
 
     @property
     def dialect(self) -> Dialect: ...
@@ -196,16 +196,16 @@ class ObjectCalls(Protocol):
     def delete(self, key: str) -> None:
         """Delete an object. Status 404 if there is none."""
 
-    def delete_together(self, keys: Sequence[str]) -> Mapping[str, HttpError | None]:
-        """Delete up to `deletes_per_request` objects in one request, and return the error of each."""
+    def delete_in_bulk(self, keys: Sequence[str]) -> Mapping[str, HttpError | None]:
+        """Delete up to `max_bulk_deletes` objects in one request, and return the error of each."""
 
-    def can_delete_together(self, key: str, /) -> bool:
-        """Return whether `delete_together` can delete an object.
+    def can_delete_in_bulk(self, key: str, /) -> bool:
+        """Return whether `delete_in_bulk` can delete an object.
 
         It cannot if its form has no way to name the object, or once the store has refused such a request.
         """
 
-    def can_hold(self, key: str) -> bool:
+    def is_valid_key(self, key: str) -> bool:
         """Return False for a key that no object can have."""
 
     def translate_error(self, error: HttpError, location: str, verb: str) -> StorageFailed | UsageError:

@@ -102,11 +102,11 @@ class Deleter:
 
         # The path of a log may be a name that the store cannot have. Such an object does not exist.
         outcomes: dict[str, Deletion] = {
-            path: Missing() for path in paths if not self._calls.can_hold(self._key_of(path))
+            path: Missing() for path in paths if not self._calls.is_valid_key(self._key_of(path))
         }
         possible_paths = [path for path in paths if path not in outcomes]
         due = [path for path in possible_paths if self._can_delete_together(path)]
-        size = self._calls.deletes_per_request
+        size = self._calls.max_bulk_deletes
         for this_round in self._retry.rounds(DELETE_FIRST_WAIT):
             if not due or (this_round.number and not may_send()):
                 break
@@ -130,7 +130,7 @@ class Deleter:
             errors = call_store(
                 self._calls,
                 self._retry,
-                lambda: self._calls.delete_together(list(paths_by_key)),
+                lambda: self._calls.delete_in_bulk(list(paths_by_key)),
                 self._uri_of(paths[0]),
                 "deleted",
             )
@@ -160,7 +160,7 @@ class Deleter:
         return Missing() if isinstance(error, FileMissing) else _failed(error)
 
     def _can_delete_together(self, path: str) -> bool:
-        return self._calls.can_delete_together(self._key_of(path))
+        return self._calls.can_delete_in_bulk(self._key_of(path))
 
 
 def _failed(error: StorageFailed | UsageError) -> Failed:

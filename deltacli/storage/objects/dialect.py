@@ -29,29 +29,29 @@ class Dialect:
     Attributes:
         store: The name of the store in messages.
         holder: What holds the objects: "bucket" or "container".
-        holder_missing: Codes that mean that the bucket or container does not exist.
+        container_missing_codes: Codes that mean that the bucket or container does not exist.
         exists: Codes, with other statuses than 412, that mean that the name of a conditional
             creation is taken.
         who: The command that shows the identity in use.
-        list_holders: The command that lists buckets or containers.
-        check_endpoint: What to check if the endpoint is wrong.
+        list_command: The command that lists buckets or containers.
+        endpoint_check: What to check if the endpoint is wrong.
         condition: What a conditional creation is sent with.
         undone: Statuses, besides 429, by which the store says that it did nothing of a conditional
             creation.
-        undone_reasons: Codes by which it says so, whatever the status.
+        not_executed_codes: Codes by which it says so, whatever the status.
         disorder: What is known to be listed out of order, for a message.
     """
 
     store: str
     holder: str
-    holder_missing: frozenset[str]
+    container_missing_codes: frozenset[str]
     exists: frozenset[str]
     who: str
-    list_holders: str
-    check_endpoint: str
+    list_command: str
+    endpoint_check: str
     condition: str
     undone: frozenset[int] = frozenset()
-    undone_reasons: frozenset[str] = frozenset()
+    not_executed_codes: frozenset[str] = frozenset()
     disorder: str = ""
 
 
@@ -101,7 +101,7 @@ def classify_failed_creation(error: HttpError, dialect: Dialect) -> CreationAnsw
     if error.status == 408:
         # S3 itself says 400 RequestTimeout. This one comes from something in front of the store.
         return CreationAnswer.UNKNOWN
-    if error.status == 429 or error.status in dialect.undone or error.reason in dialect.undone_reasons:
+    if error.status == 429 or error.status in dialect.undone or error.reason in dialect.not_executed_codes:
         return CreationAnswer.NOT_DONE
     if error.status == 501:
         return CreationAnswer.UNSUPPORTED
@@ -110,7 +110,7 @@ def classify_failed_creation(error: HttpError, dialect: Dialect) -> CreationAnsw
     return CreationAnswer.REFUSED
 
 
-def refuses_bulk_deletion(error: HttpError) -> bool:
+def is_bulk_deletion_refused(error: HttpError) -> bool:
     """Return whether a store does not take a request to delete several objects. Single deletions may work."""
     if error.outcome is not RequestOutcome.ANSWERED:
         return False
@@ -158,12 +158,12 @@ def _choose_error(
     holder = location.split("/")[2]
     facts = {"store says": str(MaskedCause.of(http_error)).partition(": ")[2], "endpoint": endpoint}
 
-    if http_error.reason in dialect.holder_missing:
+    if http_error.reason in dialect.container_missing_codes:
         return StorageFailed(
             f"{dialect.holder} {holder} not found",
             code="storage.bucket-missing",
             facts=facts,
-            hint=dialect.list_holders,
+            hint=dialect.list_command,
         )
     if http_error.status == 404:
         return FileMissing(f"{location} does not exist")
@@ -171,7 +171,7 @@ def _choose_error(
         who = f"omit {parameter('storage_options.anon', 'true')}" if identity == ANONYMOUS else dialect.who
         return refused(failed, facts, identity, http_error.expired, who)
 
-    endpoint_hint = f"{dialect.check_endpoint}, or {parameter('storage_options.endpoint_url', 'URL')}"
+    endpoint_hint = f"{dialect.endpoint_check}, or {parameter('storage_options.endpoint_url', 'URL')}"
     if http_error.outcome is RequestOutcome.UNEXPECTED:
         return StorageFailed(
             f"the answer is not a valid answer of {dialect.store}",

@@ -23,7 +23,7 @@ from deltacli.core.release import VERSION
 from deltacli.core.typing import Json
 from deltacli.storage.base import CONNECT_SECONDS, MOST_CONNECTIONS
 from deltacli.storage.objects.body import Body
-from deltacli.storage.objects.bounded_reading import LARGEST_ANSWER, LARGEST_UNDECLARED, read_up_to
+from deltacli.storage.objects.bounded_reading import MAX_RESPONSE_BYTES, MAX_UNSIZED_OBJECT_BYTES, read_up_to
 from deltacli.storage.objects.http_errors import (
     AnswerTooSlow,
     HttpError,
@@ -31,8 +31,8 @@ from deltacli.storage.objects.http_errors import (
     convert_urllib3_error,
     shorten_message,
 )
-from deltacli.storage.objects.proxies import proxy_of
-from deltacli.storage.objects.timed_responses import timed_answers
+from deltacli.storage.objects.proxies import find_proxy
+from deltacli.storage.objects.timed_responses import make_timed_response_class
 from deltacli.storage.retry_after import read_retry_after
 from deltacli.storage.tally import Call, HostTally
 
@@ -65,7 +65,7 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Body | None = None
     call: Call | None = None
-    limit: int = LARGEST_ANSWER
+    limit: int = MAX_RESPONSE_BYTES
     seconds: float | None = None
     reads_object: bool = False
 
@@ -237,10 +237,10 @@ class Transport:
     def _limit_of(self, raw: Any, request: Request, *, is_object: bool) -> int:  # Any: a response of urllib3
         """Return the largest number of bytes that an answer may have."""
         if raw.status >= 300:
-            return LARGEST_ANSWER
+            return MAX_RESPONSE_BYTES
         if is_object and raw.status == 200:
             # The whole object instead of a range.
-            return LARGEST_UNDECLARED if raw.length_remaining is None else int(raw.length_remaining)
+            return MAX_UNSIZED_OBJECT_BYTES if raw.length_remaining is None else int(raw.length_remaining)
         return request.limit
 
     def _read_within(self, seconds: float, read: Callable[[int], bytes]) -> Callable[[int], bytes]:
@@ -268,14 +268,14 @@ class Transport:
             }
             if isinstance(self._verify, str):
                 options["ca_certs"] = self._verify
-            proxy = None if self._is_direct else proxy_of(parts)
+            proxy = None if self._is_direct else find_proxy(parts)
             pool = urllib3.PoolManager(**options) if proxy is None else urllib3.ProxyManager(proxy, **options)
             if self._answer_seconds is not None:
                 _limit_answers(pool, self._answer_seconds, self._now)
             return pool
 
 
-def answers_within(url: str, seconds: float, headers: Mapping[str, str]) -> bool:
+def is_reachable(url: str, seconds: float, headers: Mapping[str, str]) -> bool:
     """Return whether a server answers a request, with any status, in this time. Proxies are not used."""
     import urllib3
 
@@ -292,7 +292,7 @@ def answers_within(url: str, seconds: float, headers: Mapping[str, str]) -> bool
 
 def _limit_answers(manager: Any, seconds: float, now: Callable[[], float]) -> None:  # Any: of urllib3
     """Let every whole answer arrive in so many seconds, by classes of connections for it."""
-    response_class = timed_answers(seconds, now)
+    response_class = make_timed_response_class(seconds, now)
     pool_classes = {}
     for scheme, pool_class in manager.pool_classes_by_scheme.items():
         connection = type("Connection", (pool_class.ConnectionCls,), {"response_class": response_class})

@@ -48,7 +48,7 @@ class HttpCalls:
     def identity(self) -> str:
         return self.credentials.identity
 
-    def can_delete_together(self, _key: str, /) -> bool:
+    def can_delete_in_bulk(self, _key: str, /) -> bool:
         return self._has_batches
 
     def translate_error(self, error: HttpError, location: str, verb: str) -> StorageFailed:

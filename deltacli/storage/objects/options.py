@@ -30,10 +30,10 @@ def read_known_options(
 
 
 def describe_variables(*names: str) -> str:
-    return describe_set_or_unset({name: os.environ.get(name) for name in names})
+    return describe_presence({name: os.environ.get(name) for name in names})
 
 
-def describe_set_or_unset(values: Mapping[str, object]) -> str:
+def describe_presence(values: Mapping[str, object]) -> str:
     return ", ".join(f"{name} {'set' if value else 'unset'}" for name, value in values.items())
 
 

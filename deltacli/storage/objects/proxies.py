@@ -7,7 +7,7 @@ import sys
 from urllib.parse import SplitResult
 
 
-def proxy_of(parts: SplitResult) -> str | None:
+def find_proxy(parts: SplitResult) -> str | None:
     """Return the proxy of the environment for a URL; None without one, or for an exempted host."""
     if sys.platform == "linux" and not any(name.lower().endswith("_proxy") for name in os.environ):
         return None

@@ -192,7 +192,7 @@ class ObjectStorage:
     def walk(self, directory: str, enter: ShouldDescend) -> Iterator[WalkEntry]:
         from deltacli.storage.objects.walk import Lister, walk
 
-        lister = Lister(self._page, can_start=self._calls.starts_anywhere)
+        lister = Lister(self._page, can_start=self._calls.can_start_anywhere)
         exists = yield from walk(lister, self._prefix, directory, enter)
         if not exists and self._prefix(directory):
             raise FileMissing(f"{self._uri_of(directory)} does not exist")
@@ -268,7 +268,7 @@ class ObjectStorage:
 
     def list_page_from(self, start: str) -> tuple[list[FileStat], bool]:
         """Return the files of one request from a path on, and whether they are the last; ([], False) if unordered."""
-        if not self._calls.starts_anywhere:
+        if not self._calls.can_start_anywhere:
             return [], False
         prefix = self._prefix("")
         page = self._page(prefix, "", "", prefix + start)

@@ -68,7 +68,7 @@ class _TimedSocketReader(io.RawIOBase):
         super().close()
 
 
-def timed_answers(seconds: float, now: Callable[[], float]) -> type[HTTPResponse]:
+def make_timed_response_class(seconds: float, now: Callable[[], float]) -> type[HTTPResponse]:
     """Return a class of answers that arrive as a whole in so many seconds by a clock, or raise TimeoutError."""
 
     class TimedResponse(HTTPResponse):
@@ -86,12 +86,12 @@ def timed_answers(seconds: float, now: Callable[[], float]) -> type[HTTPResponse
     return TimedResponse
 
 
-def timed_heads(seconds: float, now: Callable[[], float]) -> type[HTTPResponse]:
+def make_timed_head_class(seconds: float, now: Callable[[], float]) -> type[HTTPResponse]:
     """Return a class of answers whose head, each size of a chunk, and trailers arrive in so many seconds each.
 
     The content itself has no limit: it may be a file of any size.
     """
-    base: Any = timed_answers(seconds, now)  # Any: mypy takes no class from a call as a base
+    base: Any = make_timed_response_class(seconds, now)  # Any: mypy takes no class from a call as a base
 
     class TimedHeadResponse(base):  # type: ignore[misc]
         def begin(self) -> None:

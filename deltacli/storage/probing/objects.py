@@ -91,7 +91,7 @@ class ObjectSubject:
         return list(self._storage.delete_many(names))
 
     def deletes_alone(self, name: str) -> bool:
-        return not self._calls.calls.can_delete_together(self._key(name))
+        return not self._calls.calls.can_delete_in_bulk(self._key(name))
 
     def _write(self, name: str, data: bytes, condition: str | None) -> ProbeAnswer:
         """Send one request; repeat it only after an answer that nothing was done."""

@@ -9,7 +9,7 @@ from deltacli.storage.objects.http_errors import shorten_message
 from deltacli.storage.probing.subject import Identity, Permit, unknown_without_writing
 from deltacli.storage.s3.calls import S3Calls
 from deltacli.storage.s3.clients import bound_answers
-from deltacli.storage.s3.faults import BOTOCORE_ERRORS, get_error_code, how_to_log_in_to_aws, s3_sources
+from deltacli.storage.s3.errors import BOTOCORE_ERRORS, build_aws_login_hint, describe_s3_sources, get_error_code
 from deltacli.storage.s3.options import get_profile, make_session
 
 _NAMES = {
@@ -36,12 +36,12 @@ class S3Probed:
     def identity(self) -> Identity:
         """Return the caller. Raises CredentialsMissing."""
         options = self.calls.options
-        describe_attempts = s3_sources(self.calls.options)
+        describe_attempts = describe_s3_sources(self.calls.options)
         if options.anonymous:
             return Identity(None, "none (anon=true)", {}, {})
         credentials = self.calls.client._request_signer._credentials
         if credentials is None:
-            raise CredentialsMissing("no usable AWS credentials", facts=describe_attempts, hint=how_to_log_in_to_aws())
+            raise CredentialsMissing("no usable AWS credentials", facts=describe_attempts, hint=build_aws_login_hint())
         details = {"region": str(self.calls.client.meta.region_name)}
         key = str(getattr(credentials.get_frozen_credentials(), "access_key", "") or "")
         if len(key) >= 16:

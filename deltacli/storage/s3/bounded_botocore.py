@@ -11,7 +11,7 @@ from botocore.exceptions import ConnectionClosedError, ReadTimeoutError, Unknown
 from urllib3 import exceptions
 
 from deltacli.core.typing import Botocore
-from deltacli.storage.objects.bounded_reading import LARGEST_ANSWER, LARGEST_LIST, read_up_to
+from deltacli.storage.objects.bounded_reading import MAX_LISTING_BYTES, MAX_RESPONSE_BYTES, read_up_to
 
 
 class TooLong(ValueError):
@@ -31,7 +31,7 @@ class BoundedSession:
         response = self._session.send(request)
         if is_object and response.status_code < 300:
             return response
-        limit = LARGEST_LIST if response.status_code < 300 else LARGEST_ANSWER
+        limit = MAX_LISTING_BYTES if response.status_code < 300 else MAX_RESPONSE_BYTES
         try:
             content = read_up_to(limit, response.raw.read)
         except exceptions.ReadTimeoutError as error:

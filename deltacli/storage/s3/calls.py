@@ -28,7 +28,7 @@ from deltacli.storage.objects.calls import (
     Uploads,
     find_missing_error,
 )
-from deltacli.storage.objects.dialect import Dialect, refuses_bulk_deletion
+from deltacli.storage.objects.dialect import Dialect, is_bulk_deletion_refused
 from deltacli.storage.objects.http_errors import THROTTLED, HttpError
 from deltacli.storage.retry import BODY_ATTEMPTS, Retry
 from deltacli.storage.s3.clients import _host, bound_answers, count_calls, is_aws
@@ -37,15 +37,15 @@ from deltacli.storage.s3.responses import (
     _RESTORED,
     _described,
     _require_object,
-    archive_class_of,
+    build_unexpected_error,
+    get_archive_class,
     milliseconds,
+    parse_s3_content,
+    parse_s3_page,
     read_body,
     read_bulk_errors,
     require_copied,
     require_stored_in_s3,
-    s3_content,
-    s3_page,
-    unexpected,
 )
 from deltacli.storage.tally import S3_PRICES
 
@@ -53,14 +53,14 @@ Answer = TypeVar("Answer")
 DIALECT = Dialect(
     store="S3",
     holder="bucket",
-    holder_missing=frozenset({"NoSuchBucket"}),
+    container_missing_codes=frozenset({"NoSuchBucket"}),
     exists=frozenset(),
     who="aws sts get-caller-identity",
-    list_holders="aws s3api list-buckets",
-    check_endpoint="check AWS_ENDPOINT_URL and AWS_REGION",
+    list_command="aws s3api list-buckets",
+    endpoint_check="check AWS_ENDPOINT_URL and AWS_REGION",
     condition="If-None-Match",
     undone=frozenset({409}),
-    undone_reasons=THROTTLED,
+    not_executed_codes=THROTTLED,
     disorder=", as directory buckets are",
 )
 _NO_CONTENT = 204
@@ -70,8 +70,8 @@ _NOT_IN_XML = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 class S3Calls:
     """Calls of one bucket, by a client that is made on first use. Thread-safe."""
 
-    deletes_per_request = 1_000
-    starts_anywhere = True
+    max_bulk_deletes = 1_000
+    can_start_anywhere = True
     dialect = DIALECT
 
     def __init__(self, uri: str, bucket: str, options: S3Options, retry: Retry) -> None:
@@ -90,14 +90,14 @@ class S3Calls:
     @property
     def client(self) -> Botocore:
         if self._made is None:
-            from deltacli.storage.s3.faults import BOTOCORE_ERRORS, translate_options
+            from deltacli.storage.s3.errors import BOTOCORE_ERRORS, translate_setup_error
 
             with self._lock:
                 if self._made is None:
                     try:
                         self._connect(make_session(self.options))
                     except BOTOCORE_ERRORS as fault:
-                        error = translate_options(fault, self._uri, self.options)
+                        error = translate_setup_error(fault, self._uri, self.options)
                         raise error from error.__cause__
         return self._made
 
@@ -114,48 +114,53 @@ class S3Calls:
 
     @property
     def identity(self) -> str:
-        from deltacli.storage.s3.faults import used_credentials
+        from deltacli.storage.s3.errors import describe_used_credentials
 
-        return used_credentials(self.client, self.options)
+        return describe_used_credentials(self.client, self.options)
 
     @property
     def is_known_atomic(self) -> bool:
         return is_aws(self.client)
 
     def page(self, prefix: str, delimiter: str, token: str, start: str, limit: int) -> ListedPage:
-        asked = {"Delimiter": delimiter, "StartAfter": just_below(start), "ContinuationToken": token, "MaxKeys": limit}
+        asked = {
+            "Delimiter": delimiter,
+            "StartAfter": find_preceding_key(start),
+            "ContinuationToken": token,
+            "MaxKeys": limit,
+        }
         given = {name: value for name, value in asked.items() if value} | self.payer
-        return s3_page(
+        return parse_s3_page(
             self.send(lambda client: client.list_objects_v2(Bucket=self.bucket, Prefix=prefix, **given)), prefix
         )
 
     def head(self, key: str) -> tuple[ListedObject, str]:
-        response = self._send_for(key, lambda client: client.head_object(**self.of(key)))
+        response = self._send_for(key, lambda client: client.head_object(**self.object_arguments(key)))
         _require_object(response)
         size = response.get("ContentLength")
         modified = response.get("LastModified")
         if not isinstance(size, int) or size < 0 or not isinstance(modified, datetime):
-            raise unexpected(_described(response))
+            raise build_unexpected_error(_described(response))
         is_restored = _RESTORED in str(response.get("Restore") or "")
         entry = ListedObject(
-            key, size, milliseconds(modified), archive_class=archive_class_of(response), is_restored=is_restored
+            key, size, milliseconds(modified), archive_class=get_archive_class(response), is_restored=is_restored
         )
         return entry, str(response.get("ETag", ""))
 
     def get(self, key: str, span: str, tag: str, version_id: str = "") -> ObjectContent:
         """Return an object or a range, asked for again where its body breaks off: not one of `max_attempts`."""
-        from deltacli.storage.s3.faults import BOTOCORE_ERRORS, is_broken_off
+        from deltacli.storage.s3.errors import BOTOCORE_ERRORS, is_connection_broken
 
         given = {"Range": span, "IfMatch": tag, "VersionId": version_id}
-        asked = self.of(key) | {name: value for name, value in given.items() if value}
+        asked = self.object_arguments(key) | {name: value for name, value in given.items() if value}
 
         def send(client: Botocore) -> ObjectContent:
             for left in reversed(range(BODY_ATTEMPTS)):
                 response: dict[str, Any] = client.get_object(**asked)
                 try:
-                    return s3_content(response, read_body(response, span), span)
+                    return parse_s3_content(response, read_body(response, span), span)
                 except BOTOCORE_ERRORS as error:
-                    if not left or not is_broken_off(error):
+                    if not left or not is_connection_broken(error):
                         raise
             raise AssertionError("unreachable")
 
@@ -170,56 +175,56 @@ class S3Calls:
             raise missing from None
 
     def write(self, key: str, body: Body, condition: str | None) -> None:
-        given = {} if condition is None else condition_arguments(condition)
+        given = {} if condition is None else build_condition_arguments(condition)
 
         def send(client: Botocore) -> Botocore:
             with body.opened() as content:
-                return client.put_object(**self.of(key), Body=content, **given)
+                return client.put_object(**self.object_arguments(key), Body=content, **given)
 
         require_stored_in_s3(self.send(send))
 
     def copy(self, source: CopySource, key: str, condition: str) -> None:
-        asked = {**self.of(key), **self.copied(source), **condition_arguments(condition)}
+        asked = {**self.object_arguments(key), **self.build_copy_source(source), **build_condition_arguments(condition)}
         require_copied(self.send(lambda client: client.copy_object(**asked)), "CopyObjectResult")
 
-    def copied(self, source: CopySource) -> dict[str, Botocore]:
+    def build_copy_source(self, source: CopySource) -> dict[str, Botocore]:
         named = {"Bucket": self.bucket, "Key": source.key}
         named |= {"VersionId": source.version_id} if source.version_id else {}
         return {"CopySource": named} | ({"CopySourceIfMatch": source.tag} if source.tag else {})
 
     def delete(self, key: str) -> None:
-        response = self.send(lambda client: client.delete_object(**self.of(key)))
+        response = self.send(lambda client: client.delete_object(**self.object_arguments(key)))
         if (status := response["ResponseMetadata"]["HTTPStatusCode"]) != _NO_CONTENT:
-            raise unexpected(f"the store answers {status} where S3 answers {_NO_CONTENT}")
+            raise build_unexpected_error(f"the store answers {status} where S3 answers {_NO_CONTENT}")
 
-    def delete_together(self, keys: Sequence[str]) -> Mapping[str, HttpError | None]:
+    def delete_in_bulk(self, keys: Sequence[str]) -> Mapping[str, HttpError | None]:
         """Delete objects in one request. S3 does not report whether an object existed."""
         asked = {"Bucket": self.bucket, "Delete": {"Objects": [{"Key": key} for key in keys]}, **self.payer}
         try:
             return read_bulk_errors(self.send(lambda client: client.delete_objects(**asked)), keys)
         except HttpError as error:
-            if refuses_bulk_deletion(error):
+            if is_bulk_deletion_refused(error):
                 self._has_bulk_deletions = False
             raise
 
-    def can_delete_together(self, key: str, /) -> bool:
+    def can_delete_in_bulk(self, key: str, /) -> bool:
         return self._has_bulk_deletions and not _NOT_IN_XML.search(key)
 
-    def can_hold(self, key: str) -> bool:  # noqa: ARG002  (of the interface)
+    def is_valid_key(self, key: str) -> bool:  # noqa: ARG002  (of the interface)
         return True
 
     def uri_of(self, key: str) -> str:
         """Return the URI of an object."""
         return f"{self._uri.partition('://')[0]}://{self.bucket}/{key}"
 
-    def of(self, key: str) -> dict[str, Botocore]:
+    def object_arguments(self, key: str) -> dict[str, Botocore]:
         return {"Bucket": self.bucket, "Key": key, **self.payer}
 
     def send(self, call: Callable[[Botocore], Answer]) -> Answer:
         """Make a call once. If the store refuses its credentials, it has done nothing: where the
         chain has other credentials by now, make the call again with those.
         """
-        from deltacli.storage.s3.faults import BOTOCORE_ERRORS, convert_botocore_error, refuses_credentials
+        from deltacli.storage.s3.errors import BOTOCORE_ERRORS, are_credentials_refused, convert_botocore_error
 
         client = self.client
         held = self.options.held
@@ -228,7 +233,7 @@ class S3Calls:
             try:
                 return call(client)
             except BOTOCORE_ERRORS as error:
-                if not refuses_credentials(error) or not self._has_others(client, keys):
+                if not are_credentials_refused(error) or not self._has_others(client, keys):
                     raise
             return call(self.client)
         except BOTOCORE_ERRORS as error:
@@ -236,7 +241,7 @@ class S3Calls:
 
     def _has_others(self, refused: Botocore, keys: Mapping[str, str]) -> bool:
         """Return whether credentials other than the refused ones are there now, and use them from now on."""
-        from deltacli.storage.s3.faults import BOTOCORE_ERRORS
+        from deltacli.storage.s3.errors import BOTOCORE_ERRORS
 
         if self.options.held is not None:
             return self.options.held.replace_refused(keys)
@@ -253,9 +258,9 @@ class S3Calls:
         return True
 
     def translate_error(self, error: HttpError, location: str, what: str) -> StorageFailed | UsageError:
-        from deltacli.storage.s3.faults import translate_boto
+        from deltacli.storage.s3.errors import translate_botocore_error
 
-        return translate_boto(error, location, what, self.options, self.client)
+        return translate_botocore_error(error, location, what, self.options, self.client)
 
 
 def _key_of(session: Botocore) -> tuple[str, str | None] | None:
@@ -264,11 +269,11 @@ def _key_of(session: Botocore) -> tuple[str, str | None] | None:
     return (frozen.access_key, frozen.token) if frozen else None
 
 
-def condition_arguments(condition: str) -> dict[str, str]:
+def build_condition_arguments(condition: str) -> dict[str, str]:
     return {"IfNoneMatch": "*"} if condition == ABSENT else {"IfMatch": condition}
 
 
-def just_below(key: str) -> str:
+def find_preceding_key(key: str) -> str:
     """Return a key closely before another one, because S3 lists the keys after a key, the port
     those from one on. The keys between them are unusual ones; `p=1.5/`, which is before `p=1/`, is
     before both.

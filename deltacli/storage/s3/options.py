@@ -116,7 +116,7 @@ def read_s3_options(options: Mapping[str, str]) -> S3Options:
     )
 
 
-def read_reach_of_environment(environment: Mapping[str, str]) -> dict[str, str]:
+def read_environment_options(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the endpoint and the region that variables of AWS name, as options, with the priorities of its SDKs."""
     reach = {}
     if environment.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "").lower() != "true":
@@ -145,7 +145,7 @@ def make_session(options: S3Options) -> Botocore:
 
 def _prepared(session: Botocore) -> Botocore:
     session.register_component("data_loader", _loader(session.get_config_variable("data_path")))
-    session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=read_moment)
+    session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=parse_s3_timestamp)
     return session
 
 
@@ -217,7 +217,7 @@ def make_client(options: S3Options, session: Botocore = None) -> Botocore:
     return client
 
 
-def read_moment(value: Any) -> datetime:  # Any: what botocore's parser gets
+def parse_s3_timestamp(value: Any) -> datetime:  # Any: what botocore's parser gets
     """Return a time of an answer. Takes the form of S3 itself, and leaves others to botocore, whose
     parser takes four fifths of the time of reading a page of a listing. Raises what that raises.
     """

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from deltacli.core.typing import Botocore
-from deltacli.storage.objects.bounded_reading import LARGEST_UNDECLARED, read_up_to
+from deltacli.storage.objects.bounded_reading import MAX_UNSIZED_OBJECT_BYTES, read_up_to
 from deltacli.storage.objects.calls import (
     ListedObject,
     ListedPage,
@@ -39,34 +39,34 @@ _RESTORED = 'ongoing-request="false"'
 _OF_A_LISTING = {"Contents", "CommonPrefixes", "IsTruncated", "KeyCount", "MaxKeys", "Name", "Prefix"}
 
 
-def unexpected(seen: str) -> HttpError:
+def build_unexpected_error(seen: str) -> HttpError:
     """Return the error of an answer that S3 does not give."""
     return HttpError(RequestOutcome.UNEXPECTED, seen)
 
 
-def s3_page(response: Fields, prefix: str) -> ListedPage:
+def parse_s3_page(response: Fields, prefix: str) -> ListedPage:
     """Return a page of the listing below `prefix`."""
     if not _OF_A_LISTING & response.keys():
-        raise unexpected(_described(response))
+        raise build_unexpected_error(_described(response))
     entries = [_entry(entry, prefix) for entry in _dictionaries(response, "Contents")]
     prefixes = [_below(entry.get("Prefix"), prefix) for entry in _dictionaries(response, "CommonPrefixes")]
     token = str(response.get("NextContinuationToken") or "") if response.get("IsTruncated") else ""
     if response.get("IsTruncated") and not token:
-        raise unexpected("a page without the token of the next page")
+        raise build_unexpected_error("a page without the token of the next page")
     return ListedPage(entries, prefixes, token)
 
 
 def require_stored_in_s3(response: Fields) -> None:
     """Raise HttpError unless the answer to a PUT has the tag of the object that was stored."""
     if not response.get("ETag"):
-        raise unexpected("the answer has no entity tag, so it may not come from the store")
+        raise build_unexpected_error("the answer has no entity tag, so it may not come from the store")
 
 
 def require_copied(response: Fields, name: str) -> str:
     """Return the tag of what was copied. Raises HttpError for an answer without one."""
     result = response.get(name)
     if not isinstance(result, dict) or not result.get("ETag"):
-        raise unexpected("the answer has no entity tag of the copy, so it may not come from the store")
+        raise build_unexpected_error("the answer has no entity tag of the copy, so it may not come from the store")
     return str(result["ETag"])
 
 
@@ -76,17 +76,17 @@ def read_body(response: Fields, span: str) -> bytes:
     headers = response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     if declared is None and "transfer-encoding" not in headers:
         response["Body"].close()
-        raise unexpected("an object without its length")
-    limit = declared if isinstance(declared, int) else LARGEST_UNDECLARED
+        raise build_unexpected_error("an object without its length")
+    limit = declared if isinstance(declared, int) else MAX_UNSIZED_OBJECT_BYTES
     limit = parse_range_length(span) if span and response.get("ContentRange") else limit
     data = None if isinstance(declared, int) and declared > limit else read_up_to(limit, response["Body"].read)
     if data is None:
         response["Body"].close()
-        raise unexpected(f"more than {limit:,} bytes")
+        raise build_unexpected_error(f"more than {limit:,} bytes")
     return data
 
 
-def s3_content(response: Fields, data: bytes, span: str) -> ObjectContent:
+def parse_s3_content(response: Fields, data: bytes, span: str) -> ObjectContent:
     """Return the content of an object, or of the range that was asked for; all of it where the store ignores ranges."""
     _require_object(response)
     tag = str(response.get("ETag", ""))
@@ -98,7 +98,7 @@ def s3_content(response: Fields, data: bytes, span: str) -> ObjectContent:
     first, _, last = span.removeprefix("bytes=").partition("-")
     is_asked = start == int(first) and end == min(int(last), size - 1) if first else end + 1 == size
     if end - start + 1 != len(data) or end >= size or not is_asked:
-        raise unexpected(f"{len(data)} bytes as the range {str(shown)[:80]} for {span}")
+        raise build_unexpected_error(f"{len(data)} bytes as the range {str(shown)[:80]} for {span}")
     return ObjectContent(data, start, size, tag)
 
 
@@ -117,7 +117,7 @@ def read_bulk_errors(response: Fields, keys: Sequence[str]) -> dict[str, HttpErr
 def _require_object(response: Fields) -> None:
     """Raise HttpError where an answer lacks the headers of an object."""
     if not response.get("ETag") and not isinstance(response.get("LastModified"), datetime):
-        raise unexpected(_described(response))
+        raise build_unexpected_error(_described(response))
 
 
 def _entry(fields: Fields, prefix: str) -> ListedObject:
@@ -125,11 +125,11 @@ def _entry(fields: Fields, prefix: str) -> ListedObject:
     size = fields.get("Size")
     modified = fields.get("LastModified")
     if not isinstance(size, int) or size < 0 or not isinstance(modified, datetime):
-        raise unexpected(f"an object without its size or time: {key[:80]!r}")
-    return ListedObject(key, size, milliseconds(modified), archive_class=archive_class_of(fields))
+        raise build_unexpected_error(f"an object without its size or time: {key[:80]!r}")
+    return ListedObject(key, size, milliseconds(modified), archive_class=get_archive_class(fields))
 
 
-def archive_class_of(fields: Fields) -> str:
+def get_archive_class(fields: Fields) -> str:
     """Return the class of an object that S3 cannot read before it is restored; '' for every other object.
 
     An object keeps its class while a restored copy of it can be read. A listing has only the class;
@@ -145,14 +145,14 @@ def archive_class_of(fields: Fields) -> str:
 
 def _below(key: object, prefix: str) -> str:
     if not isinstance(key, str) or not key.startswith(prefix):
-        raise unexpected(f"{str(key)[:80]!r} in a listing of {prefix[:80]!r}")
+        raise build_unexpected_error(f"{str(key)[:80]!r} in a listing of {prefix[:80]!r}")
     return key
 
 
 def _dictionaries(response: Fields, name: str) -> list[Fields]:
     values = response.get(name) or []
     if not isinstance(values, list) or not all(isinstance(entry, dict) for entry in values):
-        raise unexpected(f"{name} is not a list")
+        raise build_unexpected_error(f"{name} is not a list")
     return values
 
 

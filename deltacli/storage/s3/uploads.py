@@ -25,17 +25,17 @@ from deltacli.storage.objects.http_errors import HttpError
 from deltacli.storage.outcomes import Created, Creation, Existed, Unknown
 from deltacli.storage.repeat_condition import get_repeat_condition, repeat_only_while
 from deltacli.storage.retry import CREATE_FIRST_WAIT
-from deltacli.storage.s3.calls import S3Calls, condition_arguments
-from deltacli.storage.s3.responses import require_copied, require_stored_in_s3, unexpected
+from deltacli.storage.s3.calls import S3Calls, build_condition_arguments
+from deltacli.storage.s3.responses import build_unexpected_error, require_copied, require_stored_in_s3
 
-LARGEST_SINGLE = 64 << 20
+MAX_SINGLE_REQUEST_BYTES = 64 << 20
 """Bytes up to which an object is sent in one request."""
-LARGEST_PUT = 5 << 30
+MAX_PUT_BYTES = 5 << 30
 """Bytes that S3 takes, or copies, in one request."""
-COPIED_BYTES = 1 << 30
+COPY_PART_BYTES = 1 << 30
 """Bytes of an object that is copied in parts, per part."""
 PART_BYTES = 64 << 20
-MOST_PARTS = 10_000
+MAX_PARTS = 10_000
 _PARALLEL_PARTS = 4
 _MARK = "deltacli-upload"
 _CONFLICT = 409
@@ -73,7 +73,7 @@ class S3Uploads:
         return True
 
     def copy(self, source: CopySource, key: str, condition: str) -> Creation | None:
-        if source.size_bytes <= LARGEST_PUT:
+        if source.size_bytes <= MAX_PUT_BYTES:
             return None
         return self._finish(key, lambda upload: upload.copy(source), condition)
 
@@ -83,7 +83,7 @@ class S3Uploads:
     def _finish(self, key: str, send: Callable[[_Upload], _Parts], condition: str) -> Creation:
         for _ in self._calls.retry.rounds(CREATE_FIRST_WAIT):
             with _Upload(self._calls, key) as upload:
-                outcome = upload.complete(send(upload), **condition_arguments(condition))
+                outcome = upload.complete(send(upload), **build_condition_arguments(condition))
             if outcome is not None:
                 return outcome
         raise StorageFailed(
@@ -91,11 +91,11 @@ class S3Uploads:
         )
 
     def _takes(self, key: str, body: Body) -> bool:
-        if body.size <= LARGEST_SINGLE:
+        if body.size <= MAX_SINGLE_REQUEST_BYTES:
             return False
         if self._honours_condition is None:
             self._honours_condition = self._calls.is_known_atomic or self._proves_condition(key)
-        if not self._honours_condition and body.size > LARGEST_PUT:
+        if not self._honours_condition and body.size > MAX_PUT_BYTES:
             raise StorageFailed(
                 f"{self._calls.uri_of(key)} cannot be written: it exceeds the limit of 5 GiB for one request",
                 facts={"why": "the store ignores or refuses If-None-Match when an upload in parts is completed"},
@@ -129,12 +129,12 @@ class _Upload:
         self._is_done = False
 
     def __enter__(self) -> Self:
-        target = self._calls.of(self._key)
+        target = self._calls.object_arguments(self._key)
 
         def begin(client: Botocore) -> Botocore:
             response = client.create_multipart_upload(**target, Metadata={_MARK: self._mark})
             if not response.get("UploadId"):
-                raise unexpected("an upload without its id")
+                raise build_unexpected_error("an upload without its id")
             return response["UploadId"]
 
         self._target = {**target, "UploadId": self._ask(begin)}
@@ -153,12 +153,12 @@ class _Upload:
 
     def send(self, body: Body) -> _Parts:
         """Send all parts, and return what the completion lists."""
-        size = max(PART_BYTES, -(-body.size // MOST_PARTS))
+        size = max(PART_BYTES, -(-body.size // MAX_PARTS))
         return self._each(body.size, size, lambda number, start: self._send_part(number, body.part(start, size)))
 
     def copy(self, source: CopySource) -> _Parts:
         """Have all parts copied, and return what the completion lists."""
-        size = max(COPIED_BYTES, -(-source.size_bytes // MOST_PARTS))
+        size = max(COPY_PART_BYTES, -(-source.size_bytes // MAX_PARTS))
         return self._each(source.size_bytes, size, lambda number, start: self._copy_part(number, source, start, size))
 
     def _each(self, whole: int, size: int, make: Callable[[int, int], dict[str, Any]]) -> _Parts:
@@ -189,7 +189,7 @@ class _Upload:
 
     def _copy_part(self, number: int, source: CopySource, start: int, size: int) -> dict[str, Any]:
         span = f"bytes={start}-{min(start + size, source.size_bytes) - 1}"
-        asked = {**self._target, **self._calls.copied(source), "PartNumber": number, "CopySourceRange": span}
+        asked = {**self._target, **self._calls.build_copy_source(source), "PartNumber": number, "CopySourceRange": span}
 
         def send(client: Botocore) -> str:
             return require_copied(client.upload_part_copy(**asked), "CopyPartResult")
@@ -240,7 +240,7 @@ class _Upload:
 
         An upload that did not create it is aborted, so that it cannot create it later.
         """
-        target = self._calls.of(self._key)
+        target = self._calls.object_arguments(self._key)
         try:
             response = self._ask(lambda client: client.head_object(**target))
         except (FileMissing, PermissionRefused):

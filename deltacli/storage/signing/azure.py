@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 from deltacli.storage.azure.addresses import read_address
 from deltacli.storage.azure.calls import DIALECT, AzureCalls
 from deltacli.storage.azure.credentials import AzureCredentials
-from deltacli.storage.azure.options import AzureOptions, decoded_key, read_azure_options
+from deltacli.storage.azure.options import AzureOptions, decode_account_key, read_azure_options
 from deltacli.storage.azure.store import open_azure
 from deltacli.storage.objects.dialect import translate_http_error
 from deltacli.storage.objects.http_errors import HttpError
@@ -38,7 +38,7 @@ GetKey = Callable[[datetime, datetime], Any]  # Any: an object with the fields o
 """Returns a user delegation key that is valid from one time to another."""
 
 
-def azure_source(uri: str, options: Mapping[str, str], clock: Callable[[], float] = time.time) -> AzureSource:
+def make_azure_source(uri: str, options: Mapping[str, str], clock: Callable[[], float] = time.time) -> AzureSource:
     """Return the source of signatures for a location. Raises CannotSign, and what opening the store raises."""
     address = read_address(uri)
     read = read_azure_options(options, address)
@@ -51,7 +51,7 @@ def azure_source(uri: str, options: Mapping[str, str], clock: Callable[[], float
     if read.used in ("none", "signature"):
         raise CannotSign("its credentials are a shared access signature, or none")
     if read.used == "key":
-        signing = AzureSigning(directory, resource, AccountKey(decoded_key(read.account_key)))
+        signing = AzureSigning(directory, resource, AccountKey(decode_account_key(read.account_key)))
         return lambda _expires_ms: signing
     open_azure(uri, options)  # which needs the extra
     return DelegatedSource(directory, resource, _get_key(uri, read), clock)
@@ -91,7 +91,7 @@ def _delegation_key(key: Any) -> DelegationKey:
         "skv": key.signed_version,
     }
     expires = datetime.fromisoformat(str(key.signed_expiry).replace("Z", "+00:00"))
-    return DelegationKey({name: str(value) for name, value in claims.items()}, decoded_key(key.value),
+    return DelegationKey({name: str(value) for name, value in claims.items()}, decode_account_key(key.value),
                          int(expires.timestamp() * 1000))  # fmt: skip
 
 

@@ -17,8 +17,8 @@ from deltacli.storage.azure.options import read_azure_options
 from deltacli.storage.objects.http import Request
 from deltacli.storage.objects.http_errors import HttpError
 from deltacli.storage.retry import Retry
-from deltacli.storage.signing.azure import azure_source
-from deltacli.storage.signing.delegation import CannotMint, Minted
+from deltacli.storage.signing.azure import make_azure_source
+from deltacli.storage.signing.delegation import CannotMint, MintedCredential
 from deltacli.storage.signing.values import (
     AzureSource,
     CannotSign,
@@ -31,17 +31,19 @@ _CLAIMS = ("skoid", "sktid", "skt", "ske", "sks", "skv")
 _RIGHTS = "rl"
 
 
-def delegated_source(uri: str, options: Mapping[str, str], clock: Callable[[], float] = time.time) -> AzureSource:
+def make_delegated_source(uri: str, options: Mapping[str, str], clock: Callable[[], float] = time.time) -> AzureSource:
     """Return the source of user delegation keys for a directory. Raises CannotMint and UsageError."""
     if read_azure_options(options, read_address(uri)).used != "token":
         raise CannotMint("its credentials are not those of an identity, which a user delegation key needs")
     try:
-        return azure_source(uri, options, clock)
+        return make_azure_source(uri, options, clock)
     except CannotSign as error:
         raise CannotMint(str(error)) from None
 
 
-def mint_directory_sas(source: AzureSource, directory: tuple[str, str], *, expires_ms: int, now_ms: int) -> Minted:
+def mint_directory_sas(
+    source: AzureSource, directory: tuple[str, str], *, expires_ms: int, now_ms: int
+) -> MintedCredential:
     """Return a signature to read and list below a directory (`container@host`, path). Raises CannotMint."""
     try:
         signing = source(expires_ms)
@@ -66,13 +68,15 @@ def mint_directory_sas(source: AzureSource, directory: tuple[str, str], *, expir
         "sv": _VERSION,
         **{name: key.claims.get(name, "") for name in _CLAIMS},
     }
-    signature = hmac.digest(key.secret, text_to_sign(resource, sas).encode("utf-8", "surrogateescape"), "sha256")
+    signature = hmac.digest(
+        key.secret, build_string_to_sign(resource, sas).encode("utf-8", "surrogateescape"), "sha256"
+    )
     sas["sig"] = base64.b64encode(signature).decode()
     token = "&".join(f"{name}={quote(value, safe='')}" for name, value in sas.items() if value)
-    return Minted("azureUserDelegationSas", {"sasToken": token}, seconds * 1_000, sas["skoid"][-4:])
+    return MintedCredential("azureUserDelegationSas", {"sasToken": token}, seconds * 1_000, sas["skoid"][-4:])
 
 
-def text_to_sign(resource: str, sas: Mapping[str, str]) -> str:
+def build_string_to_sign(resource: str, sas: Mapping[str, str]) -> str:
     """Return the text that the signature of a directory is made of, which does not have the depth of the directory."""
     who = [*(sas[name] for name in _CLAIMS), "", "", ""]  # two other users, and a correlation
     what = ["", sas["spr"], sas["sv"], sas["sr"], "", ""]  # an address, then a snapshot and an encryption scope

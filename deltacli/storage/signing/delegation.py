@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-LEAST_SECONDS = 900
+MIN_SESSION_SECONDS = 900
 """AWS gives no session for less."""
 
 
@@ -30,7 +30,7 @@ class Delegation:
 
 
 @dataclass(frozen=True)
-class Minted:
+class MintedCredential:
     """A credential. `member` and `fields` are those of the protocol's answer; `expires_ms` is the
     end that the cloud says; `key_end` is the end of the name of its key, for the audit log, ''
     where it has none.

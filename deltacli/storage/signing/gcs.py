@@ -18,7 +18,7 @@ HMAC_OPTIONS = ("hmac_key_id", "hmac_secret")
 _ENDPOINT = "https://storage.googleapis.com"
 
 
-def gcs_source(uri: str, options: Mapping[str, str]) -> values.GcsSource:
+def make_gcs_source(uri: str, options: Mapping[str, str]) -> values.GcsSource:
     """Return the source of signatures for a location. Raises CannotSign, and what opening the store raises."""
     others = {name: value for name, value in options.items() if name not in HMAC_OPTIONS}
     key_id, secret = (options.get(name, "").strip() for name in HMAC_OPTIONS)

@@ -12,10 +12,14 @@ from deltacli.storage.gcs.credentials import GcsCredentials, make_auth_request
 from deltacli.storage.gcs.options import read_gcs_options
 from deltacli.storage.gcs.store import LIBRARIES
 from deltacli.storage.libraries import require_libraries
-from deltacli.storage.objects.bounded_reading import bounded_session
-from deltacli.storage.signing.delegation import CannotMint, Delegation, Minted
+from deltacli.storage.objects.bounded_reading import make_bounded_session
+from deltacli.storage.signing.delegation import CannotMint, Delegation, MintedCredential
 from deltacli.storage.signing.gcs import HMAC_OPTIONS
-from deltacli.storage.signing.policies import LONGEST_EXPRESSION, access_boundary, boundary_expression
+from deltacli.storage.signing.policies import (
+    MAX_EXPRESSION_CHARACTERS,
+    build_access_boundary,
+    build_boundary_expression,
+)
 
 _TOKEN_SERVICE = "https://sts.googleapis.com/v1/token"
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
@@ -28,18 +32,18 @@ def mint_token(
     options: Mapping[str, str],
     delegation: Delegation,
     clock: Callable[[], float] = time.time,
-) -> Minted:
+) -> MintedCredential:
     """Return a token for a directory, which ends with the token of the server. Raises CannotMint and UsageError."""
     require_libraries("gs", *LIBRARIES)
-    if len(boundary_expression(*directory)) > LONGEST_EXPRESSION:
-        raise CannotMint(f"the condition of its token has more than {LONGEST_EXPRESSION:,} characters")
+    if len(build_boundary_expression(*directory)) > MAX_EXPRESSION_CHARACTERS:
+        raise CannotMint(f"the condition of its token has more than {MAX_EXPRESSION_CHARACTERS:,} characters")
     subject, subject_ends = _own_token(options)
     asked = {
         "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
         "subject_token_type": _TOKEN_TYPE,
         "requested_token_type": _TOKEN_TYPE,
         "subject_token": subject,
-        "options": json.dumps(access_boundary(*directory)),
+        "options": json.dumps(build_access_boundary(*directory)),
     }
     begun = clock()
     response = _exchange(delegation.sts_endpoint or _TOKEN_SERVICE, asked)
@@ -50,7 +54,7 @@ def mint_token(
     ends = begun + lifetime if isinstance(lifetime, int) and lifetime > 0 else subject_ends
     if ends is None:
         raise CannotMint("the token service of Google does not say when its token ends")
-    return Minted("gcpOauthToken", {"oauthToken": token}, int(ends * 1_000))
+    return MintedCredential("gcpOauthToken", {"oauthToken": token}, int(ends * 1_000))
 
 
 def _own_token(options: Mapping[str, str]) -> tuple[str, float | None]:
@@ -76,7 +80,7 @@ def _exchange(endpoint: str, asked: Mapping[str, str]) -> dict[str, Any]:
     import requests
 
     try:
-        with bounded_session() as session:
+        with make_bounded_session() as session:
             response = session.post(endpoint, data=asked, timeout=_SECONDS, allow_redirects=False)
             status = response.status_code
             content = response.content

@@ -18,7 +18,7 @@ _PROBE = "probe"
 _KEY_NAMES = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 
 
-def s3_source(uri: str, options: Mapping[str, str]) -> S3SigningSource:
+def make_s3_source(uri: str, options: Mapping[str, str]) -> S3SigningSource:
     """Return the source of signatures for a location. Raises CannotSign for anonymous access, UsageError."""
     require_libraries(uri.partition("://")[0], "botocore.session")
     read = read_s3_options(options)
@@ -39,7 +39,7 @@ class S3SigningSource:
 
     def __call__(self) -> values.S3Signing:
         """Return what to sign with now. Raises StorageFailed and UsageError."""
-        from deltacli.storage.s3.faults import BOTOCORE_ERRORS, translate_boto
+        from deltacli.storage.s3.errors import BOTOCORE_ERRORS, translate_botocore_error
 
         try:
             with self._lock:
@@ -48,7 +48,7 @@ class S3SigningSource:
             address, region, credentials = self._opened
             frozen = credentials.get_frozen_credentials()
         except BOTOCORE_ERRORS as fault:
-            error = translate_boto(fault, self._uri, "signed", self._options)
+            error = translate_botocore_error(fault, self._uri, "signed", self._options)
             raise error from error.__cause__
         expiry = getattr(credentials, "_expiry_time", None)
         credential = values.HmacCredential(
@@ -84,7 +84,7 @@ class S3SigningSource:
 
     def _region_of_bucket(self, client: Any) -> str | None:
         """Return the region of the bucket, which URLs have to name; None if it is not known, or the same."""
-        from deltacli.storage.s3.faults import BOTOCORE_ERRORS
+        from deltacli.storage.s3.errors import BOTOCORE_ERRORS
 
         response: Mapping[str, Any] = {}
         try:

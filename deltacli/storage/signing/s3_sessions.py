@@ -8,8 +8,8 @@ from typing import Any
 
 from deltacli.storage.libraries import require_libraries
 from deltacli.storage.s3.options import make_session, read_s3_options
-from deltacli.storage.signing.delegation import CannotMint, Delegation, Minted
-from deltacli.storage.signing.policies import LONGEST_POLICY, partition_of, session_policy
+from deltacli.storage.signing.delegation import CannotMint, Delegation, MintedCredential
+from deltacli.storage.signing.policies import MAX_POLICY_CHARACTERS, build_session_policy, parse_role_partition
 
 _REGIONS = {"aws-cn": "cn-north-1", "aws-us-gov": "us-gov-west-1"}
 _TRANSIENT = re.compile(
@@ -22,15 +22,15 @@ _SECONDS = 10
 
 def mint_session(
     directory: tuple[str, str], options: Mapping[str, str], delegation: Delegation, *, recipient: str, seconds: int
-) -> Minted:
+) -> MintedCredential:
     """Return a session for a directory, given as bucket and key. Raises CannotMint and UsageError."""
-    from deltacli.storage.s3.faults import BOTOCORE_ERRORS
+    from deltacli.storage.s3.errors import BOTOCORE_ERRORS
 
     require_libraries("s3", "botocore.session")
-    partition = partition_of(delegation.role_arn) or "aws"
-    policy = session_policy(*directory, partition=partition, uses_kms=delegation.uses_kms)
-    if len(policy) > LONGEST_POLICY:
-        raise CannotMint(f"its session policy has {len(policy):,} characters, and AWS allows {LONGEST_POLICY:,}")
+    partition = parse_role_partition(delegation.role_arn) or "aws"
+    policy = build_session_policy(*directory, partition=partition, uses_kms=delegation.uses_kms)
+    if len(policy) > MAX_POLICY_CHARACTERS:
+        raise CannotMint(f"its session policy has {len(policy):,} characters, and AWS allows {MAX_POLICY_CHARACTERS:,}")
     asked: dict[str, Any] = {
         "RoleArn": delegation.role_arn,
         "RoleSessionName": _NOT_IN_NAMES.sub("-", f"deltacli-{recipient}")[:64],
@@ -47,7 +47,7 @@ def mint_session(
     except BOTOCORE_ERRORS as error:
         raise _cannot(error) from None
     fields = {"accessKeyId": key_id, "secretAccessKey": secret, "sessionToken": token}
-    return Minted("awsTempCredentials", fields, expires_ms, key_id[-4:])
+    return MintedCredential("awsTempCredentials", fields, expires_ms, key_id[-4:])
 
 
 def _client(options: Mapping[str, str], delegation: Delegation, partition: str) -> Any:  # Any: botocore
@@ -74,7 +74,7 @@ def _cannot(error: BaseException) -> CannotMint:
     """Return why STS gave nothing, by its code: its message may quote the policy."""
     from botocore import exceptions as boto
 
-    from deltacli.storage.s3.faults import get_error_code, get_status
+    from deltacli.storage.s3.errors import get_error_code, get_status
 
     if not isinstance(error, boto.ClientError):
         lacks = (boto.NoCredentialsError, boto.PartialCredentialsError, boto.CredentialRetrievalError)

@@ -16,7 +16,7 @@ from deltacli.core.typing import Botocore
 from deltacli.storage.grants import ASK_PROVIDER, SOURCE
 from deltacli.storage.objects.dialect import refused
 from deltacli.storage.objects.http_errors import HttpError, RequestOutcome, shorten_message
-from deltacli.storage.objects.options import describe_set_or_unset, describe_variables
+from deltacli.storage.objects.options import describe_presence, describe_variables
 from deltacli.storage.retry import describe_attempts
 from deltacli.storage.retry_after import read_retry_after
 from deltacli.storage.s3.bounded_botocore import TooLong
@@ -119,14 +119,14 @@ def convert_botocore_error(error: BaseException) -> HttpError:
         return HttpError(
             RequestOutcome.UNSENT, _CAUSES.get(type(error), said), reason="connect-timeout" if timed_out else ""
         )
-    if is_broken_off(error):
+    if is_connection_broken(error):
         return HttpError(RequestOutcome.BROKEN, _CAUSES.get(type(error), "connection broken"))
     return HttpError(
         RequestOutcome.UNEXPECTED if isinstance(error, (*_BROKEN_OFF, *_OF_THE_ANSWER)) else RequestOutcome.UNSENT, said
     )
 
 
-def refuses_credentials(error: BaseException) -> bool:
+def are_credentials_refused(error: BaseException) -> bool:
     """Return whether nothing was done because credentials have ended or are gone; a HEAD's answer has no words."""
     return isinstance(error, boto.ClientError) and (
         get_error_code(error) in _CREDENTIALS_REFUSED
@@ -134,7 +134,7 @@ def refuses_credentials(error: BaseException) -> bool:
     )
 
 
-def is_broken_off(error: BaseException) -> bool:
+def is_connection_broken(error: BaseException) -> bool:
     """Return True where the connection was closed or timed out."""
     return isinstance(error, _BREAKS) or (isinstance(error, boto.SSLError) and "EOF occurred" in str(error))
 
@@ -152,7 +152,7 @@ def is_absent(error: BaseException) -> bool:
     return get_error_code(error) in _ABSENT
 
 
-def translate_boto(
+def translate_botocore_error(
     fault: BaseException, location: str, what: str, options: S3Options, client: Any = None
 ) -> StorageFailed | UsageError:  # Any: a botocore client
     """Return the error of deltacli, without secrets, for an error; `what` could not be done to `location`."""
@@ -164,10 +164,10 @@ def translate_boto(
     return error
 
 
-def translate_options(fault: BaseException, location: str, options: S3Options) -> StorageFailed | UsageError:
+def translate_setup_error(fault: BaseException, location: str, options: S3Options) -> StorageFailed | UsageError:
     """Return the error for an error before a request was sent, caused by wrong options or credentials."""
     if isinstance(fault, TooLong) or not isinstance(fault, boto.ParamValidationError | ValueError | TypeError):
-        return translate_boto(fault, location, "read", options)
+        return translate_botocore_error(fault, location, "read", options)
     message = MaskedCause.of(fault, options.secrets)
     error = UsageError(
         f"S3 does not accept this request for {location}",
@@ -195,11 +195,11 @@ def _judge(
         return CredentialsMissing(
             "the AWS credentials have expired" if expired else "no usable AWS credentials",
             preamble=f"{failed}: ",
-            facts={"store says": str(message), **s3_sources(options)},
-            hint=expired or how_to_log_in_to_aws(),
+            facts={"store says": str(message), **describe_s3_sources(options)},
+            hint=expired or build_aws_login_hint(),
         )
     if expired or code in _DENIED:
-        return refused(failed, facts, used_credentials(client, options), expired, _ask_who(options))
+        return refused(failed, facts, describe_used_credentials(client, options), expired, _ask_who(options))
     if code == "NoSuchBucket":
         return StorageFailed(
             f"bucket {bucket} not found",
@@ -297,7 +297,7 @@ def _region_of(fault: BaseException) -> str | None:
     return headers.get("x-amz-bucket-region") or error.get("Region")
 
 
-def used_credentials(client: Botocore, options: S3Options) -> str:
+def describe_used_credentials(client: Botocore, options: S3Options) -> str:
     """Return the source of the credentials."""
     if options.anonymous:
         return "none (anon=true)"
@@ -345,7 +345,7 @@ def _ask_who(options: S3Options) -> str:
     return f"aws sts get-caller-identity{_profile(options)}"
 
 
-def how_to_log_in_to_aws() -> str:
+def build_aws_login_hint() -> str:
     return f"export AWS_PROFILE=NAME, or for a public bucket add {parameter('storage_options.anon', 'true')}"
 
 
@@ -357,7 +357,7 @@ def _presence(path: str) -> str:
     return "there" if os.path.exists(os.path.expanduser(path)) else "absent"
 
 
-def s3_sources(options: S3Options) -> dict[str, str]:
+def describe_s3_sources(options: S3Options) -> dict[str, str]:
     """Return the names of the tried sources, in botocore's order, without values that could be secret."""
     files = (
         os.environ.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"),
@@ -365,7 +365,7 @@ def s3_sources(options: S3Options) -> dict[str, str]:
     )
     metadata_off = os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true"
     return {
-        "options": describe_set_or_unset(
+        "options": describe_presence(
             {"key": options.client.get("aws_access_key_id"), "secret": options.client.get("aws_secret_access_key")}
         ),
         "environment": describe_variables("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
