@@ -152,7 +152,7 @@ def test_a_part_of_a_file_is_read_and_measured_like_a_file(tmp_path: Path) -> No
     place = tmp_path / "file"
     place.write_bytes(b"0123456789")
 
-    with Body(str(place)).part(3, 5).opened() as part:
+    with Body(str(place)).slice(3, 5).open() as part:
         size = part.seek(0, io.SEEK_END)
         part.seek(1)
         rest = part.read()

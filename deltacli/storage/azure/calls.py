@@ -46,13 +46,13 @@ from deltacli.storage.tally import AZURE_PRICES, Call
 
 DIALECT = Dialect(
     store="Azure Blob Storage",
-    holder="container",
+    container_noun="container",
     container_missing_codes=frozenset({"ContainerNotFound", "FilesystemNotFound"}),
-    exists=frozenset({"BlobAlreadyExists", "PathAlreadyExists"}),
-    who="az account show",
+    exists_codes=frozenset({"BlobAlreadyExists", "PathAlreadyExists"}),
+    identity_command="az account show",
     list_command="az storage container list --auth-mode login --account-name ACCOUNT",
     endpoint_check="check the name of the account, the network and the proxy settings",
-    condition="If-None-Match",
+    create_condition="If-None-Match",
 )
 MAX_SINGLE_REQUEST_BYTES = 8 << 20
 """Bytes up to which an object is sent in one request."""
@@ -84,7 +84,7 @@ class AzureCalls(HttpCalls):
         self.credentials = credentials
         self._retry = retry
         if options.held is not None:
-            self.dialect = replace(DIALECT, who=ASK_PROVIDER, list_command=ASK_PROVIDER)
+            self.dialect = replace(DIALECT, identity_command=ASK_PROVIDER, list_command=ASK_PROVIDER)
         self._transport.tally = retry.tally.get_host(self.endpoint, AZURE_PRICES if self.is_known_atomic else None)
 
     @property
@@ -147,7 +147,7 @@ class AzureCalls(HttpCalls):
             size = max(_BLOCK_BYTES, -(-body.size // _MOST_BLOCKS))
 
             def write_block(start: int, block_url: str) -> None:
-                part = body.part(start, size)
+                part = body.slice(start, size)
                 self._write_block(Request("PUT", block_url, {"Content-MD5": _digest(part)}, part))
 
             self._write_blocks(key, range(0, body.size, size), write_block, headers)
@@ -233,7 +233,7 @@ class AzureCalls(HttpCalls):
             return read_batch_errors(self.send(request, (200, 202)), keys, 202, read_azure_error)
         except HttpError as error:
             if error.status in _NO_BATCHES and error.reason not in DIALECT.container_missing_codes:
-                self._has_batches = False  # some kinds of accounts and emulators have none
+                self._supports_bulk_deletion = False  # some kinds of accounts and emulators have none
             raise
 
     def delegation_key(self, asked: bytes) -> Mapping[str, str]:
@@ -285,7 +285,7 @@ class AzureCalls(HttpCalls):
         if self.credentials.options.anonymous and error.reason in _NOT_PUBLIC:
             error.status = 403
         if error.status in (401, 403):
-            error.expired = self.credentials.renewal
+            error.renewal_command = self.credentials.renewal
         raise error
 
 
@@ -297,4 +297,4 @@ def _condition_headers(condition: str | None) -> dict[str, str]:
 
 
 def _digest(body: Body) -> str:
-    return base64.b64encode(body.md5()).decode()
+    return base64.b64encode(body.compute_md5()).decode()

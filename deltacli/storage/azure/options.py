@@ -13,7 +13,7 @@ from deltacli.core.errors import CredentialsMissing, UsageError
 from deltacli.storage.azure.addresses import FABRIC_SUFFIX, Address, is_fabric_host
 from deltacli.storage.grants import HeldGrant
 from deltacli.storage.objects.options import (
-    endpoint,
+    read_endpoint,
     read_flag,
     read_known_options,
     read_verify,
@@ -124,7 +124,7 @@ def read_azure_options(
         )
     host = given.get("account_host") or f"{account}.blob.{suffix}"
     return AzureOptions(
-        endpoint=endpoint(given, f"https://{host}"),
+        endpoint=read_endpoint(given, f"https://{host}"),
         account=account,
         suffix=suffix,
         anonymous=read_flag(given, "anon"),

@@ -46,13 +46,13 @@ from deltacli.storage.tally import GCS_PRICES, Call
 
 DIALECT = Dialect(
     store="Google Cloud Storage",
-    holder="bucket",
+    container_noun="bucket",
     container_missing_codes=frozenset({"bucketNotFound"}),
-    exists=frozenset({"conditionNotMet"}),
-    who="gcloud auth list",
+    exists_codes=frozenset({"conditionNotMet"}),
+    identity_command="gcloud auth list",
     list_command="gcloud storage buckets list",
     endpoint_check="check STORAGE_EMULATOR_HOST, the network and the proxy settings",
-    condition="ifGenerationMatch",
+    create_condition="ifGenerationMatch",
 )
 _OF_GOOGLE = (".googleapis.com", ".googleapis-cn.com")
 _PAGE = 1_000
@@ -81,7 +81,9 @@ class GcsCalls(HttpCalls):
         self.credentials = credentials
         if options.held is not None:
             check = "check the network and the proxy settings"
-            self.dialect = replace(DIALECT, who=ASK_PROVIDER, list_command=ASK_PROVIDER, endpoint_check=check)
+            self.dialect = replace(
+                DIALECT, identity_command=ASK_PROVIDER, list_command=ASK_PROVIDER, endpoint_check=check
+            )
         self._transport.tally = retry.tally.get_host(self.endpoint, GCS_PRICES if self.is_known_atomic else None)
 
     @property
@@ -161,7 +163,7 @@ class GcsCalls(HttpCalls):
             return read_batch_errors(self.send(request, (200,)), keys, 204, read_gcs_error)
         except HttpError as error:
             if error.status in _NO_BATCHES:
-                self._has_batches = False  # emulators and private endpoints may have none
+                self._supports_bulk_deletion = False  # emulators and private endpoints may have none
             raise
 
     def granted(self, permissions: Sequence[str]) -> frozenset[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from deltacli.core.errors import UsageError, parameter
 from deltacli.storage.grants import HeldGrant
-from deltacli.storage.objects.options import endpoint, read_flag, read_known_options, read_verify
+from deltacli.storage.objects.options import read_endpoint, read_flag, read_known_options, read_verify
 
 _CANONICAL: Mapping[str, str] = {
     "endpoint": "endpoint_url",
@@ -65,7 +65,7 @@ def read_gcs_options(options: Mapping[str, str], environment: Mapping[str, str] 
     has_credentials = token or given.get("access_token") or given.get("anon")
     is_bare_emulator = bool(emulator and not has_credentials)
     return GcsOptions(
-        endpoint=endpoint(given, emulator or _ENDPOINT),
+        endpoint=read_endpoint(given, emulator or _ENDPOINT),
         anonymous=token == "anon" or read_flag(given, "anon") or is_bare_emulator,
         token="" if token in ("anon", "google_default", "cloud") else token,
         payer=payer,

@@ -55,7 +55,7 @@ def send_in_session(send: Send, retry: Retry, host: str, url: str, key: str, bod
     size = body.size
     idle = 0
     while idle < _MOST_WITHOUT_PROGRESS:
-        piece = body.part(done, CHUNK_BYTES)
+        piece = body.slice(done, CHUNK_BYTES)
         span = f"bytes {done}-{done + piece.size - 1}/{size}" if piece.size else f"bytes */{size}"
         try:
             response = send(Request("PUT", session, {"Content-Range": span}, piece), (200, 201, _RESUME))
@@ -111,5 +111,5 @@ def _state(ask: Send, session: str, size: int) -> HttpResponse:
 
 
 def _metadata(key: str, body: Body) -> str:
-    fields: Mapping[str, str] = {"name": key, "md5Hash": base64.b64encode(body.md5()).decode()}
+    fields: Mapping[str, str] = {"name": key, "md5Hash": base64.b64encode(body.compute_md5()).decode()}
     return json.dumps(fields)

@@ -180,7 +180,7 @@ class Transport:
         try:
             if self.tally is not None:
                 self.tally.count_sent(request.counted_as, request.body.size if request.body else 0)
-            with nullcontext() if request.body is None else request.body.opened() as content:
+            with nullcontext() if request.body is None else request.body.open() as content:
                 raw = pool.request(
                     request.method,
                     request.url,

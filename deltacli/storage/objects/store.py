@@ -165,7 +165,7 @@ class ObjectStorage:
             name = entry.key.removeprefix(prefix)
             if name < last:
                 raise StorageFailed(
-                    f"{self._uri_of(directory)} is listed out of order{self._calls.dialect.disorder}",
+                    f"{self._uri_of(directory)} is listed out of order{self._calls.dialect.unordered_note}",
                     code="storage.listing-disorder",
                     facts={"seen": f"{name} after {last}"},
                 )
@@ -379,7 +379,7 @@ class ObjectStorage:
             raise self._read_only()
 
     def _read_only(self) -> NoAtomicCreate:
-        condition = self._calls.dialect.condition
+        condition = self._calls.dialect.create_condition
         return no_atomic_create(
             self._uri, f"the store ignores {condition}, so two writers could create the same version"
         )

@@ -102,7 +102,7 @@ class ObjectSubject:
                 return ProbeAnswer(Reply.DONE)
             except HttpError as error:
                 this_round.retry_after_seconds = error.wait_seconds
-                answer = self._said(error, name, self._calls.calls.dialect.exists)
+                answer = self._said(error, name, self._calls.calls.dialect.exists_codes)
                 if error.status != 429:
                     break
         return answer

@@ -52,16 +52,16 @@ from deltacli.storage.tally import S3_PRICES
 Answer = TypeVar("Answer")
 DIALECT = Dialect(
     store="S3",
-    holder="bucket",
+    container_noun="bucket",
     container_missing_codes=frozenset({"NoSuchBucket"}),
-    exists=frozenset(),
-    who="aws sts get-caller-identity",
+    exists_codes=frozenset(),
+    identity_command="aws sts get-caller-identity",
     list_command="aws s3api list-buckets",
     endpoint_check="check AWS_ENDPOINT_URL and AWS_REGION",
-    condition="If-None-Match",
-    undone=frozenset({409}),
+    create_condition="If-None-Match",
+    not_executed_statuses=frozenset({409}),
     not_executed_codes=THROTTLED,
-    disorder=", as directory buckets are",
+    unordered_note=", as directory buckets are",
 )
 _NO_CONTENT = 204
 _NOT_IN_XML = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -178,7 +178,7 @@ class S3Calls:
         given = {} if condition is None else build_condition_arguments(condition)
 
         def send(client: Botocore) -> Botocore:
-            with body.opened() as content:
+            with body.open() as content:
                 return client.put_object(**self.object_arguments(key), Body=content, **given)
 
         require_stored_in_s3(self.send(send))

@@ -154,7 +154,7 @@ class _Upload:
     def send(self, body: Body) -> _Parts:
         """Send all parts, and return what the completion lists."""
         size = max(PART_BYTES, -(-body.size // MAX_PARTS))
-        return self._each(body.size, size, lambda number, start: self._send_part(number, body.part(start, size)))
+        return self._each(body.size, size, lambda number, start: self._send_part(number, body.slice(start, size)))
 
     def copy(self, source: CopySource) -> _Parts:
         """Have all parts copied, and return what the completion lists."""
@@ -177,10 +177,10 @@ class _Upload:
             pool.shutdown(wait=True, cancel_futures=True)
 
     def _send_part(self, number: int, part: Body) -> dict[str, Any]:
-        digest = base64.b64encode(part.md5()).decode()
+        digest = base64.b64encode(part.compute_md5()).decode()
 
         def send(client: Botocore) -> Botocore:
-            with part.opened() as content:
+            with part.open() as content:
                 response = client.upload_part(**self._target, PartNumber=number, Body=content, ContentMD5=digest)
             require_stored_in_s3(response)
             return response["ETag"]
