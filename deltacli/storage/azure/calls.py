@@ -198,7 +198,7 @@ class AzureCalls(HttpCalls):
 
     def copy(self, source: CopySource, key: str, condition: str) -> None:
         """Copy an object in one request, or a large one in blocks; its name appears with all of them."""
-        headers = self.credentials.of_source(self.object_url(source.key, source.version_id))
+        headers = self.credentials.build_copy_source_headers(self.object_url(source.key, source.version_id))
         headers |= {"x-ms-source-if-match": source.tag} if source.tag else {}
         given = {"If-None-Match": "*"} if condition == ABSENT else {"If-Match": condition}
         url = self.object_url(key)
@@ -224,7 +224,7 @@ class AzureCalls(HttpCalls):
         parts = []
         for key in keys:
             headers = {"Content-Length": "0"}
-            url, headers = self.credentials.authorized("DELETE", self.object_url(key), headers, is_part=True)
+            url, headers = self.credentials.authorize("DELETE", self.object_url(key), headers, is_batch_part=True)
             parts.append(BatchPart(url[start:], headers))
         url = self.url("", restype="container", comp="batch")
         body = Body(build_batch(parts))
@@ -269,7 +269,7 @@ class AzureCalls(HttpCalls):
         held = self.credentials.options.held
         for is_last in (False, True):
             given = held.options() if held is not None else {}
-            url, headers = self.credentials.authorized(request.method, request.url, {**request.headers, **length})
+            url, headers = self.credentials.authorize(request.method, request.url, {**request.headers, **length})
             response = self._transport.send(replace(request, url=url, headers=headers))
             if is_last or response.status not in (401, 403):
                 break
@@ -285,7 +285,7 @@ class AzureCalls(HttpCalls):
         if self.credentials.options.anonymous and error.reason in _NOT_PUBLIC:
             error.status = 403
         if error.status in (401, 403):
-            error.renewal_command = self.credentials.renewal
+            error.renewal_command = self.credentials.renewal_command
         raise error
 
 

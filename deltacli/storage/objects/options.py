@@ -14,7 +14,7 @@ _BOOLEANS: Mapping[str, bool] = {"true": True, "1": True, "yes": True, "false": 
 def read_known_options(
     options: Mapping[str, str], known: Iterable[str], canonical: Mapping[str, str], store: str
 ) -> dict[str, str]:
-    """Return the options with canonical names, for example `endpoint_url` for `AWS_ENDPOINT`.
+    """Return the options with canonical names, for example `endpoint_url` for `endpoint`.
 
     Values that may be secret are registered, so that no message shows them.
 

@@ -51,28 +51,28 @@ class AzureProbed:
         credentials = self.calls.credentials
         options = credentials.options
         chain = {name: "set" for name in _VARIABLES if os.environ.get(name)}
-        if options.used == "none":
+        if options.credential_kind == "none":
             return Identity(None, ANONYMOUS, {}, chain)
-        if options.used == "key":
+        if options.credential_kind == "key":
             source = f"key of the account ({_origin(options.account_key)})"
             return Identity(options.account, source, {"rights": "all, on every container"}, chain)
-        if options.used == "signature":
+        if options.credential_kind == "signature":
             source = f"shared access signature ({_origin(options.sas_token)})"
             return Identity(options.account, source, _fields(options.sas_token), chain)
-        token = credentials.bearer()
+        token = credentials.get_token()
         claims = _claims(token)
         name = next((str(claims[name]) for name in _CLAIMS if claims.get(name)), None)
         details = {
             word: str(claims[claim]) for claim, word in {"tid": "tenant", "oid": "object"}.items() if claims.get(claim)
         }
-        return Identity(name, _azure_source(credentials.source(), credentials.identity), details, chain)
+        return Identity(name, _azure_source(credentials.get_credential(), credentials.identity), details, chain)
 
     def permits(self) -> dict[str, Permit]:
         """Return what the credentials themselves grant: an account key everything, a signature the rights in it."""
         options = self.calls.credentials.options
-        if options.used == "key":
+        if options.credential_kind == "key":
             return {name: Permit(Granted.YES, "a key of the account has all rights") for name in _LETTERS}
-        if options.used == "signature":
+        if options.credential_kind == "signature":
             rights = parse_qs(options.sas_token).get("sp", [""])[0]
             return {name: _by_signature(rights, letters) for name, letters in _LETTERS.items()}
         return unknown_without_writing("only an attempt to write shows the roles of the caller")

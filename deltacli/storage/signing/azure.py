@@ -48,9 +48,9 @@ def make_azure_source(uri: str, options: Mapping[str, str], clock: Callable[[], 
         raise CannotSign("its endpoint has the account in the path, as emulators do")
     directory = ObjectAddress(f"{parts.scheme}://{parts.netloc}", f"/{quote(root, safe='/~')}/")
     resource = f"/blob/{read.account}/{root}/"
-    if read.used in ("none", "signature"):
+    if read.credential_kind in ("none", "signature"):
         raise CannotSign("its credentials are a shared access signature, or none")
-    if read.used == "key":
+    if read.credential_kind == "key":
         signing = AzureSigning(directory, resource, AccountKey(decode_account_key(read.account_key)))
         return lambda _expires_ms: signing
     open_azure(uri, options)  # which needs the extra

@@ -33,7 +33,7 @@ _RIGHTS = "rl"
 
 def make_delegated_source(uri: str, options: Mapping[str, str], clock: Callable[[], float] = time.time) -> AzureSource:
     """Return the source of user delegation keys for a directory. Raises CannotMint and UsageError."""
-    if read_azure_options(options, read_address(uri)).used != "token":
+    if read_azure_options(options, read_address(uri)).credential_kind != "token":
         raise CannotMint("its credentials are not those of an identity, which a user delegation key needs")
     try:
         return make_azure_source(uri, options, clock)
