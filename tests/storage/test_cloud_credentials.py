@@ -81,7 +81,7 @@ def test_google_s_metadata_server_that_is_silent_is_asked_once_for_a_second(
 ) -> None:
     assert credential_sources._METADATA_SECONDS <= 1
     nowhere.setattr(credential_sources, "_METADATA_SECONDS", 0.05)
-    nowhere.setattr(credential_sources, "_is_googles_machine", lambda: False)
+    nowhere.setattr(credential_sources, "_is_google_machine", lambda: False)
     nowhere.setenv("GCE_METADATA_IP", silent.address)
 
     error = failed("gs://bucket/t")

@@ -321,15 +321,15 @@ def test_credentials_that_another_thread_renewed_are_kept(
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "key.json"))
     monkeypatch.setattr(gcs, "token", "token-of-before")
     credentials = GcsCredentials(GcsOptions(gcs.url), "t")
-    refused = credentials.headers()
+    refused = credentials.build_headers()
     monkeypatch.setattr(gcs, "token", "token-of-after")
 
     renewed = [credentials.renew(refused), credentials.renew(refused)]
-    headers = credentials.headers()
+    headers = credentials.build_headers()
     renewed.append(credentials.renew(refused))
 
     assert [True] * 3 == renewed
-    assert {"Authorization": "Bearer token-of-after"} == headers == credentials.headers()
+    assert {"Authorization": "Bearer token-of-after"} == headers == credentials.build_headers()
     assert 2 == gcs.asked("POST", "/token")
 
 

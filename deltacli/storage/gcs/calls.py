@@ -186,7 +186,7 @@ class GcsCalls(HttpCalls):
         """Send a request once, and again with new credentials where the store refused the first ones."""
         for is_last in (False, True):
             is_ours = request.url.startswith(f"{self._transport.endpoint}/")
-            headers = {**request.headers, **(self.credentials.headers() if is_ours else {})}
+            headers = {**request.headers, **(self.credentials.build_headers() if is_ours else {})}
             response = self._transport.send(replace(request, headers=headers))
             if response.status != 401 or is_last or not self.credentials.renew(headers):
                 break

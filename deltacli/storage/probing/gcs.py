@@ -40,8 +40,8 @@ class GcsProbed:
         options = self.calls.credentials.options
         if options.anonymous:
             return Identity(None, ANONYMOUS, {}, {})
-        self.calls.credentials.headers()
-        google_credentials = self.calls.credentials.google()
+        self.calls.credentials.build_headers()
+        google_credentials = self.calls.credentials.load_credentials()
         details = {"credentials": type(google_credentials).__name__}
         if project := getattr(google_credentials, "quota_project_id", None):
             details["quota project"] = str(project)

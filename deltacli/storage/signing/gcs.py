@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from urllib.parse import quote
 
 from deltacli.core.typing import GoogleAuth
-from deltacli.storage.gcs.credentials import GcsCredentials, make_auth_request, missing_credentials
+from deltacli.storage.gcs.credentials import GcsCredentials, build_credentials_error, make_auth_request
 from deltacli.storage.gcs.options import read_gcs_options
 from deltacli.storage.gcs.store import LIBRARIES
 from deltacli.storage.libraries import require_libraries
@@ -41,19 +41,19 @@ def _signer(uri: str, source: GcsCredentials) -> values.BlobSigner:
     from google.auth import crypt, exceptions
 
     try:
-        credentials = source.google()
+        credentials = source.load_credentials()
         signer = getattr(credentials, "signer", None)
         if isinstance(signer, crypt.Signer):
             return values.BlobSigner(credentials.signer_email, signer.sign, is_remote=False)
         email, sign = _remote(credentials)
     except exceptions.GoogleAuthError as error:
-        raise missing_credentials(error, uri) from None
+        raise build_credentials_error(error, uri) from None
 
     def translated(text: bytes) -> bytes:
         try:
             return bytes(sign(text))
         except exceptions.GoogleAuthError as error:
-            raise missing_credentials(error, uri) from None
+            raise build_credentials_error(error, uri) from None
 
     return values.BlobSigner(email, translated, is_remote=True)
 

@@ -65,7 +65,7 @@ def _own_token(options: Mapping[str, str]) -> tuple[str, float | None]:
     if read.anonymous:
         raise CannotMint("its requests are anonymous")
     try:
-        credentials = GcsCredentials(read, "the table", _SCOPE).google()
+        credentials = GcsCredentials(read, "the table", _SCOPE).load_credentials()
         credentials.refresh(make_auth_request())
     except TransportError:
         raise CannotMint("Google Cloud cannot be reached for a token", is_transient=True) from None
