@@ -236,9 +236,20 @@ class AzureCalls(HttpCalls):
                 self._supports_bulk_deletion = False  # some kinds of accounts and emulators have none
             raise
 
-    def delegation_key(self, asked: bytes) -> Mapping[str, str]:
+    def request_delegation_key(self, key_info: bytes) -> Mapping[str, str]:
+        """Request a user delegation key.
+
+        Args:
+            key_info: The body of the request: an XML document with the validity.
+
+        Returns:
+            The texts of the XML elements of the key, by their names.
+
+        Raises:
+            HttpError: If the request fails, or if the response is not a key.
+        """
         url = f"{self.service_url}?restype=service&comp=userdelegationkey"
-        response = self.send(Request("POST", url, {"Content-Type": "application/xml"}, Body(asked)), (200,))
+        response = self.send(Request("POST", url, {"Content-Type": "application/xml"}, Body(key_info)), (200,))
         try:
             root = ElementTree.fromstring(response.data)
         except ElementTree.ParseError:

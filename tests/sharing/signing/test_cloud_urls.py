@@ -32,7 +32,7 @@ from deltacli.sharing.signing.choose import (
 from deltacli.storage.azure.addresses import read_address
 from deltacli.storage.azure.options import read_azure_options
 from deltacli.storage.s3.options import read_s3_options
-from deltacli.storage.signing.azure import DelegatedSource, _get_key, make_azure_source
+from deltacli.storage.signing.azure import DelegatedSource, make_azure_source, make_key_getter
 from deltacli.storage.signing.s3 import S3SigningSource
 from deltacli.storage.signing.values import (
     AccountKey,
@@ -153,8 +153,8 @@ def test_urls_are_signed_for_the_region_of_the_bucket() -> None:
     source = S3SigningSource("s3://bucket/t", read_s3_options({"region": "us-east-1"}))
     client = _AnsweringClient("eu-west-3")
 
-    assert "eu-west-3" == source._region_of_bucket(client)
-    assert source._region_of_bucket(_AnsweringClient("us-east-1")) is None
+    assert "eu-west-3" == source._find_other_region(client)
+    assert source._find_other_region(_AnsweringClient("us-east-1")) is None
 
 
 class _AnsweringClient:
@@ -342,7 +342,7 @@ def test_a_user_delegation_key_has_the_fields_of_the_answer(azure: AzureServer) 
     azure.fail(
         "POST", "comp=userdelegationkey", answers(Said(200, f"<UserDelegationKey>{body}</UserDelegationKey>".encode()))
     )
-    get_key = _get_key("az://box/t", read_azure_options({}, read_address("az://box/t"), azure.environment))
+    get_key = make_key_getter("az://box/t", read_azure_options({}, read_address("az://box/t"), azure.environment))
 
     key = get_key(datetime(2026, 11, 22, tzinfo=UTC), datetime(2026, 11, 23, tzinfo=UTC))
 
