@@ -101,7 +101,7 @@ class Uploads(Protocol):
     """
 
     def create(self, key: str, body: Body) -> Creation | None:
-        """Create an object unless its key exists. Return None, without a request, if `ObjectCalls.write` is sufficient."""
+        """Create an object unless its key exists. Return None, without a request, if `write` is sufficient."""
 
     def replace(self, key: str, body: Body) -> bool:
         """Create or replace an object. Return False, without a request, if `ObjectCalls.write` is sufficient."""
@@ -198,7 +198,7 @@ class ObjectCalls(Protocol):
         """Delete an object. If it does not exist, the store may return status 404."""
 
     def delete_in_bulk(self, keys: Sequence[str]) -> Mapping[str, HttpError | None]:
-        """Delete up to `max_bulk_deletes` objects in one request. Return the error of each key; None if it is deleted."""
+        """Delete up to `max_bulk_deletes` objects in one request. Return the error of each key, or None."""
 
     def can_delete_in_bulk(self, key: str, /) -> bool:
         """Return whether `delete_in_bulk` can delete an object.
