@@ -32,7 +32,7 @@ from deltacli.core.memory import build_memory_error, is_out_of_memory
 from deltacli.core.texts import cut_middle
 from deltacli.core.times import UNITS_MS
 from deltacli.core.typing import JsonObject
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 
 _BY_ENGINE = {"instead": "an engine copies the rows: CREATE TABLE … AS SELECT"}
 _BY_ROLLBACK = {"instead": "an engine returns to a snapshot or tag: sys.rollback_to"}
@@ -252,7 +252,7 @@ def _subject(error: errors.DeltacliError, arguments: Sequence[str], table: str |
     )
     if not place or table is None or _is_at(table, place):
         return table
-    words = [without_secrets(word.partition("=")[2] if word.startswith("--") else word) for word in arguments]
+    words = [mask_secrets(word.partition("=")[2] if word.startswith("--") else word) for word in arguments]
     return next((word for word in words if word and _is_at(word, place)), table)
 
 

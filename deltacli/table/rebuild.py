@@ -54,7 +54,7 @@ from deltacli.delta.log.segment import (
 )
 from deltacli.delta.log.state import StateBuilder, plain_action
 from deltacli.delta.protocol.features import require_readable
-from deltacli.storage.optional_interfaces import StoreWithBounds
+from deltacli.storage.optional_interfaces import is_shared_directory
 from deltacli.table.api_errors import api_method
 from deltacli.table.find_log import ListedLog, find_log, find_lost_versions, list_log
 from deltacli.table.handle import TableHandle, managed_store
@@ -65,7 +65,8 @@ from deltacli.table.version import Snapshot
 
 if TYPE_CHECKING:
     from deltacli.delta.log.actions import Action
-    from deltacli.work.checkpoints.reading import CheckpointContents, CheckpointPiece
+    from deltacli.work.checkpoints.parquet_files import CheckpointPiece
+    from deltacli.work.checkpoints.reading import CheckpointContents
 
 _MOST_VERSIONS_TRIED = 8
 """Number of versions that `find_newest_readable` tries.
@@ -273,7 +274,7 @@ def _note_version(table: TableHandle, log: ListedLog, snapshot: Snapshot) -> Non
         AnswerInvalid: If the server of a share announced a different table id or a newer version.
     """
     table.note_version(log.listing.newest_version)
-    if isinstance(table.storage, StoreWithBounds):
+    if is_shared_directory(table.storage):
         table.storage.require_announced(snapshot.metadata.id, log.listing.newest_version)
     managed = managed_store(table.storage)
     if managed is not None:
@@ -434,7 +435,7 @@ def _plan_sidecar_pieces(table: TableHandle, sidecars: Sequence[str]) -> Iterato
     # allows in parallel. On a local disk, the number of threads of the engine is the limit.
     parallel_reads = table.storage.capabilities.parallel_reads
     at_once = parallel_reads if parallel_reads > 1 else None
-    planned = table.engine.spread(plan_checkpoint_pieces, sidecars, table.stores, at_once=at_once)
+    planned = table.engine.run_tasks(plan_checkpoint_pieces, sidecars, table.stores, at_once=at_once)
     for pieces in report_items(planned, table.progress, "opening sidecars", unit="files", total=len(sidecars)):
         yield from pieces
 

@@ -38,20 +38,20 @@ from deltacli.delta.log.segment import (
 )
 from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.types import NO_COLUMNS, PHYSICAL_NAME, StructType, parse_schema
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.api_errors import api_method, iterate_naming_table
 from deltacli.table.file_actions import FileActions
 from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.replay import ReplayedCommits
-from deltacli.work.commits.reading import Provenance, read_provenance
+from deltacli.work.commits.provenance import Provenance, read_provenance
 
 if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.table.output import WrittenDirectory
     from deltacli.table.scan import Scan
-    from deltacli.work.checkpoints.reading import CheckpointPiece
+    from deltacli.work.checkpoints.parquet_files import CheckpointPiece
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +106,7 @@ class Snapshot:
     _find_enablement_version: Callable[[], int | None] | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
-        return f"Snapshot({without_secrets(self.table.uri)!r}, version={self.version})"
+        return f"Snapshot({mask_secrets(self.table.uri)!r}, version={self.version})"
 
     @property
     def name(self) -> str | None:
@@ -364,7 +364,7 @@ class Snapshot:
         if not (files or tombstones):
             raise UsageError("neither files nor tombstones are to be written")
         from deltacli.table.output import write_actions
-        from deltacli.work.outputs import ActionColumns
+        from deltacli.work.outputs.action_outputs import ActionColumns
 
         kinds = []
         if files:

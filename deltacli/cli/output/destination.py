@@ -46,7 +46,7 @@ def open_destination(output: str | None, screen: PagedStream | None = None) -> I
         return
 
     # Storage is needed for a file only; most results go to stdout.
-    from deltacli.storage.output_file import replacement, unwritable
+    from deltacli.storage.output_file import open_replacement, unwritable_error
 
     try:
         if _must_be_written_in_place(output):
@@ -54,10 +54,10 @@ def open_destination(output: str | None, screen: PagedStream | None = None) -> I
                 yield sink
             return
     except OSError as error:
-        raise unwritable(output, error) from error
+        raise unwritable_error(output, error) from error
     # An interruption names the files that were written completely.
     invocation.writes(output)
-    with replacement(output) as sink:
+    with open_replacement(output) as sink:
         yield sink
 
 
@@ -138,9 +138,9 @@ def require_parent_directory(output: str) -> None:
     """Raise StorageFailed if the directory of a file does not exist."""
     if output == STDOUT or os.path.isdir(os.path.dirname(os.path.realpath(output))):
         return
-    from deltacli.storage.output_file import unwritable
+    from deltacli.storage.output_file import unwritable_error
 
-    raise unwritable(output, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
+    raise unwritable_error(output, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
 
 
 def _is_uri(output: str) -> bool:

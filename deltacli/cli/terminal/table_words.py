@@ -57,7 +57,7 @@ def table_words(kind: str, *arguments: str) -> list[str]:
     """Return the words of a kind.
 
     Args:
-        kind: A `Kind` of tools/command_tree.py.
+        kind: A `CompletionKind` of deltacli/cli/described_commands.py.
         arguments: The words of the command before the cursor, the table or the policy file first.
     """
     path, *others = arguments or ("fleet.toml" if kind == "groups" else "",)

@@ -61,7 +61,7 @@ from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import COMMIT_AGAIN, StepKind
 from deltacli.rules.paths import DOUBLE_ENCODED
 from deltacli.storage import Unknown
-from deltacli.storage.os_errors import writing_faults
+from deltacli.storage.os_errors import translate_write_errors
 from deltacli.table.data_files import build_data_files
 from deltacli.table.file_keys import build_removes, hash_file_actions
 from deltacli.table.needed_files import combine_chunks, locate_files
@@ -69,9 +69,10 @@ from deltacli.table.partition_condition import Mask
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.parquet_writing import ParquetStream
-from deltacli.work.rewrite.pieces import whole_row_spec
+from deltacli.work.rewrite.pieces import make_full_read_spec
 from deltacli.work.rewrite.sources import WANTED, digest_rows
-from deltacli.work.rows.data_files import DataFile, Descriptor, open_data_file, read_vector
+from deltacli.work.rows.data_files import DataFile, open_data_file
+from deltacli.work.rows.deletion_vectors import Descriptor, read_vector
 
 if TYPE_CHECKING:
     import pyarrow
@@ -426,7 +427,7 @@ def _salvaged(run: Run, file: DamagedFile) -> int:
             if first is None:
                 return 0
             with store.draft(target) as draft:
-                with writing_faults(draft.local_path, target), open(draft.local_path, "wb") as sink:
+                with translate_write_errors(draft.local_path, target), open(draft.local_path, "wb") as sink:
                     # Arrow keeps the marks of the footer in the schema, also those of the calendar before `_rebase`.
                     stream = ParquetStream(sink, first.schema.remove_metadata())
                     for table in (first, *groups):
@@ -570,7 +571,7 @@ def _rows_of(table: TableHandle, snapshot: Snapshot, adds: RecordBatch) -> tuple
     read = build_data_files(adds, snapshot.config, snapshot.schema.fields, version=snapshot.version)
     pieces = [[source] for source in read]
     digest = MultisetDigest()
-    shared = {WANTED: whole_row_spec(snapshot.config)}
-    for answer in table.engine.spread(digest_rows, pieces, table.stores, shared=shared):
+    shared = {WANTED: make_full_read_spec(snapshot.config)}
+    for answer in table.engine.run_tasks(digest_rows, pieces, table.stores, shared=shared):
         digest.add(answer)
     return digest.answer()

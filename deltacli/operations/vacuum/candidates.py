@@ -23,17 +23,19 @@ from deltacli.delta.log.file_actions import FileBatch
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.log.state import deleted_file_retention_ms
 from deltacli.delta.paths.keys import LogKeys, PathKeys, is_among
-from deltacli.delta.paths.spelling import drop_first_bytes, encoded_root, key_bytes, key_text, made_absolute
+from deltacli.delta.paths.spelling import encoded_root, key_bytes, key_text
+from deltacli.delta.paths.spelling_columns import drop_first_bytes, made_absolute
 from deltacli.operations.vacuum.misnamed import LookalikeCollector, Lookalikes, MisnamedFiles
 from deltacli.operations.vacuum.plan import Kept, Reason, of_protected
-from deltacli.storage import ReadStorage, link_targets
+from deltacli.storage import ReadStorage, resolve_links
 from deltacli.table.file_history import FileHistory, FileKeys, compute_keys_with_external
 from deltacli.table.file_references import FileReferenceReader, FileReferences
 from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.time_travel import find_last_commit_before
 from deltacli.table.walk import TableWalk
-from deltacli.work.files.listing import ClassifiedFiles, KnownFiles, ListedFiles, classify
+from deltacli.work.files.classifying import ClassifiedFiles, KnownFiles, classify_files
+from deltacli.work.files.walking import ListedFiles
 
 if TYPE_CHECKING:
     import pyarrow
@@ -551,7 +553,7 @@ class CandidateClassifier:
 
     def take(self, files: ListedFiles) -> None:
         """Classify listed files."""
-        self.merge(classify(files, self.known, self.storage))
+        self.merge(classify_files(files, self.known, self.storage))
 
     def merge(self, part: ClassifiedFiles) -> None:
         """Add classified files."""
@@ -839,7 +841,7 @@ def spare_linked(judge: CandidateClassifier, walk: TableWalk | None, *, names_hi
         for _ in walk.files():
             pass
     links = [*walk.links, *(walk.hidden_links if names_hidden else ())]
-    ways = [(key_bytes(target), key_bytes(link)) for target, link in link_targets(storage, links)]
+    ways = [(key_bytes(target), key_bytes(link)) for target, link in resolve_links(storage, links)]
     if not ways:
         return old
 
@@ -860,7 +862,7 @@ def is_live_by_links(
 ) -> pyarrow.Array:
     """Return which files are live by another name, because the path of one of these directories contains a link."""
     names = [name for name in directories if "\0" not in name]
-    found = link_targets(storage, names)
+    found = resolve_links(storage, names)
     ways = [(key_bytes(target), key_bytes(name)) for target, name in found if target != name]
     return _has_needed_name(rows, ways, is_live)
 

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from deltacli.core.errors import CredentialsMissing, UsageError
 from deltacli.storage.azure.addresses import FABRIC_SUFFIX, Address, is_fabric_host
-from deltacli.storage.grants import HeldGrant
+from deltacli.storage.grants import RenewableGrant
 from deltacli.storage.objects.options import (
     read_endpoint,
     read_flag,
@@ -102,7 +102,7 @@ class AzureOptions:
     client: AzureApplication = field(default=AzureApplication(), repr=False)
     token: str = field(default="", repr=False)
     verify: bool | str = True
-    held: HeldGrant | None = field(default=None, repr=False)
+    held: RenewableGrant | None = field(default=None, repr=False)
 
     @property
     def credential_kind(self) -> Literal["none", "key", "signature", "token"]:

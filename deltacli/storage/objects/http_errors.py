@@ -11,7 +11,7 @@ import re
 from enum import Enum, auto
 
 from deltacli.storage.retry import TEMPORARY_STATUSES
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 
 # The identity of requests without credentials.
 ANONYMOUS = "none (anonymous)"
@@ -110,7 +110,7 @@ def shorten_message(text: str) -> str:
 
     Secrets are masked first, because half a secret would not be recognized after shortening.
     """
-    return " ".join(without_secrets(text).split())[:_MAX_MESSAGE_CHARACTERS]
+    return " ".join(mask_secrets(text).split())[:_MAX_MESSAGE_CHARACTERS]
 
 
 def find_temporary_cause(error: Exception) -> str | None:

@@ -32,7 +32,7 @@ from deltacli.storage.base import (
     PathKind,
     ShouldDescend,
     WalkEntry,
-    no_atomic_create,
+    no_atomic_create_error,
 )
 from deltacli.storage.objects.body import Body, ObjectReader
 from deltacli.storage.objects.calls import (
@@ -54,7 +54,7 @@ from deltacli.storage.retry import Retry
 from deltacli.storage.versions import VersionedObjects
 
 if TYPE_CHECKING:
-    from deltacli.storage.grants import HeldGrant
+    from deltacli.storage.grants import RenewableGrant
 
 Result = TypeVar("Result")
 
@@ -93,7 +93,7 @@ class ObjectStorage:
             retry: The retry policy.
             versions: Returns the access to old versions of objects; None if the cloud keeps none.
         """
-        self.grant: HeldGrant | None = None
+        self.grant: RenewableGrant | None = None
         self._uri = uri
         self._root = root
         self._calls = calls
@@ -105,10 +105,10 @@ class ObjectStorage:
         # Whether the store supports conditional creation; None before the first write.
         self._is_atomic: bool | None = None
 
-    def begin_to_write(self) -> None:
+    def request_write_access(self) -> None:
         """Request credentials with write access if the store was opened with vended credentials for reading."""
         if self.grant is not None:
-            self.grant.begin_to_write()
+            self.grant.request_write_access()
 
     @property
     def uri(self) -> str:
@@ -256,7 +256,7 @@ class ObjectStorage:
         prefix = self._get_prefix(path)
         return PathKind.DIRECTORY if self._has_keys(prefix) or not prefix else PathKind.MISSING
 
-    def find_prefix_above(self, name: str) -> str | None:
+    def find_ancestor_with(self, name: str) -> str | None:
         """Return the URI of the nearest ancestor that contains a directory with a name; None if there is none."""
         parts = self._root.split("/")
         for depth in range(len(parts) - 1, -1, -1):
@@ -414,7 +414,7 @@ class ObjectStorage:
 
     def _build_read_only_error(self) -> NoAtomicCreate:
         condition = self._calls.dialect.create_condition
-        return no_atomic_create(
+        return no_atomic_create_error(
             self._uri, f"the store ignores {condition}, so two writers could create the same version"
         )
 

@@ -25,7 +25,7 @@ from deltacli.storage.retry import describe_attempts
 from deltacli.storage.retry_after import read_retry_after
 from deltacli.storage.s3.bounded_botocore import TooLong
 from deltacli.storage.s3.options import S3Options, get_profile
-from deltacli.storage.secrets import MaskedCause, without_secrets
+from deltacli.storage.secrets import MaskedCause, mask_secrets
 
 _PARSER_ERRORS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, HTTPError)
 """Errors that botocore raises when it parses an invalid response."""
@@ -350,7 +350,7 @@ def _describe_client(client: Botocore) -> dict[str, str]:
     """Return the endpoint and the region of a client."""
     if client is None:
         return {}
-    return {"endpoint": without_secrets(str(client.meta.endpoint_url)), "region": str(client.meta.region_name)}
+    return {"endpoint": mask_secrets(str(client.meta.endpoint_url)), "region": str(client.meta.region_name)}
 
 
 def get_status(error: BaseException) -> int:

@@ -24,7 +24,7 @@ from deltacli.storage.base import CONNECT_SECONDS, MOST_CONNECTIONS
 from deltacli.storage.objects.options import read_flag, read_known_options, read_verify
 
 if TYPE_CHECKING:
-    from deltacli.storage.grants import HeldGrant
+    from deltacli.storage.grants import RenewableGrant
 
 _CANONICAL: Mapping[str, str] = {
     "aws_access_key_id": "key",
@@ -92,7 +92,7 @@ class S3Options:
     max_attempts: int | None = None
     client: Mapping[str, Botocore] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
-    held: HeldGrant | None = field(default=None, repr=False)
+    held: RenewableGrant | None = field(default=None, repr=False)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -163,7 +163,7 @@ def _build_config_arguments(options: Mapping[str, str]) -> dict[str, Any]:
     return arguments
 
 
-def read_environment_options(environment: Mapping[str, str]) -> dict[str, str]:
+def read_endpoint_options(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the endpoint and the region from the environment variables of AWS, as storage options.
 
     The variables have the same precedence as in the SDKs of AWS.
@@ -216,7 +216,7 @@ class _VendedKeys:
     method = "vended"
     account_id = None
 
-    def __init__(self, held: HeldGrant) -> None:
+    def __init__(self, held: RenewableGrant) -> None:
         self._held = held
 
     def get_frozen_credentials(self) -> Botocore:
@@ -237,7 +237,7 @@ class _VendedKeys:
         return self
 
 
-def _make_vended_session(held: HeldGrant) -> Botocore:
+def _make_vended_session(held: RenewableGrant) -> Botocore:
     """Return a session with vended credentials.
 
     The session ignores the files and the environment variables of AWS, which belong to another identity. Only
