@@ -302,10 +302,10 @@ class S3Calls:
                 return False
         return True
 
-    def translate_error(self, error: HttpError, location: str, what: str) -> StorageFailed | UsageError:
+    def translate_error(self, error: HttpError, location: str, verb: str) -> StorageFailed | UsageError:
         from deltacli.storage.s3.errors import translate_botocore_error
 
-        return translate_botocore_error(error, location, what, self.options, self.client)
+        return translate_botocore_error(error, location, verb, self.options, self.client)
 
 
 def _get_keys(session: Botocore) -> tuple[str, str | None] | None:
