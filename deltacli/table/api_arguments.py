@@ -417,16 +417,18 @@ def require_kind(value: object, name: str, annotation: object) -> None:
     """Check a value against the annotation of its parameter.
 
     Args:
-        value: The value.
-        name: The name of the parameter, for the message.
-        annotation: The annotation as a string, such as "Sequence[str] | None". Values of
-            annotations that are not in `ARGUMENT_KINDS` are not checked.
+        value: The argument of a call, such as `["id", "name"]`.
+        name: The name of the parameter, such as "columns".
+        annotation: The annotation as a string, such as "Sequence[str] | None", because modules of the API
+            use `from __future__ import annotations`. Values of annotations that are not in
+            `ARGUMENT_KINDS` are not checked.
 
     Raises:
         UsageError: If the value does not match, is a number that does not fit into 64 bits, or is a
             string that is not valid Unicode.
     """
     expected = str(annotation).removesuffix(" | None")
+    # Every operation has a class of plans, so their annotations are not listed in `ARGUMENT_KINDS`.
     if name == _PLAN_PARAMETER:
         require_plan(value, expected)
         return

@@ -461,10 +461,10 @@ def test_vacuum_takes_other_spellings_of_the_container_for_its_own_and_keeps_the
     found = keys.of_log(pyarrow.array(known))
     unknown = keys.of_log(pyarrow.array(doubtful))
 
-    own = keys.of_names(["x y"])[0]
+    own = keys.hash_listed_names(["x y"])[0]
     assert [own] * len(known) == list(found.hashes)
     assert [None] * len(doubtful) == unknown.hashes.to_pylist()
-    assert 2 == unknown.spare.to_pylist().count(own.as_py())
+    assert 2 == unknown.alternative_hashes.to_pylist().count(own.as_py())
 
 
 def test_a_table_is_inside_another_by_any_of_its_names() -> None:

@@ -41,19 +41,19 @@ class IntegerSet:
     def add(self, values: pa.Int64Array) -> Repeated:
         """Add values without nulls, in any order. Return those that were already present or are repeated."""
         ordered = pc.take(values, pc.sort_indices(values))
-        repeated = Repeated()
+        find_repeated_hashes = Repeated()
         if len(ordered) > 1:
             later, earlier = ordered.slice(1), ordered.slice(0, len(ordered) - 1)
             twice = pc.filter(later, pc.equal(later, earlier))
-            repeated = Repeated(len(twice), twice[0].as_py() if len(twice) else None)
+            find_repeated_hashes = Repeated(len(twice), twice[0].as_py() if len(twice) else None)
         runs = pc.run_end_encode(pc.shift_right(ordered, _SHIFT))
         start = 0
         for number, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
             if not self._has_room(number):
                 break
-            repeated = repeated.plus(self._put(number, _bits(ordered.slice(start, end - start))))
+            find_repeated_hashes = find_repeated_hashes.plus(self._put(number, _bits(ordered.slice(start, end - start))))
             start = end
-        return repeated
+        return find_repeated_hashes
 
     def add_range(self, first: int, count: int) -> None:
         """Add a number of integers from the first one on."""
@@ -67,22 +67,22 @@ class IntegerSet:
 
     def merge(self, other: IntegerSet) -> Repeated:
         """Add all of another set. Return those that were already present."""
-        repeated = Repeated()
+        find_repeated_hashes = Repeated()
         self.is_full = self.is_full or other.is_full
         for number, bits in other._chunks.items():
             if not self._has_room(number):
                 break
-            repeated = repeated.plus(self._put(number, bits))
-        return repeated
+            find_repeated_hashes = find_repeated_hashes.plus(self._put(number, bits))
+        return find_repeated_hashes
 
     def common(self, other: IntegerSet) -> Repeated:
         """Return those that are in both sets."""
-        repeated = Repeated()
+        find_repeated_hashes = Repeated()
         fewer, more = sorted((self._chunks, other._chunks), key=len)
         for number, bits in fewer.items():
             if (shared := bits & more.get(number, 0)) != 0:
-                repeated = repeated.plus(_told(number, shared))
-        return repeated
+                find_repeated_hashes = find_repeated_hashes.plus(_told(number, shared))
+        return find_repeated_hashes
 
     def _has_room(self, number: int) -> bool:
         if number not in self._chunks and len(self._chunks) >= self._most:
@@ -122,26 +122,26 @@ def _bits(ordered: pa.Int64Array) -> int:
 
 # -- looking for keys among millions -----------------------------------------------------------------------------------
 
-PRINTED_BYTES = 48
+FINGERPRINTED_BYTES = 48
 _SALT = 31
 _HASHED_AT_ONCE = 16_384
 
 
-def fingerprints(keys: ArrowArray) -> ArrowArray:
+def compute_fingerprints(keys: ArrowArray) -> ArrowArray:
     """Return eight bytes for each key, computed from its last 48 bytes: equal for equal keys, and nearly always
     different for keys with different ends, as file names have.
     """
-    if len(keys) and pc.min_max(pc.binary_length(keys)).as_py()["min"] < PRINTED_BYTES:
-        keys = pc.binary_join_element_wise(pa.scalar(b"\x00" * PRINTED_BYTES), keys, b"")
+    if len(keys) and pc.min_max(pc.binary_length(keys)).as_py()["min"] < FINGERPRINTED_BYTES:
+        keys = pc.binary_join_element_wise(pa.scalar(b"\x00" * FINGERPRINTED_BYTES), keys, b"")
     prints = None
-    for end in range(0, PRINTED_BYTES, 8):
+    for end in range(0, FINGERPRINTED_BYTES, 8):
         part = pc.binary_slice(keys, -end - 8, -end) if end else pc.binary_slice(keys, -8)
         eight = pc.cast(part, pa.binary(8)).view(pa.int64())
         prints = eight if prints is None else pc.bit_wise_xor(pc.multiply(prints, _SALT), eight)
     return prints
 
 
-def repeated(prints: ArrowArray) -> ArrowArray:
+def find_repeated_hashes(prints: ArrowArray) -> ArrowArray:
     """Return the fingerprints that occur more than once, in order. Sorting takes a tenth of the memory of a hash
     table. Numbers are looked at in sixteen ranges, and sorted only where a hash table of one has fewer: two thirds of
     the time, and a sixth of the memory.
