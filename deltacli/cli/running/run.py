@@ -26,7 +26,7 @@ from deltacli.cli.shared_options import TableFormat
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.characters import escape_control
 from deltacli.cli.terminal.library_messages import capture_logging
-from deltacli.cli.terminal.signals import before_leaving, is_interrupted
+from deltacli.cli.terminal.signals import before_exit, is_interrupted
 from deltacli.cli.terminal.stderr import close_live_line, write_json_message, write_message
 from deltacli.cli.terminal.suggested_commands import (
     add_context_options,
@@ -148,7 +148,7 @@ class CommandContext:
         """Return the engine of this run, the same one for all of its operations. Raises what opening it raises."""
         if not self._engines:
             self._engines.append(self._open_engine())
-            before_leaving.append(self._engines[0].abandon)
+            before_exit.append(self._engines[0].abandon)
         return self._engines[0]
 
     def _open_engine(self) -> Engine:
@@ -164,7 +164,7 @@ class CommandContext:
         """Release the engine, such as a session of a cluster. With `-v`, report the calls to object stores."""
         while self._engines:
             engine = self._engines.pop()
-            before_leaving.remove(engine.abandon)
+            before_exit.remove(engine.abandon)
             engine.close()
         if self.verbosity and not self.quiet:
             for host in merged(host for stores in self._stores for host in stores.tallies):

@@ -25,13 +25,13 @@ class LiveLine(Protocol):
     def hidden(self) -> AbstractContextManager[None]:
         """Erase it while something else is written."""
 
-    def stopping(self) -> None:
+    def show_interruption(self) -> None:
         """Show that the run was interrupted. Called in a signal handler."""
 
     def close(self) -> None:
         """Erase it permanently."""
 
-    def leave(self) -> None:
+    def try_close(self) -> None:
         """Erase it permanently, or give up if that would block."""
 
 
