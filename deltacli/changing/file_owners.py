@@ -28,7 +28,8 @@ from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.data_files import unique_id_column
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.paths.keys import PathKeys
-from deltacli.delta.paths.spelling import are_absolute, canonical, encode_uri, without_dots
+from deltacli.delta.paths.spelling import canonical, encode_uri, without_dots
+from deltacli.delta.paths.spelling_columns import are_absolute
 from deltacli.storage import ReadStorage, Storage, is_inside
 from deltacli.storage.directory_identity import bind_to_directory
 from deltacli.storage.optional_interfaces import require_writable

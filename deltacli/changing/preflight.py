@@ -6,7 +6,7 @@ run before a commit, and `BLOCKING_RULES` says which errors stop which kinds of 
 
 The rules examine the metadata that the commit would result in, so a change that removes an error is not stopped by that
 error. Only data that the plan has read anyway is examined. Errors in the columns of a single data file stop only the
-rewrite of that file, when a task opens it (`work/rewrite/pieces.py`).
+rewrite of that file, when a task opens it (`work/rewrite/exactness.py`).
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ BLOCKING_RULES = (
         ChangeKind.CHANGE_METADATA | ChangeKind.ADD_FILES | ChangeKind.REUSE_FILES,
     ),
     # These errors make it unclear how to read a data file, or which row ids are unassigned. Columns of an unknown type
-    # are excepted: a rewrite skips files that have such a column (`work/rewrite/pieces.py`), and an append refuses to
-    # write one.
+    # are excepted: a rewrite skips files that have such a column (`work/rewrite/exactness.py`), and an append refuses
+    # to write one.
     BlockingRules(
         "metadata.* schema.* mapping.* typewidening.* rowtracking.*",
         ChangeKind.ADD_FILES,

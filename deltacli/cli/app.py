@@ -100,7 +100,7 @@ def _run(arguments: Sequence[str]) -> int:
         if command_tree.is_command(path) and path not in _NEEDS_LITTLE and not set(arguments) & set(ASK_FOR_HELP):
             require_minimum_memory()
         if not path and arguments[-1] in ASK_FOR_HELP and not arguments[0].startswith("-"):
-            from deltacli.cli.help_topics import explain_word
+            from deltacli.cli.help.words import explain_word
 
             return explain_word(arguments[:-1], _run)
         if arguments[0] in ASK_FOR_VERSION and "=".join(arguments[1:]) in ("--json", "--format=json"):

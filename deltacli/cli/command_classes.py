@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 from typer.core import TyperCommand
 
 from deltacli.cli.configured_errors import settle_error_format
-from deltacli.cli.help_page import write_command_help
+from deltacli.cli.help.pages import write_command_help
 from deltacli.cli.invocation import ASK_FOR_HELP, HELP_ALL
 from deltacli.cli.missing_values import make_missing_value_error
 from deltacli.cli.options.cluster import ClusterOptions, declare_cluster_options
 from deltacli.cli.output.formats import AnyFormat, FindingFormat, RowFormat, TableFormat
 from deltacli.cli.parameter_types import name_of, takes_value
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.settled_options import settle_options
 from deltacli.cli.shared_options import (
     SharedOptions,

@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.typing import Json
-from deltacli.delta.paths.spelling import encode_percent_signs, locate_all
+from deltacli.delta.paths.spelling import encode_percent_signs
+from deltacli.delta.paths.spelling_columns import locate_all
 
 # -- deletion vector descriptors ---------------------------------------------------------------------------------------
 

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.paths.spelling import content_of, decode_hive
+from deltacli.delta.paths.spelling import decode_hive
+from deltacli.delta.paths.spelling_columns import content_of
 from deltacli.delta.schema.types import PHYSICAL_NAME
 
 if TYPE_CHECKING:

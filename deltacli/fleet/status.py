@@ -20,7 +20,7 @@ from deltacli.core.times import format_duration, format_timestamp
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_size, format_size_limit, plural
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
-from deltacli.fleet.policy_file.model import OF_TABLE, AlertPolicy, CopyPolicy, FleetFile, StepPolicy, parameters_of
+from deltacli.fleet.policy_file.model import OF_TABLE, AlertPolicy, CopyPolicy, FleetFile, StepPolicy, list_parameters
 from deltacli.fleet.running.journal import NOT_DONE, JournalFiles, Record, RunRecord, Summary, read_summary
 from deltacli.rules.framework.repairs import ARCHIVED_FILES, RULES, UNREADABLE, Risk, recover_command
 from deltacli.storage.secrets import all_without_secrets
@@ -337,7 +337,7 @@ def replica_of(table: str, policy: Mapping[str, StepPolicy]) -> str | None:
 
 def advice_for(step: StepStatus, table: str, run_command: str, policy: StepPolicy | None = None) -> str:
     """Return what to do about a step that was not carried out, or had findings; with the options of its policy."""
-    options = parameters_of(step.kind, policy)
+    options = list_parameters(step.kind, policy)
     match step.code, step.kind:
         case "fleet.consent", kind:
             return f"add consent = true to {kind} in the policy of the group, or turn {kind} off"

@@ -4,7 +4,7 @@ Two versions of a table that can be rebuilt from one checkpoint are compared by 
 version's commits have decided is the same file in both, and only counted. So one checkpoint is read instead of two.
 
 The engine of the first version reads pieces of both, in threads or on a cluster. It keeps of each row what
-`deltacli.work.rows.kept_rows` says, in groups by a hash of the key, and compares one group after the other.
+`deltacli.work.rows.row_comparison` says, in groups by a hash of the key, and compares one group after the other.
 
 A file is the same if path and deletion vector are the same; one whose vector alone differs is changed. In two tables a
 path is the same below either root, so that a copy and a shallow clone have the files of their origin.
@@ -23,7 +23,6 @@ from deltacli.changing.file_totals import FileTotals
 from deltacli.core.errors import DeltacliError, LogIncomplete, Unreadable, UsageError, nearest_name, parameter
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import Step
-from deltacli.core.request_fields import Kind, option
 from deltacli.core.short_repr import short_repr
 from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
@@ -31,7 +30,7 @@ from deltacli.delta.paths.keys import PathKeys
 from deltacli.delta.schema.to_arrow import arrow_schema, unread_type
 from deltacli.delta.schema.type_changes import is_allowed_change
 from deltacli.delta.schema.types import NameIndex, PrimitiveType, StructField, StructType, interval_name
-from deltacli.engine.base import Reading
+from deltacli.engine.base import GroupReading
 from deltacli.operations.restore.difference import (
     Difference,
     KeyedLiveFiles,
@@ -49,8 +48,15 @@ from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_newest_readable, rebuild_version
 from deltacli.table.time_travel import find_snapshot
-from deltacli.work.outputs import RowsPiece, plan_row_pieces
-from deltacli.work.rows.kept_rows import FIXED, SPEC, ComparedColumns, CompareRows, KeepRows, RowCounts
+from deltacli.work.outputs.row_outputs import RowsPiece, plan_row_pieces
+from deltacli.work.rows.row_comparison import (
+    DIFFERENCE_COLUMNS,
+    SPEC,
+    ComparedColumns,
+    CompareRows,
+    FingerprintRows,
+    RowCounts,
+)
 
 if TYPE_CHECKING:
     from deltacli.delta.log.state import Metadata
@@ -74,11 +80,9 @@ class DiffRequest(VersionBounds):
     """
 
     other: TableHandle | None = None
-    rows: bool = option("Compare the rows as well, by the key; reads both versions.", default=False)
-    key: Sequence[str] = option("Columns that identify a row.", "A,B,…", Kind.COLUMNS, default=())
-    temp_dir: str | None = option(
-        "Directory for temporary files of compared rows.  [default: that of the system]", "DIR", Kind.TEXT
-    )
+    rows: bool = False
+    key: Sequence[str] = ()
+    temp_dir: str | None = None
 
     def __post_init__(self) -> None:
         """Raise UsageError for ends that are given twice, and for a comparison of the newest version with itself."""
@@ -302,7 +306,7 @@ def _nothing(like: ArrowArray) -> ArrowArray:
 
 # -- which rows differ between two versions ----------------------------------------------------------------------------
 
-__all__ = ["FIXED", "RowCounts", "RowDiff"]
+__all__ = ["DIFFERENCE_COLUMNS", "RowCounts", "RowDiff"]
 
 
 class RowDiff:
@@ -366,8 +370,8 @@ class RowDiff:
             with table.progress.step("reading rows", unit="files") as step:
                 readings = self.readings(step)
                 merge = CompareRows(self.columns, lists)
-                kept = self.columns.kept
-                for found, rows in table.engine.regroup(readings, merge, kept, self.kept_bytes(), self._temp_dir):
+                kept = self.columns.fingerprint_schema
+                for found, rows in table.engine.merge_groups(readings, merge, kept, self.kept_bytes(), self._temp_dir):
                     counts.add(found)
                     if rows is not None:
                         yield rows
@@ -382,7 +386,7 @@ class RowDiff:
         rows = sum(one.records + (one.size_bytes // 8 if one.files_without_records else 0) for one in files)
         return rows * (8 * len(self.columns.others) + 24 * len(self.key))
 
-    def readings(self, step: Step | None = None) -> list[Reading]:
+    def readings(self, step: Step | None = None) -> list[GroupReading]:
         """Return how both versions are read."""
         found = []
         self._scans = []
@@ -392,9 +396,9 @@ class RowDiff:
                 scan = side.scan(columns=[*self.key, *self.columns.others])
             self._scans.append(scan)
             pieces = iterate_naming_table(plan_row_pieces(scan.data_files()), name)
-            task = KeepRows(self.columns, name)
+            task = FingerprintRows(self.columns, name)
             noted = pieces if step is None else _noted(pieces, step)
-            found.append(Reading(task, noted, side.table.stores, {SPEC: scan.read_spec}))
+            found.append(GroupReading(task, noted, side.table.stores, {SPEC: scan.read_spec}))
         return found
 
 

@@ -22,7 +22,6 @@ from deltacli.core.errors import (
     parameter,
     quote_table,
 )
-from deltacli.core.request_fields import OF_DELTA, Kind, option
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json, JsonObject
 from deltacli.delta.log.actions import Action
@@ -102,21 +101,8 @@ class ExplainRequest:
             Nothing is changed.
     """
 
-    clients: Sequence[str] = option(
-        "Client to explain, in a version or the newest known.  Repeatable.  [default: all known]",
-        "NAME[=VERSION]",
-        Kind.TEXTS,
-        default=(),
-        spelled="--client",
-    )
-    changes: Sequence[str] = option(
-        "Change to suppose: add=FEATURE, drop=FEATURE or widen=COLUMN:TYPE.  Repeatable.",
-        "CHANGE",
-        Kind.TEXTS,
-        default=(),
-        spelled="--if",
-        table_format=OF_DELTA,
-    )
+    clients: Sequence[str] = ()
+    changes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         """Raise UsageError for unknown clients, and for what is not a change."""

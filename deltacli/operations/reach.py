@@ -28,7 +28,6 @@ from deltacli.core import errors
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import report_items
 from deltacli.core.ranges import find_ranges
-from deltacli.core.request_fields import Kind, option
 from deltacli.core.short_repr import short_repr
 from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray, ArrowTable, JsonObject, RecordBatch
@@ -62,7 +61,7 @@ from deltacli.table.replay import replay_commits
 from deltacli.table.timestamp_enablement import get_enablement_version
 from deltacli.table.version import Snapshot
 from deltacli.table.walk import CachedWalk
-from deltacli.work.commits.reading import is_large
+from deltacli.work.commits.reading import is_large_commit
 
 # -- the request -------------------------------------------------------------------------------------------------------
 
@@ -76,11 +75,7 @@ class ReachRequest:
             vacuum would delete. None: no effects are shown.
     """
 
-    retention_ms: int | None = option(
-        "Show as well what a retention of the log and of removed files, such as 7d, would free and cost.",
-        "DURATION",
-        Kind.DURATION,
-    )
+    retention_ms: int | None = None
 
     def __post_init__(self) -> None:
         """Raise UsageError for what is no duration."""
@@ -221,7 +216,7 @@ def _commits(table: TableHandle, listing: LogListing) -> Iterator[ReadCommit]:
 def _read(table: TableHandle, file: LogFile) -> ReadCommit:
     state, named = StateBuilder(), FileReferenceCollector()
     change_data: list[FileReferences] = []
-    if is_large(file):
+    if is_large_commit(file):
         tail = replay_commits(table.storage, table.engine, [file], has_older_actions=False)
         adds, removes, state = tuple(tail.adds), tuple(tail.removes), tail.state
         info = tail.newest_commit_info or {}
@@ -571,6 +566,16 @@ class TableReach:
     @property
     def readable(self) -> list[int]:
         return [version for version, one in self.versions.items() if one.is_readable]
+
+    def find_prefix_to_allow(self) -> str | None:
+        """Return the prefix by which files outside of the table could be looked for; None if none were left out."""
+        if not self.outside:
+            return None
+        try:
+            self.table.files().locate(self.outside[0])
+        except errors.PathExternal as refused:
+            return refused.prefix
+        return None
 
     def as_json(self) -> JsonObject:
         """Return the document `deltacli.reach`, without the envelope."""

@@ -22,18 +22,13 @@ from deltacli.delta.encoding.many_values import fingerprints, repeated
 from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFileKind, Place, parse_log_path
 from deltacli.delta.paths.hadoop import are_spelled_otherwise, spell_as_hadoop
 from deltacli.delta.paths.lookalikes import compose_letters, fold_letters, fold_letters_column, other_readings
-from deltacli.delta.paths.spelling import (
-    IS_ABSOLUTE,
+from deltacli.delta.paths.spelling import IS_ABSOLUTE, canonical, decode, key_bytes, leaves_directory, root_of
+from deltacli.delta.paths.spelling_columns import (
     STRAY_PERCENT,
     are_absolute,
-    canonical,
     canonical_column,
-    decode,
     decode_column,
     drop_first_bytes,
-    key_bytes,
-    leaves_directory,
-    root_of,
 )
 from deltacli.rules.framework import views
 from deltacli.rules.framework.base import Area, Finding, Level, Rule, Severity

@@ -39,13 +39,14 @@ from deltacli.core.machine import system_clock
 from deltacli.core.typing import ArrowArray, ArrowScalar, SparkFrame, SparkSession
 from deltacli.delta.paths.spelling import canonical, decode, root_of, schemes_of_store
 from deltacli.delta.schema.types import StructField, simple_name
-from deltacli.engine.spark.jobs import local_frame
+from deltacli.engine.spark.jobs import make_local_frame
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.data_files import build_live_data_files
 from deltacli.table.selection import Selection
-from deltacli.work.rows.data_files import DataFile, read_vector
+from deltacli.work.rows.data_files import DataFile
+from deltacli.work.rows.deletion_vectors import read_vector
 from deltacli.work.rows.files_once import FilesOnce
-from deltacli.work.task import TableFiles
+from deltacli.work.table_files import TableFiles
 
 if TYPE_CHECKING:
     from deltacli.storage import ReadStorage
@@ -214,7 +215,7 @@ class Locations:
     def locate(self, file: DataFile) -> SparkFile:
         """Return the place of a file. Raises PathExternal and UsageError as `TableFiles.locate` does."""
         storage, inner = self._files.locate(file.path)
-        if decode(file.path) != file.path and (other := self._files.as_written(file.path)) is not None:
+        if decode(file.path) != file.path and (other := self._files.locate_undecoded(file.path)) is not None:
             storage, inner = self._existing((storage, inner), other)
         root = self.root_place if storage is self._storage else root_of(storage.uri)
         place = f"{root}/{inner}"
@@ -599,9 +600,9 @@ def without_deleted(session: Any, frame: Any, files: Sequence[SparkFile], resolv
         numbers.append(pa.repeat(pa.scalar(number, pa.int32()), len(deleted)))
     known = [number for number, file in enumerate(files) if keys[file.place][0] is not None]
     spelled = pa.array([keys[files[number].place][0] for number in known], pa.string())
-    paths = local_frame(session, {_FILE: (pa.array(known, pa.int32()), "int"), PATH: (spelled, "string")})
+    paths = make_local_frame(session, {_FILE: (pa.array(known, pa.int32()), "int"), PATH: (spelled, "string")})
     positions = {_FILE: (pa.chunked_array(numbers), "int"), _DELETED: (pa.chunked_array(rows), "bigint")}
-    deleted = local_frame(session, positions).join(fn.broadcast(paths), _FILE).drop(_FILE)
+    deleted = make_local_frame(session, positions).join(fn.broadcast(paths), _FILE).drop(_FILE)
     deleted = deleted.withColumnRenamed(_DELETED, ROW)
     return frame.join(fn.broadcast(deleted), [PATH, ROW], "left_anti")
 

@@ -23,8 +23,8 @@ from deltacli.core.typing import Json, RecordBatch, SparkSchema
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.paths.spelling import decode
 from deltacli.delta.schema.types import StructField
-from deltacli.engine.spark.engine import sendable, sendable_location
-from deltacli.engine.spark.worker import Job, SeenFile, context_of
+from deltacli.engine.spark.engine import require_sendable_location, require_sendable_table
+from deltacli.engine.spark.worker import Job, SeenFile, open_context
 from deltacli.operations.change.append import Append, AppendBasis, AppendPlan, Transaction, require_demands
 from deltacli.operations.read.changes import Changes
 from deltacli.spark.executor_rows import SPEC, arrow_schema_of, read_piece, require_no_nested_variant, searchable
@@ -48,10 +48,11 @@ from deltacli.table.handle import TableHandle
 from deltacli.table.scan_requests import ScanRequest
 from deltacli.table.time_travel import find_snapshot
 from deltacli.table.version import Snapshot
-from deltacli.work.outputs import plan_row_pieces
-from deltacli.work.rewrite.new_files import AppendedFile, AppendRows, AppendSpec
+from deltacli.work.outputs.row_outputs import plan_row_pieces
+from deltacli.work.rewrite.appending import AppendedFile, AppendRows, AppendSpec
 from deltacli.work.rows.data_files import DataFile, ReadSpec
-from deltacli.work.task import TaskContext, read_prefixes
+from deltacli.work.table_files import parse_allowed_prefixes
+from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
     import pyarrow
@@ -90,8 +91,8 @@ def open_source(
     """
     uri, given = options.path, dict(options.storage_options)
     remember_secrets(given)
-    allowed = read_prefixes(options.allow_external)
-    location = sendable_location(StoreLocation.of(uri, given, allowed))._replace(directory_identity=place)
+    allowed = parse_allowed_prefixes(options.allow_external)
+    location = require_sendable_location(StoreLocation.of(uri, given, allowed))._replace(directory_identity=place)
     storage = location.open()
     return TableHandle(
         storage,
@@ -257,7 +258,7 @@ def partitions_of(table: TableHandle, spec: ReadSpec, files: Iterable[DataFile],
     pieces = list(plan_row_pieces(files))
     if not pieces:
         return []
-    location = sendable(table.stores)
+    location = require_sendable_table(table.stores)
     seen_file = None if newest is None else SeenFile(newest.name, newest.size_bytes)
     job = pickle.dumps(Job(read_piece, location, seen_file, pickle.dumps({SPEC: spec}, pickle.HIGHEST_PROTOCOL)))
     return [
@@ -351,7 +352,7 @@ def write_partition(pickled: bytes, batches: Iterator[RecordBatch]) -> bytes:
     plan: _Plan = pickle.loads(pickled)
     with searchable_faults(plan.options.path):
         job = pickle.loads(plan.job)
-        return pickle.dumps(job.task(batches, context_of(job)), pickle.HIGHEST_PROTOCOL)
+        return pickle.dumps(job.task(batches, open_context(job)), pickle.HIGHEST_PROTOCOL)
 
 
 def commit_sink(pickled: bytes, messages: Sequence[bytes | None], batch: int | None = None) -> None:

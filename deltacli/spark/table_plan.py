@@ -33,7 +33,7 @@ from deltacli.delta.schema.types import (
     holds,
     simple_name,
 )
-from deltacli.engine.spark.jobs import local_frame
+from deltacli.engine.spark.jobs import make_local_frame
 from deltacli.spark import parquet_scan, parquet_schema
 from deltacli.spark.executor_rows import rows_through_python
 from deltacli.storage.secrets import without_secrets
@@ -202,7 +202,7 @@ class TablePlan:
         for name in types:
             values = pa.array([file.file.constants[name] for file in present], group.files[0].file.constants[name].type)
             known[names[name]] = values, parquet_schema.spark_type(types[name])
-        joined = frame.join(fn.broadcast(local_frame(self.session, known)), parquet_scan.PATH)
+        joined = frame.join(fn.broadcast(make_local_frame(self.session, known)), parquet_scan.PATH)
         columns = {name: _column(names[name]) for name in types}
         return self._finished(group.shape, joined, columns)
 

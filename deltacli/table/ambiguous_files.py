@@ -38,7 +38,8 @@ from deltacli.delta.paths.engine_readings import (
     SpelledAction,
     read_as_engines,
 )
-from deltacli.delta.paths.spelling import key_bytes, key_text, name_files
+from deltacli.delta.paths.spelling import key_bytes, key_text
+from deltacli.delta.paths.spelling_columns import name_files
 from deltacli.table.checkpoint_paths import CheckpointPaths, examine_checkpoint_paths
 from deltacli.table.commit_contents import read_commit_contents
 from deltacli.table.file_references import FileReferenceCollector, FileReferences, read_references_of_commits

@@ -74,6 +74,20 @@ def require_at_least(minimum: int, value: int | None, name: str) -> None:
         raise errors.UsageError(f"{name} is {value}", facts={"expected": f"at least {minimum}"})
 
 
+def require_known_word(value: object, name: str, words: Iterable[str]) -> None:
+    """Require one of several words.
+
+    Raises:
+        UsageError: If the value is none of them, with the one that was probably meant.
+    """
+    known_words = [*words]
+    if value in known_words:
+        return
+    expected = ", ".join(known_words)
+    error = errors.UsageError(f"{name} is {value!r}, expected {expected}", facts={"expected": expected})
+    raise error.suggest(str(value), errors.nearest_name(str(value), known_words))
+
+
 def require_timestamp_ms(value: object, name: str, *, begins: bool = False) -> int:
     """Convert a datetime with a time zone, or a date, to epoch milliseconds.
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.encoding.many_values import hash_column, repeated
 from deltacli.delta.log.file_actions import key_column
-from deltacli.delta.paths.spelling import may_have_spellings
+from deltacli.delta.paths.spelling_columns import may_have_spellings
 from deltacli.table.rebuild import rebuild_version
 from deltacli.table.version import Snapshot
 

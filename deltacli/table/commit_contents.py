@@ -13,7 +13,7 @@ from deltacli.delta.log.actions import Action, read_actions
 from deltacli.delta.log.segment import LogFile
 from deltacli.engine.base import Engine
 from deltacli.storage import ReadStorage
-from deltacli.work.commits.reading import is_large, read_commit, stream_commit
+from deltacli.work.commits.reading import is_large_commit, read_commit, stream_commit
 
 _BYTES_READ_AHEAD = 64 << 20
 """Maximum total size of the commits that are in memory at the same time."""
@@ -38,12 +38,12 @@ def read_commit_contents(
     """
 
     def read_small_commit(file: LogFile) -> tuple[LogFile, bytes | None]:
-        if is_large(file):
+        if is_large_commit(file):
             return file, None
         return file, read_commit(storage, file)
 
     # The number of parallel requests is limited by the store and by the memory for their results.
-    largest_bytes = max((file.size_bytes for file in commits if not is_large(file)), default=0)
+    largest_bytes = max((file.size_bytes for file in commits if not is_large_commit(file)), default=0)
     max_in_memory = max(1, _BYTES_READ_AHEAD // max(1, largest_bytes))
     at_once = min(storage.capabilities.parallel_reads, max_in_memory)
 
@@ -70,7 +70,7 @@ def read_commit_actions(storage: ReadStorage, file: LogFile, content: bytes | No
     Raises:
         CommitCorrupt: If the commit is damaged.
     """
-    if content is None and not is_large(file):
+    if content is None and not is_large_commit(file):
         content = read_commit(storage, file)
     if content is None:
         yield from stream_commit(storage, file)

@@ -13,7 +13,7 @@ from deltacli.core.progress import report_items
 from deltacli.delta.log.actions import Action, read_actions
 from deltacli.delta.log.segment import LogFile
 from deltacli.table.handle import TableHandle
-from deltacli.work.commits.reading import is_large, read_commit, stream_commit, stream_lines
+from deltacli.work.commits.reading import is_large_commit, read_commit, stream_commit, stream_lines
 
 _KINDS = ("protocol", "metaData", "domainMetadata")
 _KEYS = tuple(f'"{kind}"'.encode() for kind in _KINDS)
@@ -52,7 +52,7 @@ def _read_configuration_actions_of(table: TableHandle, file: LogFile) -> list[tu
     white space, the kind of its action cannot be recognized by the first bytes, and the whole
     commit is parsed.
     """
-    if is_large(file):
+    if is_large_commit(file):
         lines = stream_lines(table.storage, file)
     else:
         lines = iter(read_commit(table.storage, file).split(b"\n"))

@@ -43,8 +43,11 @@ from deltacli.delta.sql.translation.translate import translate_condition
 from deltacli.delta.sql.translation.values import NotTranslated
 from deltacli.rules.expressions.row_values import CONDITIONS, NOT_EVALUATED_MEMORY, NULLS, Violations
 from deltacli.table.needed_files import build_needed_files, locate_files
-from deltacli.work.file_facts import FileFacts, FilesInListing, VectorPiece, file_of_vector
-from deltacli.work.rows.row_checks import CHECKS, ChecksOfTable, ReadRows, RowPiece, not_null_places, weight_of_rows
+from deltacli.work.facts.footer_files import FilesInListing
+from deltacli.work.facts.row_facts import FileFacts
+from deltacli.work.facts.vector_facts import VectorPiece, find_vector_file
+from deltacli.work.rows.null_check import find_not_null_places
+from deltacli.work.rows.row_checks import CHECKS, ChecksOfTable, ReadRows, RowPiece, weigh_row_piece
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
@@ -108,7 +111,7 @@ def find_new_constraints(current: TableConfiguration, target: TableConfiguration
 
 def find_constraints(config: TableConfiguration) -> Iterator[RowConstraint]:
     """Yield all constraints on the rows of a table."""
-    for required in not_null_places(_list_columns(config)):
+    for required in find_not_null_places(_list_columns(config)):
         field_path = tuple(step.name for step in required.fields) if required.is_of_structs else ()
         yield RowConstraint(required.name, (required.column,), field_path)
 
@@ -302,12 +305,12 @@ class ConstraintCheck:
 
         # Each file is read once for all constraints.
         table = self._table
-        facts_of_files = table.engine.spread(
+        facts_of_files = table.engine.run_tasks(
             ReadRows(),
             self._build_row_pieces(adds),
             table.stores,
             shared={CHECKS: self._row_checks},
-            weigh=weight_of_rows,
+            weigh=weigh_row_piece,
         )
         for facts in facts_of_files:
             for unproved in evaluable:
@@ -348,7 +351,7 @@ class ConstraintCheck:
             vector_piece = None
             if add["deletionVector"] is not None:
                 descriptor = {name: value for name, value in add["deletionVector"].items() if value is not None}
-                vector_path = file_of_vector(files, descriptor)
+                vector_path = find_vector_file(files, descriptor)
                 vector_sizes = ((vector_path, sizes[vector_path]),) if vector_path in sizes else ()
                 vector_piece = VectorPiece(((row, descriptor),), vector_sizes)
             yield RowPiece(

@@ -24,7 +24,7 @@ from deltacli.engine.base import Engine
 from deltacli.table.selection import Selection
 from deltacli.work.rows.data_files import DataFile, ReadSpec, split_file
 from deltacli.work.rows.row_reader import read_rows
-from deltacli.work.task import TableFiles
+from deltacli.work.table_files import TableFiles
 
 if TYPE_CHECKING:
     import pyarrow

@@ -35,7 +35,7 @@ from deltacli.work.task import Task
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.work.checkpoints.reading import CheckpointPiece
+    from deltacli.work.checkpoints.parquet_files import CheckpointPiece
 
 Batch = TypeVar("Batch")
 Result = TypeVar("Result")
@@ -133,9 +133,11 @@ class FileActions(NamedTuple):
                 yield function(rows)
         if not self.pieces:
             return
-        from deltacli.work.checkpoints.reading import read_whole
+        from deltacli.work.checkpoints.full_rows import read_full_actions
 
-        read = partial(read_whole, self.table.stores, touched=self.changed_after_checkpoint, kind=kind, fields=fields)
+        read = partial(
+            read_full_actions, self.table.stores, touched=self.changed_after_checkpoint, kind=kind, fields=fields
+        )
         yield from self._map_pieces(read, _count_rows, function, in_parallel=True)
 
     def map_file_actions(
@@ -157,10 +159,10 @@ class FileActions(NamedTuple):
             CommitCorrupt: If a commit is damaged.
             Refused: `plan.other-past`, if a commit was replaced since the version was read.
         """
-        from deltacli.work.checkpoints.reading import read_both
+        from deltacli.work.checkpoints.full_rows import read_all_full_actions
 
         yield from map(commit_function or function, self.read_commit_batches())
-        read = partial(read_both, self.table.stores, touched=self.changed_after_checkpoint)
+        read = partial(read_all_full_actions, self.table.stores, touched=self.changed_after_checkpoint)
         yield from self._map_pieces(read, _count_rows_of_both, function, in_parallel=True)
 
     def read_commit_batches(self) -> Iterator[FileBatch]:
@@ -212,10 +214,10 @@ class FileActions(NamedTuple):
         """
         if not pieces:
             return
-        from deltacli.work.checkpoints.reading import read_narrow
+        from deltacli.work.checkpoints.narrow_rows import read_narrow_actions
 
         read = partial(
-            read_narrow,
+            read_narrow_actions,
             self.table.stores,
             touched=self.changed_after_checkpoint,
             with_paths=True,
@@ -238,10 +240,10 @@ class FileActions(NamedTuple):
         Raises:
             CheckpointUnreadable: If a row group cannot be read.
         """
-        from deltacli.work.checkpoints.reading import read_narrow
+        from deltacli.work.checkpoints.narrow_rows import read_narrow_actions
 
         def read(piece: CheckpointPiece) -> Iterator[pyarrow.RecordBatch]:
-            batches = read_narrow(
+            batches = read_narrow_actions(
                 self.table.stores,
                 piece,
                 touched=self.changed_after_checkpoint,
@@ -283,9 +285,9 @@ class FileActions(NamedTuple):
 
         if not self.pieces:
             return
-        from deltacli.work.checkpoints.reading import CountPiece
+        from deltacli.work.checkpoints.narrow_rows import CountFileActions
 
-        counts_of_pieces = self.run_on_pieces(CountPiece(cutoff_ms), self.pieces, "counting files")
+        counts_of_pieces = self.run_on_pieces(CountFileActions(cutoff_ms), self.pieces, "counting files")
         for piece, counts in zip(self.pieces, counts_of_pieces, strict=True):
             yield PieceCounts(piece, counts)
 
@@ -304,7 +306,7 @@ class FileActions(NamedTuple):
         """
         table = self.table
         shared = {"touched": self.changed_after_checkpoint}
-        results = table.engine.spread(task, pieces, table.stores, shared=shared, weigh=_count_rows_of_piece)
+        results = table.engine.run_tasks(task, pieces, table.stores, shared=shared, weigh=_count_rows_of_piece)
         with table.progress.step(step_name, unit="rows", total=sum(map(_count_rows_of_piece, pieces))) as step:
             for piece, result in zip(pieces, results, strict=True):
                 yield result

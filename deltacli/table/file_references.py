@@ -23,7 +23,7 @@ from deltacli.delta.data_files import fault_of, unique_id
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import LogFile, LogListing
 from deltacli.table.commit_contents import read_commit_actions, read_commit_contents
-from deltacli.work.commits.reading import is_large
+from deltacli.work.commits.reading import is_large_commit
 
 if TYPE_CHECKING:
     import pyarrow
@@ -210,7 +210,7 @@ def read_references_of_commits(
             errors.append(error)
 
         # Small commits share a batch. A large commit fills at least one batch of its own.
-        if len(collector) >= _ROWS_PER_BATCH or is_large(file):
+        if len(collector) >= _ROWS_PER_BATCH or is_large_commit(file):
             yield from collector.flush()
     yield from collector.flush()
 

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Self, cast
 
 from deltacli.core.machine import MACHINE, Clock, Machine, system_clock
 from deltacli.core.progress import SILENT, Progress
-from deltacli.engine.base import EmbeddedEngine, Engine
+from deltacli.engine.base import Engine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.storage import NO_PREFIXES, AllowedPrefixes, ReadStorage, Storage, open_storage
 from deltacli.storage.directory_identity import DirectoryIdentity, StoreOfDirectory, bind_to_directory
 from deltacli.storage.optional_interfaces import StoreOfVersions, StoreWithBounds, require_writable
-from deltacli.work.task import TableFiles, TableStores, read_prefixes
+from deltacli.work.table_files import TableFiles, parse_allowed_prefixes
+from deltacli.work.table_stores import TableStores
 
 if TYPE_CHECKING:
     from deltacli.catalogs.managed_store import ManagedStore
@@ -178,7 +180,7 @@ class TableHandle:
         location = self.stores.location
         allowed = self.allowed
         if may_read_this_table:
-            prefixes = read_prefixes((self.uri,))
+            prefixes = parse_allowed_prefixes((self.uri,))
             allowed = AllowedPrefixes(allowed.directories + prefixes.directories, allowed.uris + prefixes.uris)
         return TableHandle(
             storage,
@@ -246,6 +248,11 @@ class TableHandle:
         """
         if not dry_run or isinstance(self.storage, StoreOfVersions):
             require_writable(self.storage)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether a sharing server answers for the table: it has versions and no log of its own."""
+        return isinstance(self.storage, StoreOfVersions)
 
     def note_version(self, version: int | None) -> None:
         """Update `newest_seen` after a version was read."""

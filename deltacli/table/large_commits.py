@@ -230,9 +230,9 @@ def _reconcile_repeated_keys(blocks: list[NarrowBlock], repeated_hashes: frozens
 
 def _list_files_with_hashes(rows: RecordBatch, hashes: frozenset[int]) -> list[tuple[str, str | None]]:
     """Return the path and deletion vector id of each row whose key has one of the hashes."""
-    from deltacli.work.commits.blocks import key_hashes
+    from deltacli.work.commits.blocks import hash_keys
 
-    has_hash = pc.is_in(key_hashes(rows), value_set=pa.array(hashes, pa.int64()))
+    has_hash = pc.is_in(hash_keys(rows), value_set=pa.array(hashes, pa.int64()))
     matches = rows.filter(has_hash)
     return list(zip(matches.column("path").to_pylist(), matches.column("dv_id").to_pylist(), strict=True))
 
@@ -259,11 +259,11 @@ class _LastActionFilter:
         Args:
             rows: Add actions or remove actions, in the order of the commit.
         """
-        from deltacli.work.commits.blocks import key_hashes
+        from deltacli.work.commits.blocks import hash_keys
 
         is_kept = [True] * rows.num_rows
         keys = key_column(rows.column("path"), rows.column("dv_id"))
-        hashes = key_hashes(rows).to_pylist()
+        hashes = hash_keys(rows).to_pylist()
         for index in range(rows.num_rows - 1, -1, -1):
             if hashes[index] in self._repeated_hashes:
                 key = keys[index].as_py()

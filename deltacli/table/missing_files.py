@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from deltacli.core import errors
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.delta.paths.keys import PathKeys
-from deltacli.delta.paths.spelling import are_absolute, encode_percent_signs_column
+from deltacli.delta.paths.spelling_columns import are_absolute, encode_percent_signs_column
 from deltacli.table.needed_files import (
     FileKind,
     NeededFiles,
@@ -32,7 +32,7 @@ from deltacli.table.needed_files import (
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
-    from deltacli.work.task import TableFiles
+    from deltacli.work.table_files import TableFiles
 
 
 class FileReferences(NamedTuple):

@@ -439,7 +439,7 @@ def _read_size_of_link(storage: ReadStorage, path: str) -> int | None:
 
 def _list_sizes(storage: ReadStorage, paths: ArrowArray) -> ArrowArray:
     """Return the size of each file, by listing the directories of the files."""
-    from deltacli.work.files.listing import in_batches
+    from deltacli.work.files.walking import batch_listed_files
 
     # Other directories are skipped: the table may have millions of them, such as old partitions.
     directories_of_files = pc.unique(pc.replace_substring_regex(paths, r"/?[^/]*$", ""))
@@ -454,7 +454,7 @@ def _list_sizes(storage: ReadStorage, paths: ArrowArray) -> ArrowArray:
 
     sizes = pa.nulls(len(paths), pa.int64())
     try:
-        for files in in_batches(storage.walk("", select_subdirectories)):
+        for files in batch_listed_files(storage.walk("", select_subdirectories)):
             listed_paths = pa.array([key_bytes(path) for path in files.paths], pa.binary())
             listed_sizes = files.sizes
             if listed_sizes is None:

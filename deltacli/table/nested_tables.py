@@ -18,7 +18,7 @@ from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.paths.keys import binary_paths
 from deltacli.delta.paths.spelling import key_text
 from deltacli.storage import ReadStorage, Storage
-from deltacli.work.files.listing import TELLING
+from deltacli.work.files.walking import METADATA_DIRECTORIES
 
 if TYPE_CHECKING:
     import pyarrow
@@ -50,7 +50,7 @@ def find_table_format(storage: ReadStorage, directory: str) -> str | None:
 
     prefix = f"{directory}/" if directory else ""
     paths: list[str] = []
-    for name in TELLING:
+    for name in METADATA_DIRECTORIES:
         if name in names:
             paths += [f"{name}/{file.name}" for file in storage.list_from(f"{prefix}{name}")]
     return find_table_roots(binary_paths(paths)).get("")

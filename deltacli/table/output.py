@@ -33,7 +33,7 @@ from deltacli.storage.optional_interfaces import require_writable
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.api_errors import name_table
 from deltacli.table.handle import TableHandle
-from deltacli.work import outputs
+from deltacli.work.outputs import action_outputs, output_files, row_outputs
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 from deltacli.work.task import Task, TaskContext
 
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.delta.log.file_actions import FileBatch, TouchedFiles
-    from deltacli.work.checkpoints.reading import CheckpointPiece
+    from deltacli.work.checkpoints.parquet_files import CheckpointPiece
 
 SUCCESS = "_SUCCESS"
 _MAX_NAMES = 5
 """Number of file names that an error message lists."""
-Piece = TypeVar("Piece", outputs.RowsPiece, outputs.ActionsPiece)
+Piece = TypeVar("Piece", row_outputs.RowsPiece, action_outputs.ActionsPiece)
 
 
 class ListedActions(Protocol):
@@ -75,7 +75,7 @@ class WrittenDirectory:
     """
 
     uri: str
-    files: tuple[outputs.OutputFile, ...]
+    files: tuple[output_files.OutputFile, ...]
     was_cut: bool = False
 
     @property
@@ -108,13 +108,15 @@ def write_rows(
         StorageFailed: If the directory cannot be written.
     """
     with _open_output_run(table, directory, spec.schema, limit) as run:
-        task = outputs.WriteRows(run.target)
-        run.write_in_tasks(task, outputs.plan_row_pieces(files), {"spec": spec}, step_name="writing rows", unit="files")
+        task = row_outputs.WriteRows(run.target)
+        run.write_in_tasks(
+            task, row_outputs.plan_row_pieces(files), {"spec": spec}, step_name="writing rows", unit="files"
+        )
         return run.finish()
 
 
 def write_actions(
-    files: ListedActions, directory: str | os.PathLike[str], columns: outputs.ActionColumns, limit: int | None
+    files: ListedActions, directory: str | os.PathLike[str], columns: action_outputs.ActionColumns, limit: int | None
 ) -> WrittenDirectory:
     """Write the live files, the tombstones or both of a version to a new or empty directory.
 
@@ -131,15 +133,17 @@ def write_actions(
     with _open_output_run(files.table, directory, columns.schema(), limit) as run:
         # Actions of commits are in memory of this process. Those of the checkpoint are read by tasks.
         run.write_in_process(_read_actions_of_commits(files, columns))
-        task = outputs.WriteActions(run.target, columns)
-        pieces = outputs.plan_action_pieces(files.pieces, first=1)
+        task = action_outputs.WriteActions(run.target, columns)
+        pieces = action_outputs.plan_action_pieces(files.pieces, first=1)
         total_rows = sum(piece.group.rows for piece in files.pieces)
         shared = {"touched": files.changed_after_checkpoint}
         run.write_in_tasks(task, pieces, shared, step_name="writing file actions", unit="rows", total=total_rows)
         return run.finish()
 
 
-def _read_actions_of_commits(files: ListedActions, columns: outputs.ActionColumns) -> Iterator[pyarrow.RecordBatch]:
+def _read_actions_of_commits(
+    files: ListedActions, columns: action_outputs.ActionColumns
+) -> Iterator[pyarrow.RecordBatch]:
     """Yield the file actions of the commits after the checkpoint, and of the lines of a JSON checkpoint."""
     for batch in files.read_commit_batches():
         for kind, actions in (("add", batch.adds), ("remove", batch.removes)):
@@ -188,13 +192,13 @@ class _OutputRun:
             schema: The schema of the Parquet files.
             limit: The maximum number of rows. None for all rows.
         """
-        self.target = outputs.OutputTarget(storage.uri, table.machine.new_hex(8))
+        self.target = output_files.OutputTarget(storage.uri, table.machine.new_hex(8))
         self._table = table
         self._storage = storage
         self._schema = schema
         self._limit = limit
         self._creates_directory = storage.capabilities.has_directories and storage.kind_of("") is PathKind.MISSING
-        self._files: list[outputs.OutputFile] = []
+        self._files: list[output_files.OutputFile] = []
         self._row_count = 0
         self._was_cut = False
         self._is_claimed = False
@@ -210,12 +214,12 @@ class _OutputRun:
             StorageFailed: If the store cannot be written.
         """
         self._is_claimed = True
-        outcome = self._storage.put_if_absent(outputs.CLAIM, self.target.run.encode())
+        outcome = self._storage.put_if_absent(output_files.CLAIM, self.target.run.encode())
         if isinstance(outcome, Existed | Unknown) and not self.target.is_claimed(self._storage):
             self._is_claimed = False
             if isinstance(outcome, Unknown):
                 raise StorageFailed(f"{self.target.uri} cannot be written", facts={"why": outcome.cause})
-            raise _not_empty_error(self.target.uri, [outputs.CLAIM])
+            raise _not_empty_error(self.target.uri, [output_files.CLAIM])
 
     def write_in_process(self, batches: Iterator[pyarrow.RecordBatch]) -> None:
         """Write rows in this process. These rows precede those of `write_in_tasks`."""
@@ -223,7 +227,7 @@ class _OutputRun:
 
     def write_in_tasks(
         self,
-        task: Task[Piece, tuple[outputs.OutputFile, ...]],
+        task: Task[Piece, tuple[output_files.OutputFile, ...]],
         pieces: Iterable[Piece],
         shared: Mapping[str, Any],  # Any: values of the task
         *,
@@ -255,7 +259,7 @@ class _OutputRun:
 
         # Add the files of the pieces, in their order, up to the piece that exceeds the limit.
         cut_piece: Piece | None = None
-        results = engine.spread(task, started_pieces, stores, shared=shared, weigh=attrgetter("weight"))
+        results = engine.run_tasks(task, started_pieces, stores, shared=shared, weigh=attrgetter("weight"))
         with self._table.progress.step(step_name, unit=unit, total=total) as step, _close_at_end(results):
             for files in results:
                 piece = started_pieces.pop_oldest()
@@ -270,7 +274,7 @@ class _OutputRun:
         # Write that piece again, without the surplus rows. Its first files are deleted by `finish`.
         remaining_rows = (self._limit or 0) - self._row_count
         if cut_piece is not None and remaining_rows:
-            (files,) = engine.spread(task, [replace(cut_piece, limit=remaining_rows)], stores, shared=shared)
+            (files,) = engine.run_tasks(task, [replace(cut_piece, limit=remaining_rows)], stores, shared=shared)
             self._add_files(files)
 
     def finish(self) -> WrittenDirectory:
@@ -284,7 +288,7 @@ class _OutputRun:
         if not self._files:
             # Readers need at least one Parquet file to get the schema.
             self._add_files(self._write_batches(iter(()), is_needed=True))
-        self._delete([outputs.CLAIM])
+        self._delete([output_files.CLAIM])
         self._is_claimed = False
 
         # Attempts that the engine repeated have left files that are not part of the result.
@@ -320,7 +324,7 @@ class _OutputRun:
         try:
             # Deleted first, so that attempts that are still running stop writing.
             if self._is_claimed and self.target.is_claimed(self._storage):
-                undeleted += self._delete_if_possible([outputs.CLAIM])
+                undeleted += self._delete_if_possible([output_files.CLAIM])
             with suppress(FileMissing):
                 names += [file.name for file in self._storage.list_from("") if self.target.owns(file.name)]
             undeleted += self._delete_if_possible(names)
@@ -328,10 +332,10 @@ class _OutputRun:
                 parent, name = os.path.split(self._storage.root)
                 LocalStorage(parent).remove_directory(name)
         except DeltacliError:
-            return [outputs.CLAIM, *names]
+            return [output_files.CLAIM, *names]
         return undeleted
 
-    def _add_files(self, files: Iterable[outputs.OutputFile]) -> None:
+    def _add_files(self, files: Iterable[output_files.OutputFile]) -> None:
         for file in files:
             self._files.append(file)
             self._row_count += file.rows
@@ -352,9 +356,9 @@ class _OutputRun:
 
     def _write_batches(
         self, batches: Iterator[pyarrow.RecordBatch], *, is_needed: bool = False
-    ) -> tuple[outputs.OutputFile, ...]:
+    ) -> tuple[output_files.OutputFile, ...]:
         context = TaskContext(self._table.stores)
-        return outputs.write_batches(context, self.target, 0, self._schema, batches, is_needed=is_needed)
+        return output_files.write_batches(context, self.target, 0, self._schema, batches, is_needed=is_needed)
 
     def _delete(self, names: list[str]) -> None:
         """Delete files of the output directory.
@@ -424,7 +428,7 @@ def _open_empty_directory(table: TableHandle, directory: str | os.PathLike[str])
     name = os.fspath(directory)
     if not name:
         raise UsageError("the output directory is an empty string", code="usage.output")
-    storage = table.stores.other(table.open_other(name).uri)
+    storage = table.stores.open_output(table.open_other(name).uri)
     require_writable(storage)
 
     enclosing_table = _find_table_containing(table, storage)

@@ -65,7 +65,8 @@ from deltacli.table.version import Snapshot
 
 if TYPE_CHECKING:
     from deltacli.delta.log.actions import Action
-    from deltacli.work.checkpoints.reading import CheckpointContents, CheckpointPiece
+    from deltacli.work.checkpoints.parquet_files import CheckpointPiece
+    from deltacli.work.checkpoints.reading import CheckpointContents
 
 _MOST_VERSIONS_TRIED = 8
 """Number of versions that `find_newest_readable` tries.
@@ -434,7 +435,7 @@ def _plan_sidecar_pieces(table: TableHandle, sidecars: Sequence[str]) -> Iterato
     # allows in parallel. On a local disk, the number of threads of the engine is the limit.
     parallel_reads = table.storage.capabilities.parallel_reads
     at_once = parallel_reads if parallel_reads > 1 else None
-    planned = table.engine.spread(plan_checkpoint_pieces, sidecars, table.stores, at_once=at_once)
+    planned = table.engine.run_tasks(plan_checkpoint_pieces, sidecars, table.stores, at_once=at_once)
     for pieces in report_items(planned, table.progress, "opening sidecars", unit="files", total=len(sidecars)):
         yield from pieces
 

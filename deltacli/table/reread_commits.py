@@ -129,9 +129,9 @@ def _read_blocks_of_large_commit(
         partitions: The physical names of the partition columns.
         progress: Receives the number of bytes read.
     """
-    from deltacli.work.commits.blocks import plan_blocks, read_whole_block
+    from deltacli.work.commits.blocks import plan_blocks, read_full_block
 
-    read_block = partial(read_whole_block, storage, touched=decided_files, partitions=partitions)
+    read_block = partial(read_full_block, storage, touched=decided_files, partitions=partitions)
     blocks = plan_blocks(file)
     with progress.step(f"reading commit {file.version} again", unit="bytes", total=file.size_bytes) as step:
         for block, batch in zip(blocks, engine.run(read_block, blocks), strict=True):

@@ -32,7 +32,7 @@ from deltacli.table.data_files import PartitionValueWarnings, build_live_data_fi
 from deltacli.table.scan_requests import ScanRequest
 from deltacli.table.selection import Selection, VersionWithSchema, require_row_ids
 from deltacli.work.rows.data_files import DataFile, ReadSpec
-from deltacli.work.task import TableFiles
+from deltacli.work.table_files import TableFiles
 
 if TYPE_CHECKING:
     import pyarrow

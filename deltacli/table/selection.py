@@ -30,7 +30,7 @@ from deltacli.delta.schema.to_arrow import (
 )
 from deltacli.delta.schema.types import NameIndex, StructField, StructType, recorded_name
 from deltacli.storage.optional_interfaces import StoreOfVersions
-from deltacli.work.rows.data_files import ReadSpec, row_id_fields
+from deltacli.work.rows.data_files import ReadSpec, make_row_id_fields
 
 if TYPE_CHECKING:
     from deltacli.delta.predicate import Predicate
@@ -71,7 +71,7 @@ def find_row_id_columns(config: TableConfiguration) -> tuple[StructField, ...]:
     is_enabled = FEATURE in config.features and config.is_on(ENABLED)
     if not is_enabled or not id_name or not version_name:
         return ()
-    return row_id_fields((ROW_ID, ROW_COMMIT_VERSION), (id_name, version_name))
+    return make_row_id_fields((ROW_ID, ROW_COMMIT_VERSION), (id_name, version_name))
 
 
 def require_row_ids(snapshot: VersionWithSchema) -> tuple[StructField, ...]:

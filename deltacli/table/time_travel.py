@@ -36,7 +36,7 @@ from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import find_newest_readable, read_snapshot
 from deltacli.table.timestamp_enablement import get_timestamp_enablement
 from deltacli.table.version import Snapshot
-from deltacli.work.commits.reading import read_provenance
+from deltacli.work.commits.provenance import read_provenance
 
 
 @api_method

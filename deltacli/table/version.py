@@ -44,14 +44,14 @@ from deltacli.table.file_actions import FileActions
 from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.replay import ReplayedCommits
-from deltacli.work.commits.reading import Provenance, read_provenance
+from deltacli.work.commits.provenance import Provenance, read_provenance
 
 if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.table.output import WrittenDirectory
     from deltacli.table.scan import Scan
-    from deltacli.work.checkpoints.reading import CheckpointPiece
+    from deltacli.work.checkpoints.parquet_files import CheckpointPiece
 
 
 @dataclass(frozen=True, eq=False)
@@ -364,7 +364,7 @@ class Snapshot:
         if not (files or tombstones):
             raise UsageError("neither files nor tombstones are to be written")
         from deltacli.table.output import write_actions
-        from deltacli.work.outputs import ActionColumns
+        from deltacli.work.outputs.action_outputs import ActionColumns
 
         kinds = []
         if files:

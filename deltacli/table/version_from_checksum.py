@@ -42,7 +42,8 @@ from deltacli.storage.optional_interfaces import StoreOfVersions
 from deltacli.table.checksum_state import ChecksumState, parse_checksum_state
 from deltacli.table.find_log import find_blocked_commit_name, find_lost_versions, list_log
 from deltacli.table.handle import TableHandle
-from deltacli.work.commits.reading import Provenance, read_commit, read_provenance
+from deltacli.work.commits.provenance import Provenance, read_provenance
+from deltacli.work.commits.reading import read_commit
 
 _MAX_CHECKSUM_BYTES = 8 << 20
 """Larger checksums contain the list of all files. Parsing it takes as long as a replay."""

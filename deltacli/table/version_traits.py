@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from deltacli.core.typing import RecordBatch
 from deltacli.delta.partitions.values import kernel_refuses
-from deltacli.delta.paths.spelling import are_absolute
+from deltacli.delta.paths.spelling_columns import are_absolute
 from deltacli.delta.protocol.clients import ABSOLUTE_PATHS, OTHER_DIRECTORIES, TIMES_BEYOND_NANOSECONDS, traits_of
 from deltacli.delta.schema.types import PrimitiveType, has_timestamps
 from deltacli.table.version import Snapshot

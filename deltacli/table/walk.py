@@ -26,16 +26,15 @@ from deltacli.delta.paths.keys import binary_paths
 from deltacli.delta.paths.spelling import key_text
 from deltacli.storage import PathKind, ReadStorage, WalkEntry, is_flat_level, link_targets
 from deltacli.table.nested_tables import find_table_format
-from deltacli.work.files.listing import (
+from deltacli.work.files.classifying import (
     KNOWN_FILES,
     ClassifiedDirectory,
     ClassifiedFiles,
     DirectoryPiece,
     KnownFiles,
-    ListedFiles,
     classify_directory,
-    in_batches,
 )
+from deltacli.work.files.walking import ListedFiles, batch_listed_files
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
@@ -82,7 +81,7 @@ class TableWalk:
         """
         if self.directory:
             self.check_start_directory()
-        yield from in_batches(self._walk())
+        yield from batch_listed_files(self._walk())
 
     @cached_property
     def hidden_links(self) -> list[str]:
@@ -120,7 +119,7 @@ class TableWalk:
 
         levels = _DirectoryLevels(self)
         while levels.next_level:
-            listings = table.engine.spread(
+            listings = table.engine.run_tasks(
                 classify_directory,
                 levels.next_level,
                 table.stores,

@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from deltacli.core.errors import DeltacliError
 from deltacli.delta.log.segment import LogFileKind, choose_segment, make_log_file, parse_log_path, read_listing
-from deltacli.delta.paths.spelling import canonical, canonical_column, decode, decode_column
+from deltacli.delta.paths.spelling import canonical, decode
+from deltacli.delta.paths.spelling_columns import canonical_column, decode_column
 from fuzz.mutate import JSON_TOKENS
 from fuzz.targets.collect import collect
 from tests.support import strategies as some

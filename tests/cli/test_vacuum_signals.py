@@ -165,10 +165,18 @@ CLONE = ("clone", "tbl", "other", "--yes")
 @pytest.mark.parametrize(
     ("moment", "arguments", "said"),
     [
-        ("deltacli.cli.running.changing _done 1 before", VACUUM, "15 of 15 files deleted, VACUUM END (COMPLETED) is"),
-        ("deltacli.cli.running.changing _done 1 before", ("checkpoint", "tbl"), "_last_checkpoint names version 44"),
-        ("deltacli.cli.running.changing _done 1 after", ALTER, "version 45 was committed"),
-        ("deltacli.cli.running.run CommandContext._say_where 1 after", ALTER, "version 45 was committed"),
+        (
+            "deltacli.cli.running.changing _make_result 1 before",
+            VACUUM,
+            "15 of 15 files deleted, VACUUM END (COMPLETED) is",
+        ),
+        (
+            "deltacli.cli.running.changing _make_result 1 before",
+            ("checkpoint", "tbl"),
+            "_last_checkpoint names version 44",
+        ),
+        ("deltacli.cli.running.changing _make_result 1 after", ALTER, "version 45 was committed"),
+        ("deltacli.cli.running.context CommandContext._say_where 1 after", ALTER, "version 45 was committed"),
         ("deltacli.changing.commit_sender following 1 before", ALTER, "version 45 was committed"),
         ("deltacli.changing.execution is_true 1 before", ALTER, "a version was committed"),
         (

@@ -14,7 +14,7 @@ from deltacli import open_table
 from deltacli.core.errors import DeltacliError, UsageError
 from deltacli.core.machine import fixed_clock
 from deltacli.delta.log.file_actions import num_records_column
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.fleet.planning.due import plan_fleet
 from deltacli.fleet.policy_file.reading import require_fleet_file
 from deltacli.operations.read.snapshot import summarize

@@ -7,7 +7,6 @@ import pytest
 
 from deltacli.delta.paths.lookalikes import common_spelling, decodings_of, fold_letters, fold_letters_column
 from deltacli.delta.paths.spelling import (
-    are_absolute,
     canonical,
     decode,
     encode,
@@ -18,6 +17,7 @@ from deltacli.delta.paths.spelling import (
     root_of,
     spellings_of_root,
 )
+from deltacli.delta.paths.spelling_columns import are_absolute
 
 NAMES = [
     "a.parquet",

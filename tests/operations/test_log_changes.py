@@ -16,7 +16,7 @@ from deltacli.api.table import Table
 from deltacli.changing.change import execute_change, plan_change
 from deltacli.changing.execution import ChangeExecution
 from deltacli.cli.commands.fleet.plan import _plan_expiry as plan_expiry_step
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import DeltacliError, PartlyDone, Refused, UsageError
 from deltacli.core.machine import Machine, fixed_clock
 from deltacli.fleet.policy_file.model import ExpirePolicy, Policy
@@ -26,7 +26,8 @@ from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan, ExpiryRequ
 from deltacli.storage import LocalStorage, open_storage
 from deltacli.storage.directory_identity import DirectoryIdentity
 from deltacli.storage.hadoop_checksums import checksum_bytes_for
-from deltacli.work.files.deleting import BatchOutcome, DeleteBatch, DeletePiece, Permit
+from deltacli.work.files.deleting import BatchOutcome, DeleteBatch, DeletePiece
+from deltacli.work.files.permits import Permit
 from deltacli.work.task import TaskContext
 from tests.support.actions import Line, add, commit_info, protocol
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder, commit_path

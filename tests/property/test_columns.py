@@ -18,14 +18,8 @@ from hypothesis import strategies as st
 from deltacli.delta.data_files import unique_id, unique_id_column
 from deltacli.delta.encoding.value_text import json_column, json_lines
 from deltacli.delta.log.file_actions import TouchedFiles, file_key, key_column, num_records_column, parse_num_records
-from deltacli.delta.paths.spelling import (
-    canonical,
-    canonical_column,
-    decode,
-    decode_column,
-    without_dots,
-    without_dots_column,
-)
+from deltacli.delta.paths.spelling import canonical, decode, without_dots
+from deltacli.delta.paths.spelling_columns import canonical_column, decode_column, without_dots_column
 from tests.support import strategies as some
 from tests.support.effort import examples
 

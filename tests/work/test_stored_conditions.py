@@ -17,15 +17,15 @@ import pytest
 from deltacli.core.errors import install_command
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import ArrayType, DataType, PrimitiveType, StructField, StructType
-from deltacli.work.rows import row_conditions as duckdb_session
-from deltacli.work.rows.row_conditions import (
+from deltacli.work.rows import duckdb_evaluation as duckdb_session
+from deltacli.work.rows.compiled_conditions import (
     Condition,
     Expression,
-    NotEvaluated,
     Unchecked,
     compile_condition,
     compile_expression,
 )
+from deltacli.work.rows.duckdb_evaluation import NotEvaluated
 from tests.support.stored_rows import SCHEMA
 from tests.support.waiting import join
 
@@ -328,19 +328,19 @@ def test_duckdb_touches_nothing_outside(tmp_path: Path) -> None:
     ):
         columns = {"c0": pa.array([1])}
         try:
-            assert [False] == duckdb_session.evaluate(sql, columns).to_pylist(), sql
+            assert [False] == duckdb_session.evaluate_sql(sql, columns).to_pylist(), sql
         except NotEvaluated:
             assert "SELECT" in sql
     with pytest.raises(Exception, match="configuration has been locked"):
-        duckdb_session._session().execute("SET threads = 2")
+        duckdb_session._get_session().execute("SET threads = 2")
 
 
 def test_each_thread_has_a_database_of_its_own() -> None:
     found = []
 
     def ask() -> None:
-        found.append(duckdb_session._session())
-        assert [True] == duckdb_session.evaluate("c0 = 1", {"c0": pa.array([1])}).to_pylist()
+        found.append(duckdb_session._get_session())
+        assert [True] == duckdb_session.evaluate_sql("c0 = 1", {"c0": pa.array([1])}).to_pylist()
 
     threads = [threading.Thread(target=ask) for _ in range(2)]
     for thread in threads:
@@ -348,7 +348,7 @@ def test_each_thread_has_a_database_of_its_own() -> None:
     for thread in threads:
         join(thread)
 
-    assert 3 == len({id(session) for session in (*found, duckdb_session._session())})
+    assert 3 == len({id(session) for session in (*found, duckdb_session._get_session())})
 
 
 def test_many_rows_keep_their_order() -> None:

@@ -103,9 +103,9 @@ def format_exact(value: object) -> str:
             return dumps(value).decode()
 
 
-def make_item_columns(names: Iterable[str]) -> list[Column[JsonObject]]:
-    """Return a column per field of JSON objects."""
-    return [Column(name, methodcaller("get", name)) for name in names]
+def make_item_columns(columns: Iterable[Column[JsonObject] | str]) -> list[Column[JsonObject]]:
+    """Return columns of JSON objects. A name stands for the column of the field of that name."""
+    return [Column(column, methodcaller("get", column)) if isinstance(column, str) else column for column in columns]
 
 
 def choose_default_columns(columns: Sequence[Column[Row]], terminal: Terminal) -> list[Column[Row]]:

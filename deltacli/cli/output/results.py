@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, BinaryIO, Generic, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Generic, NamedTuple, Protocol
 
 from deltacli.cli.output.columns import Column, Row, make_item_columns
 from deltacli.cli.output.grids import EncodedItems, Grid, RowGrid, WriteItems, encode_line, write_lines
@@ -105,7 +105,7 @@ class SingleResult(Result):
         content: The fields of the document and of the line.
         make_sections: Returns the description for people.
         rows: The rows of CSV.
-        columns: Their names.
+        columns: Their columns. A name alone is the column of the field of this name, of rows that are JSON objects.
         draw_on: Draws the result; None if it is drawn as its sections.
         line_type: The type of its line; None if that is the kind.
         table_format: `delta` or `paimon`.
@@ -115,8 +115,8 @@ class SingleResult(Result):
     table: str
     content: JsonObject
     make_sections: Callable[[], Sequence[Section]]
-    rows: Iterable[JsonObject]
-    columns: Sequence[str]
+    rows: Iterable[Any]  # Any: rows of any kind, which the columns know
+    columns: Sequence[Column[Any] | str]
     draw_on: Callable[[Surface], None] | None = None
     line_type: str | None = None
     table_format: str = "delta"

@@ -14,8 +14,8 @@ from deltacli.cli.terminal.characters import escape_control, escape_control_in_j
 from deltacli.core.documents import dumps
 from deltacli.core.typing import Json
 from deltacli.delta.log.segment import Place
-from deltacli.operations.validate.findings import fingerprint
 from deltacli.rules.framework.base import Finding, Rule, Severity
+from deltacli.rules.framework.baseline import fingerprint
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
@@ -48,7 +48,7 @@ def write_sarif(sink: BinaryIO, result: ReportedResult, terminal: Terminal) -> N
 
 
 def _describe_rule(rule: Rule) -> dict[str, Json]:
-    """Return a `reportingDescriptor`."""
+    """Return a reporting descriptor."""
     area = rule.id.partition(".")[0]
     details = {
         "Broken": rule.fix.broken,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO, NamedTuple
 
-import orjson
-
 from deltacli.cli.command_tree import path_of
+from deltacli.cli.documents_of_commands import ANY_FIELD, find_fields, find_item_lines, is_known_line
 from deltacli.cli.invocation import invocation
 from deltacli.cli.output.columns import format_exact
 from deltacli.cli.output.grids import EncodedItems
@@ -21,11 +19,6 @@ from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.documents import loads
 from deltacli.core.errors import UsageError, nearest_name
 from deltacli.core.typing import Json, JsonObject
-
-ANY_FIELD = "*"
-"""In place of the name of a field: an object may have others than those that are known."""
-
-_LINE_FIELDS_FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "line_fields.json")
 
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]+)\}|\\[nt\\]|[^{}\\]+|\\")
 _LITERALS = {"{{": "{", "}}": "}", r"\n": "\n", r"\t": "\t", r"\\": "\\"}
@@ -59,12 +52,11 @@ def check_template(template: str) -> None:
     if not any(part.field for part in parts):
         raise _no_field_error(template)
 
-    lines = read_known_lines()
-    line_types = lines.commands.get(_current_command(), [])
+    line_types = find_item_lines(_current_command())
     # The columns of a table are fields of its rows. They are known when the first row comes.
-    if any(f"{line_type}.{ANY_FIELD}" in lines.types[line_type] for line_type in line_types):
+    if any(f"{line_type}.{ANY_FIELD}" in find_fields(line_type) for line_type in line_types):
         return
-    known_fields = list(dict.fromkeys(field for line_type in line_types for field in lines.types[line_type]))
+    known_fields = list(dict.fromkeys(field for line_type in line_types for field in find_fields(line_type)))
     if not known_fields:
         return
     for part in parts:
@@ -137,7 +129,6 @@ class TemplateFormatter:
     def __init__(self, template: str) -> None:
         self._template = template
         self._parts = parse_template(template)
-        self._known_lines = read_known_lines()
         self._checked_types: set[str] = set()
         # Fields of objects with any keys that no item had so far -> the known fields.
         self._absent_fields: dict[str, Sequence[str]] = {}
@@ -148,7 +139,7 @@ class TemplateFormatter:
             item = loads(line)
             assert isinstance(item, dict)
             line_type = item["type"]
-            fields = self._known_lines.types.get(line_type, [ANY_FIELD])
+            fields = find_fields(line_type) if is_known_line(line_type) else [ANY_FIELD]
             if not fields:
                 continue  # not an item: it ends a list
 
@@ -200,7 +191,10 @@ class TemplateFormatter:
 
     def _report(self, error: UsageError) -> None:
         """Raise an error, or only note it if the command may have made a change."""
-        if _current_command() not in self._known_lines.changing:
+        # Which commands change something follows from their permissions, whose module is needed for errors only.
+        from deltacli.cli.changing_commands import find_change
+
+        if find_change(_current_command()) is None:
             raise error
         if not {"-q", "--quiet"} & {*invocation.arguments}:
             write_message(escape_control(f"note: {error.message}; it is empty in the lines"))
@@ -242,24 +236,3 @@ def _unknown_field_error(
         hint = repeat_command_with(invocation.arguments, "--template", corrected)
     names = {known for known in known_fields if "." not in known and known != ANY_FIELD}
     return UsageError(message, code="usage.template", facts={"fields": ", ".join(sorted(names))}, hint=hint)
-
-
-class KnownLines(NamedTuple):
-    """The lines of NDJSON that commands write.
-
-    Attributes:
-        types: The fields of each type of line, nested ones behind a dot. A type without fields is no item but ends a
-            list.
-        commands: The types of the lines of each command.
-        changing: The commands that change something, and so must not fail after it.
-    """
-
-    types: Mapping[str, Sequence[str]]
-    commands: Mapping[str, Sequence[str]]
-    changing: Sequence[str]
-
-
-def read_known_lines() -> KnownLines:
-    """Return what the generated file `line_fields.json` says about lines."""
-    with open(_LINE_FIELDS_FILE, "rb") as file:
-        return KnownLines(**orjson.loads(file.read()))

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deltacli.cli.output.columns import Column, make_item_columns
-from deltacli.cli.output.results import ListResult
+from deltacli.cli.output.results import ListResult, SingleResult
 from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
 from deltacli.cli.output.surface import Labelled, Surface
 from deltacli.cli.render.plans import PlanRow, make_plan_table, make_refusal_rows, make_section_rows, make_version_strip
@@ -30,6 +30,20 @@ if TYPE_CHECKING:
     from deltacli.operations.log.log_restore import LogRestorePlan
 
 _LISTED = 10
+
+
+def checkpoint_result(uri: str, made: CheckpointResult) -> SingleResult:
+    """Return a checkpoint that was written, or would be, as a result; its rows are the files."""
+    content = made.as_json()
+    return SingleResult(
+        "checkpoint",
+        uri,
+        content,
+        lambda: checkpoint_sections(made),
+        content["files"],
+        ("path", "sizeBytes", "rows"),
+        lambda canvas: draw_checkpoint(canvas, made),
+    )
 
 
 def checkpoint_sections(result: CheckpointResult) -> list[Section]:

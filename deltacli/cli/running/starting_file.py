@@ -24,7 +24,7 @@ from deltacli.storage import Existed, LocalStorage, Unknown
 from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
-    from deltacli.cli.running.run import CommandContext
+    from deltacli.cli.running.context import CommandContext
     from deltacli.fleet.planning.discovery import Discovery, Failure
     from deltacli.sharing.configuration.starting import StartedTable
 

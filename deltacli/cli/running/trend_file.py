@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from deltacli import __version__
 from deltacli.cli.invocation import invocation
 from deltacli.cli.output.destination import require_file_outside_tables
+from deltacli.cli.running.trend_entries import Entry, last_like, read_trend
 from deltacli.core.errors import UsageError, quote_table
 from deltacli.core.texts import summarize_names
 from deltacli.core.times import format_timestamp
 from deltacli.core.units import plural
-from deltacli.operations.validate.trend import Entry, last_like, read_trend
 from deltacli.storage.output_file import unwritable
 
 _NAMED = 5

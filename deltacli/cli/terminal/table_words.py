@@ -69,7 +69,7 @@ def table_words(kind: str, *arguments: str) -> list[str]:
     """Return the words that the user may want to complete.
 
     Args:
-        kind: The kind of words, such as `columns`: a value of `Kind` in tools/command_tree.py.
+        kind: The kind of words, such as `columns`: a `CompletionKind` of deltacli/cli/described_commands.py.
         arguments: The arguments before the cursor. The first one is the table, or the policy file for `groups`.
 
     Returns:

@@ -19,7 +19,7 @@ from deltacli.delta.encoding.many_values import fingerprints, repeated
 from deltacli.delta.encoding.value_text import date_texts, json_column, parse_moment
 from deltacli.delta.log.actions import FIELDS, FieldType
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.paths.spelling import canonical_column
+from deltacli.delta.paths.spelling_columns import canonical_column
 from deltacli.delta.schema.types import simple_name
 from deltacli.delta.stats.columns import as_single
 from deltacli.delta.stats.schema import BOUNDS, leaf_columns

@@ -28,7 +28,8 @@ from deltacli.delta.log.actions import NO_METADATA, Action, too_deep
 from deltacli.delta.log.file_actions import key_column, num_records_column, parse_num_records
 from deltacli.delta.log.row_ids import DOMAIN, ENABLED, FEATURE, MAX_ROW_ID, NO_MARK, assigns_row_ids, mark_action
 from deltacli.delta.log.segment import MAX_TIME_MS, MAX_VERSION
-from deltacli.delta.paths.spelling import canonical, canonical_column
+from deltacli.delta.paths.spelling import canonical
+from deltacli.delta.paths.spelling_columns import canonical_column
 from deltacli.delta.protocol.features import Protocol, require_committable, require_readable
 
 _OURS = "the new commit"

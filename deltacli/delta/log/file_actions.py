@@ -26,7 +26,8 @@ from deltacli.delta.encoding.ndjson import parse_ndjson
 from deltacli.delta.log.action_schemas import schema_of_action
 from deltacli.delta.log.actions import Action, json_type, missing, shown, wrong_type
 from deltacli.delta.log.disputed_readings import ADDED_AND_REMOVED, ADDED_TWICE
-from deltacli.delta.paths.spelling import canonical, canonical_column, decode_column
+from deltacli.delta.paths.spelling import canonical
+from deltacli.delta.paths.spelling_columns import canonical_column, decode_column
 
 if TYPE_CHECKING:
     from deltacli.delta.encoding.many_values import KeyIndex

@@ -21,12 +21,12 @@ import pyarrow.compute as pc
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.data_files import vector_file
 from deltacli.delta.paths.lookalikes import compose_letters, fold_letters
-from deltacli.delta.paths.spelling import (
+from deltacli.delta.paths.spelling import key_bytes
+from deltacli.delta.paths.spelling_columns import (
     are_absolute,
     canonical_column,
     content_of,
     encode_percent_signs_column,
-    key_bytes,
     locate,
     without_dots_column,
 )

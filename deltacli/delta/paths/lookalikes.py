@@ -27,7 +27,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.paths.spelling import content_of, decode, key_bytes, without_dots
+from deltacli.delta.paths.spelling import decode, key_bytes, without_dots
+from deltacli.delta.paths.spelling_columns import content_of
 
 _MOST_LEVELS = 8
 """Levels of encoding that are taken off. A writer in a chain adds one; more are no accident but an attack."""

@@ -26,6 +26,7 @@ from deltacli.delta.log.segment import Hint, choose_segment, read_listing
 from deltacli.delta.log.state import DEFAULT_LOG_RETENTION_MS, log_cutoff_ms
 from deltacli.fleet.planning.discovery import Discovery, Expander, FoundTable, Opener, discover
 from deltacli.fleet.policy_file import model
+from deltacli.fleet.policy_file.table_names import show_table_name
 from deltacli.rules.framework.repairs import LOST
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.discover import note_log_backups
@@ -347,7 +348,7 @@ def other_table(fault: errors.DeltacliError) -> str | None:
 def said_by(fault: errors.DeltacliError) -> str:
     """Return the message of an error, behind the other table that it is about, if it is about one."""
     message, other = without_secrets(fault.message), other_table(fault)
-    return message if other is None else f"{model.plain_name(other)}: {message}"
+    return message if other is None else f"{show_table_name(other)}: {message}"
 
 
 class PlanProblem(NamedTuple):
@@ -443,7 +444,7 @@ class FleetPlan:
         """Note what the search skipped, and where it found nothing."""
         note_log_backups(note, self.backups)
         for entry in self.empty:
-            note(f"note: {self.file.path}:{entry.line}: no table at or below {model.plain_name(entry.text)}")
+            note(f"note: {self.file.path}:{entry.line}: no table at or below {show_table_name(entry.text)}")
 
     def summary(self) -> dict[str, Json]:
         """Return counts for documents."""

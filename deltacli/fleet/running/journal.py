@@ -36,7 +36,7 @@ from deltacli.core.machine import Clock, system_clock
 from deltacli.core.times import DAY_MS, format_timestamp
 from deltacli.core.typing import Json, JsonObject
 from deltacli.fleet.planning.due import NEVER_MS, LastRun, Past
-from deltacli.fleet.policy_file.model import table_digest
+from deltacli.fleet.policy_file.table_names import digest_table_name
 from deltacli.storage import Storage
 from deltacli.storage.outcomes import Unknown
 from deltacli.storage.output_file import replacement, unwritable
@@ -89,7 +89,7 @@ class Leases:
 
     def acquire(self, resource: str) -> Lease | Holder:
         """Return the lease of a table or run, or who holds it."""
-        key = table_digest(resource)
+        key = digest_table_name(resource)
         holder = self._newest(key)
         reason = None if holder is None else self._reason_to_take(holder)
         if holder is not None and reason is None:

@@ -43,7 +43,8 @@ from deltacli.fleet.planning.due import (
     plan_fleet,
     plan_table,
 )
-from deltacli.fleet.policy_file.model import DESTRUCTIVE, UNCHANGING, FleetFile, FleetRunRequest
+from deltacli.fleet.policy_file.model import DESTRUCTIVE, UNCHANGING, FleetFile
+from deltacli.fleet.policy_file.requests import FleetRunRequest
 from deltacli.fleet.running.journal import (
     FINAL,
     MOST_BYTES,

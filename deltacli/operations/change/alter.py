@@ -24,7 +24,6 @@ from deltacli.changing.preflight import find_new_errors
 from deltacli.changing.request_checks import require_possible, require_text
 from deltacli.changing.views import STALE_VIEW
 from deltacli.core.errors import Refusal, Refused, Unreadable, UsageError, command
-from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import plural
@@ -34,7 +33,7 @@ from deltacli.delta.evolution import requests
 from deltacli.delta.evolution.draft import Draft, Effect, Settings, names_of
 from deltacli.delta.evolution.evolve import UPGRADE_NEEDED, Evolution, evolve, logical_names
 from deltacli.delta.evolution.requests import Change
-from deltacli.delta.log.actions import NO_METADATA, ROWS_CHECKED, require_free
+from deltacli.delta.log.actions import ROWS_CHECKED, require_free
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile
 from deltacli.delta.log.state import plain_action, plain_metadata
 from deltacli.delta.protocol.clients import ClientAccess, traits_of
@@ -188,13 +187,9 @@ class AlterationRequest:
     """
 
     changes: Iterable[Change | JsonObject]
-    enable: bool = option(
-        "type: set delta.enableTypeWidening to true if it is not.", default=False, table_format=OF_DELTA
-    )
-    upgrade_protocol: bool = option(
-        "Add missing features; clients that do not support them lose access.", default=False, table_format=OF_DELTA
-    )
-    commit_metadata: Mapping[str, str] = shared(COMMIT_METADATA._replace(table_format=OF_DELTA), NO_METADATA)
+    enable: bool = False
+    upgrade_protocol: bool = False
+    commit_metadata: Mapping[str, str] = field(default_factory=dict)
     dry_run: bool = False
 
     def __post_init__(self) -> None:

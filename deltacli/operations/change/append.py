@@ -35,7 +35,7 @@ from deltacli.operations.optimize.request import target_of
 from deltacli.table.constraints import ConstraintCheck, find_constraints
 from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import read_snapshot
-from deltacli.work.rewrite.new_files import AppendedFile, AppendSpec, Source
+from deltacli.work.rewrite.appending import AppendedFile, AppendSpec, SourceColumn
 from deltacli.work.rewrite.pieces import RewriteSpec
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def plan_append(snapshot: Snapshot, rows: pa.Schema) -> AppendSpec:
     if unread := to_arrow.unread_columns(fields):
         raise to_arrow.unsupported(unread)
     places = _places(rows.names, fields)
-    columns, wanted = list[Source](), to_arrow.arrow_schema(fields)
+    columns, wanted = list[SourceColumn](), to_arrow.arrow_schema(fields)
     for column, kind in zip(fields, wanted.types, strict=True):
         place = places.get(column.name)
         if place is not None and not _fits(rows.field(place).type, kind):
@@ -213,7 +213,7 @@ def plan_append(snapshot: Snapshot, rows: pa.Schema) -> AppendSpec:
             )
         value = _value_of_missing(column, kind) if place is None else None
         found = re.fullmatch(r"varchar\((\d+)\)", str(column.metadata.get(_CHARACTERS, "")), re.ASCII)
-        columns.append(Source(column, place, value, int(found[1]) if found else None))
+        columns.append(SourceColumn(column, place, value, int(found[1]) if found else None))
     names = [(name, column) for name, column in config.partition_columns.items() if column is not None]
     return AppendSpec(
         replace(_rewrite_spec(config), clustering=clustering_paths(config, snapshot.domains)),
@@ -230,7 +230,7 @@ def _rewrite_spec(config: TableConfiguration) -> RewriteSpec:
         return made
     columns = to_arrow.stored_columns(config)
     own = to_arrow.arrow_schema(columns)
-    reading = replace(made.reading, columns=columns, schema=own, whole_schema=own, beside={}, row_ids=None)
+    reading = replace(made.reading, columns=columns, schema=own, full_schema=own, extra_columns={}, row_ids=None)
     return replace(made, schema=to_arrow.file_schema(config, columns), row_columns=None, reading=reading)
 
 

@@ -61,8 +61,8 @@ from deltacli.table.known_clients import find_regaining_clients
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 from deltacli.table.version_traits import find_version_traits
-from deltacli.work.file_facts import file_of_vector
-from deltacli.work.rewrite.pieces import CONFIG, find_older_types
+from deltacli.work.facts.vector_facts import find_vector_file
+from deltacli.work.rewrite.outdated_columns import CONFIG, find_older_types
 from deltacli.work.rows.data_files import DataFile
 
 if TYPE_CHECKING:
@@ -98,7 +98,9 @@ def file_with_older_type(snapshot: Snapshot) -> str | None:
     table = snapshot.table
     every = [file for part in snapshot.file_actions.map_actions("add", files, fields=["path", "size"]) for file in part]
     pieces = [every[begin : begin + _FILES_PER_PIECE] for begin in range(0, len(every), _FILES_PER_PIECE)]
-    answers = table.engine.spread(find_older_types, pieces, table.stores, shared={CONFIG: snapshot.config}, weigh=len)
+    answers = table.engine.run_tasks(
+        find_older_types, pieces, table.stores, shared={CONFIG: snapshot.config}, weigh=len
+    )
     found = [is_older for part in answers for is_older in part]
     return next((file.path for file, is_older in zip(every, found, strict=True) if is_older), None)
 
@@ -118,7 +120,7 @@ def vector_files(snapshot: Snapshot) -> list[str]:
             if (removed_ms or 0) <= cutoff_ms:
                 continue
             if vector is not None and vector.get("storageType") == "u":
-                place = file_of_vector(files, {key: value for key, value in vector.items() if value is not None})
+                place = find_vector_file(files, {key: value for key, value in vector.items() if value is not None})
                 found += [] if place is None else [place]
         return found
 
@@ -205,6 +207,29 @@ class FeatureDrop(CompleteOutcome, WithTable, PlanWithoutRefusals):
     def is_noop(self) -> bool:
         """Return False: a feature that is not there cannot be dropped."""
         return False
+
+    def find_first_version_left(self) -> int | None:
+        """Return the version at which the log begins afterwards, or a lower limit; None if nothing is deleted."""
+        snapshot = self.basis.snapshot
+        if snapshot is None or self.trace is None:
+            return None
+        return find_first_kept_version(snapshot, self.trace)
+
+    def find_changed_metadata(self) -> Action | None:
+        """Return the metaData action that is committed because of the columns or properties; None if they stay."""
+        snapshot = self.basis.snapshot
+        if snapshot is None:
+            return None
+        if self.name == feature_changes.MAPPING and uses_mapping(snapshot.config):
+            return metadata_without_mapping(snapshot)
+        unset = [key for key in self.removal.unset if key in snapshot.properties]
+        if not unset:
+            return None
+        return plan_unset(
+            replace(snapshot.config, raw_metadata=snapshot.raw_metadata),
+            state.plain_metadata(snapshot.raw_metadata),
+            unset,
+        ).metadata
 
     def effects(self) -> Iterator[str]:
         yield from self.steps
@@ -297,31 +322,6 @@ def plan_drop(
         clients=clients,
         commit_metadata=commit_metadata,
     )
-
-
-def find_first_version_left(drop: FeatureDrop) -> int | None:
-    """Return the version at which the log begins after a drop, or a lower limit; None if the drop deletes nothing."""
-    snapshot = drop.basis.snapshot
-    if snapshot is None or drop.trace is None:
-        return None
-    return find_first_kept_version(snapshot, drop.trace)
-
-
-def find_changed_metadata(drop: FeatureDrop) -> Action | None:
-    """Return the metaData action that a drop commits because of the columns or properties; None if it keeps them."""
-    snapshot = drop.basis.snapshot
-    if snapshot is None:
-        return None
-    if drop.name == feature_changes.MAPPING and uses_mapping(snapshot.config):
-        return metadata_without_mapping(snapshot)
-    unset = [key for key in drop.removal.unset if key in snapshot.properties]
-    if not unset:
-        return None
-    return plan_unset(
-        replace(snapshot.config, raw_metadata=snapshot.raw_metadata),
-        state.plain_metadata(snapshot.raw_metadata),
-        unset,
-    ).metadata
 
 
 def _steps(

@@ -34,8 +34,8 @@ from deltacli.table.file_keys import build_removes, hash_file_actions
 from deltacli.table.handle import TableHandle
 from deltacli.table.older_metadata import read_column_names_for_tasks
 from deltacli.table.version import Snapshot
-from deltacli.work.rewrite.new_files import NAMED, RewriteFiles
 from deltacli.work.rewrite.pieces import SPEC, NewFile, NewFileNames, RefusedFile, RewritePiece, RewriteSpec
+from deltacli.work.rewrite.rewriting import NAMED, RewriteFiles
 from deltacli.work.rows.data_files import DataFile
 
 OPERATION = "REMOVE COLUMN MAPPING"
@@ -196,7 +196,7 @@ class _Removal:
         shared = {SPEC: spec, NAMED: self._named}
         refused: list[RefusedFile] = []
         with table.progress.step("rewriting files", unit="files", total=len(fresh)) as step:
-            results = table.engine.spread(
+            results = table.engine.run_tasks(
                 RewriteFiles(), pieces, table.stores, shared=shared, weigh=attrgetter("weight")
             )
             for (key, _), result in zip(fresh, results, strict=True):

@@ -32,16 +32,16 @@ from deltacli.changing.plan import WithTable
 from deltacli.changing.preflight import ADDED_TWICE, explain_exclusion
 from deltacli.changing.request_checks import require_possible
 from deltacli.core.errors import ConflictLost, UsageError, command, parameter
-from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.delta.encoding.many_values import fingerprints, repeated
-from deltacli.delta.log.actions import NO_METADATA, require_free
+from deltacli.delta.log.actions import require_free
 from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot, TouchedFiles, WatchedFiles, encoded_files
 from deltacli.delta.log.file_actions import num_records_column, parse_num_records
 from deltacli.delta.paths.engine_readings import SEVERAL_SPELLINGS
-from deltacli.delta.paths.spelling import canonical_column, key_bytes, name_files
+from deltacli.delta.paths.spelling import key_bytes
+from deltacli.delta.paths.spelling_columns import canonical_column, name_files
 from deltacli.delta.schema.column_path import ColumnFinder
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.delta.stats.collect import BOUNDED
@@ -62,16 +62,11 @@ from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.older_metadata import read_column_names_for_tasks
 from deltacli.table.partition_condition import PartitionCondition
 from deltacli.table.rebuild import read_snapshot
-from deltacli.work.file_facts import ListedFile
-from deltacli.work.file_statistics import (
-    WANTED,
-    FileStatistics,
-    StatisticsFromFooters,
-    StatisticsFromRows,
-    StatsPiece,
-    WantedStatistics,
-)
+from deltacli.work.facts.footer_files import ListedFile
 from deltacli.work.rewrite.pieces import RefusedFile
+from deltacli.work.statistics.file_statistics import WANTED, FileStatistics, StatsPiece, WantedStatistics
+from deltacli.work.statistics.from_footers import StatisticsFromFooters
+from deltacli.work.statistics.from_rows import StatisticsFromRows
 
 if TYPE_CHECKING:
     from deltacli.changing.execution import ChangeExecution
@@ -109,21 +104,12 @@ class StatsRequest:
         dry_run: True to plan only, and change nothing.
     """
 
-    where: str | None = option("Only files of partitions that match: \"date >= '2026-01-01'\".", "CONDITION", Kind.TEXT)
-    columns: Sequence[str] = option(
-        "Only statistics of these columns.  [default: those of the table's properties]",
-        "A,B,…",
-        Kind.COLUMNS,
-        default=(),
-    )
-    missing: bool = option("Only files that lack statistics of a column.  [default]", default=False)
-    all: bool = option("All files: wrong statistics are replaced, too.", default=False)
-    read: str = option(
-        "What to read: footers, which do not have all bounds, or all rows.  [default: footers]",
-        default=ReadFrom.FOOTERS,
-        choices=ReadFrom,
-    )
-    commit_metadata: Mapping[str, str] = shared(COMMIT_METADATA, NO_METADATA)
+    where: str | None = None
+    columns: Sequence[str] = ()
+    missing: bool = False
+    all: bool = False
+    read: str = ReadFrom.FOOTERS
+    commit_metadata: Mapping[str, str] = field(default_factory=dict)
     dry_run: bool = False
 
     def __post_init__(self) -> None:
@@ -353,7 +339,7 @@ def _computed(plan: StatsPlan, adds: RecordBatch, outcome: StatsOutcome) -> Read
     stated = [one and {name: value for name, value in one.items() if value is not None} for one in vectors]
     files = [ListedFile(path, size) for path, size in zip(paths, sizes, strict=True)]
     spans = [slice(at, at + each) for at in range(0, len(files), each)]
-    found = table.engine.spread(
+    found = table.engine.run_tasks(
         StatisticsFromRows() if from_rows else StatisticsFromFooters(),
         (StatsPiece(tuple(files[span]), tuple(stated[span]), tuple(olds[span])) for span in spans),
         table.stores,

@@ -40,6 +40,11 @@ class Verification:
     details: tuple[tuple[str, object, object], ...] = ()
     reason: str | None = None
 
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the checkpoint differs from the log, or cannot be read."""
+        return self.verdict in (CheckpointVerdict.DIFFERS, CheckpointVerdict.UNREADABLE)
+
     def as_json(self) -> dict[str, Any]:
         """Return it as in the document `deltacli.checkpoint-verification`."""
         return {

@@ -47,7 +47,8 @@ from deltacli.delta.log.segment import (
 )
 from deltacli.delta.log.state import has_in_commit_timestamps
 from deltacli.delta.paths.keys import PathKeys
-from deltacli.delta.paths.spelling import are_absolute, key_text
+from deltacli.delta.paths.spelling import key_text
+from deltacli.delta.paths.spelling_columns import are_absolute
 from deltacli.operations.copy.note import CopiedCommit, CopyNote, read_note
 from deltacli.operations.copy.relative import RelativeLog
 from deltacli.operations.copy.request import CopyLevel, CopyRequest

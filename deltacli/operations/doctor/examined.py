@@ -33,7 +33,8 @@ from deltacli.delta.protocol.feature_changes import ShownFeature
 from deltacli.operations.doctor.advice import LISTED_PER_REQUEST, REQUESTS_PER_FILE, Advice, PriceTable
 from deltacli.operations.doctor.live_state import LiveState, StatisticsState
 from deltacli.table.timestamp_enablement import get_enablement_version
-from deltacli.work.commits.reading import is_large, read_commit, read_provenance, stream_commit
+from deltacli.work.commits.provenance import read_provenance
+from deltacli.work.commits.reading import is_large_commit, read_commit, stream_commit
 
 if TYPE_CHECKING:
     from deltacli.operations.log.expire import ExpiryPlan
@@ -191,7 +192,7 @@ def _with_sizes(commits: Sequence[RecentCommit], newest: int, files: int, size_b
 
 def _read(storage: ReadStorage, times: Mapping[int, int], first_stamped: int | None, file: LogFile) -> RecentCommit:
     try:
-        info, amounts = (_large if is_large(file) else _parsed)(storage, file)
+        info, amounts = (_large if is_large_commit(file) else _parsed)(storage, file)
     except (CommitCorrupt, FileMissing):
         info, amounts = {}, None
     is_stamped = first_stamped is not None and file.version >= first_stamped

@@ -505,6 +505,11 @@ class AccessReport:
             "findings": [finding.as_json() for finding in self.findings],
         }
 
+    @property
+    def known_commands(self) -> tuple[Command, ...]:
+        """The commands, by what they need."""
+        return commands()
+
     def commands(self) -> list[dict[str, Json]]:
         """Return the commands as JSON objects."""
         return [

@@ -75,8 +75,8 @@ from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_newest_readable
 from deltacli.table.version import Snapshot
 from deltacli.table.walk import CachedWalk
-from deltacli.work.rewrite.new_files import measure_rewrite
 from deltacli.work.rewrite.pieces import SPEC, RewritePiece
+from deltacli.work.rewrite.rewriting import measure_rewrite
 
 # -- advice on data files ----------------------------------------------------------------------------------------------
 
@@ -326,7 +326,7 @@ def bytes_after(plan: OptimizePlan) -> int | None:
         samples = list(_samples(plan))
         table = plan.table
         pieces = [one.piece for one in samples]
-        found = list(table.engine.spread(measure_rewrite, pieces, table.stores, shared={SPEC: plan.spec}))
+        found = list(table.engine.run_tasks(measure_rewrite, pieces, table.stores, shared={SPEC: plan.spec}))
     except DeltacliError:
         return None
     known = [(size, one.live_bytes) for size, one in zip(found, samples, strict=True) if size is not None]

@@ -58,7 +58,8 @@ from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot, rebuild_version
 from deltacli.table.version import Snapshot
-from deltacli.work.commits.reading import read_commit, read_provenance
+from deltacli.work.commits.provenance import read_provenance
+from deltacli.work.commits.reading import read_commit
 
 # -- `log crc` ---------------------------------------------------------------------------------------------------------
 
@@ -174,6 +175,11 @@ class ChecksumReport(CompleteOutcome, PlanWithoutRefusals):
     @property
     def fields(self) -> tuple[str, ...]:
         return tuple(sorted(self.computed))
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the file differs from the log, or cannot be read."""
+        return self.status in (ChecksumStatus.DIFFERS, ChecksumStatus.UNREADABLE)
 
     @property
     def is_noop(self) -> bool:

@@ -33,7 +33,7 @@ from deltacli.table.find_log import list_log, read_hint_file
 from deltacli.table.handle import TableHandle
 from deltacli.table.table_directories import require_no_paimon_table
 from deltacli.table.version import Snapshot
-from deltacli.work.commits.reading import require_whole
+from deltacli.work.commits.reading import require_listed_size
 
 if TYPE_CHECKING:
     from deltacli.changing.execution import ChangeExecution
@@ -65,6 +65,11 @@ class BackupPlan(WithTableUri, PlanWithoutRefusals):
 
     def effects(self) -> Iterator[str]:
         return (file.name for file in self.copies)
+
+    def as_planned_result(self) -> BackupResult:
+        """Return what a backup would be, with nothing copied."""
+        files = (log_copy.BackedUp(one.name, one.size_bytes, "", one.modified_ms) for one in self.copies)
+        return _result(self, tuple(files), True)
 
 
 @short_repr("files=files.files", "copied", "dry_run")
@@ -206,13 +211,6 @@ def plan_backup(table: TableHandle, destination: Storage, *, full: bool = False)
     )
 
 
-def planned_backup(plan: BackupPlan) -> BackupResult:
-    """Return what a backup would be, with nothing copied."""
-    return _result(
-        plan, tuple(log_copy.BackedUp(one.name, one.size_bytes, "", one.modified_ms) for one in plan.copies), True
-    )
-
-
 @dataclass(frozen=True)
 class LogBackup:
     """A copy of the log in another store, which is brought up to date."""
@@ -300,7 +298,7 @@ def _read(storage: ReadStorage, file: log_copy.StoredFile, *, hint: bytes | None
     except errors.FileMissing:
         return None
     if file.path.kind is LogFileKind.COMMIT:
-        require_whole(LogFile(file.path, file.size_bytes, file.modified_ms), len(data), file.size_bytes)
+        require_listed_size(LogFile(file.path, file.size_bytes, file.modified_ms), len(data), file.size_bytes)
     return data
 
 

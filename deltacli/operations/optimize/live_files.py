@@ -29,7 +29,8 @@ from deltacli.delta.log.row_ids import FEATURE
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import is_text, partition_columns, with_spelled_keys
 from deltacli.delta.paths.engine_readings import SEVERAL_SPELLINGS
-from deltacli.delta.paths.spelling import key_bytes, name_files
+from deltacli.delta.paths.spelling import key_bytes
+from deltacli.delta.paths.spelling_columns import name_files
 from deltacli.delta.schema.to_arrow import unread_type
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.table.ambiguous_files import find_ambiguous_files
@@ -38,7 +39,7 @@ from deltacli.table.partition_condition import Mask
 
 if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
-    from deltacli.work.task import TableFiles
+    from deltacli.work.table_files import TableFiles
 
 # -- choosing the files to rewrite -------------------------------------------------------------------------------------
 
@@ -443,7 +444,7 @@ class LiveReader:
         return pc.and_not(absolute, pc.is_in(pa.array(range(len(paths)), pa.int64()), value_set=pa.array(inside)))
 
     def _is_inside(self, path: str) -> bool:
-        return self._files.inside(path) is not None or not self._files.is_refused(path)
+        return self._files.find_path_in_table(path) is not None or not self._files.is_refused(path)
 
 
 def partition_keys(adds: RecordBatch, config: TableConfiguration) -> Iterator[ArrowArray]:

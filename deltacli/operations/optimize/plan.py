@@ -65,16 +65,9 @@ from deltacli.table.needed_files import build_needed_files, join_needed_files, l
 from deltacli.table.older_metadata import read_column_names_for_tasks
 from deltacli.table.partition_condition import Mask, PartitionCondition
 from deltacli.table.rebuild import read_snapshot
-from deltacli.work.rewrite.pieces import (
-    CONFIG,
-    SPEC,
-    UNREAD,
-    NewFile,
-    RefusedFile,
-    RewritePiece,
-    RewriteSpec,
-    find_files_to_purge,
-)
+from deltacli.work.rewrite.exactness import UNREAD
+from deltacli.work.rewrite.outdated_columns import CONFIG, find_files_to_purge
+from deltacli.work.rewrite.pieces import SPEC, NewFile, RefusedFile, RewritePiece, RewriteSpec
 from deltacli.work.rewrite.sources import FindRefused
 from deltacli.work.rows.data_files import DataFile
 from deltacli.work.task import Task
@@ -515,7 +508,7 @@ def _look(plan: OptimizePlan, places: Sequence[int]) -> Iterator[RefusedFile | N
         for adds in read_selected_adds(plan.snapshot, keys, is_wanted, plan.condition, _FIELDS)
         for add in adds.to_pylist()
     )
-    for refused in table.engine.spread(
+    for refused in table.engine.run_tasks(
         FindRefused(), pieces, table.stores, shared={SPEC: plan.spec}, weigh=attrgetter("weight")
     ):
         yield refused[0] if refused else None
@@ -535,7 +528,7 @@ def with_named_files(snapshot: Snapshot, live: LiveFiles, condition: Mask | None
     pieces = chain.from_iterable(map(_pieces, adds))
     found: list[bool] = []
     with table.progress.step("reading footers", unit="files", total=len(places)) as step:
-        for answers in table.engine.spread(find, pieces, table.stores, shared={CONFIG: snapshot.config}, weigh=len):
+        for answers in table.engine.run_tasks(find, pieces, table.stores, shared={CONFIG: snapshot.config}, weigh=len):
             found += answers
             step.advance(len(answers))
     named = pc.take(places, pc.indices_nonzero(pa.array(found, pa.bool_())))

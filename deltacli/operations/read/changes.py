@@ -40,7 +40,8 @@ from deltacli.delta.log.state import (
     read_metadata,
     read_protocol,
 )
-from deltacli.delta.paths.spelling import canonical, canonical_column, key_bytes
+from deltacli.delta.paths.spelling import canonical, key_bytes
+from deltacli.delta.paths.spelling_columns import canonical_column
 from deltacli.delta.protocol.features import require_readable
 from deltacli.delta.schema import types
 from deltacli.delta.schema.column_differences import columns_and_parts, exchanged
@@ -67,7 +68,7 @@ from deltacli.table.selection import (
 from deltacli.table.time_travel import find_version_range
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rows.data_files import DataFile
-from deltacli.work.task import TableFiles
+from deltacli.work.table_files import TableFiles
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle

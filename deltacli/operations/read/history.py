@@ -24,7 +24,8 @@ from deltacli.engine.base import Engine
 from deltacli.storage import ReadStorage, Storage
 from deltacli.storage.optional_interfaces import StoreOfVersions, StoreWithBounds
 from deltacli.table.find_log import find_blocked_commit_name, list_log
-from deltacli.work.commits.reading import Provenance, read_provenance, stream_commit
+from deltacli.work.commits.provenance import Provenance, read_provenance
+from deltacli.work.commits.reading import stream_commit
 
 PROVENANCE_FIELDS = (
     "operation",

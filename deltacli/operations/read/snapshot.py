@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from deltacli.delta.log.file_actions import FileCounts, TombstoneCounts
     from deltacli.table.version import Snapshot
     from deltacli.table.version_from_checksum import VersionFromChecksum
-    from deltacli.work.rows.data_files import Descriptor
-    from deltacli.work.task import TableFiles
+    from deltacli.work.rows.deletion_vectors import Descriptor
+    from deltacli.work.table_files import TableFiles
 
 
 _RUN_BYTES = 8 << 20
@@ -150,15 +150,15 @@ def summarize(
 
 def digest_of_keys(snapshot: Snapshot) -> str:
     """Return `StateDigests.keys` alone, in less memory and time. Raises CheckpointUnreadable."""
-    from deltacli.work.checkpoints.state_digest import SortedSha256, key_lines
+    from deltacli.work.checkpoints.state_digest import SortedSha256, make_key_lines
 
     actions = snapshot.file_actions
     with closing(SortedSha256(run_bytes=_RUN_BYTES)) as lines:
         try:
             for batch in actions.read_narrow_commit_batches():
                 if batch.adds is not None:
-                    lines.add(key_lines(batch.adds))
-            for part in actions.map_narrow_adds(key_lines) if actions.pieces else ():
+                    lines.add(make_key_lines(batch.adds))
+            for part in actions.map_narrow_adds(make_key_lines) if actions.pieces else ():
                 lines.add(part)
             pa.default_memory_pool().release_unused()
         except CheckpointUnreadable as fault:
@@ -187,7 +187,7 @@ def summarize_with_digests(snapshot: Snapshot, now_ms: int) -> SnapshotSummary:
 def _count_and_digest(snapshot: Snapshot, now_ms: int) -> tuple[FileCounts, TombstoneCounts, StateDigests]:
     """Count a snapshot, and sort and hash it. Raises CheckpointUnreadable."""
     from deltacli.delta.log.file_actions import FileCounts, TombstoneCounts, count_batch
-    from deltacli.work.checkpoints.state_digest import MOST_ROWS, SortedSha256, SortLines, state_lines
+    from deltacli.work.checkpoints.state_digest import MOST_ROWS, SortedSha256, SortLines, make_state_lines
 
     files, tombstones = FileCounts(), TombstoneCounts()
     cutoff = now_ms - deleted_file_retention_ms(snapshot.properties)
@@ -200,7 +200,7 @@ def _count_and_digest(snapshot: Snapshot, now_ms: int) -> tuple[FileCounts, Tomb
             snapshot.file_actions.read_narrow_pieces(large) if large else (),
         ):
             files, tombstones = count_batch(batch, cutoff, files, tombstones)
-            for part, column in zip(parts, state_lines(batch), strict=True):
+            for part, column in zip(parts, make_state_lines(batch), strict=True):
                 part.add(column)
         for found in snapshot.file_actions.run_on_pieces(SortLines(cutoff), small, "reading the checkpoint"):
             files, tombstones = files + found.files, tombstones + found.tombstones
@@ -313,7 +313,8 @@ def _counted(contradicted: frozenset[bytes], adds: RecordBatch) -> tuple[int, li
 
 
 def _rows_left(files: TableFiles, file: _Counted) -> int:
-    from deltacli.work.rows.data_files import DataFile, open_data_file, read_vector
+    from deltacli.work.rows.data_files import DataFile, open_data_file
+    from deltacli.work.rows.deletion_vectors import read_vector
 
     rows = file.records
     if rows is None:

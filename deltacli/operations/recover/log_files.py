@@ -71,8 +71,8 @@ from deltacli.table.needed_files import FileKind, NeededFiles, combine_chunks, l
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 from deltacli.table.walk import TableWalk
-from deltacli.work.commits.reading import read_provenance
-from deltacli.work.task import TableStores
+from deltacli.work.commits.provenance import read_provenance
+from deltacli.work.table_stores import TableStores
 
 # -- the missing files -------------------------------------------------------------------------------------------------
 

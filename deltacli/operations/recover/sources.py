@@ -46,7 +46,7 @@ from deltacli.storage.base import PARALLEL_READS, no_atomic_create
 from deltacli.storage.read_only import ReadOnlyFiles
 from deltacli.storage.versions import ObjectVersion, VersionedObjects, VersionState
 from deltacli.table.needed_files import NeededFiles, combine_chunks, locate_files
-from deltacli.work.task import TableStores
+from deltacli.work.table_stores import TableStores
 
 if TYPE_CHECKING:
     from deltacli.changing.proofs import ProvenFile

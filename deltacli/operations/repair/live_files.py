@@ -46,17 +46,16 @@ from deltacli.rules.framework.repairs import StepKind
 from deltacli.table.file_keys import build_removes, hash_file_actions
 from deltacli.table.needed_files import NeededFiles, build_needed_files, combine_chunks, locate_files
 from deltacli.work.commits.reading import stream_commit
-from deltacli.work.rewrite.pieces import broken_rule
-from deltacli.work.rows.data_files import (
-    AROUND,
-    DataFile,
+from deltacli.work.rewrite.exactness import find_broken_rule
+from deltacli.work.rows.data_files import DataFile, open_data_file
+from deltacli.work.rows.deletion_vectors import (
+    FRAME_BYTES,
     Descriptor,
     VectorFaultError,
-    inline_data,
-    open_data_file,
-    parse_rows,
+    decode_inline_vector,
+    parse_deleted_rows,
 )
-from deltacli.work.task import TableFiles
+from deltacli.work.table_files import TableFiles
 
 if TYPE_CHECKING:
     import pyarrow
@@ -325,7 +324,7 @@ def true_descriptor(files: TableFiles, stated: Descriptor, records: int | None, 
     if not isinstance(path, str):
         return None
     try:
-        storage, inner = files.below_root(path) if stated["storageType"] == "u" else files.locate(path)
+        storage, inner = files.locate_below_root(path) if stated["storageType"] == "u" else files.locate(path)
         if storage.stat(inner).size_bytes > _MOST_BYTES:
             return None
         found = list(_vectors(storage.read(inner)))
@@ -341,8 +340,8 @@ def true_descriptor(files: TableFiles, stated: Descriptor, records: int | None, 
 def _inline(stated: Descriptor, records: int | None) -> Mapping[str, Any] | None:
     """Return the descriptor of an inline vector of another length. It has no checksum: its cardinality proves it."""
     try:
-        data = inline_data({**stated, "sizeInBytes": None})
-        rows = parse_rows(data)
+        data = decode_inline_vector({**stated, "sizeInBytes": None})
+        rows = parse_deleted_rows(data)
     except (VectorFaultError, KeyError, TypeError):
         return None
     if rows.count != stated.get("cardinality") or (records is not None and rows.last >= records):
@@ -357,11 +356,11 @@ def _vectors(data: bytes) -> Iterator[_Stored]:
     offset = 1
     while offset < len(data):
         size = int.from_bytes(data[offset : offset + 4], "big")
-        end = offset + size + AROUND
+        end = offset + size + FRAME_BYTES
         bitmap = data[offset + 4 : offset + 4 + size]
         if end > len(data) or zlib.crc32(bitmap) != int.from_bytes(data[end - 4 : end], "big"):
             raise VectorFaultError("", "its checksum does not match its bytes")
-        rows = parse_rows(bitmap)
+        rows = parse_deleted_rows(bitmap)
         yield _Stored(offset, size, rows.count, rows.last)
         offset = end
 
@@ -593,5 +592,5 @@ def _fault_of_columns(table: TableHandle, config: TableConfiguration, path: str)
     if config.mapping_mode == "none":
         return None
     with open_data_file(table.files(), DataFile(path, None)) as opened:
-        broken = broken_rule(config, opened)
+        broken = find_broken_rule(config, opened)
     return None if broken is None else f"{broken.message} [{broken.rule.id}]"

@@ -757,7 +757,7 @@ def _column(snapshot: Snapshot, name: str, paths: Sequence[str], kind: str = "ad
 
 def _sizes(table: TableHandle, path: str) -> set[int | None]:
     """Return the sizes of a file that the table may mean, one or none below the table; None if it is elsewhere."""
-    inside = table.files().inside(path)
+    inside = table.files().find_path_in_table(path)
     if inside is None:
         return {None}
     sizes, _ = table.storage.stat_many(list(dict.fromkeys((inside, path))))

@@ -69,9 +69,10 @@ from deltacli.table.partition_condition import Mask
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.parquet_writing import ParquetStream
-from deltacli.work.rewrite.pieces import whole_row_spec
+from deltacli.work.rewrite.pieces import make_full_read_spec
 from deltacli.work.rewrite.sources import WANTED, digest_rows
-from deltacli.work.rows.data_files import DataFile, Descriptor, open_data_file, read_vector
+from deltacli.work.rows.data_files import DataFile, open_data_file
+from deltacli.work.rows.deletion_vectors import Descriptor, read_vector
 
 if TYPE_CHECKING:
     import pyarrow
@@ -570,7 +571,7 @@ def _rows_of(table: TableHandle, snapshot: Snapshot, adds: RecordBatch) -> tuple
     read = build_data_files(adds, snapshot.config, snapshot.schema.fields, version=snapshot.version)
     pieces = [[source] for source in read]
     digest = MultisetDigest()
-    shared = {WANTED: whole_row_spec(snapshot.config)}
-    for answer in table.engine.spread(digest_rows, pieces, table.stores, shared=shared):
+    shared = {WANTED: make_full_read_spec(snapshot.config)}
+    for answer in table.engine.run_tasks(digest_rows, pieces, table.stores, shared=shared):
         digest.add(answer)
     return digest.answer()

@@ -41,7 +41,7 @@ from deltacli.delta.data_files import (
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, Slot, encoded_files
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.paths.hadoop import are_spelled_otherwise, respell, spell_as_hadoop, spell_root_as_hadoop
-from deltacli.delta.paths.spelling import are_absolute
+from deltacli.delta.paths.spelling_columns import are_absolute
 from deltacli.operations.repair.plan import Planned, Run, Step, left
 from deltacli.rules.framework.base import Finding
 from deltacli.rules.framework.repairs import StepKind

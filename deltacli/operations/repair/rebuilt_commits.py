@@ -47,7 +47,8 @@ from deltacli.storage import Created
 from deltacli.storage.base import stat_created
 from deltacli.table.find_log import ListedLog
 from deltacli.table.rebuild import rebuild_version
-from deltacli.work.commits.reading import read_provenance, stream_commit
+from deltacli.work.commits.provenance import read_provenance
+from deltacli.work.commits.reading import stream_commit
 
 if TYPE_CHECKING:
     import pyarrow

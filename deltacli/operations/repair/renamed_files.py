@@ -25,13 +25,13 @@ from deltacli.operations.recover.verify import faults_within
 from deltacli.operations.repair.true_statistics import is_true, true_statistics
 from deltacli.storage import folds_names
 from deltacli.table.needed_files import FileKind, NeededFiles, build_needed_files, combine_chunks, locate_files
-from deltacli.work.file_facts import ListedFile
-from deltacli.work.files.listing import in_batches
+from deltacli.work.facts.footer_files import ListedFile
+from deltacli.work.files.walking import batch_listed_files
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
-    from deltacli.work.rows.data_files import Descriptor
+    from deltacli.work.rows.deletion_vectors import Descriptor
 
 _MOST_COMPARED = 20
 """Files that are compared with one that is missing. Where more have its size, no pair is named."""
@@ -144,7 +144,9 @@ def _list_spellings(table: TableHandle, now: Snapshot, missing: NeededFiles) -> 
     """
     wanted = common_spellings(combine_chunks(missing.files["path"]))
     found: list[bytes] = []
-    for files in in_batches(table.storage.walk("", lambda _, names: [name for name in names if name != "_delta_log"])):
+    for files in batch_listed_files(
+        table.storage.walk("", lambda _, names: [name for name in names if name != "_delta_log"])
+    ):
         names = binary_paths(files.paths) if isinstance(files.paths, list) else files.paths
         found += pc.filter(names, pc.is_in(common_spellings(names), value_set=wanted)).to_pylist()
     if not found:

@@ -40,7 +40,7 @@ from deltacli.table.needed_files import (
 )
 from deltacli.table.partition_condition import Mask
 from deltacli.work.commits.reading import stream_commit
-from deltacli.work.file_facts import ListedFile
+from deltacli.work.facts.footer_files import ListedFile
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
@@ -197,7 +197,7 @@ class _Elsewhere:
 
     def problems(self, *, footers: bool) -> Iterator[ProblemFile]:
         """Yield faults of bytes, returning vectors and, by `footers`, rows. Raises PathExternal, StorageFailed."""
-        outside = [add for add in self._outside if self._files.inside(add["path"]) is None]
+        outside = [add for add in self._outside if self._files.find_path_in_table(add["path"]) is None]
         if not outside and not self._vectors:
             return
         table = self._table

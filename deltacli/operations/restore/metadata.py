@@ -40,7 +40,7 @@ from deltacli.delta.log.state import (
     parse_integer,
     parse_interval,
 )
-from deltacli.delta.paths.spelling import canonical_column
+from deltacli.delta.paths.spelling_columns import canonical_column
 from deltacli.delta.protocol.feature_changes import REMOVALS
 from deltacli.delta.protocol.feature_use import upgraded
 from deltacli.delta.protocol.features import FEATURES

@@ -33,8 +33,8 @@ from deltacli.table.needed_files import NeededFiles, combine_chunks, locate_file
 from deltacli.table.partition_condition import Mask
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import stream_commit
-from deltacli.work.file_facts import file_of_vector
-from deltacli.work.task import TableFiles
+from deltacli.work.facts.vector_facts import find_vector_file
+from deltacli.work.table_files import TableFiles
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,5 +246,5 @@ def _may_use(batch: RecordBatch, names: Set[str], storage: ReadStorage) -> Recor
 
 def _names_of(add: Action, files: TableFiles) -> set[str | None]:
     path, vector = add["path"], add.get("deletionVector")
-    names = {files.inside(path) or path, files.inside_as_written(path)}
-    return names if vector is None else names | {file_of_vector(files, vector)}
+    names = {files.find_path_in_table(path) or path, files.find_undecoded_path_in_table(path)}
+    return names if vector is None else names | {find_vector_file(files, vector)}

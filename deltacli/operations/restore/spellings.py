@@ -33,7 +33,8 @@ from deltacli.delta.paths.engine_readings import (
     SpelledAction,
     live_vector_ids_of_engines,
 )
-from deltacli.delta.paths.spelling import key_bytes, key_text, name_files
+from deltacli.delta.paths.spelling import key_bytes, key_text
+from deltacli.delta.paths.spelling_columns import name_files
 from deltacli.operations.restore.difference import Difference
 from deltacli.table.ambiguous_files import describe_ambiguous, find_ambiguous_files, find_live_names
 from deltacli.table.file_keys import read_selected_adds

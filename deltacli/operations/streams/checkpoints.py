@@ -82,6 +82,11 @@ class Finding(NamedTuple):
     verdict: Verdict
     because: str = ""
 
+    @property
+    def is_ok(self) -> bool:
+        """Whether the query, or the source, can continue."""
+        return self.verdict is Verdict.OK
+
 
 OK = Finding(Verdict.OK)
 

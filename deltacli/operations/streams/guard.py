@@ -19,7 +19,8 @@ from deltacli.changing.basis import MAX_LISTING_AGE_SECONDS
 from deltacli.core.errors import Refusal, Refused, command, parameter
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.delta.paths.keys import PathKeys
-from deltacli.delta.paths.spelling import encoded_root, made_absolute
+from deltacli.delta.paths.spelling import encoded_root
+from deltacli.delta.paths.spelling_columns import made_absolute
 from deltacli.delta.streams import Position, Unread
 from deltacli.operations.streams.checkpoints import (
     IN_CHECKPOINTS,

@@ -19,7 +19,8 @@ from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
 from deltacli.delta.paths.engine_readings import RULES_OF_SPELLINGS, SEVERAL_SPELLINGS, AmbiguousFile
 from deltacli.delta.paths.keys import PathKeys
-from deltacli.delta.paths.spelling import encoded_root, made_absolute
+from deltacli.delta.paths.spelling import encoded_root
+from deltacli.delta.paths.spelling_columns import made_absolute
 from deltacli.operations.vacuum.candidates import Window
 from deltacli.table.ambiguous_files import describe_ambiguous, find_ambiguous_files
 from deltacli.table.rebuild import read_snapshot

@@ -23,7 +23,8 @@ from deltacli.delta.log.file_actions import FileBatch
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.log.state import deleted_file_retention_ms
 from deltacli.delta.paths.keys import LogKeys, PathKeys, is_among
-from deltacli.delta.paths.spelling import drop_first_bytes, encoded_root, key_bytes, key_text, made_absolute
+from deltacli.delta.paths.spelling import encoded_root, key_bytes, key_text
+from deltacli.delta.paths.spelling_columns import drop_first_bytes, made_absolute
 from deltacli.operations.vacuum.misnamed import LookalikeCollector, Lookalikes, MisnamedFiles
 from deltacli.operations.vacuum.plan import Kept, Reason, of_protected
 from deltacli.storage import ReadStorage, link_targets
@@ -33,7 +34,8 @@ from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.time_travel import find_last_commit_before
 from deltacli.table.walk import TableWalk
-from deltacli.work.files.listing import ClassifiedFiles, KnownFiles, ListedFiles, classify
+from deltacli.work.files.classifying import ClassifiedFiles, KnownFiles, classify_files
+from deltacli.work.files.walking import ListedFiles
 
 if TYPE_CHECKING:
     import pyarrow
@@ -551,7 +553,7 @@ class CandidateClassifier:
 
     def take(self, files: ListedFiles) -> None:
         """Classify listed files."""
-        self.merge(classify(files, self.known, self.storage))
+        self.merge(classify_files(files, self.known, self.storage))
 
     def merge(self, part: ClassifiedFiles) -> None:
         """Add classified files."""

@@ -17,7 +17,8 @@ from deltacli.delta.listing import HiddenNames
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.paths.engine_readings import SEVERAL_SPELLINGS
 from deltacli.delta.paths.keys import binary_paths
-from deltacli.delta.paths.spelling import IS_ABSOLUTE, decode, encode_percent_signs, locate_all
+from deltacli.delta.paths.spelling import IS_ABSOLUTE, decode, encode_percent_signs
+from deltacli.delta.paths.spelling_columns import locate_all
 from deltacli.delta.schema.misnamed_fields import MISNAMED
 from deltacli.operations.vacuum.candidates import CandidateClassifier, Candidates, choose, spare_linked
 from deltacli.operations.vacuum.full_plan import plan_vacuum
@@ -30,8 +31,8 @@ from deltacli.table.file_references import FileReferenceReader, FileReferences
 from deltacli.table.nested_tables import find_table_format
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.time_travel import read_commit_time
-from deltacli.work.commits.reading import read_provenance
-from deltacli.work.files.listing import ListedFiles
+from deltacli.work.commits.provenance import read_provenance
+from deltacli.work.files.walking import ListedFiles
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle

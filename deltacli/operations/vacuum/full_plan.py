@@ -27,7 +27,7 @@ from deltacli.delta.log.actions import require_free
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.paths.keys import binary_paths, is_among
 from deltacli.delta.paths.spelling import key_bytes
-from deltacli.engine.base import ReadAhead
+from deltacli.engine.read_ahead import ReadAhead
 from deltacli.operations.vacuum.candidates import (
     CandidateClassifier,
     Candidates,
@@ -70,7 +70,7 @@ from deltacli.table.hidden_names import build_hidden_names
 from deltacli.table.nested_tables import find_tables_containing
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.walk import CachedWalk, TableWalk
-from deltacli.work.files.listing import ListedFiles
+from deltacli.work.files.walking import ListedFiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -385,10 +385,11 @@ class _InventoryListing:
     """
 
     def __init__(self, table: TableHandle, place: str) -> None:
-        from deltacli.work.inventory import open_inventory, split_place
+        from deltacli.work.inventory.files import split_location
+        from deltacli.work.inventory.reading import open_inventory
 
         self._inventory = open_inventory(place, table.open_other, (table.uri, *table.storage.aliases))
-        directory, name = split_place(place)
+        directory, name = split_location(place)
         created = self._inventory.created_ms
         self.made_ms = table.open_other(directory).stat(name).modified_ms if created is None else created
         self._outside = self._without_time = 0

@@ -24,7 +24,8 @@ from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, LogFileKind, LogL
 from deltacli.delta.log.state import DELETED_FILE_RETENTION, deleted_file_retention_ms
 from deltacli.delta.paths.keys import PathKeys, binary_paths
 from deltacli.delta.paths.lookalikes import common_spellings
-from deltacli.delta.paths.spelling import encoded_root, key_text, made_absolute
+from deltacli.delta.paths.spelling import encoded_root, key_text
+from deltacli.delta.paths.spelling_columns import made_absolute
 from deltacli.operations.vacuum.misnamed import NamedBatch, NameSearch
 from deltacli.operations.vacuum.plan import ProtectedTable, VacuumPlan, of_protected
 from deltacli.operations.vacuum.plan_context import find_clones, open_protected, with_codes_of_vacuum

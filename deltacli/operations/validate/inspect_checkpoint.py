@@ -23,7 +23,7 @@ from deltacli.rules.framework.known_files import KnownFiles
 from deltacli.rules.framework.views import CheckpointView, ExpectedState
 from deltacli.rules.log.commit_lines import LineScanner
 from deltacli.storage import ReadStorage
-from deltacli.work.commits.inspection import CheckpointAdds, CheckpointReader, OpenedCheckpoint
+from deltacli.work.checkpoints.inspection import CheckpointAdds, CheckpointReader, InspectedCheckpoint
 
 
 class CheckpointInspector:
@@ -121,7 +121,7 @@ class CheckpointInspector:
     def _place(self, key: str | None = None) -> Place:
         return Place(f"_delta_log/{self._instance.files[0].name}", None, self._instance.version, key)
 
-    def _know_config(self, opened: OpenedCheckpoint) -> None:
+    def _know_config(self, opened: InspectedCheckpoint) -> None:
         for kind, action, path in opened.small:
             place = Place(path, None, self._instance.version)
             if kind == "protocol":

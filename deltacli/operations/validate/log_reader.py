@@ -27,13 +27,14 @@ from deltacli.delta.paths.spelling import decode
 from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.types import StructType, parse_schema
 from deltacli.engine.base import Engine
-from deltacli.operations.validate.findings import FILE_OUTSIDE, Collector
+from deltacli.operations.validate.findings import Collector
 from deltacli.rules.framework.base import Finding
+from deltacli.rules.framework.choice import FILE_OUTSIDE
 from deltacli.rules.framework.views import CommitView, FilesView, LocatedAction
 from deltacli.rules.log.commit_lines import BAD_JSON, WRONG_TYPE, LineScanner, ScannedLines
 from deltacli.storage import ReadStorage
 from deltacli.table.find_log import read_hint_file
-from deltacli.work.commits.reading import is_large, stream_lines
+from deltacli.work.commits.reading import is_large_commit, stream_lines
 
 if TYPE_CHECKING:
     import pyarrow
@@ -148,7 +149,7 @@ class LogReader:
 
     def scan(self, files: Sequence[LogFile]) -> dict[str, Scan]:
         """Scan commits or compactions; return the lines or the fault by name. Large files are read in blocks."""
-        small = [file for file in files if not is_large(file)]
+        small = [file for file in files if not is_large_commit(file)]
         content = dict(zip([file.name for file in small], self.read(small), strict=True))
         scans: dict[str, Scan] = {}
         for file in files:

@@ -25,7 +25,7 @@ from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.features import FEATURES, require_readable
 from deltacli.engine.base import Engine
-from deltacli.operations.validate.findings import Collector, RuleChoice, ValidateRequest
+from deltacli.operations.validate.findings import Collector, ValidateRequest
 from deltacli.operations.validate.inspect_log import LogInspector
 from deltacli.operations.validate.inspect_storage import (
     Foresight,
@@ -38,6 +38,7 @@ from deltacli.operations.validate.inspect_storage import (
     make_exists,
 )
 from deltacli.rules.framework.base import Finding, Severity
+from deltacli.rules.framework.choice import RuleChoice
 from deltacli.rules.framework.repairs import LOST, Condition
 from deltacli.rules.framework.views import HadoopChecksumsView, HistoryView, ListingView, StateView, StorageView
 from deltacli.storage.optional_interfaces import StoreOfVersions, StoreWithBounds
@@ -48,7 +49,8 @@ if TYPE_CHECKING:
     from deltacli.operations.validate.inspect_files import FilesChecked, TableContext
     from deltacli.storage import ReadStorage
     from deltacli.table.walk import CachedWalk
-    from deltacli.work.task import TableFiles, TableStores
+    from deltacli.work.table_files import TableFiles
+    from deltacli.work.table_stores import TableStores
 
 
 @dataclass(frozen=True, slots=True)

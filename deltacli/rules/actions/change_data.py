@@ -11,7 +11,8 @@ from deltacli.delta.log.operation_metrics import read_copied_rows
 from deltacli.delta.log.random_prefixes import has_random_prefix
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import APPEND_ONLY, CHANGE_FEED, TableConfiguration, deleted_file_retention_ms
-from deltacli.delta.paths.spelling import canonical, locate_all
+from deltacli.delta.paths.spelling import canonical
+from deltacli.delta.paths.spelling_columns import locate_all
 from deltacli.rules.framework.base import Area, Finding, Level, Severity
 from deltacli.rules.framework.views import CommitView, LocatedAction, StorageView
 

@@ -16,7 +16,7 @@ from deltacli.core.units import plural
 from deltacli.delta.encoding.many_values import Repeated
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.row_ids import DOMAIN, FEATURE, read_mark
-from deltacli.delta.paths.spelling import canonical_column
+from deltacli.delta.paths.spelling_columns import canonical_column
 from deltacli.rules.actions.row_tracking import OVERLAP, ranges_of_ids
 from deltacli.rules.framework import data_file_views
 from deltacli.rules.framework.base import Area, Finding, Level

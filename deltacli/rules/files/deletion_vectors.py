@@ -16,7 +16,8 @@ from deltacli.core.units import format_count, format_size
 from deltacli.delta import data_files
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import deleted_file_retention_ms
-from deltacli.delta.paths.spelling import are_absolute, canonical, decode, root_of
+from deltacli.delta.paths.spelling import canonical, decode, root_of
+from deltacli.delta.paths.spelling_columns import are_absolute
 from deltacli.rules.framework import views
 from deltacli.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, by_repair
 

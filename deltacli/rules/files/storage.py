@@ -23,7 +23,8 @@ from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import deleted_file_retention_ms
 from deltacli.delta.paths.lookalikes import common_spelling, other_readings
-from deltacli.delta.paths.spelling import are_absolute, key_bytes, key_text, locate, locate_all
+from deltacli.delta.paths.spelling import key_bytes, key_text
+from deltacli.delta.paths.spelling_columns import are_absolute, locate, locate_all
 from deltacli.delta.protocol.features import require_writable
 from deltacli.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, by_repair
 from deltacli.rules.framework.views import (

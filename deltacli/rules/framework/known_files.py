@@ -18,7 +18,8 @@ from deltacli.delta.data_files import fault_of, no_vector_ids, unique_id, unique
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import action_schemas, num_records_column, whole_actions_leniently
 from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name
-from deltacli.delta.paths.spelling import are_absolute, canonical, canonical_column
+from deltacli.delta.paths.spelling import canonical
+from deltacli.delta.paths.spelling_columns import are_absolute, canonical_column
 from deltacli.rules.framework.views import OF_CHECKPOINT, LiveFile, Totals, TouchedFile
 
 if TYPE_CHECKING:

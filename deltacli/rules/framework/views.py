@@ -21,7 +21,8 @@ from deltacli.delta.log import segment
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import num_records_column, parse_num_records
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.paths.spelling import canonical, canonical_all, locate_all, spell_from_elsewhere
+from deltacli.delta.paths.spelling import canonical, canonical_all, spell_from_elsewhere
+from deltacli.delta.paths.spelling_columns import locate_all
 from deltacli.delta.stats.columns import StatsColumns, parse_stats
 
 if TYPE_CHECKING:

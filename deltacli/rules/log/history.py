@@ -11,7 +11,7 @@ from deltacli.core.times import CLOCK_SKEW_MS, format_timestamp
 from deltacli.core.units import plural
 from deltacli.delta.log.segment import MAX_TIME_MS, Place
 from deltacli.delta.log.state import IN_COMMIT_KEYS, IN_COMMIT_TIMESTAMPS, InCommitKeys, parse_integer
-from deltacli.delta.paths.spelling import locate_all
+from deltacli.delta.paths.spelling_columns import locate_all
 from deltacli.delta.protocol.features import CATALOG_FEATURES
 from deltacli.rules.files.storage import Compared
 from deltacli.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, Severity, from_a_copy

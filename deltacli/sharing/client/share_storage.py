@@ -66,7 +66,7 @@ from deltacli.storage.objects.body import ObjectReader
 from deltacli.storage.os_errors import writing_faults
 from deltacli.storage.read_only import ReadOnlyFiles
 from deltacli.storage.retry import Retry
-from deltacli.work.checkpoints.reading import longest_repeated, require_sound
+from deltacli.work.checkpoints.page_sizes import find_longest_repeated_value, require_consistent_footer
 from deltacli.work.rows.row_reader import MAX_BATCH_BYTES, ROWS_A_BATCH
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ class GuardedReader(ObjectReader):
         rows = min(ROWS_A_BATCH, MAX_BATCH_BYTES // max(row_group.total_byte_size // max(row_group.num_rows, 1), 1))
         rows = max(min(rows, row_group.num_rows), 1)
         try:
-            longest = longest_repeated(source, row_group.column(chunk.place), rows, MOST_BYTES)
+            longest = find_longest_repeated_value(source, row_group.column(chunk.place), rows, MOST_BYTES)
         except OverflowError as fault:
             raise self._too_large(chunk, str(fault)) from fault
         except (ThriftFaultError, struct.error) as fault:
@@ -293,7 +293,7 @@ class GuardedReader(ObjectReader):
             leaves = [metadata.schema.column(place).path for place in range(len(metadata.schema))]
             found = set[_Chunk]()
             for group in range(metadata.num_row_groups):
-                require_sound(metadata, group, range(len(leaves)))
+                require_consistent_footer(metadata, group, range(len(leaves)))
                 row_group = metadata.row_group(group)
                 found |= {_chunk_of(row_group.column(place), group, place, leaf) for place, leaf in enumerate(leaves)}
         except (pa.ArrowException, OSError):

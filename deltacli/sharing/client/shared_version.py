@@ -41,8 +41,8 @@ from deltacli.sharing.client.table_requests import (
 )
 from deltacli.sharing.protocol.parameters import Point, ResponseFormat
 from deltacli.storage.os_errors import writing_faults
-from deltacli.work.checkpoints.writing import FileEncoder
-from deltacli.work.parquet_writing import Encoding
+from deltacli.work.checkpoints.encoding import FileEncoder
+from deltacli.work.parquet_encoding import Encoding
 
 if TYPE_CHECKING:
     import pyarrow

@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 
 from deltacli.core.errors import DeltacliError, FileMissing, PermissionRefused, UsageError, parameter
 from deltacli.core.typing import JsonObject
-from deltacli.delta.paths.spelling import key_text, locate
+from deltacli.delta.paths.spelling import key_text
+from deltacli.delta.paths.spelling_columns import locate
 from deltacli.rules.framework.base import Level, Severity
 from deltacli.sharing.conformance.lines import DELTA, PARQUET, Lines, object_of
 from deltacli.sharing.conformance.versions import HEADERS, SharedTableTest

@@ -7,7 +7,7 @@ whole difference to the version or is not there.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -21,7 +21,6 @@ from deltacli.core import errors
 from deltacli.core.machine import Clock, system_clock
 from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import SILENT, Progress
-from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_size, plural
 from deltacli.delta.data_files import vector_file
@@ -42,7 +41,7 @@ from deltacli.table.api_errors import name_table
 from deltacli.table.handle import TableHandle
 from deltacli.table.scan_requests import ScanRequest
 from deltacli.table.version import Snapshot
-from deltacli.work.commits.reading import read_provenance
+from deltacli.work.commits.provenance import read_provenance
 
 if TYPE_CHECKING:
     from deltacli.changing.execution import ChangeExecution
@@ -52,10 +51,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RowRequest(ScanRequest):
-    """The rows to write. `form` is parquet, csv or ndjson."""
+    """The rows of a shared table to write.
 
-    columns: Sequence[str] | None = option("Write only these columns, in this order.", "A,B,…", Kind.NAMES)
-    limit: int | None = option("Largest number of rows.", "N")
+    Attributes:
+        form: The form of the files: `parquet`, `csv` or `ndjson`.
+        version: The version whose rows are written. None: the newest, or the one at `at_ms`.
+        at_ms: The time, in epoch milliseconds, at which the version was the newest. None: `version` says it.
+    """
+
     form: str
     version: int | None = None
     at_ms: int | None = None
@@ -243,9 +246,13 @@ _MOST_LISTINGS = 3
 
 @dataclass(frozen=True, slots=True)
 class PullRequest:
-    """What to pull, and where to. `resumes`: the version of the unfinished pull of the target, if there is one.
+    """The version to pull, and the directory of the local copy.
 
-    `decodes`: decode all data of each file of the version, of those that are there already too.
+    Attributes:
+        directory: The directory of the local table. It may be missing.
+        point: The version of the shared table, by its number or a time.
+        resumes: True to pull the version of the unfinished pull of the directory, if there is one.
+        decodes: True to decode all data of each file of the version, also of files that are there already.
     """
 
     directory: str

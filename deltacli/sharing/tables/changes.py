@@ -45,7 +45,8 @@ from deltacli.sharing.tables.snapshots import (
 from deltacli.table.api_arguments import VersionTime
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.time_travel import find_version_at, find_version_range, read_commit_time
-from deltacli.work.commits.reading import is_large, read_provenance, stream_commit
+from deltacli.work.commits.provenance import read_provenance
+from deltacli.work.commits.reading import is_large_commit, stream_commit
 
 
 def require_history(table: SharedTable, what: str) -> None:
@@ -433,7 +434,7 @@ class CommitFiles:
 
 def actions_of(table: TableHandle, file: LogFile) -> Iterable[tuple[str, Action]]:
     """Return the actions of a commit, to be iterated any number of times. Large commits are read each time."""
-    return _Reread(table, file) if is_large(file) else list(stream_commit(table.storage, file))
+    return _Reread(table, file) if is_large_commit(file) else list(stream_commit(table.storage, file))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.core.errors import DeltacliError, PermissionRefused
 from deltacli.delta.log.segment import LOG_DIRECTORY
-from deltacli.delta.paths.spelling import locate
+from deltacli.delta.paths.spelling_columns import locate
 from deltacli.delta.protocol.features import stable_name
 from deltacli.sharing.configuration.directory_access import NoDirectory, roots_of, static_refusal
 from deltacli.sharing.model import SharedTable

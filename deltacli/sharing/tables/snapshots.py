@@ -29,7 +29,8 @@ from deltacli.delta.log.file_actions import TouchedFiles, action_schemas, key_co
 from deltacli.delta.log.segment import CommitTime, LogFile, LogListing, file_times
 from deltacli.delta.log.state import Metadata, StateBuilder, TableConfiguration, plain_action
 from deltacli.delta.partitions.values import partition_columns, with_spelled_keys
-from deltacli.delta.paths.spelling import encode_percent_signs, key_text, locate
+from deltacli.delta.paths.spelling import encode_percent_signs, key_text
+from deltacli.delta.paths.spelling_columns import locate
 from deltacli.delta.protocol.features import Protocol, require_readable
 from deltacli.delta.schema.to_arrow import require_partitions
 from deltacli.delta.schema.types import MODE, NO_COLUMNS, parse_schema

@@ -330,8 +330,8 @@ def _maintained(
     storage_options: Mapping[str, str] | None,
     now: datetime | None,
 ) -> FleetReport:
-    from deltacli.fleet.policy_file.model import FleetRunRequest
     from deltacli.fleet.policy_file.reading import require_fleet_file
+    from deltacli.fleet.policy_file.requests import FleetRunRequest
     from deltacli.fleet.running.run import FleetSession
     from deltacli.fleet.running.steps import FleetCluster
 

@@ -22,8 +22,8 @@ from deltacli.core.machine import fixed_clock
 from deltacli.core.typing import ArrowArray, ArrowType, RecordBatch
 from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.log.state import deleted_file_retention_ms
-from deltacli.engine.base import EmbeddedEngine
-from deltacli.engine.spark.worker import context_of
+from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.engine.spark.worker import open_context
 from deltacli.spark.executor_rows import searchable
 from deltacli.storage.secrets import without_secrets
 from deltacli.table.handle import TableHandle
@@ -455,7 +455,7 @@ def read_fact(row: Values, context: TaskContext) -> Iterator[pa.Table | Values]:
     uri = row["table"]
     try:
         place = row.get("base") or _absolute(uri)
-        storage = context.stores.other(place) if "base" in row else context.stores.open_other(place)
+        storage = context.stores.open_output(place) if "base" in row else context.stores.open_other(place)
         uri = uri if "base" in row else storage.uri
         name = uri if "base" in row else without_secrets(uri)  # the driver has masked the names of a fleet
         table = TableHandle(
@@ -501,7 +501,7 @@ def rows_of_tables(job: bytes, rows: Iterable[Values]) -> Iterator[RecordBatch]:
     """Yield the facts of tables as batches. Raises RuntimeError, whose text begins with the code of the error."""
     try:
         described = pickle.loads(job)
-        context = context_of(described)
+        context = open_context(described)
         fact = FACTS[context.shared(NAME)]
         found: Iterable[Iterable[Any]]
         if fact.is_long:

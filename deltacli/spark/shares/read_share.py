@@ -28,7 +28,7 @@ from deltacli.delta.data_files import vector_file
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.schema.to_arrow import read_columns
 from deltacli.delta.schema.types import StructField
-from deltacli.engine.spark.jobs import spread_frame
+from deltacli.engine.spark.jobs import make_partitioned_frame
 from deltacli.engine.spark.worker import Job
 from deltacli.operations.read.changes import CHANGE_COLUMNS, read_changes
 from deltacli.sharing.client.addresses import (
@@ -74,8 +74,9 @@ from deltacli.table.handle import TableHandle
 from deltacli.table.scan_requests import ChangesRequest
 from deltacli.table.selection import Selection
 from deltacli.table.time_travel import find_snapshot
-from deltacli.work.outputs import plan_row_pieces
-from deltacli.work.rows.data_files import DataFile, Descriptor, ReadSpec
+from deltacli.work.outputs.row_outputs import plan_row_pieces
+from deltacli.work.rows.data_files import DataFile, ReadSpec
+from deltacli.work.rows.deletion_vectors import Descriptor
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -428,7 +429,7 @@ def _frame(session: Any, partitions: Sequence[bytes], schema: Any) -> Any:  # An
     if not partitions:
         return session.createDataFrame([], schema)
     parts = [number % _MOST_TASKS for number in range(len(partitions))]
-    spread = spread_frame(session, parts, partition=(pa.array(partitions, pa.binary()), "binary"))
+    spread = make_partitioned_frame(session, parts, partition=(pa.array(partitions, pa.binary()), "binary"))
     return spread.mapInArrow(_task(carried_package(), schema), schema)
 
 

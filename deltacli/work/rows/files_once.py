@@ -47,6 +47,7 @@ class FilesOnce:
             vector_id = unique_id(None if file.vector is None else dict(file.vector))
             key = f"{canonical(file.path)}\0{vector_id}"
             first = self._constants.get(key)
+            # Two adds of one file are harmless if they agree; otherwise rows would be in two partitions.
             if first is None:
                 self._constants[key] = file.constants
                 yield file
@@ -61,6 +62,6 @@ def _are_same(first: Mapping[str, ArrowScalar], second: Mapping[str, ArrowScalar
     return first.keys() == second.keys() and all(_is_same(value, second[name]) for name, value in first.items())
 
 
-def _is_same(one: ArrowScalar, other: ArrowScalar) -> bool:
-    is_nan = one != one, other != other  # noqa: PLR0124  (only NaN is not equal to itself)
-    return all(is_nan) or bool(one == other)
+def _is_same(value: ArrowScalar, other_value: ArrowScalar) -> bool:
+    is_nan = value != value, other_value != other_value  # noqa: PLR0124  (only NaN is not equal to itself)
+    return all(is_nan) or bool(value == other_value)

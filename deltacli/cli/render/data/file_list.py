@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.table.scan import Scan
     from deltacli.table.version import Snapshot
-    from deltacli.work.outputs import ActionColumns
+    from deltacli.work.outputs.action_outputs import ActionColumns
 
 _LARGEST = "largest size of those shown"
 _PATH_CELLS = 56
@@ -67,7 +67,7 @@ class FileListing:
 
     @property
     def shape(self) -> ActionColumns:
-        from deltacli.work.outputs import ActionColumns
+        from deltacli.work.outputs.action_outputs import ActionColumns
 
         return ActionColumns(self.kinds, self.columns)
 
@@ -77,9 +77,9 @@ class FileListing:
         kinds = (*(("add",) if files else ()), *(("remove",) if tombstones else ()))
         if columns is None:
             return cls(kinds, None)
-        from deltacli.work.outputs import fields_of
+        from deltacli.work.outputs.action_outputs import list_action_fields
 
-        return cls(kinds, tuple(choose_names(columns, list(fields_of(kinds)))))
+        return cls(kinds, tuple(choose_names(columns, list(list_action_fields(kinds)))))
 
 
 class FilesResult(Result):

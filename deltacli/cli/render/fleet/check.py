@@ -17,7 +17,8 @@ from deltacli.cli.terminal.characters import encode_utf8, escape_control
 from deltacli.core.documents import SCHEMA_VERSION, dumps
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import plural
-from deltacli.fleet.policy_file.model import Entry, FleetFile, Group, Problem, short_name
+from deltacli.fleet.policy_file.model import Entry, FleetFile, Group, Problem
+from deltacli.fleet.policy_file.table_names import shorten_table_name
 from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def table_screen(
     characters.
     """
     all_of_them = list(rows)
-    short = {name: short_name(name, file) if terminal.is_drawn else name for name, _ in all_of_them}
+    short = {name: shorten_table_name(name, file) if terminal.is_drawn else name for name, _ in all_of_them}
     root = _common_root(list(short.values())) if terminal.is_drawn else ""
     shown: list[TableRow] = []
     alike: dict[Hashable, list[tuple[str, Row]]] = {}
