@@ -16,7 +16,7 @@ from deltacli.engine.base import Engine
 from deltacli.paimon.snapshots import MAIN_BRANCH
 from deltacli.storage import Storage, open_storage
 from deltacli.storage.base import RETRY_BUDGET
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.api_arguments import require_count, require_path_text, wrong_argument
 from deltacli.table.api_errors import api_method, name_table
 
@@ -62,7 +62,7 @@ def open_paimon(
     from deltacli.api.table import retry_policy
 
     name = require_path_text(uri)
-    shown_name = without_secrets(name)
+    shown_name = mask_secrets(name)
     try:
         storage = open_storage(name, options=storage_options, retry=retry_policy(name, retry_budget))
     except UsageError as error:
@@ -90,7 +90,7 @@ class Paimon(ChangeableTable):
 
     def __repr__(self) -> str:
         """Return the URI and the branch, without reading the table."""
-        return f"Paimon({without_secrets(self.storage.uri)!r}, branch={self.branch!r})"
+        return f"Paimon({mask_secrets(self.storage.uri)!r}, branch={self.branch!r})"
 
     @api_method
     def history(self, *, limit: int = 0, with_manifests: bool = True) -> PaimonHistory:

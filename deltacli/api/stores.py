@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 from deltacli.core.errors import NOTHING_CHANGED, CatalogDenied, CredentialsMissing, Refused, command
 from deltacli.core.machine import Clock, system_clock
 from deltacli.core.progress import SILENT, Progress
-from deltacli.storage.base import no_atomic_create
-from deltacli.storage.optional_interfaces import StoreWithGrant
-from deltacli.storage.probing.opening import subject_of
+from deltacli.storage.base import no_atomic_create_error
+from deltacli.storage.optional_interfaces import is_store_with_grant
+from deltacli.storage.probing.opening import open_probed_store
 from deltacli.table.handle import managed_store
 
 if TYPE_CHECKING:
     from deltacli.operations.doctor.advice import PriceTable
     from deltacli.operations.doctor.storage import AccessReport, StorageReport
     from deltacli.storage import Storage
-    from deltacli.storage.probing.subject import Subject
+    from deltacli.storage.probing.interface import ProbedStore
 
 
 def examine_access(storage: Storage, *, writes: bool = False) -> AccessReport:
@@ -40,10 +40,10 @@ def examine_access(storage: Storage, *, writes: bool = False) -> AccessReport:
     managed = managed_store(storage)
     # A catalog that grants no writing still permits what is examined here.
     with suppress(CatalogDenied, Refused):
-        if isinstance(storage, StoreWithGrant):
-            storage.begin_to_write()
+        if is_store_with_grant(storage):
+            storage.request_write_access()
     try:
-        subject = subject_of(managed.inner if managed else storage)
+        subject = open_probed_store(managed.inner if managed else storage)
         return check_access(storage, subject, writes=writes and managed is None)
     except CredentialsMissing as error:
         return without_credentials(AccessReport(storage.uri, storage.uri.partition("://")[0]), error)
@@ -77,11 +77,11 @@ class StoreProbes:
                 hint=command("doctor access", table=name),
             )
         require_directory(storage)
-        subject = subject_of(storage)
+        subject = open_probed_store(storage)
         if subject is None:
-            raise no_atomic_create(storage.uri, "this store is not known to create files atomically")
+            raise no_atomic_create_error(storage.uri, "this store is not known to create files atomically")
         self._uri = storage.uri
-        self._subject: Subject = subject
+        self._subject: ProbedStore = subject
 
     def plan(self) -> StorageReport:
         """Return the probes that `run` would run."""

@@ -22,7 +22,7 @@ from deltacli.core.progress import SILENT, Progress
 from deltacli.storage import NO_PREFIXES, AllowedPrefixes, ReadStorage, Storage, open_storage
 from deltacli.storage.base import RETRY_BUDGET
 from deltacli.storage.optional_interfaces import is_bound_to_this_process
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.api_arguments import require_path_text
 from deltacli.table.api_errors import name_table
 from deltacli.work.table_files import parse_allowed_prefixes
@@ -75,7 +75,7 @@ def open_table(
         DeltacliError: For a shared table, whatever a request to its server raises.
     """
     name = require_path_text(uri)
-    shown_name = without_secrets(name)
+    shown_name = mask_secrets(name)
     try:
         allowed = _read_allowed_prefixes(allow_external)
         retry = retry_policy(name, retry_budget)
@@ -124,7 +124,7 @@ class Table(
     def __repr__(self) -> str:
         """Return the path, and the newest version that was read if there is one. Nothing is read."""
         newest_seen = "" if self.newest_seen is None else f", newest_seen={self.newest_seen}"
-        return f"Table({without_secrets(self.uri)!r}{newest_seen})"
+        return f"Table({mask_secrets(self.uri)!r}{newest_seen})"
 
 
 def retry_policy(uri: str, budget: timedelta) -> Retry | None:

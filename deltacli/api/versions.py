@@ -7,7 +7,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.core.errors import UsageError
-from deltacli.storage.optional_interfaces import StoreOfVersions
+from deltacli.storage.optional_interfaces import is_shared_table
 from deltacli.table.api_arguments import require_timestamp_ms
 from deltacli.table.api_errors import api_method
 from deltacli.table.handle import TableHandle
@@ -234,7 +234,7 @@ class VersionMethods(TableHandle):
         from deltacli.table.time_travel import find_snapshot
 
         table: TableHandle = self
-        if where is not None and isinstance(self.storage, StoreOfVersions):
+        if where is not None and is_shared_table(self.storage):
             at_ms = _find_timestamp_ms(timestamp, timestamp_ms)
             table = self.replace_storage(self.storage.expecting(where=where, version=version, at_ms=at_ms))
         return find_snapshot(table, version=version, timestamp=timestamp, timestamp_ms=timestamp_ms)

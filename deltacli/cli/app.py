@@ -211,11 +211,11 @@ def _table_of(arguments: Sequence[str]) -> str | None:
     path = command_tree.path_of(arguments)
     if not command_tree.is_command(path) or path in command_tree.WITHOUT_TABLE:
         return None
-    from deltacli.storage.secrets import without_secrets
+    from deltacli.storage.secrets import mask_secrets
 
     command = load_command(path)
     options = [] if command is None else [option for option in command.params if takes_value(option)]
     table = command_tree.first_argument(arguments, {name for option in options for name in option.opts})
     if table is None and path in command_tree.TABLE_OR_HERE and "--list-rules" not in arguments:
         return command_tree.HERE
-    return None if table is None else without_secrets(table)
+    return None if table is None else mask_secrets(table)

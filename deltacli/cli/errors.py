@@ -34,7 +34,7 @@ from deltacli.core.errors import fill_table, quote_table
 from deltacli.core.memory import build_memory_error, is_out_of_memory
 from deltacli.core.texts import cut_middle
 from deltacli.core.typing import JsonObject
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 
 _JSON_FORMATS = ("json", "ndjson")
 
@@ -114,7 +114,7 @@ def _find_reported_table(error: errors.DeltacliError, arguments: Sequence[str], 
     # Search the command line for the table that the error names.
     for word in arguments:
         value = word.partition("=")[2] if word.startswith("--") else word
-        typed_table = without_secrets(value)
+        typed_table = mask_secrets(value)
         if typed_table and _is_same_table(typed_table, path):
             return typed_table
     return table

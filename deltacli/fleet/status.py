@@ -23,7 +23,7 @@ from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 from deltacli.fleet.policy_file.model import OF_TABLE, AlertPolicy, CopyPolicy, FleetFile, StepPolicy, list_parameters
 from deltacli.fleet.running.journal import NOT_DONE, JournalFiles, Record, RunRecord, Summary, read_summary
 from deltacli.rules.framework.repairs import ARCHIVED_FILES, RULES, UNREADABLE, Risk, recover_command
-from deltacli.storage.secrets import all_without_secrets
+from deltacli.storage.secrets import mask_secrets_of_all
 
 # -- the thresholds of a policy ----------------------------------------------------------------------------------------
 
@@ -793,7 +793,7 @@ class StatusReader:
                 if not table.numbers and not table.steps:
                     continue
             tables.append(table)
-        for table, shown in zip(tables, all_without_secrets(table.name for table in tables), strict=True):
+        for table, shown in zip(tables, mask_secrets_of_all(table.name for table in tables), strict=True):
             table.shown_name = shown
         newest = self._runs[max(self._runs)] if self._runs else None
         groups = only or known | {table.group for table in tables}

@@ -40,7 +40,7 @@ from deltacli.operations.restore.difference import (
     joined_files,
 )
 from deltacli.paimon.schema_changes import Change, ChangeKind
-from deltacli.storage.optional_interfaces import StoreOfVersions
+from deltacli.storage.optional_interfaces import is_shared_table
 from deltacli.table.api_arguments import VersionBounds
 from deltacli.table.api_errors import attribute_errors_to, iterate_naming_table, name_table
 from deltacli.table.file_keys import Spelling, hash_narrow_adds
@@ -220,7 +220,7 @@ def _all_of(side: Snapshot) -> Batches:
 
 def _of_one_checkpoint(before: Snapshot, after: Snapshot) -> tuple[Snapshot, Snapshot] | None:
     """Return both versions rebuilt from one checkpoint; None where they have none, or that would read more."""
-    if isinstance(before.table.storage, StoreOfVersions):
+    if is_shared_table(before.table.storage):
         return None
     older, newer = sorted((before, after), key=lambda side: side.version)
     start = older.segment.checkpoint
@@ -625,7 +625,7 @@ def diff_tables(table: TableHandle, request: DiffRequest) -> TableDiff:
 
 def _found(table: TableHandle, version: int | None, timestamp_ms: int | None) -> tuple[Snapshot, LogIncomplete | None]:
     with attribute_errors_to(table.name):
-        if version is None and timestamp_ms is None and not isinstance(table.storage, StoreOfVersions):
+        if version is None and timestamp_ms is None and not is_shared_table(table.storage):
             found, gap = read_newest_readable(table)
             if gap is not None:
                 gap.table = table.name

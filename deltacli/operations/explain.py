@@ -42,7 +42,7 @@ from deltacli.delta.protocol.clients import (
 from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.schema.to_arrow import require_partitions
 from deltacli.delta.schema.types import parse_schema
-from deltacli.storage.optional_interfaces import StoreOfVersions
+from deltacli.storage.optional_interfaces import is_shared_table
 from deltacli.table.configuration_actions import read_configuration_actions
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
@@ -283,7 +283,7 @@ def explain(table: TableHandle, request: ExplainRequest) -> Explanation:
     Raises UsageError for a shared table and for features that are none, Refused for a change that cannot be made, and
     what `read_snapshot` and `require_partitions` raise; a reader feature that is not known is part of the result.
     """
-    if isinstance(table.storage, StoreOfVersions):
+    if is_shared_table(table.storage):
         raise UsageError(
             "explain does not work on shared tables: their provider decides what recipients read",
             hint=command("snapshot"),

@@ -47,7 +47,10 @@ from deltacli.delta.log.state import (
 from deltacli.delta.protocol.features import Protocol, require_readable
 from deltacli.operations.vacuum.full_plan import kept_walk, plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumRequest
-from deltacli.storage.optional_interfaces import StoreOfVersions, StoreWithBounds
+from deltacli.storage.optional_interfaces import (
+    is_shared_directory,
+    is_shared_table,
+)
 from deltacli.table.api_arguments import require_optional_count
 from deltacli.table.commit_contents import read_commit_actions
 from deltacli.table.file_keys import hash_paths_and_vectors
@@ -600,7 +603,7 @@ def find_reach(table: TableHandle, request: ReachRequest) -> TableReach:
 
     Raises NotATable, StorageFailed, and UsageError for a shared table; what is damaged is part of the result.
     """
-    if isinstance(table.storage, StoreOfVersions):
+    if is_shared_table(table.storage):
         raise errors.UsageError(
             "reach works on Delta tables only: the provider of a shared table decides what it shares",
             hint=errors.command("snapshot"),
@@ -612,7 +615,7 @@ def find_reach(table: TableHandle, request: ReachRequest) -> TableReach:
     times = {version: found.timestamp_ms for version, found in file_times(listing.commits).items()}
     newest = steps[-1]
     metadata = next((step.metadata for step in reversed(steps) if step.metadata is not None), None)
-    if isinstance(table.storage, StoreWithBounds):
+    if is_shared_directory(table.storage):
         table.storage.require_announced(metadata.id if metadata else None, listing.newest_version)
     properties = {} if metadata is None else metadata.configuration
     retention_ms = deleted_file_retention_ms(properties)

@@ -22,7 +22,7 @@ from deltacli.delta.schema.types import PrimitiveType, StructField, holds
 from deltacli.engine.spark.engine import SparkEngine
 from deltacli.engine.spark.jobs import assign_tasks, make_partitioned_frame
 from deltacli.engine.spark.worker import open_context
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.work.outputs.row_outputs import plan_row_pieces, read_piece_rows
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 from deltacli.work.table_stores import TableStores
@@ -160,7 +160,7 @@ def searchable(fault: DeltacliError) -> RuntimeError:
     if isinstance(fault, PathExternal) and fault.prefix is not None:
         hint = f'allow_external=[{fault.prefix!r}], or .option("allowExternal", {fault.prefix!r}) of the data source'
     text = f"[{fault.code}] {fault.message}{facts}" + (f"; try: {hint}" if hint else "")
-    return RuntimeError(without_secrets(text))
+    return RuntimeError(mask_secrets(text))
 
 
 # -- rows that Spark's own scan cannot read right ----------------------------------------------------------------------

@@ -40,7 +40,7 @@ from deltacli.core.typing import ArrowArray, ArrowScalar, SparkFrame, SparkSessi
 from deltacli.delta.paths.spelling import canonical, decode, root_of, schemes_of_store
 from deltacli.delta.schema.types import StructField, simple_name
 from deltacli.engine.spark.jobs import make_local_frame
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.data_files import build_live_data_files
 from deltacli.table.selection import Selection
 from deltacli.work.rows.data_files import DataFile
@@ -267,9 +267,9 @@ def repeated_places(files: list[SparkFile]) -> Iterator[SparkFile]:
 def missing_file(file: SparkFile) -> errors.DataUnreadable:
     """Return the error for a live file that Spark does not find."""
     return errors.DataUnreadable(
-        f"{without_secrets(decode(file.file.path))} does not exist",
+        f"{mask_secrets(decode(file.file.path))} does not exist",
         code="data.file-missing",
-        facts={"file": without_secrets(file.location)},
+        facts={"file": mask_secrets(file.location)},
         hint=errors.command("validate", level="storage"),
     )
 

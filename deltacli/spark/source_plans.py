@@ -42,7 +42,7 @@ from deltacli.spark.source_options import (
 from deltacli.spark.table_log import Limits, StreamOffset, TableLog, files_between, next_offset
 from deltacli.storage.directory_identity import DirectoryIdentity
 from deltacli.storage.location import StoreLocation
-from deltacli.storage.secrets import remember_secrets, without_secrets
+from deltacli.storage.secrets import mask_secrets, remember_secrets
 from deltacli.table.api_errors import name_table
 from deltacli.table.handle import TableHandle
 from deltacli.table.scan_requests import ScanRequest
@@ -68,7 +68,7 @@ def searchable_faults(name: str | None = None) -> Iterator[None]:
     try:
         yield
     except DeltacliError as fault:
-        name_table(fault, None if name is None else without_secrets(name))
+        name_table(fault, None if name is None else mask_secrets(name))
         raise searchable(fault) from None
 
 
@@ -98,7 +98,7 @@ def open_source(
         storage,
         open_other=location.open_other,
         allowed=allowed,
-        name=without_secrets(uri),
+        name=mask_secrets(uri),
         location=location._replace(uri=storage.uri),
     )
 

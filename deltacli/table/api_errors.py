@@ -20,7 +20,7 @@ from functools import wraps
 from typing import Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
 from deltacli.core import errors
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.api_arguments import accepts_arguments, check_arguments, is_integer, require_kind, signature_of
 
 Arguments = ParamSpec("Arguments")
@@ -92,7 +92,7 @@ def api_function(function: Callable[Arguments, Result]) -> Callable[Arguments, R
 
         _, table = [*arguments_by_name.values()][:2]
         other_arguments = dict([*arguments_by_name.items()][2:])
-        name = without_secrets(os.fspath(table)) if isinstance(table, str | os.PathLike) else None
+        name = mask_secrets(os.fspath(table)) if isinstance(table, str | os.PathLike) else None
         try:
             for parameter, value in other_arguments.items():
                 require_kind(value, parameter, signature_of(function).parameters[parameter].annotation)

@@ -17,8 +17,12 @@ from deltacli.core.progress import SILENT, Progress
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.storage import NO_PREFIXES, AllowedPrefixes, ReadStorage, Storage, open_storage
-from deltacli.storage.directory_identity import DirectoryIdentity, StoreOfDirectory, bind_to_directory
-from deltacli.storage.optional_interfaces import StoreOfVersions, StoreWithBounds, require_writable
+from deltacli.storage.directory_identity import DirectoryIdentity, bind_to_directory, is_directory_store
+from deltacli.storage.optional_interfaces import (
+    is_shared_directory,
+    is_shared_table,
+    require_writable,
+)
 from deltacli.work.table_files import TableFiles, parse_allowed_prefixes
 from deltacli.work.table_stores import TableStores
 
@@ -79,7 +83,7 @@ class TableHandle:
                 cannot open it.
             machine: Clocks, random numbers and sleep. Tests replace it.
         """
-        if isinstance(storage, StoreWithBounds):
+        if is_shared_directory(storage):
             # Other processes open such a store with credentials that the store itself provides.
             location = None
         self.stores = TableStores(storage, open_other, allowed, location, machine)
@@ -222,7 +226,7 @@ class TableHandle:
 
             require_place(identity)
         storage = bind_to_directory(self.stores.storage, identity)
-        if storage is self.stores.storage or not isinstance(storage, StoreOfDirectory):
+        if storage is self.stores.storage or not is_directory_store(storage):
             return self
         handle = self.replace_storage(storage)
         location = self.stores.location
@@ -246,13 +250,13 @@ class TableHandle:
             NoAtomicCreate: If the store is read-only.
             UsageError: If the table is a shared table.
         """
-        if not dry_run or isinstance(self.storage, StoreOfVersions):
+        if not dry_run or is_shared_table(self.storage):
             require_writable(self.storage)
 
     @property
     def is_shared(self) -> bool:
         """Whether a sharing server answers for the table: it has versions and no log of its own."""
-        return isinstance(self.storage, StoreOfVersions)
+        return is_shared_table(self.storage)
 
     def note_version(self, version: int | None) -> None:
         """Update `newest_seen` after a version was read."""

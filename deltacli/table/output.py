@@ -30,7 +30,7 @@ from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.paths.spelling import root_of
 from deltacli.storage import Existed, Failed, LocalStorage, PathKind, ReadStorage, Storage, Unknown, is_inside
 from deltacli.storage.optional_interfaces import require_writable
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.api_errors import name_table
 from deltacli.table.handle import TableHandle
 from deltacli.work.outputs import action_outputs, output_files, row_outputs
@@ -434,7 +434,7 @@ def _open_empty_directory(table: TableHandle, directory: str | os.PathLike[str])
     enclosing_table = _find_table_containing(table, storage)
     if enclosing_table is not None:
         raise UsageError(
-            f"the output directory {without_secrets(name)} is inside a table",
+            f"the output directory {mask_secrets(name)} is inside a table",
             code="usage.output",
             facts={"table": enclosing_table, "why": "its files would be mixed with data files"},
         )
@@ -457,7 +457,7 @@ def _find_table_containing(table: TableHandle, storage: ReadStorage) -> str | No
     output_root = root_of(storage.uri)
     table_root = root_of(table.storage.uri)
     if is_inside(storage, table.storage) or f"{output_root}/".startswith(f"{table_root}/"):
-        return without_secrets(table.uri)
+        return mask_secrets(table.uri)
 
     # Split the location into the top of the store, such as `s3://bucket`, and the path inside it.
     if isinstance(storage, LocalStorage):
@@ -475,7 +475,7 @@ def _find_table_containing(table: TableHandle, storage: ReadStorage) -> str | No
         # The credentials may not cover the parent directories.
         with suppress(PermissionRefused):
             if top_storage.kind_of(f"{ancestor}/{LOG_DIRECTORY}".lstrip("/")) is PathKind.DIRECTORY:
-                return without_secrets(f"{top.rstrip('/')}/{ancestor}")
+                return mask_secrets(f"{top.rstrip('/')}/{ancestor}")
     return None
 
 
@@ -492,7 +492,7 @@ def _list_first_names(storage: ReadStorage) -> list[str]:
         case PathKind.MISSING:
             return []
         case PathKind.FILE:
-            raise UsageError(f"{without_secrets(storage.uri)} is a file, not a directory", code="usage.output")
+            raise UsageError(f"{mask_secrets(storage.uri)} is a file, not a directory", code="usage.output")
 
     content: list[str] = []
 
@@ -512,7 +512,7 @@ def _list_first_names(storage: ReadStorage) -> list[str]:
 
 def _not_empty_error(uri: str, names: Sequence[str]) -> UsageError:
     return UsageError(
-        f"the output directory {without_secrets(uri)} is not empty",
+        f"the output directory {mask_secrets(uri)} is not empty",
         code="usage.output",
         facts={
             "found": summarize_names(names, _MAX_NAMES),

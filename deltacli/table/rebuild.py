@@ -54,7 +54,7 @@ from deltacli.delta.log.segment import (
 )
 from deltacli.delta.log.state import StateBuilder, plain_action
 from deltacli.delta.protocol.features import require_readable
-from deltacli.storage.optional_interfaces import StoreWithBounds
+from deltacli.storage.optional_interfaces import is_shared_directory
 from deltacli.table.api_errors import api_method
 from deltacli.table.find_log import ListedLog, find_log, find_lost_versions, list_log
 from deltacli.table.handle import TableHandle, managed_store
@@ -274,7 +274,7 @@ def _note_version(table: TableHandle, log: ListedLog, snapshot: Snapshot) -> Non
         AnswerInvalid: If the server of a share announced a different table id or a newer version.
     """
     table.note_version(log.listing.newest_version)
-    if isinstance(table.storage, StoreWithBounds):
+    if is_shared_directory(table.storage):
         table.storage.require_announced(snapshot.metadata.id, log.listing.newest_version)
     managed = managed_store(table.storage)
     if managed is not None:

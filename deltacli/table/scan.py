@@ -26,7 +26,7 @@ from deltacli.delta.log.file_actions import num_records_column
 from deltacli.delta.schema.to_arrow import UnreadColumn, unsupported
 from deltacli.delta.schema.type_changes import require_readable_rows
 from deltacli.delta.schema.types import StructField
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.api_errors import iterate_naming_table
 from deltacli.table.data_files import PartitionValueWarnings, build_live_data_files, stream_rows
 from deltacli.table.scan_requests import ScanRequest
@@ -227,7 +227,7 @@ class Scan(ArrowRows):
         return iterate_naming_table(limit_rows(batches, self._limit), table.name)
 
     def __repr__(self) -> str:
-        return f"Scan({without_secrets(self._snapshot.table.uri)!r}, version={self.version})"
+        return f"Scan({mask_secrets(self._snapshot.table.uri)!r}, version={self.version})"
 
     def write_parquet(self, directory: str | os.PathLike[str]) -> WrittenDirectory:
         """Write the rows to a directory of Parquet files.

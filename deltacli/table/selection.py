@@ -29,7 +29,7 @@ from deltacli.delta.schema.to_arrow import (
     unsupported,
 )
 from deltacli.delta.schema.types import NameIndex, StructField, StructType, recorded_name
-from deltacli.storage.optional_interfaces import StoreOfVersions
+from deltacli.storage.optional_interfaces import is_shared_table
 from deltacli.work.rows.data_files import ReadSpec, make_row_id_fields
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def require_row_ids(snapshot: VersionWithSchema) -> tuple[StructField, ...]:
     """
     columns = find_row_id_columns(snapshot.config)
     # A share may be of a table with row tracking whose server does not send the properties.
-    if not columns and isinstance(snapshot.table.storage, StoreOfVersions):
+    if not columns and is_shared_table(snapshot.table.storage):
         raise Refused(
             "the server of the share does not send the ids of rows",
             code=NOT_ENABLED,

@@ -28,7 +28,7 @@ from typing import NamedTuple
 from deltacli.core import errors
 from deltacli.core.times import format_timestamp
 from deltacli.delta.log.segment import LogListing, file_times
-from deltacli.storage.optional_interfaces import StoreOfVersions
+from deltacli.storage.optional_interfaces import SharedTableStore, is_shared_table
 from deltacli.table.api_arguments import VersionTime, require_optional_version, require_timestamp_ms
 from deltacli.table.api_errors import api_method
 from deltacli.table.find_log import list_log
@@ -68,7 +68,7 @@ def find_snapshot(
     if timestamp is not None:
         timestamp_ms = require_timestamp_ms(timestamp, "timestamp")
 
-    if isinstance(table.storage, StoreOfVersions):
+    if is_shared_table(table.storage):
         # The server of a share finds the version. Its response is presented as a log that consists of one
         # checkpoint. The commit of that version is missing in this log, which is not a problem.
         snapshot = read_snapshot(table.replace_storage(table.storage.at(version, timestamp_ms)))
@@ -165,7 +165,7 @@ def find_version_range(
         swapped = errors.command("changes", from_version=last, to_version=first)
         raise errors.UsageError(f"{to_version} is before {from_version}", hint=swapped)
 
-    if isinstance(table.storage, StoreOfVersions):
+    if is_shared_table(table.storage):
         return _find_range_of_share(table.storage, first, last)
 
     listing = _require_commits(table, listing)
@@ -197,7 +197,7 @@ def find_commit_range(
     Raises:
         VersionAbsent: If a version does not exist yet.
     """
-    if isinstance(table.storage, StoreOfVersions):
+    if is_shared_table(table.storage):
         return _find_range_of_share(table.storage, first or 0, last)
 
     newest = listing.newest_version
@@ -214,7 +214,7 @@ def find_commit_range(
 
 
 def _find_range_of_share(
-    store: StoreOfVersions, first: int | VersionTime, last: int | VersionTime | None
+    store: SharedTableStore, first: int | VersionTime, last: int | VersionTime | None
 ) -> VersionRange:
     """Return the range of versions of a shared table. The server converts timestamps to versions.
 

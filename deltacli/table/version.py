@@ -38,7 +38,7 @@ from deltacli.delta.log.segment import (
 )
 from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.types import NO_COLUMNS, PHYSICAL_NAME, StructType, parse_schema
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.api_errors import api_method, iterate_naming_table
 from deltacli.table.file_actions import FileActions
 from deltacli.table.find_log import ListedLog, list_log
@@ -106,7 +106,7 @@ class Snapshot:
     _find_enablement_version: Callable[[], int | None] | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
-        return f"Snapshot({without_secrets(self.table.uri)!r}, version={self.version})"
+        return f"Snapshot({mask_secrets(self.table.uri)!r}, version={self.version})"
 
     @property
     def name(self) -> str | None:

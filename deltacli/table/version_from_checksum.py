@@ -38,7 +38,7 @@ from deltacli.delta.log.state import DomainMetadata, Metadata, SetTransaction, S
 from deltacli.delta.protocol.features import Protocol, require_readable
 from deltacli.delta.schema.types import StructType, parse_schema
 from deltacli.storage.base import ReadStorage
-from deltacli.storage.optional_interfaces import StoreOfVersions
+from deltacli.storage.optional_interfaces import is_shared_table
 from deltacli.table.checksum_state import ChecksumState, parse_checksum_state
 from deltacli.table.find_log import find_blocked_commit_name, find_lost_versions, list_log
 from deltacli.table.handle import TableHandle
@@ -157,7 +157,7 @@ def read_version_from_checksum(
         LogIncomplete: If commits are missing that are required to rebuild the version.
     """
     storage = table.storage
-    if isinstance(storage, StoreOfVersions):
+    if is_shared_table(storage):
         return ReplayNeeded("a share has no version checksums")
     if timestamp_ms is not None:
         # Imported here because time travel loads the replay, which most calls do not need.

@@ -24,7 +24,7 @@ from deltacli.delta.listing import HiddenNames, kind_of_directories
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.paths.keys import binary_paths
 from deltacli.delta.paths.spelling import key_text
-from deltacli.storage import PathKind, ReadStorage, WalkEntry, is_flat_level, link_targets
+from deltacli.storage import PathKind, ReadStorage, WalkEntry, is_flat_level, resolve_links
 from deltacli.table.nested_tables import find_table_format
 from deltacli.work.files.classifying import (
     KNOWN_FILES,
@@ -211,7 +211,7 @@ class TableWalk:
     def _is_link(self, path: str) -> bool:
         if not self.storage.capabilities.has_directories:
             return False
-        return list(link_targets(self.storage, [path])) != [(path, path)]
+        return list(resolve_links(self.storage, [path])) != [(path, path)]
 
     def _find_format(self, path: str) -> str | None:
         """Return the format of the table in a directory; None if it is not a table.

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from deltacli.core.errors import NoSpace, StorageFailed
 from deltacli.core.units import format_size
-from deltacli.storage.locked_drafts import LockedDraft, sweep
+from deltacli.storage.locked_drafts import LockedDraft, remove_abandoned_drafts
 from deltacli.storage.os_errors import translate_os_error
 
 _PREFIX = "deltacli-rows-"
@@ -54,7 +54,7 @@ class SpillFile:
         try:
             # Files of runs that were killed are removed: nobody holds their locks.
             self._draft = LockedDraft(self._directory, _PREFIX, mode=0o600)
-            sweep(self._directory, _PREFIX, self._draft.changed_ns)
+            remove_abandoned_drafts(self._directory, _PREFIX, self._draft.changed_ns)
             self._file = pa.OSFile(os.fsencode(self._draft.local_path), "wb")
             codec = "lz4" if pa.Codec.is_available("lz4") else None
             options = pa.ipc.IpcWriteOptions(compression=codec)

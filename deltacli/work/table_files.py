@@ -26,10 +26,10 @@ from deltacli.delta.paths.spelling import (
     root_of,
     without_dots,
 )
-from deltacli.storage import NO_PREFIXES, AllowedPrefixes, ReadStorage, Storage, path_external
+from deltacli.storage import NO_PREFIXES, AllowedPrefixes, ReadStorage, Storage, path_external_error
 from deltacli.storage.allowed_prefixes import is_below
-from deltacli.storage.local_paths import will_read
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.local_paths import prefetch_file
+from deltacli.storage.secrets import mask_secrets
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^/]*)(.*)", re.DOTALL)
 _MOST_KNOWN = 1 << 14
@@ -111,7 +111,7 @@ class TableFiles:
     def prefetch(self, path: str) -> None:
         """Say that a file given as in the log will be read soon, so that a disk can fetch it while others are read."""
         if not IS_ABSOLUTE.match(path):
-            will_read(*self.locate_below_root(decode(path)))
+            prefetch_file(*self.locate_below_root(decode(path)))
 
     def find_path_in_table(self, path: str) -> str | None:
         """Return the path below the root of a file given as in the log; None if it is elsewhere. Opens no store."""
@@ -180,7 +180,7 @@ class TableFiles:
         if not self._refused:
             return
         files = plural(len(self._refused), "file")
-        first = without_secrets(self._first_refused)[:200]
+        first = mask_secrets(self._first_refused)[:200]
         allowed = parameter("open_table.allow_external", "PREFIX")
         reason = "" if self._is_bound else f" without {allowed}"
         yield f"{files} outside the table, first {first}, not opened{reason}"
@@ -190,7 +190,7 @@ class TableFiles:
         if not self._is_allowed(location):
             self.record_refusal(path)
             root = self._root.rstrip("/") or "/"
-            refusal = path_external(without_secrets(path), without_secrets(root), without_secrets(location))
+            refusal = path_external_error(mask_secrets(path), mask_secrets(root), mask_secrets(location))
             if self._is_bound:
                 refusal.hint = None
                 refusal.prefix = None

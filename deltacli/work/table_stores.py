@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from deltacli.core.machine import MACHINE, Machine
 from deltacli.storage import NO_PREFIXES, AllowedPrefixes, Storage, open_storage
-from deltacli.storage.optional_interfaces import StoreWithBounds
+from deltacli.storage.optional_interfaces import is_shared_directory
 from deltacli.work.table_files import TableFiles
 
 if TYPE_CHECKING:
@@ -99,8 +99,10 @@ class TableStores:
     def files(self) -> TableFiles:
         """Return a new finder of the files that the log names. It records which of them were refused."""
         # Such a store gets its credentials from a server, which alone decides about locations outside the table.
-        if isinstance(self.storage, StoreWithBounds):
-            return TableFiles(self.storage, self.storage.open_within, self.storage.allowed_within(), is_bound=True)
+        if is_shared_directory(self.storage):
+            return TableFiles(
+                self.storage, self.storage.open_granted, self.storage.list_granted_prefixes(), is_bound=True
+            )
         return TableFiles(self.storage, self.open_other, self.allowed)
 
     def __reduce__(self) -> NoReturn:

@@ -281,7 +281,7 @@ shares:
     ("place", "command"),
     [
         ("deltacli.operations.vacuum.saved.save_plan", "vacuum tbl --save-plan {}"),
-        ("deltacli.cli.commands.repair.save_repair_plan", "repair tbl --save-plan {}"),
+        ("deltacli.operations.repair.plan.save_repair_plan", "repair tbl --save-plan {}"),
         ("deltacli.cli.running.trend_file.Trend.append", "validate tbl --trend {}"),
         ("deltacli.storage.LocalStorage.put_if_absent", "fleet init . {}"),
         ("deltacli.storage.LocalStorage.put_if_absent", "share init . --config {}"),

@@ -29,11 +29,11 @@ from deltacli.operations.vacuum import execute as deleting
 from deltacli.storage import local
 deleting.FILES_A_BATCH = 2
 made = []
-class Stop(deleting.Stop):
+class RecordedStop(deleting.StopRequest):
     def __init__(self, **options):
         super().__init__(**options)
         made.append(self)
-deleting.Stop = Stop
+deleting.StopRequest = RecordedStop
 call, number, moment = "{moment}".split()
 owner = local if hasattr(local, call) else local.LocalStorage
 original, seen = getattr(owner, call), []
@@ -205,7 +205,7 @@ def test_an_interruption_says_what_was_changed(moment: str, arguments: tuple[str
     [
         "locked_drafts create_locked_file 1 after",
         "local_write LocalDraft.__exit__ 1 before",
-        "locked_drafts sweep 1 before",
+        "locked_drafts remove_abandoned_drafts 1 before",
     ],
 )
 def test_an_interruption_leaves_no_temporary_file(moment: str, home: Path) -> None:

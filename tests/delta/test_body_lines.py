@@ -75,7 +75,7 @@ def test_columns_are_encoded_as_their_actions_are(found: list[Line], first: int 
     slot = Slot(7, first, fresh_rows(found))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arrow_rows, "_ROWS_PER_PIECE", rows)
+        patch.setattr(arrow_rows, "_MAX_PIECE_ROWS", rows)
         lines = in_columns(found, slot)
 
     assert in_lines(found, slot) == lines

@@ -30,7 +30,7 @@ from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumRequest
 from deltacli.operations.validate.inspect_storage import list_table
 from deltacli.storage import Storage, open_storage
-from deltacli.storage.hadoop_checksums import checksum_of
+from deltacli.storage.hadoop_checksums import get_checksum_path
 from deltacli.work.files.classifying import KnownFiles
 from deltacli.work.files.deleting import DeleteBatch
 from tests.support import corpus
@@ -129,7 +129,7 @@ def expire(table: Table) -> tuple[object, ...]:
 
 def counted(gone: set[str]) -> set[str]:
     """Return the deleted files without the checksum files of Hadoop that went with their files."""
-    return gone - {path for file in gone if (path := checksum_of(file)) is not None}
+    return gone - {path for file in gone if (path := get_checksum_path(file)) is not None}
 
 
 def files_of(table: Table, *, log: bool = False) -> set[str]:

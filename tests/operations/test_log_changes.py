@@ -25,7 +25,7 @@ from deltacli.operations.log import expire as expire_execute
 from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan, ExpiryRequest, LogExpiry
 from deltacli.storage import LocalStorage, open_storage
 from deltacli.storage.directory_identity import DirectoryIdentity
-from deltacli.storage.hadoop_checksums import checksum_bytes_for
+from deltacli.storage.hadoop_checksums import make_checksum_file
 from deltacli.work.files.deleting import BatchOutcome, DeleteBatch, DeletePiece
 from deltacli.work.files.permits import Permit
 from deltacli.work.task import TaskContext
@@ -320,7 +320,7 @@ def test_checksum_files_of_hadoop_stay_and_go_with_their_sidecars(tmp_path: Path
     sidecars = sorted((place / LOG / "_sidecars").iterdir())
     for sidecar in sidecars:
         checksum = sidecar.with_name(f".{sidecar.name}.crc")
-        checksum.write_bytes(checksum_bytes_for(sidecar.read_bytes()))
+        checksum.write_bytes(make_checksum_file(sidecar.read_bytes()))
         os.utime(checksum, (EPOCH_MS / 1000, EPOCH_MS / 1000))
     before = names(place)
 

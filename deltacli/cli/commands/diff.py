@@ -21,7 +21,7 @@ from deltacli.cli.running.row_notes import note_catalog, note_disputed, note_mis
 from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_with_flags
 from deltacli.core.errors import EXIT_FINDINGS, PaimonTable, UsageError, command, quote_table
 from deltacli.delta.schema.types import PrimitiveType
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.api_errors import attribute_errors_to
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def diff(
 
 
 def _open_other_table(run: CommandContext, other: str) -> Table:
-    name = without_secrets(other)
+    name = mask_secrets(other)
     with attribute_errors_to(name):
         return run.table_of(run.open(other), name)
 

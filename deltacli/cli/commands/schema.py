@@ -27,7 +27,7 @@ from deltacli.cli.running.table_formats import call_with_table, require_one_poin
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.errors import EXIT_FINDINGS, NotATable, UsageError, quote_table
 from deltacli.core.units import plural
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.api_errors import attribute_errors_to
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def schema_diff(
         hint = repeat_command_with(words, "--from", f"version:{other}") if first is None else None
         raise UsageError(f"there is no table {other}; a version is --from version:{other}", hint=hint)
     before = begin.describe(run, table)
-    with attribute_errors_to(other and without_secrets(other)):
+    with attribute_errors_to(other and mask_secrets(other)):
         after = end.describe(run, other or table)
     found = diff_schemas(before, after)
     run.write(schema_diff_result(found))

@@ -59,7 +59,7 @@ from deltacli.delta.log.segment import LOG_DIRECTORY, Place
 from deltacli.rules.framework.base import CATALOGUE, UNREAD, Finding, Rule, Severity
 from deltacli.rules.framework.choice import OWN_RULES, RuleChoice
 from deltacli.storage import LocalStorage, PathKind, Storage
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.handle import managed_store
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class Checker:
         for name in found.skipped_files:
             self._run.note(f"note: {name} is a file next to tables and was skipped")
         note_log_backups(self._run.note, found.log_backups)
-        self._failures += [(without_secrets(name), fault) for name, fault in found.failures]
+        self._failures += [(mask_secrets(name), fault) for name, fault in found.failures]
         self._tell_failures(found.failures, is_last=not found.tables)
         report = self._check_and_write([self._with_given_format(target) for target in found.tables])
         self._note_lacks()
@@ -226,7 +226,7 @@ class Checker:
         try:
             self._check(target, tell)
         except DeltacliError as fault:
-            self._failures.append((without_secrets(target.name), fault))
+            self._failures.append((mask_secrets(target.name), fault))
             self._tell_failures([(target.name, fault)], is_last=is_last and not self._tables)
             return False
         return True
@@ -242,7 +242,7 @@ class Checker:
             if (fault.code, fault.message) not in self._lacks:
                 report_error(fault, invocation.arguments, name)
             if fault.code == _MISSING_EXTRA:  # once for all tables, whose names follow at the end
-                self._lacks.setdefault((fault.code, fault.message), []).append(without_secrets(name))
+                self._lacks.setdefault((fault.code, fault.message), []).append(mask_secrets(name))
         if is_last and failures:
             self._note_lacks()
             raise Exit(failure_code(self._failures))
@@ -271,7 +271,7 @@ class Checker:
         suppressed = Counter(found.suppressed) + sieve.suppressed
         fails = sieve.fails or self._may_fail(found)
         kept = tuple(finding for finding in found.findings if id(finding) in sieve.kept)
-        self._tables.append(CheckedTable(without_secrets(target.name), found, kept, suppressed, sieve.accepted, fails))
+        self._tables.append(CheckedTable(mask_secrets(target.name), found, kept, suppressed, sieve.accepted, fails))
         self._tell_unread(self._tables[-1])
         self._labels.append(label)
         self._stores[found.table] = target.storage
@@ -422,7 +422,7 @@ def _hold_or_emit(
 def _line(target: Target, finding: Finding, condition: Condition) -> EncodedItems:
     from deltacli.cli.render.validate.result import finding_line
 
-    return finding_line(target.storage.uri, finding, without_secrets(target.name), condition)
+    return finding_line(target.storage.uri, finding, mask_secrets(target.name), condition)
 
 
 def failure_code(failures: Sequence[tuple[str, DeltacliError]]) -> int:

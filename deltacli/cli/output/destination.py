@@ -56,7 +56,7 @@ def open_destination(output: str | None, screen: PagedStream | None = None) -> I
         return
 
     # Only files need this import. Most results are written to stdout.
-    from deltacli.storage.output_file import replacement, unwritable
+    from deltacli.storage.output_file import open_replacement, unwritable_error
 
     try:
         if _must_be_written_in_place(output):
@@ -64,10 +64,10 @@ def open_destination(output: str | None, screen: PagedStream | None = None) -> I
                 yield sink
             return
     except OSError as error:
-        raise unwritable(output, error) from error
+        raise unwritable_error(output, error) from error
     # If the run is interrupted, the message lists the files that were completed.
     invocation.writes(output)
-    with replacement(output) as sink:
+    with open_replacement(output) as sink:
         yield sink
 
 
@@ -177,9 +177,9 @@ def require_parent_directory(output: str) -> None:
     """
     if output == STDOUT or os.path.isdir(os.path.dirname(os.path.realpath(output))):
         return
-    from deltacli.storage.output_file import unwritable
+    from deltacli.storage.output_file import unwritable_error
 
-    raise unwritable(output, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
+    raise unwritable_error(output, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
 
 
 def _is_uri(output: str) -> bool:

@@ -168,7 +168,7 @@ def _make_enum(name: str, values: Iterable[str]) -> type[StrEnum]:
 
 
 def make_format_enum(content: Content = Content.ANY) -> type[StrEnum]:
-    """Create an enum of the formats that can write results with some content, for the option `--format` of a command."""
+    """Create an enum of the formats that can write some content, for the option `--format` of a command."""
     names = [row.name for row in FORMATS.values() if row.content in (Content.ANY, content)]
     return _make_enum(f"{content.name.title()}Format", names)
 

@@ -74,7 +74,7 @@ def write_junit(sink: BinaryIO, result: ReportedResult, _terminal: Terminal) -> 
 
 
 def _make_suite(report: ValidationReport, table: CheckedTable) -> _Suite:
-    """Create the test suite of a table. Its test cases are the rules that were checked, have findings or were skipped."""
+    """Create the test suite of a table: a test case per rule that was checked, has findings or was skipped."""
     findings_by_rule: defaultdict[str, list[Finding]] = defaultdict(list)
     for finding in table.findings:
         findings_by_rule[finding.rule.id].append(finding)

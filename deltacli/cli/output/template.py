@@ -59,8 +59,8 @@ def check_template(template: str) -> None:
     """Check a template before the command runs.
 
     Raises:
-        UsageError: If the template is empty, has unbalanced or empty braces, contains no field, or contains a field that
-            does not exist in the items of this command.
+        UsageError: If the template is empty, has unbalanced or empty braces, contains no field, or contains a
+            field that does not exist in the items of this command.
     """
     parts = parse_template(template)
     if not any(part.field for part in parts):
@@ -126,9 +126,9 @@ def write_template(sink: BinaryIO, result: Result, _terminal: Terminal, template
     """Write a line per item.
 
     Raises:
-        UsageError: If a field does not exist in the items. For objects with arbitrary keys, this is known only after the
-            last item. A command that changes tables writes a note instead: its changes have been made, so it must not
-            end with an error.
+        UsageError: If a field does not exist in the items. For objects with arbitrary keys, this is known only
+            after the last item. A command that changes tables writes a note instead: its changes have been made,
+            so it must not end with an error.
     """
     formatter = TemplateFormatter(template)
 

@@ -38,8 +38,12 @@ from deltacli.core.progress import SILENT, Progress
 from deltacli.core.texts import cut_middle
 from deltacli.core.units import format_size, plural
 from deltacli.storage import AllowedPrefixes, ReadStorage, Storage
-from deltacli.storage.optional_interfaces import StoreOfVersions, StoreWithBounds, is_bound_to_this_process
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.optional_interfaces import (
+    is_bound_to_this_process,
+    is_shared_directory,
+    is_shared_table,
+)
+from deltacli.storage.secrets import mask_secrets
 
 if TYPE_CHECKING:
     pass
@@ -289,7 +293,7 @@ class CommandContext:
         """
         from deltacli.storage.location import StoreLocation
 
-        if isinstance(storage, StoreOfVersions | StoreWithBounds):
+        if is_shared_table(storage) or is_shared_directory(storage):
             return None
         if is_bound_to_this_process(storage):
             raise UsageError(
@@ -336,4 +340,4 @@ class CommandContext:
 
 def _is_spoiled(text: str) -> bool:
     """Return True for a command to paste whose secrets would be masked in the output."""
-    return text.startswith(_NEXT) and without_secrets(text) != text
+    return text.startswith(_NEXT) and mask_secrets(text) != text

@@ -40,7 +40,7 @@ from deltacli.core.open_files import raise_open_file_limit
 from deltacli.core.texts import summarize_names
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import LOG_DIRECTORY
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.discover import find_tables, identify_directory, is_pattern, note_log_backups
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Part:
     def __init__(self, name: str, uri: str, fault: DeltacliError | None = None, *, is_found: bool = False) -> None:
         self.is_found, self.is_left_out = is_found, False
         """Whether a pattern has found it, and whether it has a format that the command does not know."""
-        self.typed, self.name, self.uri, self.fault = name, without_secrets(name), uri, fault
+        self.typed, self.name, self.uri, self.fault = name, mask_secrets(name), uri, fault
         self.result: Result | None = None
         self.error: JsonObject | None = None
         self.pending: AnyPlannedChange | None = None

@@ -18,7 +18,7 @@ from deltacli.core.texts import summarize_names
 from deltacli.core.times import format_timestamp
 from deltacli.delta.log.disputed_readings import DECISIONS, KEY_IN_OTHER_CASE
 from deltacli.storage.base import PathKind
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 
 if TYPE_CHECKING:
     from deltacli.cli.render.data.rows import Written
@@ -187,7 +187,7 @@ def write_directory(
 
     assert run.directory is not None
     written = write(run.directory)
-    invocation.outputs = *invocation.outputs, (without_secrets(run.directory), lambda: True)
+    invocation.outputs = *invocation.outputs, (mask_secrets(run.directory), lambda: True)
     run.write(DirectoryResult(table, content, versions, written))
     if written.was_cut:
         run.note(f"wrote the first {limit:,} rows; to write all: {repeat_command_without_limit(invocation.arguments)}")

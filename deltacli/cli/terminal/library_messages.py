@@ -18,7 +18,7 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.characters import escape_control
 from deltacli.cli.terminal.stderr import write_message
 from deltacli.core.documents import dumps
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 
 if TYPE_CHECKING:
     import logging
@@ -80,7 +80,7 @@ def show_library_message(level: str, logger: str, text: str) -> None:
     """Write a message of a library to stderr with masked secrets, if the verbosity is `-vv`."""
     if invocation.verbosity < _VERBOSE:
         return
-    text = without_secrets(text)
+    text = mask_secrets(text)
     if invocation.log_is_json:
         write_message(dumps({"type": "log", "level": level, "logger": logger, "message": text}).decode())
     else:

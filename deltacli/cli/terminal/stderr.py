@@ -18,7 +18,7 @@ from deltacli.cli.terminal.characters import escape_control_in_json
 from deltacli.cli.terminal.wrapping import format_command_pattern, wrap_message
 from deltacli.core.documents import dumps
 from deltacli.core.errors import quote_word
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 
 _STDERR = 2
 
@@ -106,7 +106,7 @@ def clean_message(text: str) -> str:
     Paths in messages are relative to this directory. Without `-C`, a command that is pasted from a message would run
     in the directory of the shell.
     """
-    text = without_secrets(text)
+    text = mask_secrets(text)
     if not invocation.directories or "deltacli " not in text:
         return text
 

@@ -13,12 +13,12 @@ from itertools import pairwise
 
 from deltacli.core.errors import nearest_name
 from deltacli.storage.secrets import (
-    holds_secret,
+    contains_secret,
+    find_secrets,
     is_secret_name,
-    replace_words,
-    secrets_in,
-    without_secrets,
-    word_without_secrets,
+    mask_command_line,
+    mask_secrets,
+    mask_secrets_of_word,
 )
 
 _PAIR_OPTIONS = ("--storage-option", "--spark-conf")
@@ -57,8 +57,8 @@ def register_typed_secrets(words: Sequence[str]) -> None:
 
         name, _, secret = value.partition("=")
         is_pair = masked_value.startswith(f"{name}=")
-        secrets += secrets_in({name: secret}) if is_pair else [value]
-    replace_words(replacements, secrets)
+        secrets += find_secrets({name: secret}) if is_pair else [value]
+    mask_command_line(replacements, secrets)
 
 
 def _value_of_word(word: str) -> str:
@@ -93,19 +93,19 @@ def _mask_word(previous: str, word: str, *, has_texts: bool) -> str:
 
     is_text = option in _TEXT_OPTIONS or (not option and has_texts and not _STORE_SETTING.match(value))
     if is_text:
-        return without_secrets(word)
+        return mask_secrets(word)
 
     prefix = f"{option}=" if equals else ""
     name, _, secret = value.partition("=")
     is_pair = bool(_SETTING_NAME.fullmatch(name) and secret.strip("="))
     if value and not is_pair and _takes_pairs(option):
         return f"{prefix}KEY=VALUE"
-    if is_pair and (holds_secret(secret) or any(secrets_in({name: secret}))):
+    if is_pair and (contains_secret(secret) or any(find_secrets({name: secret}))):
         is_file = secret.startswith("@")
         return word if is_file else f"{prefix}{name}=@FILE"
-    if option == "--remote" and holds_secret(value):
+    if option == "--remote" and contains_secret(value):
         return f"{prefix}@FILE"
-    return word_without_secrets(word)
+    return mask_secrets_of_word(word)
 
 
 def _takes_pairs(option: str) -> bool:

@@ -29,8 +29,8 @@ from deltacli.engine.spark.task_progress import TaskWatch
 from deltacli.engine.spark.worker import BUG, FAULT, Job, Row, SeenFile
 from deltacli.storage import ReadStorage
 from deltacli.storage.location import StoreLocation, require_sendable
-from deltacli.storage.optional_interfaces import Openable, StoreWithBounds
-from deltacli.storage.secrets import holds_secret
+from deltacli.storage.optional_interfaces import Openable, is_shared_directory
+from deltacli.storage.secrets import contains_secret
 from deltacli.work.table_stores import TableStores
 from deltacli.work.task import Piece, Result, Task
 
@@ -246,7 +246,7 @@ def _unpack_value(row: Row) -> Any:  # Any: the result of a piece
 def require_sendable_table(stores: TableStores) -> Openable:
     """Return what executors need to open a table. Raises UsageError where they cannot, and what a server raises."""
     storage = stores.storage
-    return storage.to_send() if isinstance(storage, StoreWithBounds) else require_sendable_location(stores.location)
+    return storage.get_openable() if is_shared_directory(storage) else require_sendable_location(stores.location)
 
 
 def require_sendable_location(location: StoreLocation | None) -> StoreLocation:
@@ -258,7 +258,7 @@ def require_sendable_location(location: StoreLocation | None) -> StoreLocation:
             hint="open the table by a URI that executors reach",
         )
     require_sendable(dict(location.options))
-    if any(map(holds_secret, (location.uri, *location.allowed.uris))):
+    if any(map(contains_secret, (location.uri, *location.allowed.uris))):
         raise UsageError(
             "the URI of the table holds a secret, which is not sent to executors",
             code="cluster.secret",

@@ -19,7 +19,7 @@ from deltacli.engine.spark.cluster import Cluster
 from deltacli.engine.spark.task_progress import TaskWatch
 from deltacli.engine.spark.worker import BEAT, Job, Row
 from deltacli.storage.location import StoreLocation
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 
 TASKS_PER_SLOT = 3
 """More than one, so that a slow executor leaves tasks to the others."""
@@ -105,7 +105,7 @@ def _describe_job(job: Job, pieces: int) -> str:
     """Return what Spark's pages say about a job: the table, the task in words, and the number of its pieces."""
     name = getattr(job.task, "__name__", type(job.task).__name__).strip("_")
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ").lower()
-    table_uri = without_secrets(job.location.uri) if isinstance(job.location, StoreLocation) else ""
+    table_uri = mask_secrets(job.location.uri) if isinstance(job.location, StoreLocation) else ""
     return f"deltacli {table_uri}: {words}, {plural(pieces, 'piece')}"
 
 

@@ -26,7 +26,7 @@ from deltacli.core.errors import (
 from deltacli.core.optional_packages import allow_optional_packages
 from deltacli.core.typing import SparkSession
 from deltacli.engine.spark.spark_errors import find_reason, make_cluster_error
-from deltacli.storage.secrets import holds_secret, is_secret_name, remember_secrets
+from deltacli.storage.secrets import contains_secret, is_secret_name, remember_secrets
 
 _OLDEST_JAVA = 17
 _VERSIONS = ((4, 0), (4, 3))
@@ -242,7 +242,7 @@ def _start_driver(settings: SparkSettings) -> Any:  # Any: as above
 
 def _is_secret(name: str, value: str) -> bool:
     """Return whether a setting is kept from the arguments of the JVM. Options of the JVM itself cannot be."""
-    return not name.endswith("JavaOptions") and (is_secret_name(name) or holds_secret(value))
+    return not name.endswith("JavaOptions") and (is_secret_name(name) or contains_secret(value))
 
 
 @contextmanager

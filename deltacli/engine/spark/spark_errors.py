@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from deltacli.core.errors import ClusterFailed, DeltacliError, UsageError, command, parameter
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 
 _TOO_LARGE = re.compile(r"spark\.driver\.maxResultSize|RESULT_SIZE_EXCEEDED|bigger than")
 _VERSIONS = re.compile(r"PYTHON_VERSION_MISMATCH|different (?:minor )?version(?:s)? (?:in|than)")
@@ -90,9 +90,9 @@ def find_reason(output: str) -> str | None:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     for number, line in enumerate(lines):
         if _HEADLINE.search(line) and number + 1 < len(lines):
-            return without_secrets(lines[number + 1])[:300]
+            return mask_secrets(lines[number + 1])[:300]
         if _FAULT.search(line) and not line.endswith(":"):
-            return without_secrets(_CLASS.sub("", line))[:300]
+            return mask_secrets(_CLASS.sub("", line))[:300]
     return None
 
 
@@ -107,4 +107,4 @@ def summarize_error_text(text: str) -> str:
     summary = _LOST.sub("", (of_python or causes or [" ".join(meaningful_lines[:2])])[-1])
     while (shorter := _CLASS.sub("", summary)) != summary:
         summary = shorter
-    return without_secrets(summary)[:300]
+    return mask_secrets(summary)[:300]

@@ -21,7 +21,7 @@ from deltacli.engine.spark import orjson_stand_in
 from deltacli.engine.spark.worker_lifetime import exit_when_disconnected, interleave_beats
 from deltacli.storage.location import StoreLocation
 from deltacli.storage.optional_interfaces import Openable
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.work.table_stores import TableStores
 from deltacli.work.task import Task, TaskContext
 
@@ -130,7 +130,7 @@ def _run_piece(job: Job, number: int, piece: bytes, context: TaskContext) -> Row
     except Exception:  # noqa: BLE001  (raised again on the driver)
         import traceback
 
-        return Row(number, BUG, without_secrets(traceback.format_exc()).encode())  # the driver does not know ours
+        return Row(number, BUG, mask_secrets(traceback.format_exc()).encode())  # the driver does not know ours
 
 
 def _name_executor(fault: DeltacliError) -> DeltacliError:

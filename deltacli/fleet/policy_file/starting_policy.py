@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import orjson
 
 from deltacli.core.errors import UsageError, command, parameter
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 
 _MOST_NAMES = 50
 """Tables that the file lists."""
@@ -113,4 +113,4 @@ def _quote(text: str) -> str:
 
 def _clean_for_comment(text: str) -> str:
     """Return a text without secrets, and without characters that would end a comment or are not allowed in one."""
-    return re.sub(r"[\x00-\x1f\x7f\ud800-\udfff]", "?", without_secrets(text))
+    return re.sub(r"[\x00-\x1f\x7f\ud800-\udfff]", "?", mask_secrets(text))

@@ -18,7 +18,7 @@ from deltacli.core.units import format_count, format_size
 from deltacli.fleet.policy_file.table_names import make_table_uri, shorten_table_name
 from deltacli.fleet.reporting.table_page import address, card, find_pages, framed, part, text, words
 from deltacli.fleet.status import Cause, FleetStatus, TableStatus, Weight, find_causes
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 
 _NUMBERS = ("liveFiles", "liveBytes", "rows", "logBytes", "tombstones", "findings", "copyLag")
 _MARKS = {"losesRows": (Weight.ROWS_LOST, "may lose rows"), "unreadable": (Weight.UNREADABLE, "cannot be read")}
@@ -219,7 +219,7 @@ def _others(cause: Cause, file: str, named: int) -> str:
 
 def _remedy(advice: str) -> str:
     kind = "code" if is_command(advice) else "span"
-    return f"<{kind}>{text(without_secrets(advice))}</{kind}>"
+    return f"<{kind}>{text(mask_secrets(advice))}</{kind}>"
 
 
 def _data(
@@ -252,7 +252,7 @@ def _table(table: TableStatus, file: str, since_ms: int) -> dict[str, Json]:
     found, weights = table.found, table.weights
     marks = {mark: 1 for mark, (weight, _) in _MARKS.items() if weight in weights}
     steps = {
-        kind: [step.state, step.timestamp_ms, without_secrets(step.message), step.is_alert]
+        kind: [step.state, step.timestamp_ms, mask_secrets(step.message), step.is_alert]
         for kind, step in table.steps.items()
     }
     log: Sequence[Sequence[int]] = table.trends.series.get("logBytes", [])

@@ -36,7 +36,7 @@ from deltacli.rules.framework.baseline import Baseline, read_baseline
 from deltacli.rules.framework.repairs import LOST, UNREADABLE
 from deltacli.storage import LocalStorage, ReadStorage
 from deltacli.storage.optional_interfaces import require_writable
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.handle import TableHandle
 from deltacli.table.table_directories import require_one_format
 from deltacli.work.table_stores import TableStores
@@ -78,7 +78,7 @@ class StepOutcome(NamedTuple):
             return cls.of(fault)
         if is_out_of_memory(fault):
             return cls.of(build_memory_error(fault))
-        return cls("failed", errors.EXIT_BUG, f"{type(fault).__name__}: {without_secrets(str(fault))}", "bug")
+        return cls("failed", errors.EXIT_BUG, f"{type(fault).__name__}: {mask_secrets(str(fault))}", "bug")
 
 
 class StepWork(NamedTuple):
@@ -227,7 +227,7 @@ def _copy(table: TableHandle, policy: model.Policy, name: str) -> StepOutcome:
     assert isinstance(settings, model.CopyPolicy)
     place = target_of(settings, name)
     done = execute_change(Copy(table.open_other(place), replace(settings, replica=True)), table)
-    version, target, copied = done.plan.last, without_secrets(place), done.copied
+    version, target, copied = done.plan.last, mask_secrets(place), done.copied
     details: Details = {"version": version, "target": target, "files": copied.files, "sizeBytes": copied.size_bytes}
     if done.plan.is_noop:
         return StepOutcome("nothing", message=f"{target} has version {version}", details=details)

@@ -55,7 +55,7 @@ from deltacli.delta.schema.types import ID, MODE, PHYSICAL_NAME, PLAIN_TYPES, pa
 from deltacli.operations.change.parquet_directory import Conflict, Listed, list_data_files, require_same_files
 from deltacli.operations.change.partition_directories import OverriddenColumns
 from deltacli.storage import LocalStorage, ReadStorage
-from deltacli.storage.optional_interfaces import StoreOfPrefix, require_writable
+from deltacli.storage.optional_interfaces import is_prefix_store, require_writable
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.missing_log import find_enclosing_table
@@ -396,9 +396,9 @@ def _require_no_table(storage: ReadStorage) -> None:
 
 def _table_around(storage: ReadStorage) -> str | None:
     """Return the table that a directory is in, by its path and by the one that links lead to."""
-    if isinstance(storage, StoreOfPrefix):
+    if is_prefix_store(storage):
         try:
-            return storage.find_prefix_above(LOG_DIRECTORY)
+            return storage.find_ancestor_with(LOG_DIRECTORY)
         except PermissionRefused:
             return None  # credentials for the prefix alone
     if not isinstance(storage, LocalStorage):

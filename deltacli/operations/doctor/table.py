@@ -70,7 +70,10 @@ from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whol
 from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.rules.framework.engines import engines_stopped_by, enumerate_engines
 from deltacli.rules.framework.repairs import ARCHIVED_FILES
-from deltacli.storage.optional_interfaces import StoreOfVersions, StoreWithBounds
+from deltacli.storage.optional_interfaces import (
+    is_shared_directory,
+    is_shared_table,
+)
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_newest_readable
 from deltacli.table.version import Snapshot
@@ -579,7 +582,7 @@ def examine_table(table: TableHandle, request: DoctorRequest) -> TableReport:
 
     Raises what `read_newest_readable` and `require_partitions` raise, and UsageError for a shared table.
     """
-    if isinstance(table.storage, StoreOfVersions | StoreWithBounds):
+    if is_shared_table(table.storage) or is_shared_directory(table.storage):
         raise UsageError(
             "doctor table works on Delta tables only: the provider of a shared table cares for its files",
             hint=command("snapshot"),

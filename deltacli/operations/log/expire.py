@@ -56,7 +56,7 @@ from deltacli.delta.protocol.features import OPEN_BY_NAME, require_writable
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, facts_of, verify_checkpoint
 from deltacli.operations.read.snapshot import summarize_with_digests
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
-from deltacli.storage.hadoop_checksums import checksum_of
+from deltacli.storage.hadoop_checksums import get_checksum_path
 from deltacli.table.api_arguments import require_optional_count, require_version
 from deltacli.table.checksum_guard import find_checksum_contradiction
 from deltacli.table.file_history import MISSING_ADD_RULE as MISSING_ADD
@@ -407,7 +407,7 @@ def _unnamed_sidecars(
     if incomplete:
         notes.append(f"no sidecar is deleted: a kept checkpoint is incomplete ({incomplete[0]})")
         return
-    named |= {path for stored in whole.sidecars if (path := checksum_of(stored.path)) is not None}
+    named |= {path for stored in whole.sidecars if (path := get_checksum_path(stored.path)) is not None}
     for stored in sorted(whole.sidecars, key=lambda stored: (stored.modified_ms, stored.path)):
         if stored.path not in named and stored.modified_ms < grace_ms:
             path = f"{LOG_DIRECTORY}/{SIDECAR_DIRECTORY}/{stored.path}"

@@ -28,7 +28,7 @@ from deltacli.operations.log import log_copy
 from deltacli.storage import Existed, PathKind, ReadStorage, Storage, is_inside
 from deltacli.storage.directory_identity import require_same_directory
 from deltacli.storage.optional_interfaces import require_writable
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.find_log import list_log, read_hint_file
 from deltacli.table.handle import TableHandle
 from deltacli.table.table_directories import require_no_paimon_table
@@ -162,7 +162,7 @@ def plan_backup(table: TableHandle, destination: Storage, *, full: bool = False)
         )
     require_writable(destination)
     if destination.kind_of("") is PathKind.FILE:
-        raise errors.UsageError(f"{without_secrets(destination.uri)} is a file, not a directory", code="usage.output")
+        raise errors.UsageError(f"{mask_secrets(destination.uri)} is a file, not a directory", code="usage.output")
     _require_no_paimon_table(destination)
     hint = _read_hint(storage)
     files = log_copy.list_whole_log(storage, progress=progress)
@@ -347,7 +347,7 @@ def _require_no_paimon_table(destination: ReadStorage) -> None:
         require_no_paimon_table(destination)
     except errors.PaimonTable:
         raise errors.Refused(
-            f"{without_secrets(destination.uri)} is a Paimon table; a backup needs a directory of its own",
+            f"{mask_secrets(destination.uri)} is a Paimon table; a backup needs a directory of its own",
             code="backup.not-a-backup",
         ) from None
 

@@ -48,8 +48,8 @@ from deltacli.delta.schema.column_differences import columns_and_parts, exchange
 from deltacli.delta.schema.to_arrow import plain_type, require_partitions
 from deltacli.delta.schema.type_changes import canonical_name, fits_type, require_readable_rows
 from deltacli.storage.base import ReadStorage
-from deltacli.storage.optional_interfaces import StoreOfVersions
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.optional_interfaces import is_shared_table
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.api_errors import iterate_naming_table
 from deltacli.table.configuration_actions import read_configuration_actions
 from deltacli.table.data_files import PartitionValueWarnings, build_data_files, build_live_data_files, stream_rows
@@ -299,7 +299,7 @@ class Changes(ArrowRows):
 
     def __repr__(self) -> str:
         span = f"from_version={self.from_version}, to_version={self.to_version}"
-        return f"Changes({without_secrets(self._table.uri)!r}, {span})"
+        return f"Changes({mask_secrets(self._table.uri)!r}, {span})"
 
     def write_parquet(self, directory: str | os.PathLike[str]) -> WrittenDirectory:
         """Write the changes as Parquet files, as `Scan.write_parquet` does. File names ascend with the versions."""
@@ -364,8 +364,8 @@ def read_changes(table: TableHandle, request: ChangesRequest) -> Changes:
     assert request.first is not None
     span = find_version_range(table, request.first, request.last)
     is_empty = span.first > span.last
-    knows_versions = isinstance(table.storage, StoreOfVersions)
-    if isinstance(table.storage, StoreOfVersions) and not is_empty:
+    knows_versions = is_shared_table(table.storage)
+    if is_shared_table(table.storage) and not is_empty:
         table = table.replace_storage(table.storage.between(span.first, span.last))
     last = None if is_empty and knows_versions else span.last
     found = Changes(table, request, from_version=span.first, to_version=last, is_empty=is_empty)

@@ -20,7 +20,7 @@ from deltacli.core.progress import report_items
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.log.segment import time_as_json
 from deltacli.delta.log.state import deleted_file_retention_ms
-from deltacli.storage.optional_interfaces import StoreOfVersions
+from deltacli.storage.optional_interfaces import is_shared_table
 from deltacli.table.handle import TableHandle
 
 if TYPE_CHECKING:
@@ -100,13 +100,13 @@ class SnapshotSummary(NamedTuple):
 def knows_protocol(snapshot: Snapshot | VersionFromChecksum) -> bool:
     """Return False for a version of a share whose answer has no protocol of the table."""
     storage = snapshot.table.storage
-    return not isinstance(storage, StoreOfVersions) or storage.knows_protocol()
+    return not is_shared_table(storage) or storage.knows_protocol()
 
 
 def _segment_json(snapshot: Snapshot, doubts: tuple[str, ...]) -> dict[str, Any]:
     segment = snapshot.segment
     document: dict[str, Any] = {}
-    if isinstance(snapshot.table.storage, StoreOfVersions):  # whose log is made of answers
+    if is_shared_table(snapshot.table.storage):  # whose log is made of answers
         return {"problems": sorted({*snapshot.problems, *doubts})}
     if segment.checkpoint is not None:
         document["checkpoint"] = {

@@ -30,7 +30,7 @@ from deltacli.engine.base import Engine
 from deltacli.operations.recover.verify import Fault, Problem
 from deltacli.storage import Created, Creation, ReadStorage, Storage
 from deltacli.storage.local_copy import take_permissions
-from deltacli.storage.os_errors import writing_faults
+from deltacli.storage.os_errors import translate_write_errors
 from deltacli.table.needed_files import NeededFiles, combine_chunks
 
 if TYPE_CHECKING:
@@ -276,7 +276,7 @@ def copy_file(
         to.put(target, data, modified_ms=modified_ms)
         return Created()
     with to.draft(target) as draft, origin.open(path) as reader:
-        with writing_faults(draft.local_path, path), open(draft.local_path, "wb") as writer:
+        with translate_write_errors(draft.local_path, path), open(draft.local_path, "wb") as writer:
             if is_local:
                 take_permissions(writer.fileno(), os.stat(f"{roots[0]}/{path}"))
             while data := reader.read(_BYTES_AT_ONCE):

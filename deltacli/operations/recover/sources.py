@@ -42,7 +42,7 @@ from deltacli.storage import (
     WalkEntry,
     is_inside,
 )
-from deltacli.storage.base import PARALLEL_READS, no_atomic_create
+from deltacli.storage.base import PARALLEL_READS, no_atomic_create_error
 from deltacli.storage.read_only import ReadOnlyFiles
 from deltacli.storage.versions import ObjectVersion, VersionedObjects, VersionState
 from deltacli.table.needed_files import NeededFiles, combine_chunks, locate_files
@@ -352,7 +352,7 @@ class FileMap(ReadOnlyFiles):
         return FileMissing(f"{self.uri}/{path} does not exist")
 
     def _refuse(self) -> NoReturn:
-        raise no_atomic_create(self.uri, "these files are in other stores")
+        raise no_atomic_create_error(self.uri, "these files are in other stores")
 
 
 def _bytes_of(name: str) -> bytes:

@@ -61,7 +61,7 @@ from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import COMMIT_AGAIN, StepKind
 from deltacli.rules.paths import DOUBLE_ENCODED
 from deltacli.storage import Unknown
-from deltacli.storage.os_errors import writing_faults
+from deltacli.storage.os_errors import translate_write_errors
 from deltacli.table.data_files import build_data_files
 from deltacli.table.file_keys import build_removes, hash_file_actions
 from deltacli.table.needed_files import combine_chunks, locate_files
@@ -427,7 +427,7 @@ def _salvaged(run: Run, file: DamagedFile) -> int:
             if first is None:
                 return 0
             with store.draft(target) as draft:
-                with writing_faults(draft.local_path, target), open(draft.local_path, "wb") as sink:
+                with translate_write_errors(draft.local_path, target), open(draft.local_path, "wb") as sink:
                     # Arrow keeps the marks of the footer in the schema, also those of the calendar before `_rebase`.
                     stream = ParquetStream(sink, first.schema.remove_metadata())
                     for table in (first, *groups):

@@ -34,7 +34,7 @@ from deltacli.operations.validate.findings import LevelChoice
 from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import StepKind
 from deltacli.storage import Failed, is_address_of
-from deltacli.storage.output_file import replacement
+from deltacli.storage.output_file import open_replacement
 from deltacli.table.api_arguments import require_known_word, require_version
 
 if TYPE_CHECKING:
@@ -415,7 +415,7 @@ def save_repair_plan(plan: RepairPlan, path: str) -> None:
         ],
     }
     text = dumps({**content, "sha256": digest_content(content)})
-    with replacement(path) as file:
+    with open_replacement(path) as file:
         file.write(text + b"\n")
 
 

@@ -28,7 +28,7 @@ from deltacli.operations.streams.checkpoints import (
 )
 from deltacli.operations.streams.judge import SourceJudgement, judge, stop_by
 from deltacli.operations.streams.needs import Needs, files_to_deliver, former_ids, read_history
-from deltacli.storage.optional_interfaces import StoreOfVersions
+from deltacli.storage.optional_interfaces import is_shared_table
 from deltacli.table.discover import Opener
 from deltacli.table.handle import TableHandle
 from deltacli.table.missing_files import find_missing_files
@@ -496,7 +496,7 @@ def find_streams(
     Raises what `find_checkpoints` raises, NotATable, UsageError for a share, and StorageFailed.
     """
     for table in tables:
-        if isinstance(table.storage, StoreOfVersions):
+        if is_shared_table(table.storage):
             raise UsageError(f"streams works on Delta tables only: the provider of {table.uri} decides what it keeps")
     found = find_checkpoints(request.names, open_, engine, progress=progress)
     named = [_read(table) for table in tables]

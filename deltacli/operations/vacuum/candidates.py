@@ -27,7 +27,7 @@ from deltacli.delta.paths.spelling import encoded_root, key_bytes, key_text
 from deltacli.delta.paths.spelling_columns import drop_first_bytes, made_absolute
 from deltacli.operations.vacuum.misnamed import LookalikeCollector, Lookalikes, MisnamedFiles
 from deltacli.operations.vacuum.plan import Kept, Reason, of_protected
-from deltacli.storage import ReadStorage, link_targets
+from deltacli.storage import ReadStorage, resolve_links
 from deltacli.table.file_history import FileHistory, FileKeys, compute_keys_with_external
 from deltacli.table.file_references import FileReferenceReader, FileReferences
 from deltacli.table.find_log import list_log
@@ -841,7 +841,7 @@ def spare_linked(judge: CandidateClassifier, walk: TableWalk | None, *, names_hi
         for _ in walk.files():
             pass
     links = [*walk.links, *(walk.hidden_links if names_hidden else ())]
-    ways = [(key_bytes(target), key_bytes(link)) for target, link in link_targets(storage, links)]
+    ways = [(key_bytes(target), key_bytes(link)) for target, link in resolve_links(storage, links)]
     if not ways:
         return old
 
@@ -862,7 +862,7 @@ def is_live_by_links(
 ) -> pyarrow.Array:
     """Return which files are live by another name, because the path of one of these directories contains a link."""
     names = [name for name in directories if "\0" not in name]
-    found = link_targets(storage, names)
+    found = resolve_links(storage, names)
     ways = [(key_bytes(target), key_bytes(name)) for target, name in found if target != name]
     return _has_needed_name(rows, ways, is_live)
 

@@ -50,7 +50,7 @@ from deltacli.operations.vacuum.lite_plan import write_last_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan, VacuumRequest, VacuumResult
 from deltacli.operations.vacuum.rechecking import NewerCommits, adopted
 from deltacli.storage import Deleted, Failed, folds_names, is_inside
-from deltacli.storage.directory_identity import StoreOfDirectory, other_directory_refusal
+from deltacli.storage.directory_identity import is_directory_store, other_directory_refusal
 from deltacli.table.find_log import list_log
 from deltacli.table.nested_tables import find_tables_containing
 from deltacli.table.rebuild import read_snapshot
@@ -636,7 +636,7 @@ def execute_vacuum(
 def bound(table: TableHandle, plan: VacuumPlan) -> TableHandle:
     """Return the table bound to the directory of a plan. Raises Refused (`plan.other-place`) where it is another."""
     own = plan.basis.table.storage
-    if isinstance(own, StoreOfDirectory) and isinstance(table.storage, StoreOfDirectory):
+    if is_directory_store(own) and is_directory_store(table.storage):
         return table.bind_to_directory(own.directory_identity)
     if not (is_inside(own, table.storage) and is_inside(table.storage, own)):
         raise other_directory_refusal(table.uri)

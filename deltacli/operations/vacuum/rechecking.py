@@ -29,7 +29,7 @@ from deltacli.delta.paths.spelling_columns import made_absolute
 from deltacli.operations.vacuum.misnamed import NamedBatch, NameSearch
 from deltacli.operations.vacuum.plan import ProtectedTable, VacuumPlan, of_protected
 from deltacli.operations.vacuum.plan_context import find_clones, open_protected, with_codes_of_vacuum
-from deltacli.storage import folds_names, is_address_of, link_targets
+from deltacli.storage import folds_names, is_address_of, resolve_links
 from deltacli.storage.directory_identity import OTHER_DIRECTORY
 from deltacli.table.commit_contents import read_commit_actions
 from deltacli.table.file_references import FileReferenceCollector, FileReferences
@@ -215,7 +215,7 @@ class NewerCommits:
     def _behind_links(self, names: ArrowArray) -> ArrowArray:
         """Return the targets of paths through links: a file named through a link is needed by its other name."""
         texts = (name.decode("utf-8", "surrogateescape") for name in pc.unique(pc.drop_null(names)).to_pylist())
-        targets = link_targets(self._table.storage, (name for name in texts if "\0" not in name))
+        targets = resolve_links(self._table.storage, (name for name in texts if "\0" not in name))
         return self._keys.of_listing(binary_paths([target for target, name in targets if target != name]))
 
 

@@ -63,7 +63,7 @@ from deltacli.sharing.client.transport import ENABLE_FEED, SINCE_LATER, Reply, T
 from deltacli.sharing.protocol.parameters import LONGEST_SENT, MOST_VALUES_SENT, NEWEST_POINT, Point
 from deltacli.storage.base import PARALLEL_READS, Capabilities, FileStat, PathKind, ShouldDescend, WalkEntry
 from deltacli.storage.objects.body import ObjectReader
-from deltacli.storage.os_errors import writing_faults
+from deltacli.storage.os_errors import translate_write_errors
 from deltacli.storage.read_only import ReadOnlyFiles
 from deltacli.storage.retry import Retry
 from deltacli.work.checkpoints.page_sizes import find_longest_repeated_value, require_consistent_footer
@@ -171,7 +171,11 @@ class RangeReader:
         """Write a whole file, sent instead of a range, to a file without a name."""
         most = self._transport.limits.answer_bytes if file.size_bytes is None else file.size_bytes
         size = 0
-        with hidden_file() as (place, opened), writing_faults(place, "a temporary file"), open(place, "wb") as target:
+        with (
+            hidden_file() as (place, opened),
+            translate_write_errors(place, "a temporary file"),
+            open(place, "wb") as target,
+        ):
             for block in reply.blocks(most, "a file"):
                 size += target.write(block)
         return HiddenFile(opened[0], size)

@@ -40,7 +40,7 @@ from deltacli.sharing.client.table_requests import (
     TableRequests,
 )
 from deltacli.sharing.protocol.parameters import Point, ResponseFormat
-from deltacli.storage.os_errors import writing_faults
+from deltacli.storage.os_errors import translate_write_errors
 from deltacli.work.checkpoints.encoding import FileEncoder
 from deltacli.work.parquet_encoding import Encoding
 
@@ -196,7 +196,7 @@ class HiddenFile:
 @contextmanager
 def hidden_file() -> Iterator[tuple[str, list[int]]]:
     """Yield the path of an empty file, and a list that has its open descriptor afterwards, when its name is gone."""
-    with writing_faults(tempfile.gettempdir(), "a temporary file"):
+    with translate_write_errors(tempfile.gettempdir(), "a temporary file"):
         written, place = tempfile.mkstemp(prefix="deltacli-share-")
     os.close(written)
     opened: list[int] = []
@@ -426,7 +426,7 @@ class _Commits:
             raise invalid_answer("the files of one version have different timestamps", {"version": version})
 
     def flush(self) -> None:
-        with writing_faults(self.place, "a temporary file"), open(self.place, "ab") as file:
+        with translate_write_errors(self.place, "a temporary file"), open(self.place, "ab") as file:
             file.write(b"".join(self._pending))
         self._pending, self._pending_bytes = [], 0
 

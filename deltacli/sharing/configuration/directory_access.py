@@ -23,7 +23,7 @@ from deltacli.storage.signing.policies import (
     partition_of,
     session_policy,
 )
-from deltacli.storage.store_locations import Location, read_location
+from deltacli.storage.vended_locations import Location, parse_location
 
 
 class Inherited(NamedTuple):
@@ -142,7 +142,7 @@ def _directory(place: str, options: Mapping[str, str]) -> Location:
         rest = f"{address.container}@{read.account}.dfs.{read.suffix}/{address.root}"
     authority, _, path = rest.rstrip("/").partition("/")
     try:
-        found = read_location(f"{scheme}://{authority}/{quote(path, errors='surrogateescape')}")
+        found = parse_location(f"{scheme}://{authority}/{quote(path, errors='surrogateescape')}")
     except ValueError as fault:
         raise NoDirectory(f"its location is not one of a cloud store that gives credentials: {fault}") from None
     if found.family == "file" or (found.family != "abfss" and found.authority != authority):

@@ -34,7 +34,7 @@ from deltacli.sharing.client.share_storage import CONTENT_RANGE, EXPIRED, FindUr
 from deltacli.sharing.client.shared_files import FileUrl
 from deltacli.sharing.client.transport import Reply, Transport
 from deltacli.sharing.pulling.local_table import Part, is_strong_tag, open_part
-from deltacli.storage.os_errors import writing_faults
+from deltacli.storage.os_errors import translate_write_errors
 from deltacli.work.rows.deletion_vectors import FRAME_BYTES, VectorFaultError, parse_vector, verify_vector_bytes
 from deltacli.work.rows.row_reader import MAX_BATCH_BYTES, ROWS_A_BATCH
 
@@ -578,7 +578,7 @@ class _RangeJournal:
         """Sync the part, then record a range. Raises StorageFailed."""
         self._part.sync()
         with self._lock:
-            with writing_faults(self._part.place, self._part.name), open(_place(self._part), "ab") as file:
+            with translate_write_errors(self._part.place, self._part.name), open(_place(self._part), "ab") as file:
                 file.write(b"%d\n" % number)
             self.done.add(number)
 
@@ -589,7 +589,7 @@ def _begin_journal(part: Part, size_bytes: int, tag: str) -> _RangeJournal:
     part.restart(None, is_large=False)
     part.stretch(size_bytes)
     head = json.dumps({"tag": tag, "size": size_bytes, "range": _RANGE_BYTES})
-    with writing_faults(part.place, part.name), open(_place(part), "wb") as file:
+    with translate_write_errors(part.place, part.name), open(_place(part), "wb") as file:
         file.write(f"{head}\n".encode())
     return _RangeJournal(part, size_bytes, tag, set())
 
@@ -609,7 +609,7 @@ def _read_journal(part: Part, size_bytes: int) -> _RangeJournal | None:
 
 def _drop_journal(part: Part) -> None:
     """Forget the ranges of a part."""
-    with writing_faults(part.place, part.name), suppress(FileNotFoundError):
+    with translate_write_errors(part.place, part.name), suppress(FileNotFoundError):
         os.unlink(_place(part))
 
 

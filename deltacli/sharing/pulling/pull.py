@@ -36,7 +36,7 @@ from deltacli.sharing.pulling.downloading import Destination, WantedFile, decode
 from deltacli.sharing.pulling.sources import DirectoryVersion, Share, UrlVersion, version_of
 from deltacli.storage import LocalStorage
 from deltacli.storage.directory_identity import require_same_directory
-from deltacli.storage.os_errors import writing_faults
+from deltacli.storage.os_errors import translate_write_errors
 from deltacli.table.api_errors import name_table
 from deltacli.table.handle import TableHandle
 from deltacli.table.scan_requests import ScanRequest
@@ -463,7 +463,7 @@ class Pull:
         directory = plan.target.directory
         execution.recheck_table(needs_clock=True)
         _require_space(directory, plan.difference.wanted_bytes)
-        with writing_faults(directory, directory):
+        with translate_write_errors(directory, directory):
             os.makedirs(directory, exist_ok=True)
         execution.table = execution.table.bind_to_directory()
         if plan.target.table is None:

@@ -30,7 +30,7 @@ from deltacli.sharing.tables.directory_refusals import nested_while_served, refu
 from deltacli.sharing.tables.snapshots import SharedSnapshots, SingleFlight, place_of
 from deltacli.storage.signing.delegation import LEAST_SECONDS, CannotMint, Minted
 from deltacli.storage.signing.values import AzureSource
-from deltacli.storage.store_locations import Location, read_location
+from deltacli.storage.vended_locations import Location, parse_location
 
 _LOG = logging.getLogger(NAME)
 
@@ -299,7 +299,7 @@ def _asked(table: SharedTable, location: str | None) -> Location:
     if announced is not None:
         return announced
     try:
-        directory = read_location(location)
+        directory = parse_location(location)
     except ValueError:
         raise invalid_parameter("location is not a directory of a store") from None
     if not any(root.covers(directory) for root in roots):

@@ -19,7 +19,7 @@ from deltacli.sharing.tables.snapshots import SharedSnapshot, SharedSnapshots, v
 from deltacli.storage import ReadStorage, open_storage
 from deltacli.storage.base import PathKind
 from deltacli.storage.signing.delegation import CannotMint
-from deltacli.storage.store_locations import Location, read_location
+from deltacli.storage.vended_locations import Location, parse_location
 
 if TYPE_CHECKING:
     import pyarrow
@@ -89,7 +89,7 @@ def _strangers(batch: pyarrow.RecordBatch, uri: str) -> Iterator[str]:
 
 def _is_below(path: str, others: tuple[Location, ...]) -> bool:
     try:
-        found = read_location(path)
+        found = parse_location(path)
     except ValueError:
         return False
     return any(other.covers(found) for other in others)

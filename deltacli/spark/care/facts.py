@@ -35,7 +35,7 @@ from deltacli.spark.executor_rows import MergedRows, engine_of
 from deltacli.spark.parquet_scan import require_session
 from deltacli.spark.parquet_schema import spark_schema
 from deltacli.storage import open_storage
-from deltacli.storage.secrets import all_without_secrets
+from deltacli.storage.secrets import mask_secrets_of_all
 from deltacli.table.api_arguments import (
     require_count,
     require_optional_version,
@@ -219,7 +219,7 @@ def fleet_facts(
     engine = engine_of(spark)
     groups = require_fleet_file(require_path_text(policy, "the policy file")).groups
     found = discover(groups, partial(open_storage, options=storage_options), engine).tables
-    names = list(all_without_secrets(_uri(one.base, one.at) for one in found))
+    names = list(mask_secrets_of_all(_uri(one.base, one.at) for one in found))
     rows = {
         "table": (pa.array(names, pa.string()), "string"),
         "base": (pa.array([one.base for one in found], pa.string()), "string"),

@@ -67,7 +67,7 @@ from deltacli.spark.source_options import StreamOptions
 from deltacli.spark.source_plans import StreamPlan as TableStreamPlan
 from deltacli.spark.source_plans import newest_commit, partitions_of, require_schema, searchable_faults
 from deltacli.spark.table_log import TableLog
-from deltacli.storage import NO_PREFIXES, AllowedPrefixes, Storage, path_external
+from deltacli.storage import NO_PREFIXES, AllowedPrefixes, Storage, path_external_error
 from deltacli.table.api_arguments import require_path_text, require_timestamp_ms
 from deltacli.table.api_errors import api_function
 from deltacli.table.handle import TableHandle
@@ -301,7 +301,7 @@ class SharedFiles:
 
     def open_other(self, uri: str) -> NoReturn:
         """Raise PathExternal: a share has no files elsewhere."""
-        raise path_external(uri, self.uri, uri)
+        raise path_external_error(uri, self.uri, uri)
 
 
 class ListedStorage(ShareStorage):

@@ -11,7 +11,7 @@ from typing import Literal
 
 from deltacli.core.errors import CredentialsMissing, UsageError
 from deltacli.storage.azure.addresses import FABRIC_SUFFIX, Address, is_of_fabric
-from deltacli.storage.grants import HeldGrant
+from deltacli.storage.grants import RenewableGrant
 from deltacli.storage.objects.options import (
     endpoint,
     read_flag,
@@ -69,7 +69,7 @@ class AzureOptions:
     token: str = field(default="", repr=False)
     """A token that was issued already."""
     verify: bool | str = True
-    held: HeldGrant | None = field(default=None, repr=False)
+    held: RenewableGrant | None = field(default=None, repr=False)
 
     @property
     def used(self) -> Literal["none", "key", "signature", "token"]:

@@ -10,7 +10,7 @@ from deltacli.storage.azure.calls import AzureCalls
 from deltacli.storage.azure.credentials import AzureCredentials
 from deltacli.storage.azure.options import read_azure_options
 from deltacli.storage.azure.versions import AzureVersions
-from deltacli.storage.grants import HeldGrant
+from deltacli.storage.grants import RenewableGrant
 from deltacli.storage.libraries import require_libraries
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.retry import Retry
@@ -18,7 +18,7 @@ from deltacli.storage.versions import VersionedObjects
 
 
 def open_azure(
-    uri: str, options: Mapping[str, str], *, retry: Retry | None = None, held: HeldGrant | None = None
+    uri: str, options: Mapping[str, str], *, retry: Retry | None = None, held: RenewableGrant | None = None
 ) -> ObjectStorage:
     """Return the store of a URI of Azure, with the credentials of a grant if there is one. Raises UsageError."""
     address = read_address(uri)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from deltacli.core.errors import UsageError, parameter
-from deltacli.storage.grants import HeldGrant
+from deltacli.storage.grants import RenewableGrant
 from deltacli.storage.objects.options import endpoint, read_flag, read_known_options, read_verify
 
 _CANONICAL: Mapping[str, str] = {
@@ -45,7 +45,7 @@ class GcsOptions:
     payer: str = ""
     verify: bool | str = True
     access_token: str = field(default="", repr=False)
-    held: HeldGrant | None = field(default=None, repr=False)
+    held: RenewableGrant | None = field(default=None, repr=False)
 
 
 def read_gcs_options(options: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> GcsOptions:

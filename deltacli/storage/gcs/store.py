@@ -11,7 +11,7 @@ from deltacli.storage.gcs.calls import GcsCalls
 from deltacli.storage.gcs.credentials import GcsCredentials
 from deltacli.storage.gcs.options import read_gcs_options
 from deltacli.storage.gcs.versions import GcsVersions
-from deltacli.storage.grants import HeldGrant
+from deltacli.storage.grants import RenewableGrant
 from deltacli.storage.libraries import require_libraries
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.retry import Retry
@@ -23,7 +23,7 @@ LIBRARIES = ("urllib3", "google.auth.transport.requests")
 
 
 def open_gcs(
-    uri: str, options: Mapping[str, str], *, retry: Retry | None = None, held: HeldGrant | None = None
+    uri: str, options: Mapping[str, str], *, retry: Retry | None = None, held: RenewableGrant | None = None
 ) -> ObjectStorage:
     """Return the store of a `gs` or `gcs` URI, with the credentials of a grant if there is one. Raises UsageError."""
     uri = uri.rstrip("/")

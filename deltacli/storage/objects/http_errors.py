@@ -6,7 +6,7 @@ import re
 from enum import Enum, auto
 
 from deltacli.storage.retry import TEMPORARY_STATUSES
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 
 # The identity of requests without credentials.
 ANONYMOUS = "none (anonymous)"
@@ -99,7 +99,7 @@ def shorten_message(text: str) -> str:
 
     Secrets are removed before it is shortened: half a secret would not be recognized later.
     """
-    return " ".join(without_secrets(text).split())[:_LONGEST_MESSAGE]
+    return " ".join(mask_secrets(text).split())[:_LONGEST_MESSAGE]
 
 
 def find_temporary_cause(error: Exception) -> str | None:

@@ -25,7 +25,7 @@ from deltacli.storage.base import (
     PathKind,
     ShouldDescend,
     WalkEntry,
-    no_atomic_create,
+    no_atomic_create_error,
 )
 from deltacli.storage.objects.body import Body, ObjectReader
 from deltacli.storage.objects.calls import (
@@ -47,7 +47,7 @@ from deltacli.storage.retry import Retry
 from deltacli.storage.versions import VersionedObjects
 
 if TYPE_CHECKING:
-    from deltacli.storage.grants import HeldGrant
+    from deltacli.storage.grants import RenewableGrant
 
 Result = TypeVar("Result")
 
@@ -90,7 +90,7 @@ class ObjectStorage:
             retry: The retry policy.
             versions: Returns the versions of the objects of a store; None if the cloud keeps none.
         """
-        self.grant: HeldGrant | None = None
+        self.grant: RenewableGrant | None = None
         self._uri = uri
         self._root = root
         self._calls = calls
@@ -102,10 +102,10 @@ class ObjectStorage:
         # Whether the store honours conditions; None before the first write.
         self._is_atomic: bool | None = None
 
-    def begin_to_write(self) -> None:
+    def request_write_access(self) -> None:
         """Ask for credentials that suffice to write, where those of a server so far are to read."""
         if self.grant is not None:
-            self.grant.begin_to_write()
+            self.grant.request_write_access()
 
     @property
     def uri(self) -> str:
@@ -245,7 +245,7 @@ class ObjectStorage:
         prefix = self._prefix(path)
         return PathKind.DIRECTORY if self._holds_any(prefix) or not prefix else PathKind.MISSING
 
-    def find_prefix_above(self, name: str) -> str | None:
+    def find_ancestor_with(self, name: str) -> str | None:
         """Return the URI of the nearest prefix above the root that has a directory of a name; None without one."""
         parts = self._root.split("/")
         for depth in range(len(parts) - 1, -1, -1):
@@ -380,7 +380,7 @@ class ObjectStorage:
 
     def _read_only(self) -> NoAtomicCreate:
         condition = self._calls.dialect.condition
-        return no_atomic_create(
+        return no_atomic_create_error(
             self._uri, f"the store ignores {condition}, so two writers could create the same version"
         )
 

@@ -21,7 +21,7 @@ from deltacli.storage.retry import describe_attempts
 from deltacli.storage.retry_after import read_retry_after
 from deltacli.storage.s3.bounded_botocore import TooLong
 from deltacli.storage.s3.options import S3Options, get_profile
-from deltacli.storage.secrets import MaskedCause, without_secrets
+from deltacli.storage.secrets import MaskedCause, mask_secrets
 
 _OF_THE_ANSWER = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, HTTPError)
 """Errors of the library's parsers for unexpected answers."""
@@ -273,7 +273,7 @@ def _unexpected(error: str, seen: str, where: Mapping[str, str]) -> StorageFaile
 def _where(client: Botocore) -> dict[str, str]:
     if client is None:
         return {}
-    return {"endpoint": without_secrets(str(client.meta.endpoint_url)), "region": str(client.meta.region_name)}
+    return {"endpoint": mask_secrets(str(client.meta.endpoint_url)), "region": str(client.meta.region_name)}
 
 
 def get_status(error: BaseException) -> int:

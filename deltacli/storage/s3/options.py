@@ -20,7 +20,7 @@ from deltacli.storage.base import CONNECT_SECONDS, MOST_CONNECTIONS
 from deltacli.storage.objects.options import read_flag, read_known_options, read_verify
 
 if TYPE_CHECKING:
-    from deltacli.storage.grants import HeldGrant
+    from deltacli.storage.grants import RenewableGrant
 
 _CANONICAL: Mapping[str, str] = {
     "aws_access_key_id": "key",
@@ -81,7 +81,7 @@ class S3Options:
     max_attempts: int | None = None
     client: Mapping[str, Botocore] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
-    held: HeldGrant | None = field(default=None, repr=False)
+    held: RenewableGrant | None = field(default=None, repr=False)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -116,7 +116,7 @@ def read_s3_options(options: Mapping[str, str]) -> S3Options:
     )
 
 
-def read_reach_of_environment(environment: Mapping[str, str]) -> dict[str, str]:
+def read_endpoint_options(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the endpoint and the region that variables of AWS name, as options, with the priorities of its SDKs."""
     reach = {}
     if environment.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "").lower() != "true":
@@ -155,7 +155,7 @@ class _VendedKeys:
     method = "vended"
     account_id = None
 
-    def __init__(self, held: HeldGrant) -> None:
+    def __init__(self, held: RenewableGrant) -> None:
         self._held = held
 
     def get_frozen_credentials(self) -> Botocore:
@@ -172,7 +172,7 @@ class _VendedKeys:
         return self
 
 
-def _vended_session(held: HeldGrant) -> Botocore:
+def _vended_session(held: RenewableGrant) -> Botocore:
     """Return a session with the credentials of a grant, without files and variables of AWS but the certificates."""
     import botocore.session
     from botocore.configprovider import ConstantProvider

@@ -16,7 +16,7 @@ from deltacli.storage.s3.options import read_s3_options
 from deltacli.storage.versions import VersionedObjects
 
 if TYPE_CHECKING:
-    from deltacli.storage.grants import HeldGrant
+    from deltacli.storage.grants import RenewableGrant
 from deltacli.storage.s3.uploads import S3Uploads
 from deltacli.storage.s3.versions import S3Versions
 
@@ -25,7 +25,7 @@ _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
 
 
 def open_s3(
-    uri: str, options: Mapping[str, str], *, retry: Retry | None = None, held: HeldGrant | None = None
+    uri: str, options: Mapping[str, str], *, retry: Retry | None = None, held: RenewableGrant | None = None
 ) -> ObjectStorage:
     """Return the store of an S3 URI, with the credentials of a grant if there is one. Raises UsageError."""
     uri = uri.rstrip("/")

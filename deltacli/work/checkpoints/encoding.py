@@ -24,7 +24,7 @@ from deltacli.delta.checkpoint.content import (
 )
 from deltacli.delta.encoding.digests import RowDigest
 from deltacli.delta.schema.file_columns import describe_calendar
-from deltacli.storage.os_errors import writing_faults
+from deltacli.storage.os_errors import translate_write_errors
 from deltacli.work.parquet_encoding import Encoding
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class FileEncoder:
         self._flights = TaskTracker(self._encode)
         self._writing: Future[None] | None = None
         self._footers: list[pyarrow.parquet.FileMetaData] = []
-        with writing_faults(local_path, self._name):
+        with translate_write_errors(local_path, self._name):
             self._sink = _Sink(local_path)
             self._writer = pyarrow.parquet.ParquetWriter(
                 self._sink,
@@ -187,7 +187,7 @@ class FileEncoder:
         for kind in list(self._pending):
             self._flush(kind)
         self._settle()
-        with writing_faults(self._place, self._name):
+        with translate_write_errors(self._place, self._name):
             self._writer.close()
             self._sink.close()
             size = os.stat(self._place).st_size
@@ -219,7 +219,7 @@ class FileEncoder:
         self._writing = self._workers.submit(self._flights.run, rows)
 
     def _encode(self, rows: pyarrow.Table) -> None:
-        with writing_faults(self._place, self._name):
+        with translate_write_errors(self._place, self._name):
             self._writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
 
     def _settle(self) -> None:

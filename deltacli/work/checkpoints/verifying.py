@@ -18,7 +18,7 @@ from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.typing import BinaryFile, JsonObject
 from deltacli.delta.log.actions import wrong_type
 from deltacli.storage import Creation, Draft, FileStat, ReadStorage, Unknown
-from deltacli.storage.os_errors import writing_faults
+from deltacli.storage.os_errors import translate_write_errors
 from deltacli.work.checkpoints.encoding import FILE_BLOCK_BYTES, EncodedFile, digest_row_group
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def write_lines(local_path: str, actions: Sequence[tuple[str, JsonObject]], *, n
         data = b"".join(orjson.dumps({kind: action}) + b"\n" for kind, action in actions)
     except orjson.JSONEncodeError as fault:
         raise wrong_type("an action", str(fault), "the state") from fault
-    with writing_faults(local_path, name or local_path), open(local_path, "wb") as file:
+    with translate_write_errors(local_path, name or local_path), open(local_path, "wb") as file:
         file.write(data)
     return data
 

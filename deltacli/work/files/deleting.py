@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.core.machine import Clock, system_clock
 from deltacli.storage import Deleted, Failed, Missing, PathKind, ReadStorage, Storage
-from deltacli.storage.directory_identity import StoreOfDirectory
+from deltacli.storage.directory_identity import is_directory_store
 from deltacli.storage.repeat_condition import repeat_only_while
 from deltacli.work.files.permits import Permit
 
@@ -126,7 +126,7 @@ class _Attempt:
         storage = self.storage
         if (
             permitted_place is not None
-            and isinstance(storage, StoreOfDirectory)
+            and is_directory_store(storage)
             and storage.directory_identity != permitted_place
         ):
             storage.bind_to_directory(permitted_place)  # raises where another directory is at its path

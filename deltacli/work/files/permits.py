@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.core.errors import Refused
 from deltacli.storage.base import RETRY_BUDGET
-from deltacli.storage.directory_identity import DirectoryIdentity, StoreOfDirectory
+from deltacli.storage.directory_identity import DirectoryIdentity, is_directory_store
 
 if TYPE_CHECKING:
     from deltacli.work.table_stores import TableStores
@@ -43,7 +43,7 @@ def make_permit(stores: TableStores, now_ms: int) -> Permit:
     """Return the permit of a check of the log that begins now, for deletions in the directory of a table."""
     storage = stores.storage
     return Permit(
-        storage.directory_identity if isinstance(storage, StoreOfDirectory) else None, now_ms + compute_valid_ms(stores)
+        storage.directory_identity if is_directory_store(storage) else None, now_ms + compute_valid_ms(stores)
     )
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from deltacli.arrow.batches import limit_rows
 from deltacli.core.errors import FileMissing, StorageFailed
 from deltacli.storage import Created, Draft, Existed, Failed, ReadStorage, Storage, Unknown
-from deltacli.storage.os_errors import writing_faults
+from deltacli.storage.os_errors import translate_write_errors
 from deltacli.work.parquet_writing import ParquetStream
 from deltacli.work.rows.data_files import require_valid_values
 from deltacli.work.task import TaskContext
@@ -109,7 +109,7 @@ def _write_file(
 
 def _encode_file(draft: Draft, name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> OutputFile:
     with (
-        writing_faults(draft.local_path, name),
+        translate_write_errors(draft.local_path, name),
         open(draft.local_path, "wb") as sink,
         ParquetStream(sink, schema) as stream,
     ):

@@ -23,7 +23,7 @@ from deltacli.delta.encoding.digests import Digest, RowDigest
 from deltacli.delta.paths.spelling import encode
 from deltacli.delta.stats.collect import StatisticsCollector
 from deltacli.storage import Created, Draft, Existed, ReadStorage, Storage, Unknown
-from deltacli.storage.os_errors import writing_faults
+from deltacli.storage.os_errors import translate_write_errors
 from deltacli.work.parquet_writing import ParquetStream
 from deltacli.work.rewrite import pieces
 from deltacli.work.rewrite.sources import rename_columns
@@ -84,7 +84,7 @@ def write_file(spec: pieces.RewriteSpec, local_path: str, name: str, parts: Iter
 
     # The first rows decide about the encoding of all.
     first = next(parts)
-    with writing_faults(local_path, name), pa.OSFile(os.fsencode(local_path), "wb") as sink:
+    with translate_write_errors(local_path, name), pa.OSFile(os.fsencode(local_path), "wb") as sink:
         stream = ParquetStream(
             sink,
             spec.schema,

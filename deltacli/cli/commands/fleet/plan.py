@@ -39,7 +39,7 @@ from deltacli.fleet.planning.due import (
 )
 from deltacli.fleet.policy_file.model import Policy
 from deltacli.fleet.policy_file.requests import FleetChoice
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -116,9 +116,9 @@ def _item(table: TablePlan, exact: ExactPlans) -> dict[str, Json]:
 
 def _rows(plan: FleetPlan, exact: ExactPlans) -> Iterator[FleetPlanRow]:
     for name, group, _, problem in plan.problems:
-        yield FleetPlanRow(without_secrets(name), group, None, problem.sentence, problem)
+        yield FleetPlanRow(mask_secrets(name), group, None, problem.sentence, problem)
     for table in plan.tables:
-        name = without_secrets(table.name)
+        name = mask_secrets(table.name)
         if table.problem is not None:
             yield FleetPlanRow(name, table.group, None, table.problem.sentence, table.problem)
         for step in table.steps:

@@ -23,7 +23,7 @@ from deltacli.core.units import plural
 from deltacli.fleet.policy_file.model import FleetFile
 from deltacli.fleet.policy_file.requests import FleetChoice
 from deltacli.fleet.policy_file.table_names import make_file_name, shorten_table_name
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 
 if TYPE_CHECKING:
     from deltacli.fleet.status import FleetStatus
@@ -150,7 +150,7 @@ def fleet_status(
     if files.serve_metrics is not None:
         _serve(run, file, choice, files.serve_metrics, is_remote=files.allow_remote)
         return
-    run_command = without_secrets(fleet_command("run", file, choice.state, choice.only))
+    run_command = mask_secrets(fleet_command("run", file, choice.state, choice.only))
     gc.disable()  # the journal of many tables is many objects and no cycles: two thirds of the time
     try:
         known = read_status(
@@ -213,7 +213,7 @@ def _write_pages(
             try:
                 page = table_page(throttled.open_table(table.name).doctor(), index)
             except DeltacliError as fault:
-                faults[table.shown_name] = without_secrets(fault.message)
+                faults[table.shown_name] = mask_secrets(fault.message)
                 run.note(f"no page of {name}: {fault.message}")
             else:
                 with open_destination(os.path.join(directory, f"{make_file_name(table.shown_name)}.html")) as sink:

@@ -19,7 +19,7 @@ from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import plural
 from deltacli.fleet.policy_file.model import Entry, FleetFile, Group, Problem
 from deltacli.fleet.policy_file.table_names import shorten_table_name
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -253,7 +253,7 @@ def _item(group: Group) -> dict[str, Json]:
 
 
 def _texts(entries: Sequence[Entry]) -> list[str]:
-    return [without_secrets(entry.text) for entry in entries]
+    return [mask_secrets(entry.text) for entry in entries]
 
 
 def _includes(one: Group) -> str:
