@@ -142,12 +142,12 @@ def _complete_facts_and_hint(error: errors.DeltacliError, arguments: Sequence[st
         )
         error.facts.update(get_paimon_alternatives(" ".join(path_of(arguments)), table))
     for name, value in error.facts.items():
-        error.facts[name] = _complete_fact(name, value, arguments, table)
+        completed = _complete_fact(name, value, arguments, table)
+        if name == "fix":
+            completed = _keep_flags(completed, error, arguments)
+        error.facts[name] = remove_consent(completed, arguments)
 
     fix = error.facts.get("fix")
-    if fix is not None:
-        fix = remove_consent(_keep_flags(fix, error, arguments), arguments)
-        error.facts["fix"] = fix
     if not hint and fix is not None and errors.is_command(fix):
         hint = fix
 

@@ -220,7 +220,7 @@ def _find_columns(path: str, *, nested: bool) -> Iterator[str]:
         if snapshot is None:
             return
         if nested:
-            yield from (place.text for place in places(snapshot.schema))
+            yield from (field.text for field in places(snapshot.schema))
         else:
             yield from (field.name for field in snapshot.schema.fields)
 
@@ -239,7 +239,7 @@ def _find_wider_types(path: str, column: str) -> Iterator[str]:
     from deltacli.delta.schema.types import PrimitiveType
 
     snapshot = _read_newest_snapshot(path)
-    types = {} if snapshot is None else {place.text: place.data_type for place in places(snapshot.schema)}
+    types = {} if snapshot is None else {field.text: field.data_type for field in places(snapshot.schema)}
     match types.get(column):
         case None:
             yield from _TYPES_OF_UNKNOWN_COLUMN
