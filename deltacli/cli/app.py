@@ -14,7 +14,7 @@ from deltacli.cli import command_tree
 from deltacli.cli.command_classes import ReaderGoneError
 from deltacli.cli.command_group import make_root
 from deltacli.cli.command_loading import load_command
-from deltacli.cli.errors import report_details, report_error, say_document, wants_json
+from deltacli.cli.errors import report_error, wants_json, write_error_causes, write_error_document
 from deltacli.cli.invocation import (
     ASK_FOR_HELP,
     ASK_FOR_VERSION,
@@ -187,19 +187,21 @@ def _report_interruption(interruption: Interrupted, arguments: Sequence[str]) ->
         return
     details = {"signal": interruption.signal_name}
     table, message = _table_of(arguments), interruption.message
-    say_document(code="interrupted", exit_code=interruption.exit_code, message=message, table=table, details=details)
+    write_error_document(
+        code="interrupted", exit_code=interruption.exit_code, message=message, table=table, details=details
+    )
 
 
 def _report_bug(error: Exception, arguments: Sequence[str]) -> None:
     if wants_json(arguments):
-        say_document(
+        write_error_document(
             errors.DeltacliError.code, errors.EXIT_BUG, f"{type(error).__name__}: {error}", table=_table_of(arguments)
         )
     else:
         write_message(
             escape_control(f"error: this is a bug in deltacli {__version__}: {type(error).__name__}: {error}")
         )
-    report_details(error, arguments)
+    write_error_causes(error, arguments)
     if not wants_json(arguments):
         write_message("hint: run it again with -vv and report the traceback, with private names removed")
 

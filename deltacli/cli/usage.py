@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import typer
 
 from deltacli.cli.command_tree import path_in
-from deltacli.cli.errors import say_document, wants_json
+from deltacli.cli.errors import wants_json, write_error_document
 from deltacli.cli.hints.suggest import find_suggestion
 from deltacli.cli.options.values import InvalidValue
 from deltacli.cli.parameter_types import choices_of
@@ -40,7 +40,7 @@ def report_usage(error: typer.TyperException, arguments: Sequence[str]) -> None:
             message += f"; {suggestion.fact}"
 
     if wants_json(arguments):
-        say_document(UsageError.code, UsageError.exit_code, message, hint=hint)
+        write_error_document(UsageError.code, UsageError.exit_code, message, hint=hint)
     else:
         write_message(escape_control(f"error: {message}"))
         write_message(escape_control(f"hint: {hint}"))

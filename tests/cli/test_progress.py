@@ -232,7 +232,7 @@ def test_an_immediate_exit_waits_briefly_for_a_drawing_in_progress(monkeypatch: 
         ticker.start()
         drawing.wait(30)
         leaving.set()
-        progress.leave()
+        progress.try_close()
         join(ticker)
 
     assert "\r\x1b[K" == paper.written[-1]

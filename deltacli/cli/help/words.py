@@ -14,7 +14,7 @@ from deltacli.cli.help.option_index import list_options, read_pages
 from deltacli.cli.help.pages import names_in
 from deltacli.cli.help.text import Definitions, ExampleLines, Topic, TopicBlock, fold_common, fold_topic
 from deltacli.cli.help.topics import list_commands, read_topics
-from deltacli.cli.other_programs import MORE_OF_OTHERS, OF_OTHERS
+from deltacli.cli.other_programs import COMMAND_SYNONYMS, FURTHER_COMMANDS
 from deltacli.core.errors import UsageError
 from deltacli.rules.framework.base import CATALOGUE
 from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
@@ -90,7 +90,7 @@ def _find_topics(name: str, *, is_rule: bool) -> Iterator[Topic]:
     if word in topics:
         yield topics[word]
 
-    if word in OF_OTHERS:
+    if word in COMMAND_SYNONYMS:
         yield _explain_name_in_other_programs(word)
 
     option = name if name.startswith("-") else f"--{name}"
@@ -110,7 +110,7 @@ def _find_topics(name: str, *, is_rule: bool) -> Iterator[Topic]:
 
 def _explain_name_in_other_programs(name: str) -> Topic:
     """Return the commands that do what a command of this name does in other programs."""
-    commands = [OF_OTHERS[name].split()[0], *MORE_OF_OTHERS.get(name, ())]
+    commands = [COMMAND_SYNONYMS[name].split()[0], *FURTHER_COMMANDS.get(name, ())]
     return Topic(f"Commands for {name}", (ExampleLines(tuple(f"deltacli help {command}" for command in commands)),))
 
 

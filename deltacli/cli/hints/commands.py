@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from deltacli.cli.command_table import COMMANDS, GROUPS
 from deltacli.cli.command_tree import is_command, leads_on, path_of
 from deltacli.cli.hints.suggestion import Suggestion
-from deltacli.cli.other_programs import COMMANDS_THAT_WRITE_ROWS, OF_A_TABLE, OF_OTHERS
+from deltacli.cli.other_programs import COMMAND_SYNONYMS, COMMANDS_THAT_WRITE_ROWS, TABLE_COMMANDS_OF_GROUPS
 from deltacli.cli.terminal.suggested_commands import repeat_command
 from deltacli.core.errors import nearest_name, quote_word
 
@@ -51,7 +51,7 @@ def suggest_command(group: str, word: str, words: Sequence[str]) -> Suggestion |
         word: The unknown word.
         words: The words behind it.
     """
-    if group in OF_A_TABLE and ("://" in word or "#" in word or os.path.exists(word)):
+    if group in TABLE_COMMANDS_OF_GROUPS and ("://" in word or "#" in word or os.path.exists(word)):
         return _suggest_command_for_place(group, word, words)
     if (group, word) == ("log", "ls"):
         return Suggestion("'history'", repeat_command(["history", *words]))
@@ -64,7 +64,7 @@ def suggest_command(group: str, word: str, words: Sequence[str]) -> Suggestion |
 
 def _suggest_command_for_place(group: str, place: str, words: Sequence[str]) -> Suggestion:
     """Return the command of a group for a table, a profile or a policy file in the place of a command."""
-    name = OF_A_TABLE[group]
+    name = TABLE_COMMANDS_OF_GROUPS[group]
     if group == "share" and ("#" in place or place.endswith(".share")):
         name = "share ls"
     elif group == "fleet" and place.endswith(".toml"):
@@ -87,7 +87,7 @@ def _suggest_top_command(word: str, words: Sequence[str]) -> Suggestion | None:
     if word == "compact":
         hint = f"deltacli optimize {quote_word(words[0])} --dry-run" if len(words) == 1 else "deltacli optimize --help"
         return Suggestion("'optimize' or 'log compact'", hint)
-    if word in OF_OTHERS:
+    if word in COMMAND_SYNONYMS:
         return _suggest_for_other_program(word, words)
     if word in COMMANDS_THAT_WRITE_ROWS:
         return Suggestion(None, "deltacli --help", "deltacli does not write rows")
@@ -98,10 +98,10 @@ def _suggest_for_other_program(word: str, words: Sequence[str]) -> Suggestion | 
     """Return the command that does what a command of this name does in other programs."""
     if words and leads_on(tuple(words[:1])):  # describe history TABLE
         return Suggestion(repr(words[0]), repeat_command(words))
-    if words and words[0] in OF_OTHERS:  # table info TABLE
+    if words and words[0] in COMMAND_SYNONYMS:  # table info TABLE
         return suggest_command("", words[0], words[1:])
 
-    name = OF_OTHERS[word]
+    name = COMMAND_SYNONYMS[word]
     command, *options = name.split()
     words_behind_table = _WORDS_BEHIND_TABLE.get(command)
     has_only_table = len(words) == 1 and not words[0].startswith("-")

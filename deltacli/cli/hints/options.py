@@ -10,7 +10,7 @@ from typing import NamedTuple
 from deltacli.cli.command_tree import is_command, path_of
 from deltacli.cli.hints.suggestion import Suggestion, find_command, find_typed_value, remove_word
 from deltacli.cli.invocation import ASK_FOR_VERSION
-from deltacli.cli.other_programs import OF_OTHER_OPTIONS, WHAT_FLAGS_ARE
+from deltacli.cli.other_programs import FLAG_SYNONYMS, OPTION_SYNONYMS
 from deltacli.cli.parameter_types import choices_of
 from deltacli.cli.terminal.suggested_commands import (
     CLUSTER_OPTIONS,
@@ -127,7 +127,7 @@ def suggest_option(error: UsageError, name: str, options: Sequence[str], argumen
         return _suggest_other_command(unknown) if is_option_of_others else None
     words = _replace_option(name, option, arguments)
     # Options of other programs come in company: correct all of them at once.
-    for other in {word.partition("=")[0] for word in words} & OF_OTHER_OPTIONS.keys() - {*options}:
+    for other in {word.partition("=")[0] for word in words} & OPTION_SYNONYMS.keys() - {*options}:
         words = _replace_option(other, _find_option_here(other, options, words) or other, words)
     return Suggestion(option, repeat_command(words))
 
@@ -167,7 +167,7 @@ def _suggest_command_instead(unknown: UnknownOption) -> Suggestion | None:
 
 def _suggest_flag(unknown: UnknownOption) -> Suggestion | None:
     """Return the command line with what a flag of other programs is here; None for another option."""
-    words_here = WHAT_FLAGS_ARE.get(unknown.name)
+    words_here = FLAG_SYNONYMS.get(unknown.name)
     if words_here is None or words_here[0] not in unknown.options or words_here[0] in unknown.arguments:
         return None
     words: list[str] = []
@@ -242,7 +242,7 @@ def _suggest_unit_of_value(unknown: UnknownOption) -> Suggestion | None:
     match = re.fullmatch(r"(--.+)-(weeks|days|hours|minutes|seconds)", name)
     if match is None:
         return None
-    option = OF_OTHER_OPTIONS.get(match[1], match[1])
+    option = OPTION_SYNONYMS.get(match[1], match[1])
     if option not in unknown.options:
         return None
     words = _move_unit_to_value(option, match[2][0], unknown.name, unknown.arguments)
@@ -281,7 +281,7 @@ def _find_option_here(name: str, options: Sequence[str], arguments: Sequence[str
 
     A number makes an option for a time one for a version. `--from` is the source of files in commands without `--to`.
     """
-    option = OF_OTHER_OPTIONS.get(name)
+    option = OPTION_SYNONYMS.get(name)
     value = find_typed_value(name, arguments)
     if option == "--timestamp" and value is not None and value.isdecimal():
         option = "--version"

@@ -9,7 +9,7 @@ from deltacli.cli.command_tree import path_of
 from deltacli.cli.hints.commands import suggest_action
 from deltacli.cli.hints.suggestion import Suggestion, list_options
 from deltacli.cli.options.values import InvalidValue
-from deltacli.cli.other_programs import OF_OTHER_FORMATS
+from deltacli.cli.other_programs import FORMAT_SYNONYMS
 from deltacli.cli.terminal.suggested_commands import remove_option_value, repeat_command, repeat_command_with
 from deltacli.cli.usage_errors import has_one_format, is_action, name_in_errors
 from deltacli.core.errors import nearest_name, quote_word
@@ -52,7 +52,7 @@ def _suggest_choice(error: InvalidValue, option: str, arguments: Sequence[str]) 
     """Return the nearest of several values, or what a format of other programs is called here."""
     value = error.text
     choice = nearest_name(value, error.choices, ignores_case=True, cutoff=_LEAST_SIMILARITY)
-    format_here = OF_OTHER_FORMATS.get(value.lower(), "") if option == "--format" else ""
+    format_here = FORMAT_SYNONYMS.get(value.lower(), "") if option == "--format" else ""
     if format_here in error.choices:
         choice = format_here
     if choice is None:

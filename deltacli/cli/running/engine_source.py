@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from deltacli.cli.terminal.signals import before_leaving
+from deltacli.cli.terminal.signals import before_exit
 
 if TYPE_CHECKING:
     from deltacli.core.progress import Progress
@@ -38,7 +38,7 @@ class EngineSource:
         if not self._opened:
             engine = self._open(progress)
             self._opened.append(engine)
-            before_leaving.append(engine.abandon)
+            before_exit.append(engine.abandon)
         return self._opened[0]
 
     def _open(self, progress: Progress) -> Engine:
@@ -58,5 +58,5 @@ class EngineSource:
         """Release the engine, such as a session of a cluster."""
         while self._opened:
             engine = self._opened.pop()
-            before_leaving.remove(engine.abandon)
+            before_exit.remove(engine.abandon)
             engine.close()

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from deltacli.changing.file_totals import NO_FILES
 from deltacli.cli.command_tree import path_of
-from deltacli.cli.errors import document_of, report_error, unexpected
+from deltacli.cli.errors import make_error_document, make_error_from_exception, report_error
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.output.formats import MARKDOWN, TABLE
 from deltacli.cli.output.grids import EncodedItems, Grid, RowEncoder, WriteItems, encode_line
@@ -135,10 +135,10 @@ class Part:
         except BrokenPipeError:
             raise
         except _OF_ONE_TABLE as error:
-            self.fail(unexpected(error))
+            self.fail(make_error_from_exception(error))
 
     def interrupted(self, interruption: Interrupted, message: str) -> None:
-        document = document_of("interrupted", interruption.exit_code, message, self.name, {}, None)
+        document = make_error_document("interrupted", interruption.exit_code, message, self.name, {}, None)
         self.result, self.error = None, self._pasted_from_here(document)
 
     def _pasted_from_here(self, document: JsonObject) -> JsonObject:
