@@ -112,7 +112,7 @@ def _raise_type_error(
 ) -> None:
     """Raise Python's own TypeError for a call with unknown or missing arguments.
 
-    Python's message contains the class that defines the method, for example `VacuumMethods.vacuum`.
+    Python's message contains the class that defines the method, for example `DataFileMethods.vacuum`.
     Callers only know the class of the table, so it is replaced: `Table.vacuum`.
     """
     try:

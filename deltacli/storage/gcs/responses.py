@@ -30,18 +30,31 @@ def read_gcs_error(response: HttpResponse) -> HttpError:
     """Return the error for a response with an error status."""
     try:
         error_field = json.loads(response.data)["error"]
-        code = (error_field.get("errors") or [{}])[0].get("reason", "") if isinstance(error_field, dict) else ""
-        message = str(error_field.get("message", "")) if isinstance(error_field, dict) else str(error_field)
+        gcs_reason, message = _parse_error_field(error_field)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        code = ""
+        gcs_reason = ""
         message = (
             _get_content_type(response) if _is_web_page(response) else response.data[:400].decode("utf-8", "replace")
         )
-    reason = "bucketNotFound" if response.status == 404 and _BUCKET_MISSING in message else str(code)
+    reason = "bucketNotFound" if response.status == 404 and _BUCKET_MISSING in message else gcs_reason
     if response.status == 404 and _is_web_page(response):
         # Only the store can say that a file is missing. This is the 404 of a proxy.
         return HttpError(RequestOutcome.UNEXPECTED, shorten_message(f"HTTP 404, {_get_content_type(response)}"))
     return response.error(shorten_message(message), reason)
+
+
+def _parse_error_field(error_field: object) -> tuple[str, str]:
+    """Return the reason and the message of an error response.
+
+    The JSON API sends an object: `{"message": "…", "errors": [{"reason": "notFound"}]}`. Token services send a text.
+
+    Raises:
+        LookupError, TypeError, AttributeError: If the object has another form.
+    """
+    if not isinstance(error_field, dict):
+        return "", str(error_field)
+    details = error_field.get("errors") or [{}]
+    return str(details[0].get("reason", "")), str(error_field.get("message", ""))
 
 
 def parse_gcs_properties(response: HttpResponse, key: str) -> tuple[ListedObject, str]:
