@@ -194,12 +194,14 @@ def _known(calls: int) -> Any:  # Any: KnownFiles
     import pyarrow as pa
 
     from deltacli.delta.listing import HiddenNames
-    from deltacli.delta.paths.keys import PathKeys, binary_paths
+    from deltacli.delta.paths.keys import PathKeys, encode_paths_as_binary
     from deltacli.work.files.classifying import KnownFiles
 
     if calls not in _known_files:
         keys = PathKeys(("s3://lake/t",), is_portable=True)
-        live = keys.of_listing(binary_paths([name_of(n) for n in range(calls * FILES_A_DIRECTORY) if n % 10]))
+        live = keys.hash_listed_paths(
+            encode_paths_as_binary([name_of(n) for n in range(calls * FILES_A_DIRECTORY) if n % 10])
+        )
         none = pa.array([], pa.int64())
         _known_files[calls] = KnownFiles(keys, HiddenNames(["d"]), system_clock(), live, none).sorted()
     return _known_files[calls]

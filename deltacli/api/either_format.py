@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from deltacli.core.errors import PaimonTable
 from deltacli.storage import PathKind, ReadStorage
-from deltacli.table.missing_log import missing_log_error
+from deltacli.table.missing_log import build_missing_log_error
 
 if TYPE_CHECKING:
     from deltacli.api.paimon import Paimon
@@ -36,7 +36,7 @@ def find_table_format(storage: ReadStorage) -> FormatName:
 
     kind = storage.kind_of("")
     if kind is PathKind.MISSING:
-        raise missing_log_error(storage)
+        raise build_missing_log_error(storage)
     # Opening a file as a Delta table raises the error that explains the problem.
     return "paimon" if kind is PathKind.DIRECTORY and is_paimon(storage) else "delta"
 

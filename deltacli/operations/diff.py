@@ -27,7 +27,7 @@ from deltacli.core.short_repr import short_repr
 from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.delta.paths.keys import PathKeys
-from deltacli.delta.schema.to_arrow import arrow_schema, unread_type
+from deltacli.delta.schema.to_arrow import build_arrow_schema, find_unsupported_type
 from deltacli.delta.schema.type_changes import is_allowed_change
 from deltacli.delta.schema.types import NameIndex, PrimitiveType, StructField, StructType, interval_name
 from deltacli.engine.base import GroupReading
@@ -256,7 +256,7 @@ def _compare_commits(before: Snapshot, after: Snapshot) -> FileDiff:
 
     def split(adds: RecordBatch) -> RecordBatch:
         """Count the files of a batch that are in both versions, and return the others."""
-        kept = newer.file_actions.changed_after_checkpoint.untouched(adds.column("path"), adds.column("dv_id"))
+        kept = newer.file_actions.changed_after_checkpoint.find_current_rows(adds.column("path"), adds.column("dv_id"))
         parts.append(_amount(adds if kept is None else pc.filter(adds, kept)))
         return adds.slice(0, 0) if kept is None else pc.filter(adds, pc.invert(kept))
 
@@ -316,7 +316,7 @@ class RowDiff:
         self._sides = before, after
         self._temp_dir = temp_dir
         self.fields, self.not_compared = _compared_fields(before.schema, after.schema, key)
-        names, types = zip(*((one.name, one.type) for one in arrow_schema(self.fields)), strict=True)
+        names, types = zip(*((one.name, one.type) for one in build_arrow_schema(self.fields)), strict=True)
         self.columns = ComparedColumns(names[: len(key)], names[len(key) :], types)
         self._counts: RowCounts | None = None
         self._scans: list[Scan] = []
@@ -446,7 +446,7 @@ def _named(name: str, *schemas: StructType) -> str:
 
 def _common(old: StructField, new: StructField) -> Any:  # Any: a type of Delta, or None
     """Return the type in which the values of a column are compared; None where there is none."""
-    if unread_type(old.data_type) or unread_type(new.data_type):
+    if find_unsupported_type(old.data_type) or find_unsupported_type(new.data_type):
         return None
     if _shape(old.data_type) == _shape(new.data_type):
         return new.data_type
@@ -462,7 +462,7 @@ def _shape(data_type: Any) -> Any:  # Any: a type of Delta, a type of Arrow
     """Return a type without what does not matter to values: nullability, comments, metadata."""
     if isinstance(data_type, PrimitiveType) and (interval := interval_name(data_type.name)):
         return interval  # not the number that it is stored as
-    found = arrow_schema((StructField("c", data_type, True, {}),)).field(0).type
+    found = build_arrow_schema((StructField("c", data_type, True, {}),)).field(0).type
     return str(found).replace(" not null", "")
 
 

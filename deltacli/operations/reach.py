@@ -32,8 +32,8 @@ from deltacli.core.short_repr import short_repr
 from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray, ArrowTable, JsonObject, RecordBatch
 from deltacli.delta.log.expiry import commit_expires_at_ms
-from deltacli.delta.log.file_actions import narrow_batches, reconcile_commit
-from deltacli.delta.log.segment import LogFile, LogListing, file_times
+from deltacli.delta.log.file_actions import build_narrow_batches, reconcile_commit
+from deltacli.delta.log.segment import LogFile, LogListing, compute_file_times
 from deltacli.delta.log.state import (
     LOG_CLEANUP,
     Metadata,
@@ -228,9 +228,9 @@ def _read(table: TableHandle, file: LogFile) -> ReadCommit:
     else:
         actions = list(read_commit_actions(table.storage, file, None))
         survived = reconcile_commit(actions, set(), file.name)
-        batches = narrow_batches(survived.adds, survived.removes, file.name)
+        batches = build_narrow_batches(survived.adds, survived.removes, file.name)
         adds, removes = (() if one is None or not one.num_rows else (one,) for one in batches)
-        state.take([one for one in actions if one[0] not in ("add", "remove")], file.name)
+        state.add_actions([one for one in actions if one[0] not in ("add", "remove")], file.name)
         info = next((action for kind, action in reversed(actions) if kind == "commitInfo"), {})
         change_data += named.add_commit([one for one in actions if one[0] == "cdc"], file)
     change_data += named.flush()
@@ -612,7 +612,7 @@ def find_reach(table: TableHandle, request: ReachRequest) -> TableReach:
     listing = list_log(table.storage, progress=table.progress)
     listing.require_versions()
     steps = list(replayed(table, listing))
-    times = {version: found.timestamp_ms for version, found in file_times(listing.commits).items()}
+    times = {version: found.timestamp_ms for version, found in compute_file_times(listing.commits).items()}
     newest = steps[-1]
     metadata = next((step.metadata for step in reversed(steps) if step.metadata is not None), None)
     if is_shared_directory(table.storage):

@@ -37,7 +37,7 @@ import pyarrow.compute as pc
 from deltacli.core import errors
 from deltacli.core.machine import system_clock
 from deltacli.core.typing import ArrowArray, ArrowScalar, SparkFrame, SparkSession
-from deltacli.delta.paths.spelling import canonical, decode, root_of, schemes_of_store
+from deltacli.delta.paths.spelling import canonicalize_path, canonicalize_root, decode, schemes_of_store
 from deltacli.delta.schema.types import StructField, simple_name
 from deltacli.engine.spark.jobs import make_local_frame
 from deltacli.storage.secrets import mask_secrets
@@ -209,7 +209,7 @@ class Locations:
         self._files, self._storage = files, storage
         scheme = _SCHEME.match(uri)
         self._scheme = scheme[1] if scheme else None
-        self.root_place = root_of(storage.uri)
+        self.root_place = canonicalize_root(storage.uri)
         self.root = self._spelled(self.root_place)
 
     def locate(self, file: DataFile) -> SparkFile:
@@ -217,7 +217,7 @@ class Locations:
         storage, inner = self._files.locate(file.path)
         if decode(file.path) != file.path and (other := self._files.locate_undecoded(file.path)) is not None:
             storage, inner = self._existing((storage, inner), other)
-        root = self.root_place if storage is self._storage else root_of(storage.uri)
+        root = self.root_place if storage is self._storage else canonicalize_root(storage.uri)
         place = f"{root}/{inner}"
         return SparkFile(file, self._spelled(place), place, inner if storage is self._storage else None)
 
@@ -462,7 +462,7 @@ class Scanner:
             listed = _input_files(self.session, frame.select(PATH))  # thousands of columns take seconds
         except Exception as fault:
             raise _explained(fault, files) from fault
-        return Listing(frame, {canonical(each): each for each in listed})
+        return Listing(frame, {canonicalize_path(each): each for each in listed})
 
     def _glob_options(self) -> dict[str, str]:
         """Return the option that makes `[1]` and `{1}` in paths text. A Connect server does not get it."""
@@ -618,7 +618,7 @@ def file_keys(frame: Any, files: Sequence[SparkFile]) -> dict[str, tuple[str | N
     counted = frame.groupBy(PATH).agg(fn.count("*"), fn.max(ROW))
     found: dict[str, tuple[str | None, int]] = {file.place: (None, 0) for file in files}
     for path, rows, last in counted.collect():
-        place = canonical(path)
+        place = canonicalize_path(path)
         if place not in found or found[place][0] is not None or last != rows - 1:
             raise errors.Refused(
                 "Spark does not return the rows of the planned files",

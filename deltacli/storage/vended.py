@@ -87,9 +87,9 @@ def read_endpoint_options(location: Location, environment: Mapping[str, str] = o
             return {"endpoint_url": emulator} if emulator else {}
         case "abfss":
             from deltacli.storage.azure.addresses import read_address
-            from deltacli.storage.azure.options import endpoint_of_connection_string
+            from deltacli.storage.azure.options import read_connection_string_endpoint
 
-            endpoint = endpoint_of_connection_string(read_address(location.uri), environment)
+            endpoint = read_connection_string_endpoint(read_address(location.uri), environment)
             return {"endpoint_url": endpoint} if endpoint else {}
     return {}
 

@@ -211,19 +211,21 @@ def _normalize_bound(
     return _NormalizedBound(version, timestamp_ms)
 
 
-def require_path_text(uri: str | os.PathLike[str], what: str = "the table") -> str:
+def require_path_text(uri: str | os.PathLike[str], description: str = "the table") -> str:
     """Convert a path or URI to a string.
 
     Args:
         uri: A path or URI.
-        what: The thing at the path, for the message, such as "the table".
+        description: What the path refers to, for the message, such as "the table" or "the profile".
 
     Raises:
         UsageError: If the value is neither a string nor a path object.
     """
+    # Only tables can be opened by a URI. Profiles and policy files are local.
+    expected = "a path or a URI" if description == "the table" else "a path"
     text = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
     if not isinstance(text, str):
-        raise wrong_argument(uri, what, "a path or a URI" if what == "the table" else "a path")
+        raise wrong_argument(uri, description, expected)
     return text
 
 
@@ -417,16 +419,18 @@ def require_kind(value: object, name: str, annotation: object) -> None:
     """Check a value against the annotation of its parameter.
 
     Args:
-        value: The value.
-        name: The name of the parameter, for the message.
-        annotation: The annotation as a string, such as "Sequence[str] | None". Values of
-            annotations that are not in `ARGUMENT_KINDS` are not checked.
+        value: The argument of a call, such as `["id", "name"]`.
+        name: The name of the parameter, such as "columns".
+        annotation: The annotation as a string, such as "Sequence[str] | None", because modules of the API
+            use `from __future__ import annotations`. Values of annotations that are not in
+            `ARGUMENT_KINDS` are not checked.
 
     Raises:
         UsageError: If the value does not match, is a number that does not fit into 64 bits, or is a
             string that is not valid Unicode.
     """
     expected = str(annotation).removesuffix(" | None")
+    # Every operation has a class of plans, so their annotations are not listed in `ARGUMENT_KINDS`.
     if name == _PLAN_PARAMETER:
         require_plan(value, expected)
         return

@@ -128,8 +128,15 @@ def iterate_naming_table(items: Iterator[Item], name: str | None) -> Iterator[It
     A method that returns an iterator has returned before the iterator fails, so `api_method` does
     not see its errors.
     """
-    try:
+    with name_table_in_errors(name):
         yield from items
+
+
+@contextmanager
+def name_table_in_errors(name: str | None) -> Iterator[None]:
+    """Insert the table into the hints of errors that the block raises (see `name_table`)."""
+    try:
+        yield
     except errors.DeltacliError as error:
         name_table(error, name)
         raise

@@ -30,15 +30,15 @@ from deltacli.core.progress import SILENT
 from deltacli.core.quoting import quote_identifier
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.core.units import plural
-from deltacli.delta.log.file_actions import num_records_column
+from deltacli.delta.log.file_actions import extract_num_records_column
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.paths.spelling import key_text
+from deltacli.delta.paths.spelling import decode_path_bytes
 from deltacli.delta.predicate.parse import Predicate, parse_predicate
-from deltacli.delta.predicate.prune import certainly_true
-from deltacli.delta.schema.to_arrow import unread_columns, unread_type
-from deltacli.delta.schema.types import StructField, StructType, places_of
+from deltacli.delta.predicate.prune import find_certain_matches
+from deltacli.delta.schema.to_arrow import find_unsupported_columns, find_unsupported_type
+from deltacli.delta.schema.types import StructField, StructType, find_name_positions
 from deltacli.delta.sql.parser import parse_expression
-from deltacli.delta.sql.stored import StoredKind, StoredSql, stored_sql
+from deltacli.delta.sql.stored import StoredKind, StoredSql, list_stored_sql
 from deltacli.delta.sql.translation.translate import translate_condition
 from deltacli.delta.sql.translation.values import NotTranslated
 from deltacli.rules.expressions.row_values import CONDITIONS, NOT_EVALUATED_MEMORY, NULLS, Violations
@@ -116,7 +116,7 @@ def find_constraints(config: TableConfiguration) -> Iterator[RowConstraint]:
         yield RowConstraint(required.name, (required.column,), field_path)
 
     column_names = [column.name for column in _list_columns(config)]
-    for stored in stored_sql(config):
+    for stored in list_stored_sql(config):
         referenced_names = {path[0] for path in parse_expression(stored.text or "").columns}
         # The name of an invariant or generated column is the path of its column.
         referenced_names.add(stored.name.partition(".")[0])
@@ -124,7 +124,7 @@ def find_constraints(config: TableConfiguration) -> Iterator[RowConstraint]:
         # Column names in SQL are not case-sensitive.
         columns: list[str] = []
         for name in referenced_names:
-            columns.extend(column_names[index] for index in places_of(name, column_names))
+            columns.extend(column_names[index] for index in find_name_positions(name, column_names))
         yield RowConstraint(stored, tuple(columns))
 
 
@@ -214,7 +214,7 @@ class ConstraintCheck:
         self._constraints = constraints
         self._zone = zone
         self._predicates = {constraint.owner: self._parse_condition(constraint) for constraint in constraints}
-        self._unread_columns = {column.name: column for column in unread_columns(_list_columns(config))}
+        self._unread_columns = {column.name: column for column in find_unsupported_columns(_list_columns(config))}
         readable_partition_columns = _find_partition_columns(config) - self._unread_columns.keys()
         self._not_null_partitions = {
             constraint.owner
@@ -269,7 +269,7 @@ class ConstraintCheck:
         self._check_rows(pc.filter(adds, needs_rows), unproved_files)
 
     def _add_null_partitions(self, constraint: RowConstraint, adds: RecordBatch) -> None:
-        row_counts = num_records_column(adds.column("stats")).to_pylist()
+        row_counts = extract_num_records_column(adds.column("stats")).to_pylist()
         for path, row_count in zip(adds.column("path").to_pylist(), row_counts, strict=True):
             self.violations[constraint].add_file(path, row_count)
 
@@ -278,7 +278,7 @@ class ConstraintCheck:
         predicate = self._predicates[constraint.owner]
         if predicate is None:
             return pa.repeat(True, adds.num_rows)
-        return pc.invert(certainly_true(adds, predicate, self._config))
+        return pc.invert(find_certain_matches(adds, predicate, self._config))
 
     def _check_rows(self, adds: RecordBatch, unproved_files: Sequence[_UnprovedFiles]) -> None:
         """Read the rows of files, evaluate the constraints, and add the results to `violations`.
@@ -336,12 +336,12 @@ class ConstraintCheck:
 
         # Data files and files of deletion vectors are listed once, instead of one request for each
         # of them.
-        records = num_records_column(adds.column("stats"))
+        records = extract_num_records_column(adds.column("stats"))
         needed = build_needed_files(
             uris, adds.column("path"), adds.column("size"), records, adds.column("deletionVector")
         )
         located = locate_files(table.storage, needed, table.engine, SILENT)
-        names = map(key_text, located.needed.files["path"].to_pylist())
+        names = map(decode_path_bytes, located.needed.files["path"].to_pylist())
         sizes = {name: size for name, size in zip(names, located.sizes.to_pylist(), strict=True) if size is not None}
 
         files = table.files()
@@ -376,7 +376,7 @@ def _parse_predicate(constraint: RowConstraint, config: TableConfiguration) -> P
     # Null counts can be compared for any type. Partition values have to be parsed, which some types
     # do not allow.
     has_partition_columns = bool(_find_partition_columns(config) & {*constraint.columns})
-    find_unread_type = unread_type if has_partition_columns else lambda _: None
+    find_unread_type = find_unsupported_type if has_partition_columns else lambda _: None
     try:
         return parse_predicate(constraint.condition, config.schema or StructType(()), find_unread_type)
     except UsageError:

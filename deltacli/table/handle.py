@@ -222,6 +222,7 @@ class TableHandle:
             UsageError: If `identity` is not a `DirectoryIdentity`.
         """
         if identity is not None:
+            # Only a saved plan contains an identity. Most commands start faster without this import.
             from deltacli.table.api_arguments import require_place
 
             require_place(identity)
@@ -255,7 +256,7 @@ class TableHandle:
 
     @property
     def is_shared(self) -> bool:
-        """Whether a sharing server answers for the table: it has versions and no log of its own."""
+        """True if the table is read through a sharing server, which sends versions instead of a log."""
         return is_shared_table(self.storage)
 
     def note_version(self, version: int | None) -> None:

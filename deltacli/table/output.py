@@ -27,12 +27,13 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from deltacli.core.errors import DeltacliError, FileMissing, PermissionRefused, StorageFailed, UsageError
 from deltacli.core.texts import summarize_names
 from deltacli.delta.log.segment import LOG_DIRECTORY
-from deltacli.delta.paths.spelling import root_of
+from deltacli.delta.paths.spelling import canonicalize_root
 from deltacli.storage import Existed, Failed, LocalStorage, PathKind, ReadStorage, Storage, Unknown, is_inside
 from deltacli.storage.optional_interfaces import require_writable
 from deltacli.storage.secrets import mask_secrets
-from deltacli.table.api_errors import name_table
+from deltacli.table.api_errors import name_table_in_errors
 from deltacli.table.handle import TableHandle
+from deltacli.table.table_directories import SubdirectoryRecorder
 from deltacli.work.outputs import action_outputs, output_files, row_outputs
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 from deltacli.work.task import Task, TaskContext
@@ -40,7 +41,7 @@ from deltacli.work.task import Task, TaskContext
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.delta.log.file_actions import FileBatch, TouchedFiles
+    from deltacli.delta.log.file_actions import FileBatch, SupersededFiles
     from deltacli.work.checkpoints.parquet_files import CheckpointPiece
 
 SUCCESS = "_SUCCESS"
@@ -60,7 +61,7 @@ class ListedActions(Protocol):
     @property
     def pieces(self) -> Sequence[CheckpointPiece]: ...
     @property
-    def changed_after_checkpoint(self) -> TouchedFiles: ...
+    def changed_after_checkpoint(self) -> SupersededFiles: ...
     def read_commit_batches(self) -> Iterator[FileBatch]: ...
 
 
@@ -155,8 +156,18 @@ def _read_actions_of_commits(
 def _open_output_run(
     table: TableHandle, directory: str | os.PathLike[str], schema: pyarrow.Schema, limit: int | None
 ) -> Iterator[_OutputRun]:
-    """Claim an output directory. If the body raises, delete all files that it has written."""
-    try:
+    """Claim an output directory for the body of a `with` statement.
+
+    If the body raises, all files that it has written are deleted. The names of files that cannot be deleted
+    are added to the error.
+
+    Args:
+        table: The table whose content is written.
+        directory: A path, or the URI of a store that supports atomic creation.
+        schema: The schema of the Parquet files.
+        limit: The maximum number of rows. None for all rows.
+    """
+    with name_table_in_errors(table.name):
         storage = _open_empty_directory(table, directory)
         run = _OutputRun(table, storage, schema, limit)
         try:
@@ -168,9 +179,6 @@ def _open_output_run(
             if undeleted and isinstance(error, DeltacliError):
                 error.facts["left behind"] = summarize_names(undeleted, _MAX_NAMES)
             raise
-    except DeltacliError as error:
-        name_table(error, table.name)
-        raise
 
 
 class _OutputRun:
@@ -184,7 +192,7 @@ class _OutputRun:
     """
 
     def __init__(self, table: TableHandle, storage: Storage, schema: pyarrow.Schema, limit: int | None) -> None:
-        """Prepare a run. Nothing is written.
+        """Generate the id of the run. Nothing is written before `claim_directory` is called.
 
         Args:
             table: The table whose content is written.
@@ -316,19 +324,22 @@ class _OutputRun:
     def roll_back(self) -> list[str]:
         """Delete all files of this run, and the directory if this run has created it.
 
+        The claim file is deleted first. Other attempts of a task may still be running on a cluster: each of them
+        checks the claim before it writes a file, and stops if the claim does not exist.
+
         Returns:
             The names of files that could not be deleted, or that may exist because the store failed.
         """
         names = [SUCCESS] if self._has_success_file else []
         undeleted: list[str] = []
         try:
-            # Deleted first, so that attempts that are still running stop writing.
             if self._is_claimed and self.target.is_claimed(self._storage):
                 undeleted += self._delete_if_possible([output_files.CLAIM])
             with suppress(FileMissing):
                 names += [file.name for file in self._storage.list_from("") if self.target.owns(file.name)]
             undeleted += self._delete_if_possible(names)
             if self._creates_directory and not undeleted and isinstance(self._storage, LocalStorage):
+                # A store cannot remove its own root directory, so open the parent directory.
                 parent, name = os.path.split(self._storage.root)
                 LocalStorage(parent).remove_directory(name)
         except DeltacliError:
@@ -454,8 +465,8 @@ def _find_table_containing(table: TableHandle, storage: ReadStorage) -> str | No
         table: The table whose rows are written. It is checked first, without a request.
         storage: The store of the output directory.
     """
-    output_root = root_of(storage.uri)
-    table_root = root_of(table.storage.uri)
+    output_root = canonicalize_root(storage.uri)
+    table_root = canonicalize_root(table.storage.uri)
     if is_inside(storage, table.storage) or f"{output_root}/".startswith(f"{table_root}/"):
         return mask_secrets(table.uri)
 
@@ -494,20 +505,16 @@ def _list_first_names(storage: ReadStorage) -> list[str]:
         case PathKind.FILE:
             raise UsageError(f"{mask_secrets(storage.uri)} is a file, not a directory", code="usage.output")
 
-    content: list[str] = []
-
-    def note_subdirectories(_: str, names: Sequence[str]) -> Iterable[str]:
-        content.extend(f"{name}/" for name in names)
-        return ()  # do not list them
-
-    entries = storage.walk("", note_subdirectories)
+    subdirectories = SubdirectoryRecorder()
+    file_names: list[str] = []
+    entries = storage.walk("", subdirectories)
     with _close_at_end(entries):
         for entry in entries:
             # On object stores, the name of the marker object of the directory itself is empty.
-            content += filter(None, (*entry.names, *entry.special))
-            if len(content) > _MAX_NAMES:
+            file_names += filter(None, (*entry.names, *entry.special))
+            if len(file_names) + len(subdirectories.names) > _MAX_NAMES:
                 break
-    return sorted(content)
+    return sorted([*file_names, *(f"{name}/" for name in subdirectories.names)])
 
 
 def _not_empty_error(uri: str, names: Sequence[str]) -> UsageError:

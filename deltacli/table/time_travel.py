@@ -21,13 +21,12 @@ Spec: In-Commit Timestamps, Recommendations for Readers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import date, datetime
 from typing import NamedTuple
 
 from deltacli.core import errors
 from deltacli.core.times import format_timestamp
-from deltacli.delta.log.segment import LogListing, file_times
+from deltacli.delta.log.segment import LogListing, compute_file_times
 from deltacli.storage.optional_interfaces import SharedTableStore, is_shared_table
 from deltacli.table.api_arguments import VersionTime, require_optional_version, require_timestamp_ms
 from deltacli.table.api_errors import api_method
@@ -72,7 +71,7 @@ def find_snapshot(
         # The server of a share finds the version. Its response is presented as a log that consists of one
         # checkpoint. The commit of that version is missing in this log, which is not a problem.
         snapshot = read_snapshot(table.replace_storage(table.storage.at(version, timestamp_ms)))
-        return replace(snapshot, _problems=snapshot._problems - {"log.checkpoint-commit-missing"})
+        return snapshot.remove_problem("log.checkpoint-commit-missing")
 
     if timestamp_ms is not None:
         version = find_version_at(table, timestamp_ms)
@@ -340,7 +339,7 @@ class _CommitTimes:
         self._enablement = None if newest is None else get_timestamp_enablement(newest)
         self._storage = table.storage
         self._commits = listing.commits
-        self._file_times = file_times(listing.commits)
+        self._file_times = compute_file_times(listing.commits)
 
     def read(self, version: int) -> int:
         """Return the time of a commit in epoch milliseconds. In-commit timestamps require a request."""

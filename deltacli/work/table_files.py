@@ -18,12 +18,12 @@ from deltacli.core.errors import parameter
 from deltacli.core.units import plural
 from deltacli.delta.paths.spelling import (
     IS_ABSOLUTE,
-    canonical,
+    canonicalize_path,
+    canonicalize_root,
     climbs,
     decode,
     name_below,
     possible_places,
-    root_of,
     without_dots,
 )
 from deltacli.storage import NO_PREFIXES, AllowedPrefixes, ReadStorage, Storage, path_external_error
@@ -41,7 +41,7 @@ def parse_allowed_prefixes(prefixes: Iterable[str]) -> AllowedPrefixes:
     locations: list[str] = []
     for prefix in prefixes:
         if prefix[:5].lower() == "file:":
-            locations.append(canonical(prefix))
+            locations.append(canonicalize_path(prefix))
         elif "://" in prefix:
             locations += possible_places(prefix)
         else:
@@ -79,7 +79,7 @@ class TableFiles:
         self._storage = storage
         self._open_other = open_other
         self._allowed = allowed
-        self._root = f"{root_of(storage.uri)}/"
+        self._root = f"{canonicalize_root(storage.uri)}/"
         self._others: dict[str, Storage] = {}
         self._lock = Lock()
         self._resolved_directories: dict[str, str] = {}
@@ -161,7 +161,7 @@ class TableFiles:
 
     def is_local_path_allowed(self, path: str) -> bool:
         """Return whether a local path may be accessed: inside the table or an allowed prefix. Records a refusal."""
-        location = without_dots(canonical(path))
+        location = without_dots(canonicalize_path(path))
         if not location.startswith("/"):
             return False
         if self._is_allowed(location):
@@ -237,7 +237,7 @@ class TableFiles:
 
 def _find_canonical_location(path: str) -> str:
     """Return the canonical location of an absolute path."""
-    location = canonical(path)
+    location = canonicalize_path(path)
     return without_dots(location) if location.startswith("/") else location
 
 

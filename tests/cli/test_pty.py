@@ -388,7 +388,7 @@ import faulthandler, os, signal, subprocess, sys
 faulthandler.dump_traceback_later(60, exit=True)
 import concurrent.futures.thread
 from deltacli.cli.terminal import signals
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 
 class Trace:
     def __init__(self, at):

@@ -21,7 +21,7 @@ from deltacli.core.errors import ClusterFailed, DeltacliError
 from deltacli.core.machine import fixed_clock
 from deltacli.core.progress import SILENT
 from deltacli.delta.listing import HiddenNames
-from deltacli.delta.paths.keys import PathKeys, binary_paths
+from deltacli.delta.paths.keys import PathKeys, encode_paths_as_binary
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.log.expire import ExpiryRequest, LogExpiry
@@ -256,8 +256,10 @@ def test_hashes_that_are_sent_are_equal_in_every_process() -> None:
     """Python seeds its own hashes per process."""
     keys = PathKeys(["file:///t"], is_portable=True)
 
-    assert [-5426141060434712860, -8872658040670708673] == keys.of_names(["", "p=1/part-0.parquet"]).to_pylist()
-    assert keys.of_listing(binary_paths(["a//b"])) == keys.of_names(["a/b"])
+    assert [-5426141060434712860, -8872658040670708673] == keys.hash_listed_names(
+        ["", "p=1/part-0.parquet"]
+    ).to_pylist()
+    assert keys.hash_listed_paths(encode_paths_as_binary(["a//b"])) == keys.hash_listed_names(["a/b"])
 
 
 def test_sorted_hashes_find_the_same_files() -> None:

@@ -370,7 +370,7 @@ def test_a_checkpoint_whose_pages_are_corrupt_costs_a_second_reading() -> None:
     result = write(open_at(inner), CheckpointRequest(**form.request()))
 
     assert CheckpointVerdict.UNREADABLE is found.verdict
-    assert {name.rpartition("/")[2]: "checkpoint.unreadable"} == dict(result.plan.snapshot.set_aside)
+    assert {name.rpartition("/")[2]: "checkpoint.unreadable"} == dict(result.plan.snapshot.skipped_checkpoints)
     alone = open_at(left_alone(inner, [file.path for file in result.files]))
     assert expired(builder.states[-1]).document(now_ms=NOW_MS) == state_document(alone)
 

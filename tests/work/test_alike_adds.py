@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from deltacli.core.errors import CommitCorrupt
 from deltacli.core.typing import RecordBatch
 from deltacli.delta.log.actions import stream_actions
-from deltacli.delta.log.file_actions import narrow_batches
+from deltacli.delta.log.file_actions import build_narrow_batches
 from deltacli.work.commits.blocks import parse_uniform_adds
 from tests.support.effort import examples
 
@@ -42,7 +42,7 @@ def read_one_by_one(lines: bytes) -> RecordBatch | None:
     """Return the adds of a block as the line-by-line parser reads them; None if they are refused or not all."""
     try:
         actions = list(stream_actions(lines.split(b"\n"), "a commit"))
-        adds = narrow_batches([action for kind, action in actions if kind == "add"], [], "a commit")[0]
+        adds = build_narrow_batches([action for kind, action in actions if kind == "add"], [], "a commit")[0]
     except CommitCorrupt:
         return None
     return adds if len(actions) == adds.num_rows == lines.count(b"\n") else None

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli.delta.paths.keys import PathKeys
-from deltacli.delta.paths.spelling_columns import locate, name_files
+from deltacli.delta.paths.spelling_columns import locate, resolve_file_names
 from deltacli.rules.paths import ABSOLUTE, ABSOLUTE_INSIDE_ROOT, ESCAPES_ROOT, faults_of_path, suspicious
 from deltacli.storage import open_storage
 from deltacli.work.table_files import TableFiles
@@ -71,7 +71,7 @@ def test_the_schemes_of_a_store_name_one_table(uri: str, path: str, is_own: bool
 
     assert is_own == (files.find_path_in_table(path) is not None)
     assert ([b"x.parquet"] if is_own else [None]) == locate(paths, uri)[0].to_pylist()
-    assert is_own == (name_files(paths, [uri])[0].as_py() == b"x.parquet")
+    assert is_own == (resolve_file_names(paths, [uri])[0].as_py() == b"x.parquet")
     assert is_own == PathKeys([uri]).of_log(paths).keys[0].is_valid
 
 

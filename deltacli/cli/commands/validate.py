@@ -387,11 +387,11 @@ class Checker:
 
 def _require_tables(found: Targets) -> None:
     """Raise NotATable where the only table is a directory that may have lost its log, which nobody has named."""
-    from deltacli.table.missing_log import missing_log_error
+    from deltacli.table.missing_log import build_missing_log_error
 
     for name, storage, is_paimon in found.tables:
         if name == outside(HERE) and not is_paimon and storage.kind_of(LOG_DIRECTORY) is PathKind.MISSING:
-            raise missing_log_error(storage)
+            raise build_missing_log_error(storage)
 
 
 def _tally(label: str, found: Validation, sieve: FindingFilter) -> TableTally:

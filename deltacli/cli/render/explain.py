@@ -16,7 +16,7 @@ from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.suggested_commands import spell_tables_as_typed
 from deltacli.core.documents import envelope
 from deltacli.core.units import format_size, plural
-from deltacli.delta.protocol.clients import OPENED_IN_TWO_WAYS, OTHERS, VERSIONS, Blocker, invalid_versions
+from deltacli.delta.protocol.clients import OPENED_IN_TWO_WAYS, TRAIT_DESCRIPTIONS, VERSIONS, Blocker, invalid_versions
 from deltacli.operations.explain import Explained, Explanation, WayOut
 
 
@@ -117,7 +117,7 @@ def _because(one: Explained) -> str | None:
 
 def _words(one: Explained) -> Mapping[str, str]:
     if one.counts == "version":
-        return {**OTHERS, **VERSIONS}
+        return {**TRAIT_DESCRIPTIONS, **VERSIONS}
     from deltacli.paimon.traits import WORDS
 
     return WORDS
@@ -165,7 +165,7 @@ def _after(found: Explanation) -> Iterator[Section]:
 
 def _way_out(one: WayOut) -> Iterator[str]:
     if one.command is None:
-        yield f"{OTHERS.get(one.feature, one.feature)}: {one.why}"
+        yield f"{TRAIT_DESCRIPTIONS.get(one.feature, one.feature)}: {one.why}"
         return
     yield f"{one.feature}{_cost(one)}:"
     yield spell_tables_as_typed(one.command, invocation.arguments)

@@ -95,7 +95,9 @@ def _readers(result: CheckpointResult) -> str:
     version = result.version
     fewer = f"{plural(result.plan.behind, 'commit')} fewer to replay"
     snapshot, found = result.plan.snapshot, result.plan.listing.checkpoints
-    later = [one.version for one in found if one.version > version and one.files[0].name not in snapshot.set_aside]
+    later = [
+        one.version for one in found if one.version > version and one.files[0].name not in snapshot.skipped_checkpoints
+    ]
     if later:
         readable = format_spans([(version, min(later) - 1)])
         are = f"of version {readable} begins" if min(later) == version + 1 else f"of versions {readable} begin"

@@ -15,7 +15,7 @@ from deltacli.core.errors import is_shared, quote_table
 from deltacli.core.times import format_age, format_moment
 from deltacli.core.typing import Json
 from deltacli.core.units import format_count, format_size, format_size_limit, plural
-from deltacli.delta.log.state import DEFAULT_CHECKPOINT_INTERVAL, parse_integer
+from deltacli.delta.log.state import DEFAULT_CHECKPOINT_INTERVAL, parse_integer_property
 from deltacli.operations.read.snapshot import SnapshotSummary, knows_protocol
 
 if TYPE_CHECKING:
@@ -283,7 +283,7 @@ def _panel_rows(canvas: Canvas, section: Section) -> Iterator[Row]:
 def _checkpoint_rows(canvas: Canvas, summary: SnapshotSummary) -> Iterator[Row]:
     """How many commits the last checkpoint is behind."""
     snapshot = summary.snapshot
-    interval = parse_integer(snapshot.properties, "delta.checkpointInterval") or DEFAULT_CHECKPOINT_INTERVAL
+    interval = parse_integer_property(snapshot.properties, "delta.checkpointInterval") or DEFAULT_CHECKPOINT_INTERVAL
     checkpoint = snapshot.segment.checkpoint
     behind = len(snapshot.segment.commits) if checkpoint is None else snapshot.version - checkpoint.version
     if checkpoint is None:

@@ -250,7 +250,7 @@ def note_staged(run: CommandContext, table: TableHandle, name: str = "") -> None
 def note_findings(run: CommandContext, found: Snapshot | VersionFromChecksum, at_ms: int | None) -> None:
     """Note which problems were worked around, and that a time is later than the newest version."""
     for problem in found.problems:
-        files = ", ".join(name for name, rule in found.set_aside.items() if rule == problem)
+        files = ", ".join(name for name, rule in found.skipped_checkpoints.items() if rule == problem)
         run.note(f"note: {problem}: {EXPLAINED[problem]}{f' ({files})' if files else ''}")
     is_newest = found.version == found.newest_version and not found.table.is_shared
     if at_ms is not None and is_newest and found.time is not None and at_ms > found.time.timestamp_ms:

@@ -8,11 +8,11 @@
     s3a://b/t/a.parquet      (as it is)       s3://b/t/a.parquet a.parquet, in the table at s3://b/t
     ../u/a.parquet           (as it is)       ../u/a.parquet     none
 
-`canonical` is what deltacli compares. It leaves a relative and an absolute path of one file different, as the reference
-implementation does; `locate` and `name_files` do not.
+deltacli compares the results of `canonicalize_path`. It leaves a relative and an absolute path of one file different,
+as the reference implementation does; `locate` and `resolve_file_names` do not.
 
 Functions named `…_column` do the same for Arrow columns. Their results are binary, because a decoded path may be any
-bytes; as text such bytes are surrogates (`key_text`, `key_bytes`).
+bytes; as text such bytes are surrogates (`decode_path_bytes`, `encode_path_bytes`).
 
 Spec: Add File and Remove File (RFC 2396).
 """
@@ -42,7 +42,7 @@ _DOT_SEGMENT = re.compile(DOT_PATTERN.replace("$", r"\Z"))
 _FILE_SCHEME = r"(?i)file:(?://(?:localhost)?(?=/))?"
 _SCHEME = r"([A-Za-z][A-Za-z0-9+.-]*):(//?[^/]*)?"
 _ALIASES = {"s3a": "s3", "s3n": "s3", "abfs": "abfss", "wasb": "wasbs"}
-"""Scheme of Hadoop -> the scheme of the same store that `canonical` uses."""
+"""Scheme of Hadoop -> the scheme of the same store that `canonicalize_path` uses."""
 
 
 def decode(path: str) -> str:
@@ -85,12 +85,12 @@ def schemes_of_store(scheme: str) -> Sequence[str]:
     return (common, *(alias for alias, of_store in _ALIASES.items() if of_store == common))
 
 
-def key_bytes(name: str) -> bytes:
+def encode_path_bytes(name: str) -> bytes:
     """Return the name of a file in a listing as a key."""
     return name.encode("utf-8", "surrogateescape")
 
 
-def canonical(path: str) -> str:
+def canonicalize_path(path: str) -> str:
     """Return the spelling by which replay compares paths.
 
     It is decoded once, without `file:`, with lower-case schemes without Hadoop's aliases, and without `.` and empty
@@ -111,10 +111,10 @@ def canonical(path: str) -> str:
 
 
 def canonical_all(paths: Sequence[str]) -> Sequence[str]:
-    """Return `canonical` of each path, with one check of all of them together if none is unusual."""
+    """Return `canonicalize_path` of each path, with one check of all of them together if none is unusual."""
     together = "\n".join(("", *paths))
     if "%" in together or ":" in together or "//" in together or "/." in together or "\n." in together:
-        return [canonical(path) for path in paths]
+        return [canonicalize_path(path) for path in paths]
     return paths
 
 
@@ -170,8 +170,8 @@ def decode_hive_text(text: str) -> str:
     return unquote(text)
 
 
-def key_text(key: bytes) -> str:
-    """Return a key as the name of a file in a listing: the reverse of `key_bytes`."""
+def decode_path_bytes(key: bytes) -> str:
+    """Return a key as the name of a file in a listing: the reverse of `encode_path_bytes`."""
     return key.decode("utf-8", "surrogateescape")
 
 
@@ -183,13 +183,13 @@ def encoded_root(uri: str) -> str:
     return (uri if scheme == "file" else f"{scheme}://{quote(rest, safe='/@:!$&()*+,;=~')}").rstrip("/") + "/"
 
 
-def root_of(uri: str) -> str:
-    """Return the place of a table, without a slash at its end, as `canonical` spells the absolute paths in it.
+def canonicalize_root(uri: str) -> str:
+    """Return the place of a table, without a slash at its end, as `canonicalize_path` spells the absolute paths in it.
 
     Args:
         uri: The URI of the table's root, as its store has it.
     """
-    return canonical(encode_uri(uri)).rstrip("/")
+    return canonicalize_path(encode_uri(uri)).rstrip("/")
 
 
 def encode_uri(uri: str) -> str:
@@ -202,7 +202,7 @@ def encode_uri(uri: str) -> str:
 
 
 def possible_roots(text: str) -> frozenset[str]:
-    """Return the places that `root_of` may return for a text that is the URI of a table as anybody has written it."""
+    """Return all results that `canonicalize_root` may have for the ways to write the URI of a table."""
     return frozenset(place.rstrip("/") for place in possible_places(text))
 
 
@@ -214,8 +214,8 @@ def spellings_of_root(uri: str) -> Sequence[bytes]:
     """
     scheme, separator, rest = uri.partition("://")
     if separator and scheme.lower() != "file":
-        return [key_bytes(f"{name}://{rest.rstrip('/')}/") for name in schemes_of_store(scheme)]
-    path = unquote_to_bytes(rest) if separator else key_bytes(uri)
+        return [encode_path_bytes(f"{name}://{rest.rstrip('/')}/") for name in schemes_of_store(scheme)]
+    path = unquote_to_bytes(rest) if separator else encode_path_bytes(uri)
     root = b"/" + path.strip(b"/")
     return [start + root.rstrip(b"/") + b"/" for start in (b"", b"file:", b"file://", b"file://localhost")]
 
@@ -225,7 +225,7 @@ def possible_places(uri: str) -> Sequence[str]:
 
     Only the store can decide whether a `%` is an escape or a literal character.
     """
-    return tuple(dict.fromkeys((canonical(uri), canonical(encode_percent_signs(uri)))))
+    return tuple(dict.fromkeys((canonicalize_path(uri), canonicalize_path(encode_percent_signs(uri)))))
 
 
 def name_below_roots(key: bytes, roots: tuple[bytes, ...]) -> bytes | None:
@@ -236,13 +236,13 @@ def spell_from_elsewhere(key: str, uri: str) -> str | None:
     """Return the absolute path of a file in the table for its relative one, and the reverse.
 
     Args:
-        key: A path in the spelling of `canonical`.
+        key: A path in the spelling of `canonicalize_path`.
         uri: The URI of the table's root.
 
     Returns:
-        The other path, in the spelling of `canonical`. None for an absolute path outside of the table.
+        The other path, in the spelling of `canonicalize_path`. None for an absolute path outside of the table.
     """
-    root = f"{root_of(uri)}/"
+    root = f"{canonicalize_root(uri)}/"
     if key.startswith(root):
         return key.removeprefix(root)
     return None if IS_ABSOLUTE.match(key) else f"{root}{key}"

@@ -18,14 +18,14 @@ from deltacli.delta.paths.spelling import (
     ABSOLUTE_PATTERN,
     DOT_PATTERN,
     ODD_PATTERN,
-    canonical,
+    canonicalize_path,
+    canonicalize_root,
     decode,
-    key_bytes,
-    key_text,
+    decode_path_bytes,
+    encode_path_bytes,
     name_below_roots,
     possible_roots,
     resolve_dots,
-    root_of,
 )
 
 STRAY_PERCENT = r"%([^0-9A-Fa-f]|[0-9A-Fa-f]([^0-9A-Fa-f]|$)|$)"
@@ -74,8 +74,8 @@ def encode_percent_signs_column(paths: ArrowArray) -> ArrowArray:
     return pc.replace_substring(paths, "%", "%25")
 
 
-def canonical_column(paths: pa.Array) -> pa.Array:
-    """Return `canonical` for a column: string array in, binary array out.
+def canonicalize_paths(paths: pa.Array) -> pa.Array:
+    """Return `canonicalize_path` for a column: string array in, binary array out.
 
     Plain relative paths, the usual case, need one check of the bytes. Only rows with a scheme, a dot segment or a
     double slash are processed one by one.
@@ -84,7 +84,7 @@ def canonical_column(paths: pa.Array) -> pa.Array:
     odd = pc.match_substring_regex(paths, ODD_PATTERN) if any(map(_may_be_odd, parts)) else None
     is_plain = not any(b"%" in content_of(part) for part in parts)
     column = pc.cast(paths, pa.binary()) if is_plain else decode_column(paths)
-    return column if odd is None else _replace_rows(column, paths, odd, canonical)
+    return column if odd is None else _replace_rows(column, paths, odd, canonicalize_path)
 
 
 def _may_be_odd(paths: pa.Array) -> bool:
@@ -110,7 +110,7 @@ def without_dots_column(paths: pa.Array) -> pa.Array:
     rows = pc.fill_null(pc.match_substring_regex(paths, DOT_PATTERN), False)
     if not pc.any(rows).as_py():
         return paths
-    spelled = [key_bytes(resolve_dots(key_text(path))) for path in pc.filter(paths, rows).to_pylist()]
+    spelled = [encode_path_bytes(resolve_dots(decode_path_bytes(path))) for path in pc.filter(paths, rows).to_pylist()]
     return pc.replace_with_mask(paths, rows, pa.array(spelled, pa.binary()))
 
 
@@ -119,7 +119,7 @@ def _replace_rows(column: pa.Array, paths: pa.Array, rows: pa.Array, spell: Call
     if not pc.any(rows).as_py():
         return column
     distinct = pc.dictionary_encode(pc.filter(paths, rows))
-    spelled = [key_bytes(spell(path)) for path in distinct.dictionary.to_pylist()]
+    spelled = [encode_path_bytes(spell(path)) for path in distinct.dictionary.to_pylist()]
     return pc.replace_with_mask(column, rows, pc.take(pa.array(spelled, pa.binary()), distinct.indices))
 
 
@@ -160,7 +160,7 @@ def locate(paths: pa.Array, uri: str, *, in_doubt_inside: bool = False) -> tuple
     With `in_doubt_inside`, an absolute path is in the table if its writer may have meant that: it did not encode the
     name of the table, or encoded it twice. Only who wants to keep files asks so.
     """
-    keys = without_dots_column(canonical_column(paths))
+    keys = without_dots_column(canonicalize_paths(paths))
     absolute = are_absolute(paths)
     begins_empty = pc.and_not(pc.starts_with(keys, "/"), absolute)
     if pc.any(begins_empty).as_py():
@@ -170,8 +170,8 @@ def locate(paths: pa.Array, uri: str, *, in_doubt_inside: bool = False) -> tuple
     rows = pc.indices_nonzero(absolute).to_pylist()
     outside: list[int] = []
     if rows:
-        places = possible_roots(uri) if in_doubt_inside else {root_of(uri)}
-        roots = tuple(key_bytes(f"{place}/") for place in places)
+        places = possible_roots(uri) if in_doubt_inside else {canonicalize_root(uri)}
+        roots = tuple(encode_path_bytes(f"{place}/") for place in places)
         inside = [name_below_roots(key, roots) for key in pc.filter(keys, absolute).to_pylist()]
         outside = [row for row, key in zip(rows, inside, strict=True) if key is None]
         keys = pc.replace_with_mask(keys, absolute, pa.array(inside, pa.binary()))
@@ -189,14 +189,14 @@ def locate_all(paths: Iterable[object], uri: str) -> list[str | None]:
     """Return the same for paths of any type, as text, or None if it is not a path of this table."""
     texts = [path if isinstance(path, str) and is_utf8_encodable(path) else None for path in paths]
     keys: list[bytes | None] = locate(pa.array(texts, pa.string()), uri)[0].to_pylist()
-    return [None if key is None else key_text(key) for key in keys]
+    return [None if key is None else decode_path_bytes(key) for key in keys]
 
 
-def name_files(paths: ArrowArray, uris: Sequence[str]) -> ArrowArray:
+def resolve_file_names(paths: ArrowArray, uris: Sequence[str]) -> ArrowArray:
     """Return one name for all spellings of a file: string array in, binary array out.
 
     The name of a file in the table is its decoded path below the root, whether the log has a relative or an absolute
-    path. Other files have the absolute path in the spelling of `canonical`.
+    path. Other files have the absolute path in the spelling of `canonicalize_path`.
 
     Args:
         paths: Paths as the log has them.
@@ -205,4 +205,4 @@ def name_files(paths: ArrowArray, uris: Sequence[str]) -> ArrowArray:
     names = locate(paths, uris[0])[0]
     for uri in uris[1:]:
         names = pc.coalesce(names, locate(paths, uri)[0])
-    return pc.coalesce(names, canonical_column(paths)) if names.null_count else names
+    return pc.coalesce(names, canonicalize_paths(paths)) if names.null_count else names

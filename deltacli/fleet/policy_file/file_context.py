@@ -59,7 +59,7 @@ class FileContext:
             key = key[:-1]
         return self.lines.get(key, 1)
 
-    def read_table(self, content: Mapping[str, Toml], name: str) -> dict[str, Toml]:
+    def read_section(self, content: Mapping[str, Toml], name: str) -> dict[str, Toml]:
         """Return a table of the file; empty if it is missing or not a table."""
         table = content.get(name, {})
         if isinstance(table, dict):

@@ -100,8 +100,8 @@ def _read_content(path: Path, data: bytes) -> FleetFile:
     context = FileContext(path, lines)
     values = context.read_values((), content, TOP_KEYS, other_names=_TABLES)
     excluded = context.read_entries(values, (), "exclude")
-    policies = read_policies(context, context.read_table(content, "policies"))
-    groups = read_groups(context, context.read_table(content, "groups"), policies, excluded)
+    policies = read_policies(context, context.read_section(content, "policies"))
+    groups = read_groups(context, context.read_section(content, "groups"), policies, excluded)
     if not groups and not context.problems:
         context.add_error((), "the file has no group of tables", "[groups.NAME]")
     add_warnings(context, groups, content.get("policies", {}))

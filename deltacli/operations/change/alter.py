@@ -35,8 +35,8 @@ from deltacli.delta.evolution.evolve import UPGRADE_NEEDED, Evolution, evolve, l
 from deltacli.delta.evolution.requests import Change
 from deltacli.delta.log.actions import ROWS_CHECKED, require_free
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile
-from deltacli.delta.log.state import plain_action, plain_metadata
-from deltacli.delta.protocol.clients import ClientAccess, traits_of
+from deltacli.delta.log.state import drop_null_fields, plain_metadata
+from deltacli.delta.protocol.clients import ClientAccess, find_table_traits
 from deltacli.delta.sql.stored import StoredKind
 from deltacli.operations.change.widen_type import addressed, refusal_error
 from deltacli.rules.framework.views import FilesView
@@ -242,7 +242,7 @@ class AlterationOutcome(SingleCommitChange, WithTable):
         if any(isinstance(effect.change, requests.SetMapping) for effect in self.evolution.due):
             added = ["columnMapping"]  # the versions that imply it imply others, which nothing uses
         cautions = [caution.code for caution in self.evolution.cautions]
-        return find_affected_clients(added, cautions, used=True, before=traits_of(before))
+        return find_affected_clients(added, cautions, used=True, before=find_table_traits(before))
 
     def as_json(self, *, dry_run: bool | None = None) -> dict[str, Json]:
         """Return the content of the document `deltacli.alter` of a Delta table."""
@@ -332,7 +332,7 @@ def draft_of(snapshot: Snapshot) -> Draft:
     metadata = plain_metadata(snapshot.raw_metadata)
     if not isinstance(metadata.get("schemaString"), str):
         raise Unreadable("the table has no schema to change", code="schema.bad-json", hint=command("validate"))
-    return Draft(metadata, plain_action(snapshot.raw_protocol), _clustering_columns(snapshot))
+    return Draft(metadata, drop_null_fields(snapshot.raw_protocol), _clustering_columns(snapshot))
 
 
 def _clustering_columns(snapshot: Snapshot) -> tuple[tuple[str, ...], ...]:

@@ -24,7 +24,7 @@ from deltacli.core.errors import ConflictLost, DeltacliError, OutcomeUnknown, Re
 from deltacli.core.typing import ArrowScalar, ArrowType, RecordBatch
 from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.delta.log.commit_content import CommitRequest, encoded_files
-from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.file_actions import action_schemas, build_action_batch
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.paths.spelling import decode
 from deltacli.delta.schema import to_arrow
@@ -198,10 +198,10 @@ def plan_append(snapshot: Snapshot, rows: pa.Schema) -> AppendSpec:
     require_possible(snapshot, CommitRequest("WRITE", new_rows=1), ChangeKind.ADD_FILES)
     _require_supported(config)
     fields = config.schema.fields if config.schema else ()
-    if unread := to_arrow.unread_columns(fields):
-        raise to_arrow.unsupported(unread)
+    if unread := to_arrow.find_unsupported_columns(fields):
+        raise to_arrow.unsupported_columns_error(unread)
     places = _places(rows.names, fields)
-    columns, wanted = list[SourceColumn](), to_arrow.arrow_schema(fields)
+    columns, wanted = list[SourceColumn](), to_arrow.build_arrow_schema(fields)
     for column, kind in zip(fields, wanted.types, strict=True):
         place = places.get(column.name)
         if place is not None and not _fits(rows.field(place).type, kind):
@@ -229,7 +229,7 @@ def _rewrite_spec(config: TableConfiguration) -> RewriteSpec:
     if made.row_columns is None:
         return made
     columns = to_arrow.stored_columns(config)
-    own = to_arrow.arrow_schema(columns)
+    own = to_arrow.build_arrow_schema(columns)
     reading = replace(made.reading, columns=columns, schema=own, full_schema=own, extra_columns={}, row_ids=None)
     return replace(made, schema=to_arrow.file_schema(config, columns), row_columns=None, reading=reading)
 
@@ -386,7 +386,7 @@ def adds_of(config: TableConfiguration, files: Iterable[AppendedFile]) -> Record
         }
         for one in files
     ]
-    return whole_actions(actions, action_schemas().add, "")
+    return build_action_batch(actions, action_schemas().add, "")
 
 
 # -- the version before -----------------------------------------------------------------------------------------------

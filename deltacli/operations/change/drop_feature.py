@@ -292,7 +292,7 @@ def plan_drop(
         managed.require_permission("DATA_REORGANIZATION", "commit files again", asks=False)
     if managed is not None and truncate_history:
         managed.require_permission("METADATA_CLEANUP", "clean the log", asks=False)
-    before = state.plain_action(snapshot.raw_protocol)
+    before = state.drop_null_fields(snapshot.raw_protocol)
     after = feature_changes.without_feature(before, name, protected=removal.protects_history and not truncate_history)
     guard = guard_history(snapshot, streams)
     trace = newest_trace(snapshot, name) if truncate_history else None
@@ -571,7 +571,9 @@ class _Drop:
         if name == feature_changes.MAPPING and uses_mapping(snapshot.config):
             raise Refused("column mapping was enabled meanwhile", code="features.in-use", hint=again)
         protects = removal.protects_history and not self._plan.truncates
-        protocol = feature_changes.without_feature(state.plain_action(snapshot.raw_protocol), name, protected=protects)
+        protocol = feature_changes.without_feature(
+            state.drop_null_fields(snapshot.raw_protocol), name, protected=protects
+        )
         metadata = state.plain_metadata(snapshot.raw_metadata)
         properties = feature_changes.properties_of_drop(
             metadata.get("configuration") or {}, removal, snapshot.version + 1, protected=protects

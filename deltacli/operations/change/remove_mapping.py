@@ -22,7 +22,7 @@ from deltacli.delta.clustering.clustering_columns import clustering_action
 from deltacli.delta.evolution.draft import Draft, Forbidden, uses_mapping, without_mapping
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, Slot, encoded_files
-from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.file_actions import action_schemas, build_action_batch
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import with_spelled_keys
 from deltacli.delta.paths.spelling import decode
@@ -293,4 +293,4 @@ def _adds(
         for own in [own_fields(replaced.slice(row, 1))]
         for file in files
     ]
-    return whole_actions(actions, action_schemas().add, "") if actions else None
+    return build_action_batch(actions, action_schemas().add, "") if actions else None

@@ -35,13 +35,13 @@ from deltacli.core.errors import ConflictLost, UsageError, command, parameter
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.clustering.clustering_columns import clustering_paths
-from deltacli.delta.encoding.many_values import fingerprints, repeated
+from deltacli.delta.encoding.many_values import compute_fingerprints, find_repeated_hashes
 from deltacli.delta.log.actions import require_free
 from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot, TouchedFiles, WatchedFiles, encoded_files
-from deltacli.delta.log.file_actions import num_records_column, parse_num_records
+from deltacli.delta.log.file_actions import extract_num_records_column, parse_num_records
 from deltacli.delta.paths.engine_readings import SEVERAL_SPELLINGS
-from deltacli.delta.paths.spelling import key_bytes
-from deltacli.delta.paths.spelling_columns import canonical_column, name_files
+from deltacli.delta.paths.spelling import encode_path_bytes
+from deltacli.delta.paths.spelling_columns import canonicalize_paths, resolve_file_names
 from deltacli.delta.schema.column_path import ColumnFinder
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.delta.stats.collect import BOUNDED
@@ -256,7 +256,7 @@ def plan_stats(
 
     def count(adds: RecordBatch) -> tuple[int, int, int, ArrowArray]:
         chosen = plan.chosen(adds)
-        prints = fingerprints(canonical_column(adds.column("path")))
+        prints = compute_fingerprints(canonicalize_paths(adds.column("path")))
         return adds.num_rows, chosen.num_rows, pc.sum(chosen.column("size")).as_py() or 0, prints
 
     fields = ("path", "size", "stats", "deletionVector", "partitionValues")
@@ -266,7 +266,7 @@ def plan_stats(
     ambiguous: Set[bytes] = frozenset()
     if files:
         twice = _twice(snapshot, [prints for *_, prints in found])
-        ambiguous = frozenset(key_bytes(file.name) for file in find_ambiguous_files(snapshot))
+        ambiguous = frozenset(encode_path_bytes(file.name) for file in find_ambiguous_files(snapshot))
     plan = replace(plan, live=live, files=files, size_bytes=size_bytes, twice=twice, ambiguous=ambiguous)
     if not examines:
         return plan
@@ -285,12 +285,12 @@ def plan_stats(
 
 def _twice(snapshot: Snapshot, prints: Sequence[ArrowArray]) -> Set[bytes]:
     """Return the canonical paths that several live files of a version have, given fingerprints of all."""
-    if not len(often := repeated(pa.concat_arrays(prints))):
+    if not len(often := find_repeated_hashes(pa.concat_arrays(prints))):
         return frozenset()
 
     def suspects(adds: RecordBatch) -> list[bytes]:
-        paths = canonical_column(adds.column("path"))
-        return list(pc.filter(paths, pc.is_in(fingerprints(paths), value_set=often)).to_pylist())
+        paths = canonicalize_paths(adds.column("path"))
+        return list(pc.filter(paths, pc.is_in(compute_fingerprints(paths), value_set=often)).to_pylist())
 
     found = snapshot.file_actions.map_actions("add", suspects, fields=("path",))
     return {path for path, count in Counter(chain.from_iterable(found)).items() if count > 1}
@@ -319,7 +319,7 @@ class Ready(NamedTuple):
     def new_rows(self) -> int:
         """Return how many rows need ids, which no version has given to them yet."""
         needed = pc.is_null(self.adds.column("baseRowId"))
-        return pc.sum(pc.filter(num_records_column(self.texts), needed)).as_py() or 0
+        return pc.sum(pc.filter(extract_num_records_column(self.texts), needed)).as_py() or 0
 
 
 def computed(plan: StatsPlan, outcome: StatsOutcome) -> Iterator[Ready]:
@@ -349,9 +349,9 @@ def _computed(plan: StatsPlan, adds: RecordBatch, outcome: StatsOutcome) -> Read
     )
     types = dict(plan.wanted.columns)
     keeps_ids = "rowTracking" in plan.snapshot.config.features
-    keys_of_all = canonical_column(adds.column("path")).to_pylist()
+    keys_of_all = canonicalize_paths(adds.column("path")).to_pylist()
     uris = (table.storage.uri, *table.storage.aliases)
-    names_of_all = name_files(adds.column("path"), uris).to_pylist() if plan.ambiguous else keys_of_all
+    names_of_all = resolve_file_names(adds.column("path"), uris).to_pylist() if plan.ambiguous else keys_of_all
     texts: list[str | None] = []
     each_file = zip(paths, keys_of_all, names_of_all, vectors, olds, chain.from_iterable(found), strict=True)
     for path, key, name, vector, old, one in each_file:

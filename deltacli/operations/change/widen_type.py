@@ -23,7 +23,7 @@ from deltacli.core.typing import Json
 from deltacli.delta.log.actions import require_free
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile
 from deltacli.delta.log.file_actions import FileCounts
-from deltacli.delta.log.state import plain_action, read_protocol
+from deltacli.delta.log.state import drop_null_fields, read_protocol
 from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
 from deltacli.delta.schema.widening import Caution, PartitionValues, PlannedChange, WideningPlan, plan_widening
@@ -213,7 +213,7 @@ def _of_readers(snapshot: Snapshot, plan: WideningPlan) -> Iterator[Caution]:
     from deltacli.delta.evolution.evolve import of_readers
 
     if plan.metadata_after is not None:
-        protocol = plan.protocol_after or plain_action(snapshot.raw_protocol)
+        protocol = plan.protocol_after or drop_null_fields(snapshot.raw_protocol)
         yield from of_readers(snapshot.config, Draft(plan.metadata_after, protocol, ()).config)
 
 

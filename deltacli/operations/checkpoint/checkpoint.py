@@ -278,7 +278,9 @@ def plan_for_version(
         layout = next(one for one in Layout if one.file_kind is forms.present.kind)
     config = TableConfiguration(protocol=snapshot.protocol, metadata=snapshot.metadata, schema=_schema_of(snapshot))
     columns, notes = _columns(snapshot, config, StatsForm(request.stats), was_parsed=was_parsed)
-    usable = [checkpoint for checkpoint in listing.checkpoints if checkpoint.files[0].name not in snapshot.set_aside]
+    usable = [
+        checkpoint for checkpoint in listing.checkpoints if checkpoint.files[0].name not in snapshot.skipped_checkpoints
+    ]
     behind = version - max((checkpoint.version for checkpoint in usable if checkpoint.version <= version), default=-1)
     is_written = request.force or (forms.present is None and behind >= request.if_behind)
     accepted: Refusal | None = None
@@ -360,7 +362,7 @@ class _Forms(NamedTuple):
     @staticmethod
     def of(snapshot: Snapshot, listing: segment.LogListing, request: CheckpointRequest, layout: Layout) -> _Forms:
         instances = [one for one in listing.checkpoints if one.version == snapshot.version]
-        usable = [one for one in instances if one.files[0].name not in snapshot.set_aside]
+        usable = [one for one in instances if one.files[0].name not in snapshot.skipped_checkpoints]
         same = [one for one in usable if _is_form(one, request, layout)]
         is_v1 = layout is not Layout.V2
         others = tuple(one for one in instances if is_v1 and one.is_v1 and not _is_form(one, request, layout))
@@ -570,7 +572,7 @@ def write_checkpoint(
 def _written(plan: CheckpointPlan, tell: Callable[[str], None]) -> CheckpointResult:
     snapshot = plan.snapshot
     rows = StateRows(snapshot, plan.columns, plan.config, plan.now_ms)
-    is_unusable = classic_path(snapshot.version).rpartition("/")[2] in snapshot.set_aside
+    is_unusable = classic_path(snapshot.version).rpartition("/")[2] in snapshot.skipped_checkpoints
     writer = CheckpointWriter(
         snapshot, plan.columns, plan.encoding, rows, plan.basis, replace=plan.request.force or is_unusable, tell=tell
     )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any, Self
 
 import pyarrow as pa
@@ -71,9 +72,10 @@ class StateRows:
     def batches(self) -> Iterator[sidecar_files.RowBatch]:
         """Yield live files and unexpired tombstones."""
         with self._snapshot.table.progress.step("writing the checkpoint", unit="rows") as step:
-            yield from self._counted(
-                self._snapshot.file_actions.map_file_actions(self.converter, self._of_commits), step
-            )
+            file_actions = self._snapshot.file_actions
+            batches_of_commits = map(self._of_commits, file_actions.read_commit_batches())
+            batches_of_checkpoint = file_actions.map_checkpoint_file_actions(self.converter)
+            yield from self._counted(chain(batches_of_commits, batches_of_checkpoint), step)
 
     def read_commit_batches(self) -> Iterator[sidecar_files.RowBatch]:
         """Yield those of the commits, and of the lines of a JSON checkpoint."""

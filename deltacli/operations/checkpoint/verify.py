@@ -85,7 +85,7 @@ def verify_checkpoint(
     except Unreadable as fault:
         return Verification(instance, CheckpointVerdict.UNREADABLE, reason=fault.message)
     if ours.snapshot.segment.checkpoint != instance:  # it was skipped and the state rebuilt from commits
-        rule = ours.snapshot.set_aside.get(instance.files[0].name, "checkpoint.unreadable")
+        rule = ours.snapshot.skipped_checkpoints.get(instance.files[0].name, "checkpoint.unreadable")
         return Verification(instance, CheckpointVerdict.UNREADABLE, reason=rule)
     try:
         choose_segment(listing, instance.version, unusable=at_version)

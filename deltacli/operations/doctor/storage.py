@@ -32,7 +32,7 @@ from deltacli.operations.doctor import advice as found
 from deltacli.operations.doctor.advice import Severity, StoreFinding, fails
 from deltacli.storage import Failed, PathKind, ReadStorage
 from deltacli.storage.probing.interface import Identity, Permission, PermissionState, ProbeAnswer, ProbedStore, Reply
-from deltacli.table.missing_log import missing_log_error, missing_path_error
+from deltacli.table.missing_log import build_missing_log_error, build_missing_path_error
 
 # -- names of scratch files --------------------------------------------------------------------------------------------
 
@@ -174,7 +174,7 @@ def _run(probe: Probe, bench: Bench) -> ProbeResult:
 def require_directory(storage: ReadStorage) -> None:
     """Raise NotATable where nothing is there, because scratch files are written only next to other files."""
     if storage.kind_of("") is not PathKind.DIRECTORY:
-        raise missing_path_error(storage)
+        raise build_missing_path_error(storage)
 
 
 class Outcome(StrEnum):
@@ -581,7 +581,7 @@ def _read_permits(storage: ReadStorage) -> dict[str, Permission]:
                 "list": Permission(PermissionState.YES, "the table directory was listed"),
                 "read": Permission(PermissionState.UNKNOWN, "no file to read was found"),
             }
-    raise missing_log_error(storage)
+    raise build_missing_log_error(storage)
 
 
 def _read(storage: ReadStorage, path: str) -> Permission:

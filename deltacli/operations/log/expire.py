@@ -50,7 +50,7 @@ from deltacli.delta.log.state import (
     is_false,
     log_cutoff_ms,
     log_retention_ms,
-    parse_integer,
+    parse_integer_property,
 )
 from deltacli.delta.protocol.features import OPEN_BY_NAME, require_writable
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, facts_of, verify_checkpoint
@@ -447,7 +447,7 @@ def refusals_of(
             f"commit {empty[0]} is empty, which indicates an interrupted write; repair it first",
             hint=command("validate"),
         )
-    protected = parse_integer(properties, CHECKPOINT_PROTECTION) or 0
+    protected = parse_integer_property(properties, CHECKPOINT_PROTECTION) or 0
     if "checkpointProtection" in snapshot.protocol.supported_features and boundary is not None and boundary < protected:
         message = (
             f"{CHECKPOINT_PROTECTION} is {protected}: older versions may only be deleted all at once, "

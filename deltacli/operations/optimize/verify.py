@@ -20,7 +20,7 @@ from deltacli.core.ranges import format_ranges
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.file_actions import action_schemas, build_action_batch
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema import to_arrow
 from deltacli.table.data_files import build_data_files
@@ -173,7 +173,7 @@ class _Verification:
                 if not actions:
                     continue
                 schema = schemas.remove if kind == "remove" else schemas.add
-                rows = whole_actions(actions, schema, f"version {version}")
+                rows = build_action_batch(actions, schema, f"version {version}")
                 self._expected += rows.num_rows if kind == "add" else -rows.num_rows
                 if self._left is not None and kind == "remove":
                     self._left = pc.filter(

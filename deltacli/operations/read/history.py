@@ -19,7 +19,14 @@ from deltacli.core.ranges import find_ranges
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.segment import CommitTime, LogFile, LogListing, TimestampSource, file_times, time_as_json
+from deltacli.delta.log.segment import (
+    CommitTime,
+    LogFile,
+    LogListing,
+    TimestampSource,
+    compute_file_times,
+    format_time_as_json,
+)
 from deltacli.engine.base import Engine
 from deltacli.storage import ReadStorage, Storage
 from deltacli.storage.optional_interfaces import (
@@ -95,7 +102,7 @@ class HistoryItem:
         info = self.commit_info or {}
         item: dict[str, Any] = {
             "version": self.version,
-            **time_as_json(self.time),
+            **format_time_as_json(self.time),
             "hasCommitInfo": self.commit_info is not None,
         }
         item |= {name: info[source] for source, name in _RENAMED.items() if info.get(source) is not None}
@@ -190,7 +197,7 @@ def _read_commits(
 ) -> History:
     listing = list_log(storage, progress=progress)
     listing.require_versions()
-    times = file_times(listing.commits)
+    times = compute_file_times(listing.commits)
     asked = None if between is None else between(listing)
     newest_first = sorted((one for one in listing.commits if _overlap((one, one), asked)), reverse=True)
     chosen = newest_first[:limit] if limit else newest_first

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.core.lock_free_property import cached_property
 from deltacli.delta.predicate import parse_predicate
-from deltacli.delta.schema.to_arrow import read_columns
+from deltacli.delta.schema.to_arrow import drop_unsupported_columns
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.operations.read.snapshot import count_rows as count_rows_in_log
 from deltacli.operations.read.snapshot import doubts_of_rows
@@ -84,6 +84,6 @@ def _choose_column_to_read(snapshot: Snapshot, where: str | None) -> list[str]:
         if used:
             return [next(iter(used))[0]]
 
-    columns = read_columns(snapshot.schema.fields) or snapshot.schema.fields
+    columns = drop_unsupported_columns(snapshot.schema.fields) or snapshot.schema.fields
     by_simplicity = sorted(columns, key=lambda column: not isinstance(column.data_type, PrimitiveType))
     return [column.name for column in by_simplicity[:1]]

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from deltacli.core.errors import CheckpointUnreadable, Unreadable
 from deltacli.core.progress import report_items
 from deltacli.core.typing import ArrowArray, RecordBatch
-from deltacli.delta.log.segment import time_as_json
+from deltacli.delta.log.segment import format_time_as_json
 from deltacli.delta.log.state import deleted_file_retention_ms
 from deltacli.storage.optional_interfaces import is_shared_table
 from deltacli.table.handle import TableHandle
@@ -64,7 +64,7 @@ class SnapshotSummary(NamedTuple):
         snapshot = self.snapshot
         return {
             "version": snapshot.version,
-            **time_as_json(snapshot.time),
+            **format_time_as_json(snapshot.time),
             "protocol": snapshot.protocol.as_json() if knows_protocol(snapshot) else None,
             "metadata": snapshot.metadata.as_json(),
             "files": self._files_json(),
@@ -186,7 +186,7 @@ def summarize_with_digests(snapshot: Snapshot, now_ms: int) -> SnapshotSummary:
 
 def _count_and_digest(snapshot: Snapshot, now_ms: int) -> tuple[FileCounts, TombstoneCounts, StateDigests]:
     """Count a snapshot, and sort and hash it. Raises CheckpointUnreadable."""
-    from deltacli.delta.log.file_actions import FileCounts, TombstoneCounts, count_batch
+    from deltacli.delta.log.file_actions import FileCounts, TombstoneCounts, add_counts_of_batch
     from deltacli.work.checkpoints.state_digest import MOST_ROWS, SortedSha256, SortLines, make_state_lines
 
     files, tombstones = FileCounts(), TombstoneCounts()
@@ -199,7 +199,7 @@ def _count_and_digest(snapshot: Snapshot, now_ms: int) -> tuple[FileCounts, Tomb
             snapshot.file_actions.read_narrow_commit_batches(),
             snapshot.file_actions.read_narrow_pieces(large) if large else (),
         ):
-            files, tombstones = count_batch(batch, cutoff, files, tombstones)
+            files, tombstones = add_counts_of_batch(batch, cutoff, files, tombstones)
             for part, column in zip(parts, make_state_lines(batch), strict=True):
                 part.add(column)
         for found in snapshot.file_actions.run_on_pieces(SortLines(cutoff), small, "reading the checkpoint"):
@@ -267,16 +267,16 @@ class _Counted(NamedTuple):
 
 def _masks(contradicted: frozenset[bytes], adds: RecordBatch) -> tuple[ArrowArray, dict[str, ArrowArray]]:
     """Return which adds have a vector, and which the log may count wrongly by which rule."""
-    from deltacli.delta.log.file_actions import key_column, num_records_column, tight_column
+    from deltacli.delta.log.file_actions import compute_file_keys, extract_num_records_column, find_tight_bounds
 
     vectors, stats = adds.column("deletionVector"), adds.column("stats")
     has_vector = pc.is_valid(vectors)
     cardinality = pc.cast(pc.struct_field(vectors, ["cardinality"]), pa.int64())
-    exceeds = pc.greater(cardinality, num_records_column(stats))
-    paths = key_column(adds.column("path"), pa.repeat(pa.scalar(""), adds.num_rows))
+    exceeds = pc.greater(cardinality, extract_num_records_column(stats))
+    paths = compute_file_keys(adds.column("path"), pa.repeat(pa.scalar(""), adds.num_rows))
     disagrees = pc.is_in(paths, value_set=pa.array(sorted(contradicted), pa.binary()))
     return has_vector, {
-        TIGHT: tight_column(stats, cardinality),
+        TIGHT: find_tight_bounds(stats, cardinality),
         EXCEEDS: pc.fill_null(exceeds, pa.scalar(False)),
         DISAGREE: disagrees,
     }
@@ -293,10 +293,10 @@ def _rules_of(contradicted: frozenset[bytes], adds: RecordBatch) -> list[str]:
 
 def _counted(contradicted: frozenset[bytes], adds: RecordBatch) -> tuple[int, list[_Counted]]:
     """Return the rows of the adds that the log counts, and the other adds."""
-    from deltacli.delta.log.file_actions import num_records_column
+    from deltacli.delta.log.file_actions import extract_num_records_column
 
     has_vector, doubts = _masks(contradicted, adds)
-    records = num_records_column(adds.column("stats"))
+    records = extract_num_records_column(adds.column("stats"))
     doubtful = reduce(pc.or_, doubts.values())
     special = pc.or_(has_vector, doubtful)
     known = pc.sum(pc.filter(records, pc.invert(special))).as_py() or 0

@@ -13,7 +13,7 @@ from deltacli.core.errors import StorageFailed
 from deltacli.core.progress import Progress
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
-from deltacli.delta.paths.spelling import encode_least, key_text
+from deltacli.delta.paths.spelling import decode_path_bytes, encode_least
 from deltacli.engine.base import Engine
 from deltacli.rules.framework.base import UNREAD
 from deltacli.table.needed_files import FileKind, NeededFiles, combine_chunks
@@ -123,16 +123,16 @@ def _within(
     )
     columns = (pc.take(column, of_data).to_pylist() for column in (paths, sizes, combine_chunks(needed.files["rows"])))
     footers = [
-        (footer_files.ListedFile(encode_least(key_text(path)), size), rows)
+        (footer_files.ListedFile(encode_least(decode_path_bytes(path)), size), rows)
         for path, size, rows in zip(*columns, strict=True)
     ]
     row_of = dict(zip(pc.take(paths, of_vectors).to_pylist(), of_vectors.to_pylist(), strict=True))
     vectors: list[tuple[int, Descriptor]] = []
     stated = pc.filter(needed.vectors, pc.is_in(needed.vectors["path"], value_set=pc.take(paths, of_vectors)))
     for path, descriptor in zip(*(stated[name].to_pylist() for name in ("path", "deletionVector")), strict=True):
-        at = {"pathOrInlineDv": encode_least(key_text(path))} if descriptor["storageType"] == "p" else {}
+        at = {"pathOrInlineDv": encode_least(decode_path_bytes(path))} if descriptor["storageType"] == "p" else {}
         vectors.append((row_of[path], {**without_nulls(descriptor), **at}))
-    known = dict(zip(map(key_text, row_of), pc.take(sizes, of_vectors).to_pylist(), strict=True))
+    known = dict(zip(map(decode_path_bytes, row_of), pc.take(sizes, of_vectors).to_pylist(), strict=True))
     told = faults_within(footers, [vector for _, vector in vectors], known, stores, engine, progress)
     rows = [*of_data.to_pylist(), *(row for row, _ in vectors)]
     return {row: fault for row, fault in zip(rows, told, strict=True) if fault is not None}

@@ -26,7 +26,7 @@ from deltacli.core.typing import ArrowArray, JsonObject, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.data_files import unique_id_column, vector_file
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt, Slot, encoded_files
-from deltacli.delta.log.file_actions import action_schemas, num_records_column
+from deltacli.delta.log.file_actions import action_schemas, extract_num_records_column
 from deltacli.delta.log.segment import LogListing, parse_log_path
 from deltacli.delta.paths.keys import PathKeys
 from deltacli.operations.log.log_copy import list_whole_log
@@ -140,7 +140,9 @@ def named_files(table: TableHandle, now: Snapshot, names: set[str]) -> Named | N
         return None
     adds = pa.concat_tables([pa.Table.from_batches([part]) for part in parts]).combine_chunks()
     keys = PathKeys((table.storage.uri, *table.storage.aliases))
-    vectors = keys.of_vectors(combine_chunks(unique_id_column(combine_chunks(adds["deletionVector"])))).keys.to_pylist()
+    vectors = keys.compute_vector_keys(
+        combine_chunks(unique_id_column(combine_chunks(adds["deletionVector"])))
+    ).keys.to_pylist()
     for row, descriptor in enumerate(adds["deletionVector"].to_pylist()):
         if vectors[row] is None and descriptor and descriptor["storageType"] not in ("i", "p", None):
             vectors[row] = str(descriptor["pathOrInlineDv"]).encode("utf-8", "surrogatepass")
@@ -151,7 +153,7 @@ def needed_of(table: TableHandle, adds: pyarrow.Table) -> NeededFiles:
     columns = [combine_chunks(adds[name]) for name in ("path", "size", "stats", "deletionVector")]
     paths, sizes, stats, vectors = columns
     uris = (table.storage.uri, *table.storage.aliases)
-    return build_needed_files(uris, paths, sizes, num_records_column(stats), vectors)
+    return build_needed_files(uris, paths, sizes, extract_num_records_column(stats), vectors)
 
 
 def look_at(
@@ -230,7 +232,7 @@ def right_descriptors(
     if not rows:
         return
     files, live = table.files(), _vectors_in(now, {str(stated[row].get("pathOrInlineDv")) for row in rows})
-    records = num_records_column(combine_chunks(named.adds["stats"])).to_pylist()
+    records = extract_num_records_column(combine_chunks(named.adds["stats"])).to_pylist()
     for row in rows:
         place = str(stated[row].get("pathOrInlineDv"))
         taken = {offset for path, offset in live.get(place, ()) if path != named.paths[row] and offset is not None}
@@ -489,7 +491,7 @@ def plan_statistics(
             what = f"add {finding.place.key} once more, alone in a commit"
         steps.append(Step(finding.rule.id, finding.place, StepKind.REBUILD, 0, what))
     if any(step.rule == _WITHOUT_COUNT for step in steps):
-        counts = num_records_column(combine_chunks(adds["stats"])).to_pylist()
+        counts = extract_num_records_column(combine_chunks(adds["stats"])).to_pylist()
         chosen |= dict.fromkeys(row for row, count in enumerate(counts) if count is None and faults[row] is None)
     if not chosen:
         return Planned(unrepaired=unrepaired)
@@ -557,7 +559,7 @@ def _live(now: Snapshot, names: set[str], findings: Sequence[Finding]) -> pyarro
     def chosen(adds: RecordBatch) -> RecordBatch:
         mask = pc.is_in(pc.cast(adds.column("path"), pa.string()), value_set=wanted)
         if takes_all:
-            mask = pc.or_(mask, pc.is_null(num_records_column(adds.column("stats"))))
+            mask = pc.or_(mask, pc.is_null(extract_num_records_column(adds.column("stats"))))
         return adds.filter(mask)
 
     found = [pa.Table.from_batches([part]) for part in now.file_actions.map_actions("add", chosen) if part.num_rows]

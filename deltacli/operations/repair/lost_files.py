@@ -26,8 +26,8 @@ from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.units import plural
 from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt, Slot, encoded_files
-from deltacli.delta.log.file_actions import action_schemas, num_records_column, whole_actions
-from deltacli.delta.paths.spelling import canonical, decode, key_text
+from deltacli.delta.log.file_actions import action_schemas, build_action_batch, extract_num_records_column
+from deltacli.delta.paths.spelling import canonicalize_path, decode, decode_path_bytes
 from deltacli.delta.schema.file_columns import count_leaves, hybrid_column, rebased
 from deltacli.operations.recover.verify import Problem, without_nulls
 from deltacli.operations.repair.live_files import (
@@ -109,7 +109,7 @@ class BringFiles:
 
     @property
     def name(self) -> str:
-        first = key_text(self.brought.found.needed.files["path"][0].as_py())
+        first = decode_path_bytes(self.brought.found.needed.files["path"][0].as_py())
         return f"bring {plural(self.brought.count, 'file')} back, first {first}"
 
     def run(self, run: Run) -> None:
@@ -268,7 +268,7 @@ class _Steps:
         lost = self._lost_keys(row)
         if lost and all(key in self.looked.sources for key in lost):
             self.uses_sources = True
-            what = f"bring {', '.join(key_text(key) for key in lost)} back"
+            what = f"bring {', '.join(decode_path_bytes(key) for key in lost)} back"
             source = self.looked.sources[lost[0]]
             self.steps.append(Step(finding.rule.id, finding.place, StepKind.RECOVER, 0, what, source))
             return
@@ -301,7 +301,7 @@ class _Steps:
         is_of_vector_alone = problems.get(self.named.data[row] or b"") in (None, INTACT)
         if vector is None or not is_of_vector_alone or problems.get(vector) != Problem.MISSING.value:
             return reason
-        return f"its deletion vector ({key_text(vector)}) is missing"
+        return f"its deletion vector ({decode_path_bytes(vector)}) is missing"
 
     def _record_size(self, finding: Finding, row: int) -> None:
         key = self.named.data[row]
@@ -336,7 +336,7 @@ class _Steps:
 
     def _loss(self, row: int) -> FileTotals:
         adds = self.named.adds.slice(row, 1)
-        records = num_records_column(adds["stats"].combine_chunks())[0].as_py()
+        records = extract_num_records_column(adds["stats"].combine_chunks())[0].as_py()
         vector = adds["deletionVector"][0].as_py()
         deleted = 0 if vector is None else vector.get("cardinality")
         rows = None if records is None or deleted is None else max(records - deleted, 0)
@@ -498,7 +498,7 @@ def plan_doubled(
         found = None if obstacle is not None else _doubled(table, version, listing, now)
         live = {} if found is None else _live(now, hash_file_actions(found[0]))
         for finding in some:
-            path = canonical(finding.place.key or "")
+            path = canonicalize_path(finding.place.key or "")
             if found is None:
                 unrepaired.append(left(finding, obstacle or _UNKNOWN))
             elif path not in live or finding.place.key in later:
@@ -526,13 +526,13 @@ def _doubled(
     files = [(kind, action) for kind, action in actions if kind != "commitInfo"]
     if not all(kind in ("add", "remove") and action.get("dataChange") is False for kind, action in files):
         return None
-    gone = {canonical(str(action.get("path"))) for kind, action in files if kind == "remove"}
+    gone = {canonicalize_path(str(action.get("path"))) for kind, action in files if kind == "remove"}
     try:
         before = read_snapshot(table, version=version - 1)
         sources = _at(before, gone)
         if sources is None or sources.num_rows != len(gone):  # one of them may be there twice, or was not
             return None
-        adds = whole_actions([action for kind, action in files if kind == "add"], action_schemas().add, file.name)
+        adds = build_action_batch([action for kind, action in files if kind == "add"], action_schemas().add, file.name)
         if len(_live(now, hash_file_actions(adds))) != adds.num_rows:
             return None
         if _rows_of(table, before, sources) != _rows_of(table, before, adds):
@@ -546,14 +546,16 @@ def _at(snapshot: Snapshot, paths: set[str]) -> RecordBatch | None:
     """Return the live adds of some canonical paths."""
 
     def chosen(adds: RecordBatch) -> RecordBatch:
-        return adds.filter(pa.array([canonical(path) in paths for path in adds.column("path").to_pylist()], pa.bool_()))
+        return adds.filter(
+            pa.array([canonicalize_path(path) in paths for path in adds.column("path").to_pylist()], pa.bool_())
+        )
 
     found = [part for part in snapshot.file_actions.map_actions("add", chosen) if part.num_rows]
     return pa.Table.from_batches(found).combine_chunks().to_batches()[0] if found else None
 
 
 def _is_at(adds: RecordBatch, path: str) -> ArrowArray:
-    return pa.array([canonical(one) == path for one in adds.column("path").to_pylist()], pa.bool_())
+    return pa.array([canonicalize_path(one) == path for one in adds.column("path").to_pylist()], pa.bool_())
 
 
 def _live(now: Snapshot, keys: ArrowArray) -> dict[str, str]:
@@ -563,7 +565,7 @@ def _live(now: Snapshot, keys: ArrowArray) -> dict[str, str]:
         found: list[str] = adds.filter(pc.is_in(hash_file_actions(adds), value_set=keys)).column("path").to_pylist()
         return found
 
-    return {canonical(path): path for part in now.file_actions.map_actions("add", chosen) for path in part}
+    return {canonicalize_path(path): path for part in now.file_actions.map_actions("add", chosen) for path in part}
 
 
 def _rows_of(table: TableHandle, snapshot: Snapshot, adds: RecordBatch) -> tuple[int, ...]:

@@ -78,7 +78,7 @@ from deltacli.rules.framework.repairs import Family, reason_without_steps, row_o
 from deltacli.storage.optional_interfaces import require_writable
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import managed_store
-from deltacli.table.missing_log import missing_log_error
+from deltacli.table.missing_log import build_missing_log_error
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.table_directories import require_no_paimon_table
 from deltacli.work.commits.provenance import read_provenance
@@ -108,7 +108,7 @@ def plan_repair(table: TableHandle, request: RepairRequest) -> RepairPlan:
     if not has_log(table):
         require_no_paimon_table(table.storage)
         if not request.sources:
-            raise missing_log_error(table.storage)
+            raise build_missing_log_error(table.storage)
     validation, files = _judged(table, request)
     sources, diverged = request.sources, list[DivergedError]()
     while True:

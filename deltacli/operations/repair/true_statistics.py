@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.core.typing import Json
 from deltacli.delta.schema.file_columns import FileColumns
-from deltacli.delta.schema.to_arrow import arrow_schema, file_schema, stored_columns
+from deltacli.delta.schema.to_arrow import build_arrow_schema, file_schema, stored_columns
 from deltacli.delta.stats.collect import StatisticsCollector
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT
 from deltacli.work.rewrite.sources import rename_columns
@@ -28,7 +28,7 @@ _COMPARED = 23
 def true_statistics(files: TableFiles, config: TableConfiguration, path: str, *, has_vector: bool) -> str:
     """Return the statistics of all rows of a file; with a vector they are not tight. Raises Unreadable."""
     columns = stored_columns(config)
-    schema = arrow_schema(columns)
+    schema = build_arrow_schema(columns)
     wanted = ReadSpec(columns, schema, schema, FileColumns(config.mapping_mode, config.physical_name))
     physical = file_schema(config, columns)
     collector = StatisticsCollector(config, physical)

@@ -448,7 +448,7 @@ def _after(now: Snapshot, small: metadata.SmallActions) -> Snapshot:
 
 def _configuration(snapshot: Snapshot) -> state.TableConfiguration:
     return state.configuration_of(
-        state.plain_metadata(snapshot.raw_metadata), state.plain_action(snapshot.raw_protocol)
+        state.plain_metadata(snapshot.raw_metadata), state.drop_null_fields(snapshot.raw_protocol)
     )
 
 

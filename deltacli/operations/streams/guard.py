@@ -95,8 +95,13 @@ class StreamGuard:
         parts = [pa.array([], pa.int64())]
         for units in self.units:
             of_paths = keys.of_log(units.column("path").combine_chunks())
-            of_vectors = keys.of_vectors(units.column("dv_id").combine_chunks())
-            parts += [pc.drop_null(of_paths.hashes), of_paths.spare, pc.drop_null(of_vectors.hashes), of_vectors.spare]
+            of_vectors = keys.compute_vector_keys(units.column("dv_id").combine_chunks())
+            parts += [
+                pc.drop_null(of_paths.hashes),
+                of_paths.alternative_hashes,
+                pc.drop_null(of_vectors.hashes),
+                of_vectors.alternative_hashes,
+            ]
         return pc.unique(pa.concat_arrays(parts))
 
     def refusals(self, operation: str) -> Iterator[Refusal]:

@@ -25,8 +25,8 @@ from deltacli.delta.data_files import MANIFESTS
 from deltacli.delta.listing import HiddenNames
 from deltacli.delta.log.actions import require_free
 from deltacli.delta.log.segment import LOG_DIRECTORY
-from deltacli.delta.paths.keys import binary_paths, is_among
-from deltacli.delta.paths.spelling import key_bytes
+from deltacli.delta.paths.keys import encode_paths_as_binary, is_among
+from deltacli.delta.paths.spelling import encode_path_bytes
 from deltacli.engine.read_ahead import ReadAhead
 from deltacli.operations.vacuum.candidates import (
     CandidateClassifier,
@@ -220,7 +220,7 @@ class _Listed:
         visible = pc.invert(is_hidden)
         if not self.prefix:
             return visible
-        return pc.and_(visible, pc.starts_with(keys, pattern=key_bytes(self.prefix) + b"/"))
+        return pc.and_(visible, pc.starts_with(keys, pattern=encode_path_bytes(self.prefix) + b"/"))
 
 
 def _below(tables: Mapping[str, str]) -> list[str]:
@@ -372,7 +372,7 @@ def _removable(judge: CandidateClassifier, walk: TableWalk, nested: Sequence[str
     """Return the old empty directories, deepest first, without hidden ones and those of other tables."""
     inside = tuple(f"{directory}/" for directory in nested)
     old = [path for path, modified_ms in walk.empty_directories if modified_ms < judge.cutoff_ms]
-    hidden = judge.names.mask(binary_paths(old)).to_pylist()
+    hidden = judge.names.mask(encode_paths_as_binary(old)).to_pylist()
     free = (path for path, is_hidden in zip(old, hidden, strict=True) if not is_hidden)
     ours = (path for path in free if not f"{path}/".startswith(inside))
     return tuple(sorted(ours, key=lambda path: (-path.count("/"), path)))
@@ -396,7 +396,7 @@ class _InventoryListing:
 
     def files(self, directory: str = "") -> Iterator[ListedFiles]:
         """Yield the files below a directory. Raises Unreadable (`vacuum.inventory`)."""
-        below = key_bytes(directory) + b"/"
+        below = encode_path_bytes(directory) + b"/"
         for batch in self._inventory.batches():
             self._outside += batch.outside
             self._without_time += batch.without_time

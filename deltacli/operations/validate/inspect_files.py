@@ -24,7 +24,7 @@ from deltacli.delta.footers.parse import Footer
 from deltacli.delta.log.segment import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.predicate import Predicate
-from deltacli.delta.schema.to_arrow import unread_columns
+from deltacli.delta.schema.to_arrow import find_unsupported_columns
 from deltacli.engine.base import Engine
 from deltacli.operations.validate.findings import Collector
 from deltacli.operations.validate.inspect_storage import OPENING_BYTES, READING_FOOTERS, READING_ROWS, make_exists
@@ -325,7 +325,7 @@ class FileInspector:
             self.not_checked.append(f"the rows of all files, which cannot be read: {fault.message}")
             return None
         schema = self.table.config.schema
-        for column in unread_columns(schema.fields if schema else ()):
+        for column in find_unsupported_columns(schema.fields if schema else ()):
             self.not_checked.append(f"the values of column {column.name}, whose type {column.type} is not read")
         return questions
 

@@ -13,12 +13,12 @@ from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import Progress, ProgressPlan, report_items, start_plan
 from deltacli.delta.log import segment
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.paths.spelling import decode, key_text
+from deltacli.delta.paths.spelling import decode, decode_path_bytes
 from deltacli.engine.base import Engine
 from deltacli.rules.framework.views import LocatedAction, StoredFile, Totals
 from deltacli.storage import FileStat, PathKind, ReadStorage, leads_outside
 from deltacli.table.find_log import find_blocked_commit_name, list_log
-from deltacli.table.missing_log import missing_path_error
+from deltacli.table.missing_log import build_missing_path_error
 from deltacli.work.table_files import TableFiles
 from deltacli.work.table_stores import TableStores
 
@@ -58,7 +58,7 @@ def list_log_whole(storage: ReadStorage, progress: Progress) -> WholeLog:
     """List the log and its directories. Raises NotATable where the path does not exist or is a file."""
     match storage.kind_of(""):
         case PathKind.MISSING:
-            raise missing_path_error(storage)
+            raise build_missing_path_error(storage)
         case PathKind.FILE:
             message = "this is a file; a table is a directory that contains _delta_log"
             raise NotATable(message, code="table.path-is-file", facts={"path": storage.uri})
@@ -127,7 +127,7 @@ def _of_walk(storage: ReadStorage, walk: CachedWalk, root: ResolvedDirectory) ->
         return None
     for files in batches:
         names: Any = files.paths
-        paths = [key_text(path) for path in names.to_pylist()]
+        paths = [decode_path_bytes(path) for path in names.to_pylist()]
         if files.sizes is None or files.modified_ms is None:
             sizes, times = storage.stat_many(paths)
         else:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from deltacli.core import errors
 from deltacli.core.units import plural
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.file_actions import action_schemas, build_action_batch
 from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFile, LogListing, Place, commit_name
 from deltacli.delta.log.state import (
     Metadata,
@@ -262,7 +262,7 @@ class FileRows:
         adds, versions, lines = self._adds, self._versions, self._lines
         self._adds, self._versions, self._lines = [], [], []
         try:
-            rows = whole_actions(adds, action_schemas().add, "")
+            rows = build_action_batch(adds, action_schemas().add, "")
         except errors.CommitCorrupt:
             self._show_one_by_one(adds, versions, lines)
             return
@@ -302,14 +302,14 @@ class FileRows:
         kept: list[int] = []
         for position, add in enumerate(adds):
             try:
-                whole_actions([add], action_schemas().add, "")
+                build_action_batch([add], action_schemas().add, "")
                 kept.append(position)
             except errors.CommitCorrupt as fault:
                 version = versions[position]
                 place = Place(f"{LOG_DIRECTORY}/{commit_name(version)}", lines[position], version)
                 self._collector.take([WRONG_TYPE.at(place, f"add: {fault.message}", seen=fault.facts.get("found"))])
         if kept and self._config is not None:
-            rows = whole_actions([adds[position] for position in kept], action_schemas().add, "")
+            rows = build_action_batch([adds[position] for position in kept], action_schemas().add, "")
             self._show_rows(rows, [versions[position] for position in kept], [lines[position] for position in kept])
 
 

@@ -26,7 +26,7 @@ from deltacli.core.texts import add_article
 from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, small_rows, struct_of_actions
 from deltacli.delta.checkpoint.layout import classic_path
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.file_actions import action_schemas, build_action_batch
 from deltacli.delta.schema.types import NO_COLUMNS, PHYSICAL_NAME, parse_schema
 from deltacli.sharing.client.faults import FilesMovedOn, RequestRefused, invalid_answer, too_much
 from deltacli.sharing.client.shared_files import LEAST_BYTES, FileUrl, StoredUrls, read_file, read_files
@@ -172,7 +172,7 @@ class CheckpointOfAnswer:
 
 def adds_of(actions: list[Action], kind: Any) -> Any:  # Any: an Arrow struct type, a struct array
     """Return adds as found as the struct of a checkpoint. Raises CommitCorrupt."""
-    rows: pyarrow.RecordBatch = whole_actions(actions, action_schemas().add, _SOURCE)
+    rows: pyarrow.RecordBatch = build_action_batch(actions, action_schemas().add, _SOURCE)
     return struct_of_actions(rows, kind, {})
 
 

@@ -52,10 +52,10 @@ def refusal_now(snapshots: SharedSnapshots, table: SharedTable, version: int) ->
 def _of_account(table: SharedTable, root: Location) -> str | None:
     if root.family != "abfss":
         return None
-    from deltacli.storage.signing.azure_sas import delegated_source, is_hierarchical
+    from deltacli.storage.signing.azure_sas import is_hierarchical, make_delegated_source
 
     try:
-        delegated_source(table.location, table.storage_options)
+        make_delegated_source(table.location, table.storage_options)
         if not is_hierarchical(table.location, table.storage_options):
             return "its storage account has no hierarchical namespace, so no credential can be cut to a directory"
     except CannotMint as fault:

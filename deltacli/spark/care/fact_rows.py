@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from deltacli.core.errors import DeltacliError, UsageError
 from deltacli.core.machine import fixed_clock
 from deltacli.core.typing import ArrowArray, ArrowType, RecordBatch
-from deltacli.delta.log.file_actions import num_records_column
+from deltacli.delta.log.file_actions import extract_num_records_column
 from deltacli.delta.log.state import deleted_file_retention_ms
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.engine.spark.worker import open_context
@@ -294,7 +294,7 @@ def _files(table: TableHandle, arguments: Values, _: Values) -> Iterator[pa.Tabl
         known = {
             "version": snapshot.version,
             "modificationTime": _moments(batch.column("modificationTime")),
-            "numRecords": num_records_column(batch.column("stats")),
+            "numRecords": extract_num_records_column(batch.column("stats")),
             "deletedRows": pc.fill_null(pc.struct_field(batch.column("deletionVector"), "cardinality"), 0),
         }
         yield _with_columns(batch, known, FILES)

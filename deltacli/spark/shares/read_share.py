@@ -26,7 +26,7 @@ from deltacli.core.times import format_timestamp
 from deltacli.core.typing import RecordBatch, SparkSchema
 from deltacli.delta.data_files import vector_file
 from deltacli.delta.log.segment import LogFile
-from deltacli.delta.schema.to_arrow import read_columns
+from deltacli.delta.schema.to_arrow import drop_unsupported_columns
 from deltacli.delta.schema.types import StructField
 from deltacli.engine.spark.jobs import make_partitioned_frame
 from deltacli.engine.spark.worker import Job
@@ -181,7 +181,9 @@ def source_schema(options: Mapping[str, str], spark: str) -> SparkSchema:
             share, version, at_ms = share.without_files(version=version, at_ms=at_ms), None, None
         snapshot = find_snapshot(TableHandle(share, name=found.path), version=version, timestamp_ms=at_ms)
         of_changes = CHANGE_COLUMNS if found.read_change_feed else ()
-        return spark_schema((*read_columns(snapshot.schema.fields, unread_in_spark), *of_changes), described=True)
+        return spark_schema(
+            (*drop_unsupported_columns(snapshot.schema.fields, unread_in_spark), *of_changes), described=True
+        )
 
 
 def batch_partitions(options: Mapping[str, str], schema: SparkSchema) -> list[bytes]:

@@ -61,30 +61,30 @@ class AzureCaller:
         credentials = self.calls.credentials
         options = credentials.options
         chain = {name: "set" for name in _CREDENTIAL_VARIABLES if os.environ.get(name)}
-        if options.used == "none":
+        if options.credential_kind == "none":
             return Identity(None, ANONYMOUS, {}, chain)
 
-        if options.used == "key":
+        if options.credential_kind == "key":
             source = f"key of the account ({_describe_origin(options.account_key)})"
             return Identity(options.account, source, {"rights": "all, on every container"}, chain)
 
-        if options.used == "signature":
+        if options.credential_kind == "signature":
             source = f"shared access signature ({_describe_origin(options.sas_token)})"
             return Identity(options.account, source, _read_sas_parameters(options.sas_token), chain)
 
-        claims = _read_claims(credentials.bearer())
+        claims = _read_claims(credentials.get_token())
         name = next((str(claims[claim]) for claim in _NAME_CLAIMS if claims.get(claim)), None)
         details = {label: str(claims[claim]) for claim, label in _DETAIL_CLAIMS.items() if claims.get(claim)}
-        return Identity(name, _describe_credential(credentials.source(), credentials.identity), details, chain)
+        return Identity(name, _describe_credential(credentials.get_credential(), credentials.identity), details, chain)
 
     def permissions(self) -> dict[str, Permission]:
         """Return the permissions of an account key or a signature. Those of an access token are unknown."""
         options = self.calls.credentials.options
-        if options.used == "key":
+        if options.credential_kind == "key":
             permission = Permission(PermissionState.YES, "a key of the account has all rights")
             return dict.fromkeys(_SAS_LETTERS, permission)
 
-        if options.used == "signature":
+        if options.credential_kind == "signature":
             granted_letters = parse_qs(options.sas_token).get("sp", [""])[0]
             return {name: _check_sas_letters(granted_letters, letters) for name, letters in _SAS_LETTERS.items()}
 

@@ -53,8 +53,8 @@ class GcsCaller:
             return Identity(None, ANONYMOUS, {}, {})
 
         # Some credentials only know their account after the first token was obtained.
-        self.calls.credentials.headers()
-        credentials = self.calls.credentials.google()
+        self.calls.credentials.build_headers()
+        credentials = self.calls.credentials.load_credentials()
         details = {"credentials": type(credentials).__name__}
         if quota_project := getattr(credentials, "quota_project_id", None):
             details["quota project"] = str(quota_project)

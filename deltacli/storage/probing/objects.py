@@ -103,7 +103,7 @@ class ProbedObjects:
         return list(self._storage.delete_many(names))
 
     def has_refused_bulk_deletion(self, name: str) -> bool:
-        return not self._calls.can_delete_together(self._key(name))
+        return not self._calls.can_delete_in_bulk(self._key(name))
 
     def _write(self, name: str, data: bytes, condition: str | None) -> ProbeAnswer:
         """Write an object with a single request.
@@ -118,7 +118,7 @@ class ProbedObjects:
                 return ProbeAnswer(Reply.DONE)
             except HttpError as error:
                 this_round.retry_after_seconds = error.wait_seconds
-                answer = self._classify_error(error, name, self._calls.dialect.exists)
+                answer = self._classify_error(error, name, self._calls.dialect.exists_codes)
                 if error.status != _TOO_MANY_REQUESTS:
                     break
         return answer

@@ -9,7 +9,7 @@ from deltacli.storage.objects.http_errors import shorten_message
 from deltacli.storage.probing.interface import Identity, Permission, unknown_write_permissions
 from deltacli.storage.s3.calls import S3Calls
 from deltacli.storage.s3.clients import bound_answers
-from deltacli.storage.s3.faults import BOTOCORE_ERRORS, get_error_code, how_to_log_in_to_aws, s3_sources
+from deltacli.storage.s3.errors import BOTOCORE_ERRORS, build_aws_login_hint, describe_s3_sources, get_error_code
 from deltacli.storage.s3.options import get_profile, make_session
 
 _PERMISSION_NAMES = {
@@ -46,13 +46,13 @@ class S3Caller:
             CredentialsMissing: If botocore found no credentials.
         """
         options = self.calls.options
-        credential_sources = s3_sources(options)
+        credential_sources = describe_s3_sources(options)
         if options.anonymous:
             return Identity(None, "none (anon=true)", {}, {})
 
         credentials = self.calls.client._request_signer._credentials
         if credentials is None:
-            raise CredentialsMissing("no usable AWS credentials", facts=credential_sources, hint=how_to_log_in_to_aws())
+            raise CredentialsMissing("no usable AWS credentials", facts=credential_sources, hint=build_aws_login_hint())
 
         details = {"region": str(self.calls.client.meta.region_name)}
         access_key = str(getattr(credentials.get_frozen_credentials(), "access_key", "") or "")

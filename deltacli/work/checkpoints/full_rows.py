@@ -17,7 +17,7 @@ from deltacli.delta.data_files import without_empty_vectors
 from deltacli.delta.encoding.value_text import json_column
 from deltacli.delta.log.file_actions import (
     FileBatch,
-    TouchedFiles,
+    SupersededFiles,
     action_schemas,
 )
 from deltacli.work.checkpoints.narrow_rows import lacks_vector_id, make_missing_field_error
@@ -34,7 +34,11 @@ _NEEDED = ("path", "size", "deletionVector")
 
 
 def read_full_actions(
-    stores: TableStores, piece: CheckpointPiece, touched: TouchedFiles, kind: str, fields: Sequence[str] | None = None
+    stores: TableStores,
+    piece: CheckpointPiece,
+    touched: SupersededFiles,
+    kind: str,
+    fields: Sequence[str] | None = None,
 ) -> Iterator[RecordBatch]:
     """Yield the live adds or the tombstones of a row group with all their fields.
 
@@ -67,13 +71,13 @@ def read_full_actions(
                 rows = without_empty_vectors(rows)
                 _require_key_fields(rows, kind, piece.path)
                 if len(touched):
-                    mask = touched.untouched(rows.column("path"), rows.column("deletionVector"))
+                    mask = touched.find_current_rows(rows.column("path"), rows.column("deletionVector"))
                     yield from _select_runs(rows, mask)
                 else:
                     yield rows
 
 
-def read_all_full_actions(stores: TableStores, piece: CheckpointPiece, touched: TouchedFiles) -> Iterator[FileBatch]:
+def read_all_full_actions(stores: TableStores, piece: CheckpointPiece, touched: SupersededFiles) -> Iterator[FileBatch]:
     """Yield the tombstones of a row group, then its live files, with all fields. Raises CheckpointUnreadable."""
     yield from (FileBatch(removes=removes) for removes in read_full_actions(stores, piece, touched, "remove"))
     yield from (FileBatch(adds=adds) for adds in read_full_actions(stores, piece, touched, "add"))

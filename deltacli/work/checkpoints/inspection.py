@@ -17,7 +17,7 @@ from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.checkpoint.content import SMALL_ACTIONS
 from deltacli.delta.log.actions import FIELDS, Action
-from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.file_actions import action_schemas, build_action_batch
 from deltacli.delta.log.segment import LOG_DIRECTORY, CheckpointInstance, Place
 from deltacli.delta.paths.spelling import sidecar_location
 from deltacli.rules.checkpoints import contents as rules
@@ -289,7 +289,7 @@ class CheckpointReader:
             actions = [placed.action for placed in scanned.actions if placed.kind == kind]
             for start in range(0, len(actions), _ROWS_A_BATCH):
                 try:
-                    rows = whole_actions(actions[start : start + _ROWS_A_BATCH], schema, path)
+                    rows = build_action_batch(actions[start : start + _ROWS_A_BATCH], schema, path)
                 except CommitCorrupt as fault:
                     raise CheckpointUnreadable(fault.message, facts=fault.facts) from fault
                 if kind == "add":

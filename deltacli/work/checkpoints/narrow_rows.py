@@ -10,16 +10,16 @@ import pyarrow.compute as pc
 
 from deltacli.core.errors import CheckpointUnreadable
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.data_files import no_vector_ids, unique_id_column, without_empty
+from deltacli.delta.data_files import repeat_empty_vector_id, unique_id_column, without_empty
 from deltacli.delta.log.file_actions import (
     FileBatch,
     FileCounts,
+    SupersededFiles,
     TombstoneCounts,
-    TouchedFiles,
     action_schemas,
-    count_batch,
-    num_records_column,
-    tight_column,
+    add_counts_of_batch,
+    extract_num_records_column,
+    find_tight_bounds,
 )
 from deltacli.work.checkpoints.parquet_files import CheckpointPiece, open_piece, select_rows_of_kind
 from deltacli.work.table_stores import TableStores
@@ -29,7 +29,7 @@ from deltacli.work.task import TaskContext
 def read_narrow_actions(
     stores: TableStores,
     piece: CheckpointPiece,
-    touched: TouchedFiles,
+    touched: SupersededFiles,
     *,
     with_paths: bool,
     with_records: bool = True,
@@ -66,7 +66,7 @@ def read_narrow_actions(
 
 
 def _build_narrow_rows(
-    batch: Any, kind: str, touched: TouchedFiles, source: str, *, with_ids: bool
+    batch: Any, kind: str, touched: SupersededFiles, source: str, *, with_ids: bool
 ) -> Any:  # Any: pyarrow has no types
     """Return the rows of one kind of action in a batch in narrow columns.
 
@@ -93,7 +93,7 @@ def _build_narrow_rows(
     vectors = without_empty(actions.field("deletionVector")) if "deletionVector" in names else None
     if vectors is not None and lacks_vector_id(vectors):
         raise make_missing_field_error(f"{source}: a deletion vector has no id", source)
-    dv_ids = unique_id_column(vectors) if vectors is not None and with_ids else no_vector_ids(len(actions))
+    dv_ids = unique_id_column(vectors) if vectors is not None and with_ids else repeat_empty_vector_id(len(actions))
     paths = column("path", pa.string())
     if paths.null_count and (need_paths or "path" in names):
         raise make_missing_field_error(f"{source}: {kind}.path is missing", source)
@@ -118,14 +118,14 @@ def _build_narrow_rows(
                 sizes,
                 _count_records(actions, names, stats),
                 cardinality,
-                tight_column(stats, cardinality),
+                find_tight_bounds(stats, cardinality),
             ],
             schema=schemas.narrow_add,
         )
 
     if not need_paths:
         return rows
-    mask = touched.untouched(paths, dv_ids if vectors is None else vectors)
+    mask = touched.find_current_rows(paths, dv_ids if vectors is None else vectors)
     return rows if mask is None else pc.filter(rows, mask)
 
 
@@ -149,7 +149,7 @@ def _count_records(actions: Any, names: set[str], stats: Any) -> Any:  # Any: py
     # The text has to be parsed, so it is looked at only for adds without parsed statistics.
     if stats is None or (parsed is not None and parsed.null_count == 0):
         return parsed if parsed is not None else pa.nulls(len(actions), pa.int64())
-    from_text = num_records_column(stats)
+    from_text = extract_num_records_column(stats)
     return from_text if parsed is None else pc.coalesce(parsed, from_text)
 
 
@@ -169,5 +169,5 @@ class CountFileActions:
         files = FileCounts()
         tombstones = TombstoneCounts()
         for batch in read_narrow_actions(context.stores, piece, context.shared("touched"), with_paths=False):
-            files, tombstones = count_batch(batch, self.cutoff_ms, files, tombstones)
+            files, tombstones = add_counts_of_batch(batch, self.cutoff_ms, files, tombstones)
         return files, tombstones

@@ -23,7 +23,7 @@ from deltacli.delta.checkpoint.content import (
 )
 from deltacli.delta.checkpoint.layout import sidecar_name, sidecar_path
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.file_actions import FileBatch, unexpired
+from deltacli.delta.log.file_actions import FileBatch, find_unexpired_tombstones
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.storage import Storage
 from deltacli.work.checkpoints.encoding import EncodedFile, FileEncoder
@@ -65,7 +65,7 @@ class RowBatch:
 @dataclass(frozen=True)
 class RowConverter:
     """Converts file actions to rows of a checkpoint. Tombstones with a time before `cutoff_ms` (epoch milliseconds) are
-    dropped, unless they `are_young` (`unexpired`).
+    dropped, unless they `are_young` (`find_unexpired_tombstones`).
     """
 
     columns: Columns
@@ -79,7 +79,9 @@ class RowConverter:
         row_batch = RowBatch()
         if batch.removes is not None:
             times = batch.removes.column("deletionTimestamp")
-            unexpired_removes = batch.removes.filter(unexpired(times, self.cutoff_ms, are_young=self.are_young))
+            unexpired_removes = batch.removes.filter(
+                find_unexpired_tombstones(times, self.cutoff_ms, are_young=self.are_young)
+            )
             row_batch.expired = batch.removes.num_rows - unexpired_removes.num_rows
             if unexpired_removes.num_rows:
                 row_batch.actions["remove"] = struct_of_actions(unexpired_removes, types["remove"], {})

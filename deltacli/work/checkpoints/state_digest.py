@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from deltacli.core import tempfiles
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.log.file_actions import FileBatch, FileCounts, TombstoneCounts, count_batch
+from deltacli.delta.log.file_actions import FileBatch, FileCounts, TombstoneCounts, add_counts_of_batch
 from deltacli.delta.paths.spelling_columns import decode_column
 from deltacli.work.checkpoints.narrow_rows import read_narrow_actions
 from deltacli.work.checkpoints.parquet_files import CheckpointPiece
@@ -64,7 +64,7 @@ class SortLines:
         tombstones = TombstoneCounts()
         parts: list[StateLines] = [make_state_lines(FileBatch())]
         for batch in read_narrow_actions(context.stores, piece, context.shared("touched"), with_paths=True):
-            files, tombstones = count_batch(batch, self.cutoff_ms, files, tombstones)
+            files, tombstones = add_counts_of_batch(batch, self.cutoff_ms, files, tombstones)
             parts.append(make_state_lines(batch))
         paths, raw_paths, keys, tombstone_keys = (
             pa.concat_arrays([pc.cast(part, pa.large_binary()) for part in column])

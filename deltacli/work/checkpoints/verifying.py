@@ -16,7 +16,7 @@ from deltacli.arrow.parquet import ParquetReader
 from deltacli.core.errors import FileMissing, StorageFailed, command
 from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.typing import BinaryFile, JsonObject
-from deltacli.delta.log.actions import wrong_type
+from deltacli.delta.log.actions import wrong_type_error
 from deltacli.storage import Creation, Draft, FileStat, ReadStorage, Unknown
 from deltacli.storage.os_errors import translate_write_errors
 from deltacli.work.checkpoints.encoding import FILE_BLOCK_BYTES, EncodedFile, digest_row_group
@@ -96,7 +96,7 @@ def write_lines(local_path: str, actions: Sequence[tuple[str, JsonObject]], *, n
     try:
         data = b"".join(orjson.dumps({kind: action}) + b"\n" for kind, action in actions)
     except orjson.JSONEncodeError as fault:
-        raise wrong_type("an action", str(fault), "the state") from fault
+        raise wrong_type_error("an action", str(fault), "the state") from fault
     with translate_write_errors(local_path, name or local_path), open(local_path, "wb") as file:
         file.write(data)
     return data

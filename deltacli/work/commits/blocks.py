@@ -12,20 +12,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.typing import ArrowArray, ArrowSchema, RecordBatch
-from deltacli.delta.data_files import FEW_FILES, no_vector_ids, unique_id_column
+from deltacli.delta.data_files import FEW_FILES, repeat_empty_vector_id, unique_id_column
 from deltacli.delta.encoding.many_values import hash_column
 from deltacli.delta.encoding.ndjson import is_utf8, matches, parse_ndjson
 from deltacli.delta.log.actions import KNOWN_ACTIONS, MAX_LINE_BYTES, Action, line_too_long, stream_actions
 from deltacli.delta.log.file_actions import (
     FileBatch,
-    TouchedFiles,
+    SupersededFiles,
     action_schemas,
-    file_key,
-    key_column,
-    narrow_batches,
-    num_records_column,
-    tight_column,
-    whole_file_batch,
+    build_full_batch,
+    build_narrow_batches,
+    compute_file_key,
+    compute_file_keys,
+    extract_num_records_column,
+    find_tight_bounds,
 )
 from deltacli.delta.log.segment import LogFile
 from deltacli.storage import ReadStorage
@@ -48,14 +48,14 @@ class CommitBlock(NamedTuple):
 class NarrowBlock(NamedTuple):
     """A block in narrow columns, without keys decided by newer commits; the hashes of its keys; its small actions.
 
-    `disputed` are the rules of `validate` for lines that engines read differently.
+    `disputed_rules` are the rules of `validate` for lines that engines read differently.
     """
 
     adds: pa.RecordBatch
     removes: pa.RecordBatch
     hashes: list[ArrowArray]
     small: list[tuple[str, Action]]
-    disputed: frozenset[str] = frozenset()
+    disputed_rules: frozenset[str] = frozenset()
 
 
 def plan_blocks(file: LogFile) -> list[CommitBlock]:
@@ -97,16 +97,16 @@ def read_lines(storage: ReadStorage, block: CommitBlock) -> bytes:
     return b"".join(parts)
 
 
-def read_narrow_block(storage: ReadStorage, block: CommitBlock, touched: TouchedFiles) -> NarrowBlock:
+def read_narrow_block(storage: ReadStorage, block: CommitBlock, touched: SupersededFiles) -> NarrowBlock:
     """Read a block in columns, or line by line. Raises CommitCorrupt with the line number in the block."""
     lines = read_lines(storage, block)
     name = block.file.name
     small: list[tuple[str, Action]] = []
-    disputed = set[str]()
+    disputed_rules = set[str]()
 
     # The three ways to parse a block, from the fastest and strictest to the one that reads whatever is an action.
     if (adds := parse_uniform_adds(lines)) is not None:
-        rows = adds, narrow_batches([], [], name)[1]
+        rows = adds, build_narrow_batches([], [], name)[1]
     elif (parsed := _parse_narrow(lines)) is not None:
         rows = _build_narrow_rows(*parsed[:2])
         if parsed[2]:
@@ -115,15 +115,15 @@ def read_narrow_block(storage: ReadStorage, block: CommitBlock, touched: Touched
                 placed_action for placed_action in stream_actions(others, name) if placed_action[0] not in _FILE_KINDS
             ]
     else:
-        actions = list(stream_actions(lines.split(b"\n"), name, disputed=disputed))
+        actions = list(stream_actions(lines.split(b"\n"), name, disputed_rules=disputed_rules))
         for kind, action in actions:
             if kind in _FILE_KINDS:
-                file_key(action, name)  # raises if the action has no key
+                compute_file_key(action, name)  # raises if the action has no key
         small = [placed_action for placed_action in actions if placed_action[0] not in _FILE_KINDS]
-        rows = narrow_batches(*_divide_file_actions(actions), name)
+        rows = build_narrow_batches(*_divide_file_actions(actions), name)
     untouched_rows = [_filter_untouched(batch, "dv_id", touched) for batch in rows]
     return NarrowBlock(
-        untouched_rows[0], untouched_rows[1], [*map(hash_keys, untouched_rows)], small, frozenset(disputed)
+        untouched_rows[0], untouched_rows[1], [*map(hash_keys, untouched_rows)], small, frozenset(disputed_rules)
     )
 
 
@@ -132,8 +132,8 @@ def _divide_file_actions(actions: list[tuple[str, Action]]) -> tuple[list[Action
     return adds, removes
 
 
-def _filter_untouched(rows: RecordBatch, vectors: str, touched: TouchedFiles) -> RecordBatch:
-    mask = touched.untouched(rows.column("path"), rows.column(vectors))
+def _filter_untouched(rows: RecordBatch, vectors: str, touched: SupersededFiles) -> RecordBatch:
+    mask = touched.find_current_rows(rows.column("path"), rows.column(vectors))
     return rows if mask is None else pc.filter(rows, mask)
 
 
@@ -167,7 +167,14 @@ def parse_uniform_adds(lines: bytes) -> RecordBatch | None:
     path, size, records = (pa.array(texts[1 + shape[2].index(name) :: 4], pa.string()) for name in _TAKEN)
     none = _no_cardinalities(max(FEW_FILES, len(path))).slice(0, len(path))
     wide = pa.repeat(False, len(path))
-    columns = [path, no_vector_ids(len(path)), pc.cast(size, pa.int64()), pc.cast(records, pa.int64()), none, wide]
+    columns = [
+        path,
+        repeat_empty_vector_id(len(path)),
+        pc.cast(size, pa.int64()),
+        pc.cast(records, pa.int64()),
+        none,
+        wide,
+    ]
     return pa.RecordBatch.from_arrays(columns, schema=action_schemas().narrow_add)
 
 
@@ -275,8 +282,8 @@ def _build_narrow_rows(adds: Any, removes: Any) -> tuple[RecordBatch, RecordBatc
     (add_path, add_ids), (remove_path, remove_ids) = (
         (actions.field("path"), unique_id_column(actions.field("deletionVector"))) for actions in (adds, removes)
     )
-    tight = tight_column(stats, cardinality)
-    added = [add_path, add_ids, adds.field("size"), num_records_column(stats), cardinality, tight]
+    tight = find_tight_bounds(stats, cardinality)
+    added = [add_path, add_ids, adds.field("size"), extract_num_records_column(stats), cardinality, tight]
     removed = [remove_path, remove_ids, removes.field("deletionTimestamp")]
     return (
         pa.RecordBatch.from_arrays(added, schema=schemas.narrow_add),
@@ -286,11 +293,11 @@ def _build_narrow_rows(adds: Any, removes: Any) -> tuple[RecordBatch, RecordBatc
 
 def hash_keys(rows: RecordBatch) -> ArrowArray:
     """Return a 64-bit hash of every row's key, equal for equal keys within this process."""
-    return hash_column(key_column(rows.column("path"), rows.column("dv_id")))
+    return hash_column(compute_file_keys(rows.column("path"), rows.column("dv_id")))
 
 
 def read_full_block(
-    storage: ReadStorage, block: CommitBlock, touched: TouchedFiles, partitions: tuple[str, ...]
+    storage: ReadStorage, block: CommitBlock, touched: SupersededFiles, partitions: tuple[str, ...]
 ) -> FileBatch:
     """Return the adds and removes of a block whose keys are not decided by newer commits.
 
@@ -301,7 +308,7 @@ def read_full_block(
     name = block.file.name
     batch = _parse_full(lines, partitions)
     if batch is None:
-        batch = whole_file_batch(*_divide_file_actions(list(stream_actions(lines.split(b"\n"), name))), name)
+        batch = build_full_batch(*_divide_file_actions(list(stream_actions(lines.split(b"\n"), name))), name)
     untouched_batches = (None if rows is None else _filter_untouched(rows, "deletionVector", touched) for rows in batch)
     return FileBatch(*(rows if rows is not None and rows.num_rows else None for rows in untouched_batches))
 

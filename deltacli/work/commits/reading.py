@@ -69,22 +69,22 @@ def read_commit(storage: ReadStorage, file: LogFile) -> bytes:
 
 
 def stream_commit(
-    storage: ReadStorage, file: LogFile, *, disputed: set[str] | None = None
+    storage: ReadStorage, file: LogFile, *, disputed_rules: set[str] | None = None
 ) -> Iterator[tuple[str, Action]]:
     """Yield the actions of a commit of any size, in file order.
 
     Args:
         storage: The store of the table.
         file: The commit.
-        disputed: Gets the rules of `validate` for lines that engines read differently.
+        disputed_rules: Gets the rules of `validate` for lines that engines read differently.
 
     Raises:
         CommitCorrupt: If the commit is damaged.
     """
     if is_large_commit(file):
-        yield from stream_actions(stream_lines(storage, file), file.name, disputed=disputed)
+        yield from stream_actions(stream_lines(storage, file), file.name, disputed_rules=disputed_rules)
     else:
-        yield from read_actions(read_commit(storage, file), file.name, disputed=disputed)
+        yield from read_actions(read_commit(storage, file), file.name, disputed_rules=disputed_rules)
 
 
 def stream_lines(storage: ReadStorage, file: LogFile) -> Iterator[bytes]:

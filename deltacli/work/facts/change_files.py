@@ -16,7 +16,7 @@ from deltacli.core.errors import DataUnreadable, StorageFailed
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.footers.parse import Footer
 from deltacli.delta.schema.file_columns import FileColumns
-from deltacli.delta.schema.to_arrow import arrow_schema
+from deltacli.delta.schema.to_arrow import build_arrow_schema
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.rules.framework.data_file_views import ChangeTypes, FileFault
 from deltacli.work.facts.footer_files import FooterFiles, FooterPiece, make_reading_fault, make_unreadable_fault
@@ -67,7 +67,7 @@ class ReadChanges:
 def count_change_types(files: TableFiles, path: str) -> ChangeTypes | None:
     """Count the change types in a file; None if it has no such column. Raises DataUnreadable."""
     column = StructField(CHANGE_TYPE, PrimitiveType("string"), True, {})
-    schema = arrow_schema((column,))
+    schema = build_arrow_schema((column,))
     wanted = data_files.ReadSpec((column,), schema, schema, FileColumns("none", lambda field: field.name))
     file = data_files.DataFile(path, None)
     counts: Counter[str] = Counter()

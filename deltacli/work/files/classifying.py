@@ -112,9 +112,9 @@ def classify_files(files: ListedFiles, known: KnownFiles, storage: ReadStorage) 
 
     listed = len(files.paths)
     if isinstance(files.paths, list):
-        hashes = known.keys.of_names(files.paths, is_plain=files.is_plain)
+        hashes = known.keys.hash_listed_names(files.paths, is_plain=files.is_plain)
     else:
-        hashes = known.keys.of_listing(files.paths)
+        hashes = known.keys.hash_listed_paths(files.paths)
 
     is_live = known.find_live(hashes)
     live = pc.sum(is_live).as_py() or 0
@@ -166,9 +166,9 @@ def _filter_files(files: ListedFiles, mask: ArrowArray) -> ListedFiles:
     """Return the files of a mask. Archive classes are of no interest to their callers, and left out."""
     paths = files.paths
     if isinstance(paths, list):
-        from deltacli.delta.paths.keys import binary_paths
+        from deltacli.delta.paths.keys import encode_paths_as_binary
 
-        selected_paths = binary_paths([paths[row] for row in pc.indices_nonzero(mask).to_pylist()])
+        selected_paths = encode_paths_as_binary([paths[row] for row in pc.indices_nonzero(mask).to_pylist()])
     else:
         selected_paths = pc.filter(paths, mask)
     columns = (files.sizes, files.modified_ms)

@@ -158,7 +158,7 @@ def _require_read_types(spec: RewriteSpec, opened: OpenDataFile) -> None:
     """Raise DataUnreadable for a file that has a column of a type that is not read, which a new one would lack."""
     fields = spec.config.schema.fields if spec.config.schema else ()
     for column in fields:
-        unread = to_arrow.unread_type(column.data_type)
+        unread = to_arrow.find_unsupported_type(column.data_type)
         if unread is not None and spec.reading.file_columns.leaf(opened.schema, [column]) is not None:
             raise DataUnreadable(f"column {column.name} has type {unread}, whose values cannot be kept", code=UNREAD)
 

@@ -201,7 +201,9 @@ def make_full_read_spec(config: TableConfiguration) -> ReadSpec:
     these and the number of each row.
     """
     return _make_read_spec(
-        config, to_arrow.read_columns(config.schema.fields if config.schema else ()), _find_row_columns(config)
+        config,
+        to_arrow.drop_unsupported_columns(config.schema.fields if config.schema else ()),
+        _find_row_columns(config),
     )
 
 
@@ -219,15 +221,15 @@ def _make_read_spec(
     config: TableConfiguration, columns: tuple[types.StructField, ...], rows: tuple[str, str] | None
 ) -> ReadSpec:
     """Return how the columns are read, with those of `rows` at the end."""
-    schema = to_arrow.arrow_schema(columns)
+    schema = to_arrow.build_arrow_schema(columns)
     wanted = ReadSpec(columns, schema, schema, FileColumns(config.mapping_mode, config.physical_name))
     if rows is None:
         return wanted
     taken = {column.name for column in columns}
     names = _choose_unused_name("row id", taken), _choose_unused_name("row version", taken)
     more = make_row_id_fields(names, rows)
-    whole = to_arrow.arrow_schema((*columns, *more))
-    beside = {column.name: FileColumns("none", types.recorded_name) for column in more}
+    whole = to_arrow.build_arrow_schema((*columns, *more))
+    beside = {column.name: FileColumns("none", types.get_recorded_physical_name) for column in more}
     return ReadSpec((*columns, *more), whole, whole, wanted.file_columns, extra_columns=beside, row_ids=names)
 
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from deltacli.core.errors import Unreadable, UsageError, install_command
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.predicate.parse import Predicate, parse_predicate
-from deltacli.delta.schema.to_arrow import arrow_schema
+from deltacli.delta.schema.to_arrow import build_arrow_schema
 from deltacli.delta.schema.types import DataType, StructField, StructType
 from deltacli.delta.sql.translation.translate import GIVEN, Translation, translate_condition, translate_generated
 from deltacli.delta.sql.translation.values import NotTranslated
@@ -117,7 +117,7 @@ def _find_refusal(translation: Translation, schema: StructType, others: dict[str
         return f"DuckDB, which evaluates it, is not installed: {install_command('constraints')}"
     try:
         names = {asked.column.path[0] for asked in translation.asked}
-        empty = arrow_schema(field for field in schema.fields if field.name in names).empty_table()
+        empty = build_arrow_schema(field for field in schema.fields if field.name in names).empty_table()
         given = {name: _make_empty_column(name, data_type) for name, data_type in others.items()}
         evaluate_sql(translation.sql, {**select_query_columns(empty, translation.asked), **given})
     except (NotEvaluated, Unreadable) as fault:
@@ -126,5 +126,5 @@ def _find_refusal(translation: Translation, schema: StructType, others: dict[str
 
 
 def _make_empty_column(name: str, data_type: DataType) -> ArrowArray:
-    empty = arrow_schema([StructField(name, data_type, True, {})]).empty_table()
+    empty = build_arrow_schema([StructField(name, data_type, True, {})]).empty_table()
     return convert_for_duckdb(empty.column(0))

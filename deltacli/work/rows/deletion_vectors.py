@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from deltacli.core.errors import DataUnreadable, FileMissing, command
-from deltacli.delta.data_files import fault_of, inline_bytes, unique_id, vector_file
+from deltacli.delta.data_files import find_descriptor_fault, inline_bytes, unique_id, vector_file
 from deltacli.delta.encoding.roaring import PORTABLE, BitmapFaultError, DeletedRows, parse_bitmap
 from deltacli.storage import ReadStorage
 from deltacli.work.table_files import TableFiles
@@ -90,7 +90,11 @@ def read_vector(files: TableFiles, descriptor: Descriptor) -> DeletedRows:
             hint=fault.hint or command("validate", level="storage"),
         ) from fault
     except VectorFaultError as fault:
-        about = {} if fault_of(dict(descriptor)) else {"vector": unique_id(dict(descriptor))[:200], "in": shown}
+        about = (
+            {}
+            if find_descriptor_fault(dict(descriptor))
+            else {"vector": unique_id(dict(descriptor))[:200], "in": shown}
+        )
         raise DataUnreadable(
             f"a deletion vector cannot be read: {fault}",
             code=fault.code,
@@ -107,7 +111,7 @@ def find_vector(files: TableFiles, descriptor: Descriptor) -> VectorPlace | None
         PathExternal: If the file is outside the table and the allowed prefixes.
         UsageError: If the allowed store has an unknown scheme.
     """
-    if wrong := fault_of(dict(descriptor)):
+    if wrong := find_descriptor_fault(dict(descriptor)):
         raise VectorFaultError("dv.bad-descriptor", wrong[1])
     kind = descriptor["storageType"]
     text = descriptor["pathOrInlineDv"]

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.file_columns import FileColumns
-from deltacli.delta.schema.to_arrow import arrow_schema
+from deltacli.delta.schema.to_arrow import build_arrow_schema
 from deltacli.delta.schema.types import WHOLE_BITS, DataType, PrimitiveType, StructField
 from deltacli.rules.actions.row_contents import ROW_ID_QUESTION
 from deltacli.rules.actions.row_tracking import COLUMN_PROPERTIES, is_enabled
@@ -56,7 +56,7 @@ class OptionalRowChecks:
         if beside:
             more = (*(second for _, _, second in partitions), *([stored] if stored is not None else []))
             columns = (*wanted.columns, *more)
-            schema = arrow_schema(columns)
+            schema = build_arrow_schema(columns)
             wanted = replace(wanted, columns=columns, schema=schema, full_schema=schema, extra_columns=beside)
         if stored is not None:
             name = names.take("row number")

@@ -15,7 +15,7 @@ from deltacli.core.typing import ArrowScalar, ArrowSchema
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import constants_of
 from deltacli.delta.schema.file_columns import FileColumns
-from deltacli.delta.schema.to_arrow import arrow_schema, with_read_columns
+from deltacli.delta.schema.to_arrow import build_arrow_schema, with_read_columns
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from deltacli.rules.expressions.row_values import CONDITIONS, NOT_EVALUATED_MEMORY, NULLS
 from deltacli.rules.framework.data_file_views import FileFault
@@ -155,7 +155,7 @@ class RowChecks:
         config = with_read_columns(config)
         fields = config.schema.fields if config.schema else ()
         columns = tuple(make_nullable(column) for column in fields)
-        schema = arrow_schema(columns)
+        schema = build_arrow_schema(columns)
         wanted = ReadSpec(columns, schema, schema, FileColumns(config.mapping_mode, config.physical_name))
         if demands_only:
             checks = cls(config, columns, OptionalRowChecks(wanted))

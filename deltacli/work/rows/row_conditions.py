@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 
 from deltacli.core.typing import ArrowScalar
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.schema.types import StructType, places_of
+from deltacli.delta.schema.types import StructType, find_name_positions
 from deltacli.delta.sql.parser import parse_expression
-from deltacli.delta.sql.stored import StoredKind, StoredSql, stored_sql
+from deltacli.delta.sql.stored import StoredKind, StoredSql, list_stored_sql
 from deltacli.rules.expressions.row_values import Violations
 from deltacli.work.facts.row_facts import OpenFileContext
 from deltacli.work.rows.compiled_conditions import (
@@ -68,7 +68,7 @@ class StoredConditions:
         self.not_evaluated: dict[StoredSql, str] = {}
         self._compiled: list[_CompiledSql] = []
         if config.schema is not None:
-            for stored in stored_sql(config):
+            for stored in list_stored_sql(config):
                 self._compile(stored, config.schema)
 
     @property
@@ -86,7 +86,7 @@ class StoredConditions:
         names = [column.name for column in schema.fields]
         compiled: Condition | Expression | Unchecked
         if stored.kind is StoredKind.GENERATION:
-            positions = places_of(stored.name, names)
+            positions = find_name_positions(stored.name, names)
             if len(positions) != 1:
                 self.not_evaluated[stored] = "it generates a nested field"
                 return
@@ -102,7 +102,7 @@ class StoredConditions:
             return
         used = [path[0] for path in parse_expression(stored.text).columns]
         used = [stored.name, *used] if stored.kind is StoredKind.GENERATION else used
-        shown = dict.fromkeys(names[position] for name in used for position in places_of(name, names))
+        shown = dict.fromkeys(names[position] for name in used for position in find_name_positions(name, names))
         self._compiled.append(_CompiledSql(stored, compiled, tuple(shown), self._zone))
 
 

@@ -26,7 +26,7 @@ from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.typing import ArrowArray, ArrowField
 from deltacli.delta.encoding.roaring import DeletedRows
 from deltacli.delta.schema.file_columns import FileColumn, absent, hybrid_column, hybrid_leaf, nulls_of, rebased
-from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, holds, recorded_name
+from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, get_recorded_physical_name, holds
 from deltacli.delta.schema.variants import TYPED, not_a_type
 from deltacli.work.rows.data_files import (
     DataFile,
@@ -320,7 +320,7 @@ class _ColumnReader:
 
     def _require_ids(self, spec: ReadSpec, column: StructField, stored: pa.Schema) -> None:
         """Raise DataUnreadable if the ids in a file cannot be read: without them its rows would get other ids."""
-        name = recorded_name(column)
+        name = get_recorded_physical_name(column)
         is_row_id_column = column.name in (spec.row_ids or ())
         if is_row_id_column and self._file_columns[column.name] is None and name in stored.names:
             raise DataUnreadable(f"column {name} holds the ids of rows, but cannot be read", code="data.type-mismatch")

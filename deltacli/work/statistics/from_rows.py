@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from deltacli.core.errors import DataUnreadable, PathExternal, StorageFailed
 from deltacli.delta.schema.file_columns import FileColumns
-from deltacli.delta.schema.to_arrow import arrow_schema, file_schema, stored_columns
+from deltacli.delta.schema.to_arrow import build_arrow_schema, file_schema, stored_columns
 from deltacli.delta.stats.collect import (
     StatisticsCollector,
     StatisticsOfRows,
@@ -60,7 +60,7 @@ class StatisticsFromRows:
         tops = {path[0] for path, _ in wanted.columns}
         stored = [field for field in stored_columns(config) if config.physical_name(field) in tops]
         fields = tuple(map(make_nullable, stored))
-        schema = arrow_schema(fields)
+        schema = build_arrow_schema(fields)
         physical = file_schema(config, fields)
         spec = ReadSpec(fields, schema, schema, FileColumns(config.mapping_mode, config.physical_name))
         data_file = DataFile(file.path, file.size, {}, vector)

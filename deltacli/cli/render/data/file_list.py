@@ -198,14 +198,14 @@ def _grid_block(form: RowEncoder, names: Sequence[str], kind: str, batch: Record
 
 def _values(kind: str, batch: Any, name: str) -> Any:  # Any: RecordBatch; an Arrow array
     """Return a column of a listing: a field of the action, or what is derived from one; null where it has none."""
-    from deltacli.delta.log.file_actions import num_records_column
+    from deltacli.delta.log.file_actions import extract_num_records_column
 
     if name in batch.schema.names:
         return batch.column(name)
     if name == "type":
         return pa.repeat(kind, batch.num_rows)
     if name == "records" and "stats" in batch.schema.names:
-        return num_records_column(batch.column("stats"))
+        return extract_num_records_column(batch.column("stats"))
     if name == "deletedRows" and "deletionVector" in batch.schema.names:
         return pc.struct_field(batch.column("deletionVector"), ["cardinality"])
     return pa.nulls(batch.num_rows)
