@@ -105,16 +105,16 @@ class S3Calls:
                 if self._client is None:
                     try:
                         self._connect(make_session(self.options))
-                    except BOTOCORE_ERRORS as fault:
-                        error = translate_setup_error(fault, self._uri, self.options)
+                    except BOTOCORE_ERRORS as botocore_error:
+                        error = translate_setup_error(botocore_error, self._uri, self.options)
                         raise error from error.__cause__
         return self._client
 
     def _connect(self, session: Botocore) -> None:
-        made = make_client(self.options, session)
-        bound_answers(made)
-        count_calls(made, self.retry.tally.get_host(get_host(made), S3_PRICES if is_aws(made) else None))
-        self._client = made
+        client = make_client(self.options, session)
+        bound_answers(client)
+        count_calls(client, self.retry.tally.get_host(get_host(client), S3_PRICES if is_aws(client) else None))
+        self._client = client
         self._session = session
 
     @property
