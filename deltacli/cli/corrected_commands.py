@@ -26,7 +26,7 @@ _URI_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 def correct_misspelled_word(error: errors.DeltacliError, arguments: Sequence[str]) -> str | None:
     """Return the command line in which the misspelled word of an error is replaced by the suggested one.
 
-    The word may be part of an argument: in `--columns id,nmae` only `nmae` is replaced.
+    The word may be part of an argument: in `--columns id,nmae` only the second name is replaced.
 
     Returns:
         The command line. None if the error suggests no word, or if the misspelled word does not occur exactly once.

@@ -62,7 +62,7 @@ _LOCAL_EQUIVALENTS = {"head": "read {} --limit 20", "schema": "schema show {}", 
 _REPEATABLE_OPTIONS = ("--allow-external", "--exclude", "--spark-conf", "--storage-option")
 
 _SYSTEM_DIRECTORY = re.compile(r"/(?:bin|boot|etc|lib|proc|sbin|sys|usr)(?:/|\Z)")
-"""Directories of the operating system. No honest table has its data files there."""
+"""Matches directories of the operating system, which contain no data files of tables."""
 
 
 def find_hint(error: errors.DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:
@@ -215,8 +215,9 @@ def _find_hint_for_external_path(
 ) -> str:
     """Return the command line with `--allow-external`, for a table that references files outside its directory.
 
-    A prefix such as `/etc` is suspicious: somebody may have added a system file to the table in order to read it. Then
-    the hint is `validate`, which lists the commits, and the option becomes a fact.
+    A prefix such as `/etc` is suspicious: a malicious writer may have added a system file to the table, so that
+    a reader with more permissions copies it. Then the hint is `validate`, which lists the commits, and the
+    option becomes a fact.
     """
     with_prefix = repeat_command_with(arguments, "--allow-external", prefix, is_repeatable=True)
     if table is None or not _SYSTEM_DIRECTORY.match(prefix):

@@ -1,7 +1,7 @@
 """Handle SIGINT, SIGTERM and SIGHUP (decision 0033).
 
 The first signal raises `Interrupted` in the main thread, at the instruction that is currently executed. The
-exception unwinds the run, so that `finally` blocks clean up. A second signal ends the process immediately.
+exception unwinds the run, so that cleanup code runs. A second signal ends the process immediately.
 
 In two places the exception must not be raised:
 
