@@ -22,7 +22,7 @@ from tests.support.s3 import S3Server
 _SENDS_NOTHING = "from deltacli.engine.spark.cluster import Cluster; Cluster.ship_package = lambda self: ''"
 _WITHOUT_CREDENTIALS = """
 import os
-from deltacli.engine.spark import engine as session
+from deltacli.engine.spark import session
 start = session._start_driver
 def without_credentials(settings):
     taken = {name: os.environ.pop(name) for name in list(os.environ) if name.endswith(("_KEY_ID", "_ACCESS_KEY"))}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.storage import local, open_storage, path_external_error
+from deltacli.storage import local_bounds, open_storage, path_external_error
 from deltacli.storage.secrets import mask_secrets
 from deltacli.work import table_files
 from deltacli.work.table_files import TableFiles, parse_allowed_prefixes
@@ -35,7 +35,7 @@ def test_the_effort_for_refused_files_does_not_grow_with_them(
         return call
 
     monkeypatch.setattr(os.path, "realpath", counted(os.path.realpath))
-    for module in (table_files, local):
+    for module in (table_files, local_bounds):
         monkeypatch.setattr(module, "path_external_error", counted(path_external_error))
 
     found = validate_table(open_storage(str(root)), EmbeddedEngine(), level=level, now_ms=1)

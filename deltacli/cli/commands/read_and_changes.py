@@ -39,7 +39,7 @@ from deltacli.cli.running.row_notes import (
     write_directory,
 )
 from deltacli.core.errors import UsageError
-from deltacli.core.units import format_count
+from deltacli.core.units import MAX_INT64, format_count
 from deltacli.delta.schema.types import type_json
 
 if TYPE_CHECKING:
@@ -104,13 +104,11 @@ def read(
         snapshot = opened.snapshot(version=version, timestamp_ms=at_ms)
         scan: Scan = snapshot.scan(columns=columns, where=where, row_ids=row_ids)
     else:
-        # One row more than is shown, to find out whether there are more.
-        more = 0 if run.directory is not None else 1
         version_scan = opened.scan(
             columns=columns,
             where=where,
             row_ids=row_ids,
-            limit=most + more if most else None,
+            limit=_compute_read_limit(run, most),
             version=version,
             timestamp_ms=at_ms,
         )
@@ -130,6 +128,20 @@ def read(
         count_all = partial(opened.find_row_count, snapshot) if where is None else lambda: None
         _write(run, _make_rows_result(snapshot.table.uri, scan, count_all, most), most)
     note_rows(run, scan, opened.address, snapshot.problems)
+
+
+def _compute_read_limit(run: CommandContext, most: int) -> int | None:
+    """Return the number of rows to read: one more than is shown, to find out whether there are more.
+
+    Args:
+        run: The context of the command. Into a directory, all rows that are read are written.
+        most: The number of rows to show. 0 for all.
+    """
+    if not most:
+        return None
+    if run.directory is not None:
+        return most
+    return min(most + 1, MAX_INT64)
 
 
 def _make_rows_result(uri: str, scan: Scan, count_all: Callable[[], int | None], most: int) -> RowsResult:
@@ -226,8 +238,6 @@ def write_changes(
     require_file(run)
     most = settle_limit(run, limit)
     opened = run.open_table(table)
-    # One row more than is shown, to find out whether there are more.
-    more = 0 if run.directory is not None else 1
     found = opened.changes(
         from_version=begin.version,
         from_timestamp_ms=begin.timestamp_ms,
@@ -236,7 +246,7 @@ def write_changes(
         columns=columns,
         where=where,
         row_ids=row_ids,
-        limit=most + more if most else None,
+        limit=_compute_read_limit(run, most),
     )
     note_findings(run, found.snapshot, None)
     judge_left_out(run, found)
