@@ -72,16 +72,23 @@ class CatalogMethods(ChangeableTable):
 
     @api_method
     def plan_publish_catalog(self) -> PublishPlan:
-        """Return what `publish_catalog` would do; its refusal is in the plan. Raises as it does."""
+        """Plan `publish_catalog` and change nothing. Return the plan.
+
+        Takes the arguments of `publish_catalog` and raises the same errors, except that refusals are part of the
+        plan and are not raised.
+        """
         return self.prepare_publish_catalog().plan()
 
     @api_method
     def execute_publish_catalog(self, plan: PublishPlan) -> PublishOutcome:
-        """Publish what a plan of this table names. Raises as `publish_catalog` does."""
+        """Publish what a plan of this table names.
+
+        Raises the same errors as `publish_catalog`.
+        """
         return self.prepare_publish_catalog().execute(plan)
 
     def prepare_publish_catalog(self) -> PreparedChange[PublishPlan, PublishOutcome]:
-        """Return the change of `publish_catalog`, not planned yet."""
+        """Return `publish_catalog` as a change that can be planned, shown and executed."""
         from deltacli.operations.catalog import Publish
 
         return self._prepare(Publish())

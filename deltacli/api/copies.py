@@ -111,7 +111,11 @@ class CopyMethods(ChangeableTable):
         rate: str | int | None = None,
         time_budget_ms: int | None = None,
     ) -> CopyPlan:
-        """Return what `copy` with the same arguments would copy; refusals are in the plan. Raises as it does."""
+        """Plan `copy` and change nothing. Return the plan.
+
+        Takes the same arguments as `copy` and raises the same errors, except that refusals are part of the
+        plan and are not raised.
+        """
         from deltacli.operations.copy.request import CopyRequest
 
         request = CopyRequest(
@@ -130,7 +134,10 @@ class CopyMethods(ChangeableTable):
 
     @api_method
     def execute_copy(self, plan: CopyPlan) -> CopyResult:
-        """Copy the files of a plan of this table. Raises as `copy` does."""
+        """Copy the files of a plan of this table.
+
+        Raises the same errors as `copy`.
+        """
         return self._prepare_copy(plan.target, plan.request).execute(plan)
 
     def prepare_copy(
@@ -146,7 +153,8 @@ class CopyMethods(ChangeableTable):
         rate: str | int | None = None,
         time_budget_ms: int | None = None,
     ) -> PreparedChange[CopyPlan, CopyResult]:
-        """Return the change of `copy`, not planned yet. Raises UsageError for invalid arguments.
+        """Return `copy` as a change that can be planned, shown and executed. Raises UsageError for
+        invalid arguments.
 
         Args:
             target: The store of the copy.
@@ -216,7 +224,11 @@ class CopyMethods(ChangeableTable):
         timestamp: datetime | date | None = None,
         unprotected: bool = False,
     ) -> ClonePlan:
-        """Return what `clone` would do; refusals are in the plan. Raises as it does."""
+        """Plan `clone` and change nothing. Return the plan.
+
+        Takes the arguments of `clone` and raises the same errors, except that refusals are part of the
+        plan and are not raised.
+        """
         from deltacli.table.time_travel import find_snapshot
 
         snapshot = find_snapshot(self.bind_to_directory(), version=version, timestamp=timestamp)
@@ -225,7 +237,10 @@ class CopyMethods(ChangeableTable):
 
     @api_method
     def execute_clone(self, plan: ClonePlan) -> ClonePlan:
-        """Create a planned clone of this table. Raises as `clone` does."""
+        """Create a planned clone of this table.
+
+        Raises the same errors as `clone`.
+        """
         from deltacli.api.prepared_change import require_same_table
 
         require_same_table(plan.source.table.uri, self)
@@ -234,7 +249,7 @@ class CopyMethods(ChangeableTable):
     def prepare_clone(
         self, target: TableHandle, snapshot: Snapshot, *, unprotected: bool
     ) -> PreparedChange[ClonePlan, ClonePlan]:
-        """Return the change of `clone`, not planned yet.
+        """Return `clone` as a change that can be planned, shown and executed.
 
         Args:
             target: The table to create.
@@ -278,11 +293,14 @@ class CopyMethods(ChangeableTable):
 
     @api_method
     def execute_manifest(self, plan: ManifestsPlan) -> ManifestsOutcome:
-        """Write the manifests of a plan of this table. Raises as `manifest` does."""
+        """Write the manifests of a plan of this table.
+
+        Raises the same errors as `manifest`.
+        """
         return self.prepare_manifest().execute(plan)
 
     def prepare_manifest(self) -> PreparedChange[ManifestsPlan, ManifestsOutcome]:
-        """Return the change of `manifest`, not planned yet."""
+        """Return `manifest` as a change that can be planned, shown and executed."""
         from deltacli.operations.change.manifest import Manifests
 
         return self._prepare(Manifests())
@@ -345,7 +363,11 @@ class CopyMethods(ChangeableTable):
         time_zone: str | None = None,
         accept_unknowable: bool = False,
     ) -> ConvertPlan:
-        """Return what `convert` with the same arguments would do; refusals are in the plan. Raises as it does."""
+        """Plan `convert` and change nothing. Return the plan.
+
+        Takes the same arguments as `convert` and raises the same errors, except that refusals are part of the
+        plan and are not raised.
+        """
         change = self.prepare_convert(
             partition=partition,
             schema=schema,
@@ -358,7 +380,10 @@ class CopyMethods(ChangeableTable):
 
     @api_method
     def execute_convert(self, plan: ConvertPlan) -> ConvertPlan:
-        """Commit a plan of this directory. Raises as `convert` does."""
+        """Commit a plan of this directory.
+
+        Raises the same errors as `convert`.
+        """
         from deltacli.operations.change.convert import Convert
 
         return self._prepare(Convert(plan.request)).execute(plan)
@@ -374,7 +399,11 @@ class CopyMethods(ChangeableTable):
         accept_unknowable: bool = False,
         dry_run: bool = False,
     ) -> PreparedChange[ConvertPlan, ConvertPlan]:
-        """Return the change of `convert`, not planned yet. Raises UsageError for invalid arguments."""
+        """Return `convert` as a change that can be planned, shown and executed.
+
+        Raises:
+            UsageError: If the arguments are invalid.
+        """
         from deltacli.operations.change.convert import Convert, ConvertRequest
 
         request = ConvertRequest(

@@ -142,7 +142,11 @@ class DataFileMethods(ChangeableTable):
         rate: float | None = None,
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> VacuumPlan:
-        """Return what `vacuum` with the same arguments would delete; refusals are in the plan. Raises as it does."""
+        """Plan `vacuum` and change nothing. Return the plan.
+
+        Takes the same arguments as `vacuum` and raises the same errors, except that refusals are part of the
+        plan and are not raised.
+        """
         change = self.prepare_vacuum(
             retention_ms=retention_ms,
             allow_retention_below_ms=allow_retention_below_ms,
@@ -226,7 +230,11 @@ class DataFileMethods(ChangeableTable):
         commit_metadata: Mapping[str, str] = NO_METADATA,
         dry_run: bool = False,
     ) -> PreparedVacuum:
-        """Return the change of `vacuum`, not planned yet. Raises UsageError for invalid arguments."""
+        """Return `vacuum` as a change that can be planned, shown and executed.
+
+        Raises:
+            UsageError: If the arguments are invalid.
+        """
         from deltacli.api.prepared_vacuum import PreparedVacuum
         from deltacli.operations.vacuum.full_plan import VacuumChange
         from deltacli.operations.vacuum.plan import VacuumRequest
@@ -344,12 +352,19 @@ class DataFileMethods(ChangeableTable):
 
     @api_method
     def plan_purge_quarantine(self, quarantine: str, *, older_ms: int) -> PurgePlan:
-        """Return what `purge_quarantine` would delete; refusals are in the plan. Raises as it does."""
+        """Plan `purge_quarantine` and change nothing. Return the plan.
+
+        Takes the arguments of `purge_quarantine` and raises the same errors, except that refusals are part of the
+        plan and are not raised.
+        """
         return self.prepare_purge_quarantine(quarantine, older_ms=older_ms).plan()
 
     @api_method
     def execute_purge_quarantine(self, plan: PurgePlan) -> PurgeResult:
-        """Delete what a plan of this table says. Raises as `purge_quarantine` does."""
+        """Delete what a plan of this table says.
+
+        Raises the same errors as `purge_quarantine`.
+        """
         # The plan has a time, and the request an age: that is measured from when the plan was made.
         age_ms = max(0, plan.basis.now_ms - plan.cutoff_ms)
         return self.prepare_purge_quarantine(plan.quarantine, older_ms=age_ms).execute(plan)
@@ -357,7 +372,7 @@ class DataFileMethods(ChangeableTable):
     def prepare_purge_quarantine(
         self, quarantine: str, *, older_ms: int, dry_run: bool = False
     ) -> PreparedChange[PurgePlan, PurgeResult]:
-        """Return the change of `purge_quarantine`, not planned yet.
+        """Return `purge_quarantine` as a change that can be planned, shown and executed.
 
         Args:
             quarantine: The directory that a vacuum copied files to.
@@ -465,7 +480,10 @@ class DataFileMethods(ChangeableTable):
         temp_dir: str | None = None,
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> OptimizePlan:
-        """Return what `optimize` with the same arguments would do. Raises as it does."""
+        """Plan `optimize` and change nothing. Return the plan.
+
+        Takes the same arguments as `optimize` and raises the same errors.
+        """
         change = self.prepare_optimize(
             where=where,
             target_size=target_size,
@@ -487,7 +505,7 @@ class DataFileMethods(ChangeableTable):
     def execute_optimize(self, plan: OptimizePlan) -> OptimizeOutcome:
         """Rewrite and commit the files of a plan of this table, except those that were touched since.
 
-        Raises as `optimize` does.
+        Raises the same errors as `optimize`.
         """
         from deltacli.operations.optimize.execute import Optimize
 
@@ -511,7 +529,11 @@ class DataFileMethods(ChangeableTable):
         commit_metadata: Mapping[str, str] = NO_METADATA,
         dry_run: bool = False,
     ) -> PreparedChange[OptimizePlan, OptimizeOutcome]:
-        """Return the change of `optimize`, not planned yet. Raises UsageError for invalid arguments."""
+        """Return `optimize` as a change that can be planned, shown and executed.
+
+        Raises:
+            UsageError: If the arguments are invalid.
+        """
         from deltacli.operations.optimize.execute import Optimize
         from deltacli.operations.optimize.request import OptimizeRequest
 
@@ -591,7 +613,10 @@ class DataFileMethods(ChangeableTable):
         read: str = "footers",
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> StatsPlan:
-        """Return what `stats` with the same arguments would read. Raises as it does."""
+        """Plan `stats` and change nothing. Return the plan.
+
+        Takes the same arguments as `stats` and raises the same errors.
+        """
         change = self.prepare_stats(
             where=where,
             columns=columns,
@@ -604,7 +629,10 @@ class DataFileMethods(ChangeableTable):
 
     @api_method
     def execute_stats(self, plan: StatsPlan) -> StatsOutcome:
-        """Read and commit the statistics of a plan of this table. Raises as `stats` does."""
+        """Read and commit the statistics of a plan of this table.
+
+        Raises the same errors as `stats`.
+        """
         from deltacli.operations.change.stats import ComputeStats
 
         return self._prepare(ComputeStats(plan.request)).execute(plan)
@@ -621,7 +649,8 @@ class DataFileMethods(ChangeableTable):
         dry_run: bool = False,
         examines: bool = False,
     ) -> PreparedChange[StatsPlan, StatsOutcome]:
-        """Return the change of `stats`, not planned yet. Raises UsageError for invalid arguments.
+        """Return `stats` as a change that can be planned, shown and executed. Raises UsageError for
+        invalid arguments.
 
         Args:
             examines: True to read the files for the plan already, which then knows how many have wrong statistics.

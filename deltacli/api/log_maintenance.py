@@ -127,7 +127,7 @@ class LogMethods(ChangeableTable):
     ) -> CheckpointPlan:
         """Return the plan of `checkpoint` with the same arguments. Its `refusal` is what `force` accepts.
 
-        Raises as `checkpoint` does.
+        Raises the same errors as `checkpoint`.
         """
         change = self.prepare_checkpoint(
             version=version,
@@ -143,7 +143,10 @@ class LogMethods(ChangeableTable):
 
     @api_method
     def execute_checkpoint(self, plan: CheckpointPlan) -> CheckpointResult:
-        """Write a planned checkpoint of this table. Raises as `checkpoint` does."""
+        """Write a planned checkpoint of this table.
+
+        Raises the same errors as `checkpoint`.
+        """
         from deltacli.operations.checkpoint.checkpoint import Checkpoint
 
         return self._prepare(Checkpoint(plan.request)).execute(plan)
@@ -161,7 +164,11 @@ class LogMethods(ChangeableTable):
         force: bool = False,
         dry_run: bool = False,
     ) -> PreparedChange[CheckpointPlan, CheckpointResult]:
-        """Return the change of `checkpoint`, not planned yet. Raises UsageError for invalid arguments."""
+        """Return `checkpoint` as a change that can be planned, shown and executed.
+
+        Raises:
+            UsageError: If the arguments are invalid.
+        """
         from deltacli.operations.checkpoint.checkpoint import Checkpoint, CheckpointRequest
 
         request = CheckpointRequest(
@@ -299,7 +306,11 @@ class LogMethods(ChangeableTable):
         ignore_streams_older_ms: int | None = None,
         allow_stream_loss: Sequence[str] = (),
     ) -> ExpiryPlan:
-        """Return what `expire_log` with the same arguments would do; refusals are in the plan. Raises as it does."""
+        """Plan `expire_log` and change nothing. Return the plan.
+
+        Takes the same arguments as `expire_log` and raises the same errors, except that refusals are part of the
+        plan and are not raised.
+        """
         change = self.prepare_expire_log(
             retention_ms=retention_ms,
             keep_versions=keep_versions,
@@ -312,7 +323,10 @@ class LogMethods(ChangeableTable):
 
     @api_method
     def execute_expire_log(self, plan: ExpiryPlan) -> ExpiryResult:
-        """Delete the files of a plan of this table. Raises as `expire_log` does."""
+        """Delete the files of a plan of this table.
+
+        Raises the same errors as `expire_log`.
+        """
         from deltacli.operations.log.expire import LogExpiry
 
         return ExpiryResult(plan, self._prepare(LogExpiry(plan.request, proves=True)).execute(plan))
@@ -329,7 +343,8 @@ class LogMethods(ChangeableTable):
         dry_run: bool = False,
         is_verified: bool = True,
     ) -> PreparedChange[ExpiryPlan, ExpiryOutcome]:
-        """Return the change of `expire_log`, not planned yet. Raises UsageError for invalid arguments.
+        """Return `expire_log` as a change that can be planned, shown and executed. Raises UsageError for
+        invalid arguments.
 
         Args:
             is_verified: True if planning verifies that the kept versions can still be rebuilt. An execution verifies
@@ -374,16 +389,22 @@ class LogMethods(ChangeableTable):
 
     @api_method
     def plan_compact_log(self, first: int, last: int) -> Compaction:
-        """Return what `compact_log` would write. Raises as it does."""
+        """Plan `compact_log` and change nothing. Return the plan.
+
+        Takes the arguments of `compact_log` and raises the same errors.
+        """
         return self.prepare_compact_log(first, last).plan()
 
     @api_method
     def execute_compact_log(self, plan: Compaction) -> Compaction:
-        """Write a planned compaction of this table. Raises as `compact_log` does."""
+        """Write a planned compaction of this table.
+
+        Raises the same errors as `compact_log`.
+        """
         return self.prepare_compact_log(plan.first, plan.last).execute(plan)
 
     def prepare_compact_log(self, first: int, last: int) -> PreparedChange[Compaction, Compaction]:
-        """Return the change of `compact_log`, not planned yet."""
+        """Return `compact_log` as a change that can be planned, shown and executed."""
         from deltacli.operations.log.crc_and_compact import LogCompaction
 
         return self._prepare(LogCompaction(require_version(first, "first"), require_version(last, "last")))
@@ -413,16 +434,22 @@ class LogMethods(ChangeableTable):
 
     @api_method
     def plan_write_checksum(self, *, version: int | None = None) -> ChecksumReport:
-        """Return what `write_checksum` would find or write. Raises as it does."""
+        """Plan `write_checksum` and change nothing. Return the plan.
+
+        Takes the arguments of `write_checksum` and raises the same errors.
+        """
         return self.prepare_write_checksum(version=version).plan()
 
     @api_method
     def execute_write_checksum(self, plan: ChecksumReport) -> ChecksumReport:
-        """Write a planned checksum file of this table. Raises as `write_checksum` does."""
+        """Write a planned checksum file of this table.
+
+        Raises the same errors as `write_checksum`.
+        """
         return self.prepare_write_checksum(version=plan.version).execute(plan)
 
     def prepare_write_checksum(self, *, version: int | None = None) -> PreparedChange[ChecksumReport, ChecksumReport]:
-        """Return the change of `write_checksum`, not planned yet."""
+        """Return `write_checksum` as a change that can be planned, shown and executed."""
         from deltacli.operations.log.crc_and_compact import Checksum
 
         return self._prepare(Checksum(require_optional_version(version, "version")))
@@ -449,16 +476,22 @@ class LogMethods(ChangeableTable):
 
     @api_method
     def plan_backup_log(self, destination: str, *, full: bool = False) -> BackupPlan:
-        """Return what `backup_log` would copy. Raises as it does."""
+        """Plan `backup_log` and change nothing. Return the plan.
+
+        Takes the arguments of `backup_log` and raises the same errors.
+        """
         return self.prepare_backup_log(self.open_other(destination), full=full).plan()
 
     @api_method
     def execute_backup_log(self, plan: BackupPlan) -> BackupResult:
-        """Copy the files of a plan of this table. Raises as `backup_log` does."""
+        """Copy the files of a plan of this table.
+
+        Raises the same errors as `backup_log`.
+        """
         return self.prepare_backup_log(plan.destination, full=plan.full).execute(plan)
 
     def prepare_backup_log(self, destination: Storage, *, full: bool) -> PreparedChange[BackupPlan, BackupResult]:
-        """Return the change of `backup_log`, not planned yet. `destination` is the store of the backup."""
+        """Return `backup_log` as a change that can be planned, shown and executed. `destination` is the store of the backup."""
         from deltacli.operations.log.log_backup import LogBackup
 
         # The table may be in a read-only store: its log is only read.
@@ -493,17 +526,23 @@ class LogMethods(ChangeableTable):
 
     @api_method
     def plan_restore_log(self, source: str, *, replace: bool = False) -> LogRestorePlan:
-        """Return what `restore_log` would write. Raises as it does."""
+        """Plan `restore_log` and change nothing. Return the plan.
+
+        Takes the arguments of `restore_log` and raises the same errors.
+        """
         return self.prepare_restore_log(self.open_other(source), replace=replace).plan()
 
     @api_method
     def execute_restore_log(self, plan: LogRestorePlan) -> RestoreResult:
-        """Write the files of a plan of this table. Raises as `restore_log` does."""
+        """Write the files of a plan of this table.
+
+        Raises the same errors as `restore_log`.
+        """
         self.prepare_restore_log(plan.source, replace=plan.replaces).execute(plan)
         return RestoreResult(plan, was_executed=not plan.is_noop)
 
     def prepare_restore_log(self, source: Storage, *, replace: bool) -> PreparedChange[LogRestorePlan, LogRestored]:
-        """Return the change of `restore_log`, not planned yet. `source` is the store of the backup."""
+        """Return `restore_log` as a change that can be planned, shown and executed. `source` is the store of the backup."""
         from deltacli.operations.log.log_restore import LogRestore
 
         return self._prepare(LogRestore(source, replace))

@@ -285,7 +285,11 @@ class Paimon(ChangeableTable):
         with_options: bool = False,
         min_paimon: int | None = None,
     ) -> PreparedChange[AlterOutcome, AlterOutcome]:
-        """Return the change of `alter`, not planned yet. Raises UsageError for invalid arguments."""
+        """Return `alter` as a change that can be planned, shown and executed.
+
+        Raises:
+            UsageError: If the arguments are invalid.
+        """
         from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
 
         request = AlterRequest(_parse_changes(changes), self.branch, allow_lossy, with_options, min_paimon)
@@ -384,7 +388,11 @@ class Paimon(ChangeableTable):
         allow_retention_below_ms: int | None = None,
         keep_last: int | None = None,
     ) -> PreparedChange[SchemaVacuumPlan, SchemaVacuumResult]:
-        """Return the change of `vacuum`, not planned yet. Raises UsageError for invalid arguments."""
+        """Return `vacuum` as a change that can be planned, shown and executed.
+
+        Raises:
+            UsageError: If the arguments are invalid.
+        """
         from deltacli.operations.paimon.vacuum_schemas import SchemaVacuum, SchemaVacuumRequest
 
         request = SchemaVacuumRequest.of(self.branch, retention_ms, allow_retention_below_ms, keep_last)

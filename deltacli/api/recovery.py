@@ -80,7 +80,11 @@ class RecoveryMethods(ChangeableTable):
         prefix: str | None = None,
         accept_commits: Sequence[int] = (),
     ) -> UndeletePlan:
-        """Return what `undelete` with the same arguments would do; refusals are in the plan. Raises as it does."""
+        """Plan `undelete` and change nothing. Return the plan.
+
+        Takes the same arguments as `undelete` and raises the same errors, except that refusals are part of the
+        plan and are not raised.
+        """
         change = self.prepare_undelete(
             sources=sources,
             version=version,
@@ -91,7 +95,10 @@ class RecoveryMethods(ChangeableTable):
 
     @api_method
     def execute_undelete(self, plan: UndeletePlan) -> UndeleteResult:
-        """Put the files of a plan of this table in their places. Raises as `undelete` does."""
+        """Put the files of a plan of this table in their places.
+
+        Raises the same errors as `undelete`.
+        """
         from deltacli.operations.recover.undelete import Undelete
 
         return self._prepare(Undelete(plan.request)).execute(plan)
@@ -105,7 +112,11 @@ class RecoveryMethods(ChangeableTable):
         accept_commits: Sequence[int] = (),
         dry_run: bool = False,
     ) -> PreparedChange[UndeletePlan, UndeleteResult]:
-        """Return the change of `undelete`, not planned yet. Raises UsageError for invalid arguments."""
+        """Return `undelete` as a change that can be planned, shown and executed.
+
+        Raises:
+            UsageError: If the arguments are invalid.
+        """
         from deltacli.operations.recover.plan import UndeleteRequest
         from deltacli.operations.recover.undelete import Undelete
 
@@ -190,7 +201,11 @@ class RecoveryMethods(ChangeableTable):
         allow_removals: bool = False,
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> RestorePlan:
-        """Return what `restore` with the same arguments would do; refusals are in the plan. Raises as it does."""
+        """Plan `restore` and change nothing. Return the plan.
+
+        Takes the same arguments as `restore` and raises the same errors, except that refusals are part of the
+        plan and are not raised.
+        """
         change = self.prepare_restore(
             version=version,
             timestamp=timestamp,
@@ -235,7 +250,11 @@ class RecoveryMethods(ChangeableTable):
         commit_metadata: Mapping[str, str] = NO_METADATA,
         dry_run: bool = False,
     ) -> PreparedChange[RestorePlan, RestoreOutcome]:
-        """Return the change of `restore`, not planned yet. Raises UsageError for invalid arguments."""
+        """Return `restore` as a change that can be planned, shown and executed.
+
+        Raises:
+            UsageError: If the arguments are invalid.
+        """
         from deltacli.operations.restore.restore import Restore, RestoreRequest
 
         request = RestoreRequest(
@@ -330,7 +349,11 @@ class RecoveryMethods(ChangeableTable):
         quarantine: str | None = None,
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> RepairPlan:
-        """Return what `repair` with the same arguments would do; refusals are in the plan. Raises as it does."""
+        """Plan `repair` and change nothing. Return the plan.
+
+        Takes the same arguments as `repair` and raises the same errors, except that refusals are part of the
+        plan and are not raised.
+        """
         change = self.prepare_repair(
             level=level,
             select=select,
@@ -348,7 +371,10 @@ class RecoveryMethods(ChangeableTable):
 
     @api_method
     def execute_repair(self, plan: RepairPlan) -> RepairOutcome:
-        """Make the changes of a plan of this table, and those that follow from them. Raises as `repair` does."""
+        """Make the changes of a plan of this table, and those that follow from them.
+
+        Raises the same errors as `repair`.
+        """
         from deltacli.operations.repair.repair import Repair
 
         return self._prepare(Repair(plan.request)).execute(plan)
@@ -369,7 +395,11 @@ class RecoveryMethods(ChangeableTable):
         commit_metadata: Mapping[str, str] = NO_METADATA,
         dry_run: bool = False,
     ) -> PreparedChange[RepairPlan, RepairOutcome]:
-        """Return the change of `repair`, not planned yet. Raises UsageError for invalid arguments."""
+        """Return `repair` as a change that can be planned, shown and executed.
+
+        Raises:
+            UsageError: If the arguments are invalid.
+        """
         from deltacli.operations.repair.plan import RepairRequest
         from deltacli.operations.repair.repair import Repair
 
@@ -439,11 +469,14 @@ class RecoveryMethods(ChangeableTable):
 
     @api_method
     def execute_undo_repair(self, plan: UndoPlan) -> PutBack:
-        """Put back what a plan of this table says. Raises as `undo_repair` does."""
+        """Put back what a plan of this table says.
+
+        Raises the same errors as `undo_repair`.
+        """
         return self.prepare_undo_repair(plan.backup).execute(plan)
 
     def prepare_undo_repair(self, backup: str) -> PreparedChange[UndoPlan, PutBack]:
-        """Return the change of `undo_repair`, not planned yet."""
+        """Return `undo_repair` as a change that can be planned, shown and executed."""
         from deltacli.operations.repair.backup import Undo
 
         return self._prepare(Undo(backup))

@@ -75,7 +75,11 @@ class SchemaChangeMethods(ChangeableTable):
         upgrade_protocol: bool = False,
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> AlterationOutcome:
-        """Return what `alter` with the same arguments would do; refusals are in the plan. Raises as it does."""
+        """Plan `alter` and change nothing. Return the plan.
+
+        Takes the same arguments as `alter` and raises the same errors, except that refusals are part of the
+        plan and are not raised.
+        """
         change = self.prepare_alter(
             changes=changes,
             enable=enable,
@@ -107,7 +111,11 @@ class SchemaChangeMethods(ChangeableTable):
         commit_metadata: Mapping[str, str] = NO_METADATA,
         dry_run: bool = False,
     ) -> PreparedChange[AlterationOutcome, AlterationOutcome]:
-        """Return the change of `alter`, not planned yet. Raises UsageError for invalid arguments."""
+        """Return `alter` as a change that can be planned, shown and executed.
+
+        Raises:
+            UsageError: If the arguments are invalid.
+        """
         from deltacli.operations.change.alter import Alteration, AlterationRequest
 
         request = AlterationRequest(
@@ -172,7 +180,11 @@ class SchemaChangeMethods(ChangeableTable):
         check_files: bool = False,
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> WideningOutcome:
-        """Return what `widen_type` with the same arguments would do; refusals are in the plan. Raises as it does."""
+        """Plan `widen_type` and change nothing. Return the plan.
+
+        Takes the same arguments as `widen_type` and raises the same errors, except that refusals are part of the
+        plan and are not raised.
+        """
         change = self.prepare_widen_type(
             *changes,
             enable=enable,
@@ -205,7 +217,8 @@ class SchemaChangeMethods(ChangeableTable):
         commit_metadata: Mapping[str, str] = NO_METADATA,
         with_impact: bool = False,
     ) -> PreparedChange[WideningOutcome, WideningOutcome]:
-        """Return the change of `widen_type`, not planned yet. Raises UsageError for invalid arguments.
+        """Return `widen_type` as a change that can be planned, shown and executed. Raises UsageError for
+        invalid arguments.
 
         Args:
             with_impact: True to count the live files that keep the older types, for people who decide on the plan.
@@ -320,7 +333,7 @@ class SchemaChangeMethods(ChangeableTable):
         upgrade_protocol: bool = False,
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> PreparedChange[PropertiesOutcome, PropertiesOutcome]:
-        """Return the change of `set_properties`, not planned yet."""
+        """Return `set_properties` as a change that can be planned, shown and executed."""
         from deltacli.operations.change.properties_and_features import PropertiesChange, PropertyEdits
 
         edits = PropertyEdits(
@@ -331,7 +344,7 @@ class SchemaChangeMethods(ChangeableTable):
     def prepare_unset_properties(
         self, keys: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA
     ) -> PreparedChange[PropertiesOutcome, PropertiesOutcome]:
-        """Return the change of `unset_properties`, not planned yet."""
+        """Return `unset_properties` as a change that can be planned, shown and executed."""
         from deltacli.operations.change.properties_and_features import PropertiesChange, PropertyEdits
 
         edits = PropertyEdits(drop=tuple(keys), commit_metadata=commit_metadata)
@@ -376,7 +389,7 @@ class SchemaChangeMethods(ChangeableTable):
     def prepare_add_features(
         self, names: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA
     ) -> PreparedChange[FeaturesOutcome, FeaturesOutcome]:
-        """Return the change of `add_features`, not planned yet."""
+        """Return `add_features` as a change that can be planned, shown and executed."""
         from deltacli.operations.change.properties_and_features import FeaturesAddition
 
         return self._prepare(FeaturesAddition(names, commit_metadata))
@@ -446,7 +459,10 @@ class SchemaChangeMethods(ChangeableTable):
         allow_stream_loss: Sequence[str] = (),
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> FeatureDrop:
-        """Return the steps that `drop_features` with the same arguments would take. Raises as it does."""
+        """Plan `drop_features` and change nothing. Return the plan.
+
+        Takes the same arguments as `drop_features` and raises the same errors.
+        """
         return self.drop_features(
             name,
             truncate_history=truncate_history,
@@ -480,7 +496,11 @@ class SchemaChangeMethods(ChangeableTable):
         allow_stream_loss: Sequence[str] = (),
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> PreparedChange[FeatureDrop, FeatureDrop]:
-        """Return the change of `drop_features`, not planned yet. Raises UsageError for invalid arguments."""
+        """Return `drop_features` as a change that can be planned, shown and executed.
+
+        Raises:
+            UsageError: If the arguments are invalid.
+        """
         from deltacli.operations.change.drop_feature import DropFeature
         from deltacli.operations.streams.protection import ProtectionRequest
 

@@ -208,7 +208,10 @@ class VersionMethods(TableHandle):
 
     @api_method
     def list_properties(self) -> ListedProperties:
-        """Return the properties of the newest version, each with what is known about it. Raises as `snapshot` does."""
+        """Return the properties of the newest version, each with what is known about it.
+
+        Raises the same errors as `snapshot`.
+        """
         from deltacli.operations.change.properties_and_features import show_properties
         from deltacli.operations.read.snapshot import knows_protocol
 
@@ -219,7 +222,7 @@ class VersionMethods(TableHandle):
     def list_features(self) -> ListedFeatures:
         """Return the features of the newest version: which are listed, which are active, and why.
 
-        Raises as `snapshot` does.
+        Raises the same errors as `snapshot`.
         """
         from deltacli.operations.change.properties_and_features import list_features
         from deltacli.operations.read.snapshot import knows_protocol
