@@ -491,7 +491,10 @@ class LogMethods(ChangeableTable):
         return self.prepare_backup_log(plan.destination, full=plan.full).execute(plan)
 
     def prepare_backup_log(self, destination: Storage, *, full: bool) -> PreparedChange[BackupPlan, BackupResult]:
-        """Return `backup_log` as a change that can be planned, shown and executed. `destination` is the store of the backup."""
+        """Return `backup_log` as a change that can be planned, shown and executed.
+
+        `destination` is the store of the backup.
+        """
         from deltacli.operations.log.log_backup import LogBackup
 
         # The table may be in a read-only store: its log is only read.
@@ -542,7 +545,10 @@ class LogMethods(ChangeableTable):
         return RestoreResult(plan, was_executed=not plan.is_noop)
 
     def prepare_restore_log(self, source: Storage, *, replace: bool) -> PreparedChange[LogRestorePlan, LogRestored]:
-        """Return `restore_log` as a change that can be planned, shown and executed. `source` is the store of the backup."""
+        """Return `restore_log` as a change that can be planned, shown and executed.
+
+        `source` is the store of the backup.
+        """
         from deltacli.operations.log.log_restore import LogRestore
 
         return self._prepare(LogRestore(source, replace))
