@@ -7,7 +7,7 @@ a `Change`: how the change is planned, and how a plan is executed.
 
     execute_change(change, table)             change.py
       plan_change
-        change.plan(table)                    returns a Plan, whose Basis identifies the version it was made from
+        change.plan(table)                    returns a Plan, whose BaseVersion identifies the version it was made from
       ask                                     the user agrees to the command, or to this plan (consent.py)
       change.execute(ChangeExecution)         the operation writes through the execution (execution.py):
         recheck_table                           is the table still the one that was planned? (rechecks.py)
@@ -16,7 +16,7 @@ a `Change`: how the change is planned, and how a plan is executed.
 
 Terms that are used throughout the package:
 
-    basis            the version that a plan was made from, its table directory, and its base commit
+    base_version            the version that a plan was made from, its table directory, and its base commit
     base commit      the commit file of the version that a plan or a commit follows. Its name, size and time identify
                      the table more reliably than the table id, which copies keep
     kind             the effects of a change: it changes metadata, adds files, deletes files (`ChangeKind`)

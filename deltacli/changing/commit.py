@@ -21,16 +21,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from deltacli.changing.basis import OwnCommit, identify_commit
+from deltacli.changing.base_version import OwnCommit, identify_commit
 from deltacli.changing.commit_sender import CommitSender, LostAttempt, Pause, PreparedCommit, SentCommit
 from deltacli.changing.log_cache import cache_log_files
 from deltacli.changing.rechecks import require_same_listed_commit, require_still_newest, require_valid_clock
 from deltacli.changing.request_checks import describe_version, require_allowed_request
 from deltacli.core import errors
-from deltacli.delta.log.actions import NO_METADATA, require_free
-from deltacli.delta.log.commit_content import Base, CommitRequest
-from deltacli.delta.log.conflicts import Drop, Rebase, Recompute, judge
-from deltacli.delta.log.segment import BEYOND_LOG, LOG_DIRECTORY, LogFile
+from deltacli.delta.log.actions import NO_METADATA, require_unreserved_keys
+from deltacli.delta.log.commit_content import CommitRequest, PreviousVersion
+from deltacli.delta.log.conflicts import Drop, Rebase, Recompute, resolve_conflicts
+from deltacli.delta.log.segment import LOG_DIRECTORY, RULE_COMPACTION_AFTER_NEWEST_COMMIT, LogFile
 from deltacli.storage.optional_interfaces import require_writable
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
@@ -78,7 +78,7 @@ class Committed:
     read_version: int
     lost_attempts: int
     read_snapshot: Snapshot | None = None
-    resulting_version: Base | None = None
+    resulting_version: PreviousVersion | None = None
     commit_file: OwnCommit | None = None
 
 
@@ -156,7 +156,7 @@ def commit(
     Spec: Delta Log Entries; Protocol Evolution; In-Commit Timestamps.
     """
     storage = table.storage
-    require_free(commit_metadata)
+    require_unreserved_keys(commit_metadata)
     require_writable(storage)
 
     # A retry reads mostly the same files of the log again. On a local disk the operating system caches them.
@@ -315,7 +315,7 @@ def _add_table_id(request: CommitRequest, snapshot: Snapshot, table: TableHandle
     has_id = bool(snapshot.metadata.id)
     if request.metadata is None or request.metadata.get("id") or has_id:
         return request
-    return replace(request, metadata={**request.metadata, "id": table.machine.new_uuid()}, gives_id=True)
+    return replace(request, metadata={**request.metadata, "id": table.machine.new_uuid()}, assigns_table_id=True)
 
 
 def _require_no_lost_versions(table: TableHandle, snapshot: Snapshot) -> None:
@@ -326,15 +326,15 @@ def _require_no_lost_versions(table: TableHandle, snapshot: Snapshot) -> None:
     Raises:
         Refused: If there is such a compaction.
     """
-    if BEYOND_LOG not in snapshot.segment.problems:
+    if RULE_COMPACTION_AFTER_NEWEST_COMMIT not in snapshot.segment.problems:
         return
     # Another writer may have added commits and a compaction during the listing of the snapshot. So list again.
     listing = list_log(table.storage)
-    if listing.has_lost_newest:
+    if listing.has_compaction_of_lost_versions:
         raise errors.Refused(
-            f"{listing.of_lost_newest}, and engines would read it instead of a new commit",
-            code=BEYOND_LOG,
-            facts={"file": f"{LOG_DIRECTORY}/*.{listing.compacted_to:020d}.compacted.json"},
+            f"{listing.lost_versions_message}, and engines would read it instead of a new commit",
+            code=RULE_COMPACTION_AFTER_NEWEST_COMMIT,
+            facts={"file": f"{LOG_DIRECTORY}/*.{listing.last_compacted_version:020d}.compacted.json"},
             hint=errors.command("repair", level="log", sources=["COPY"]),
         )
 
@@ -353,7 +353,7 @@ def _resolve_conflict(
             them would mean nothing. Also if versions after the winning commits are lost.
     """
     require_same_listed_commit(storage, prepared.base_commit, lost.previous_commit)
-    match judge(prepared.request, prepared.previous_version, lost.winners):
+    match resolve_conflicts(prepared.request, prepared.previous_version, lost.winners):
         case Rebase(last_winner):
             return _rebase(prepared, last_winner, lost, storage)
         case Recompute():
@@ -362,7 +362,9 @@ def _resolve_conflict(
             return Dropped(prepared.read_version, reason)
 
 
-def _rebase(prepared: PreparedCommit, last_winner: Base, lost: LostAttempt, storage: ReadStorage) -> PreparedCommit:
+def _rebase(
+    prepared: PreparedCommit, last_winner: PreviousVersion, lost: LostAttempt, storage: ReadStorage
+) -> PreparedCommit:
     """Return the same request, prepared to follow the last winning commit.
 
     Raises:

@@ -27,12 +27,18 @@ from functools import partial
 from itertools import count, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.changing.basis import MAX_LISTING_AGE_SECONDS, OwnCommit, identify_commit
+from deltacli.changing.base_version import MAX_LISTING_AGE_SECONDS, OwnCommit, identify_commit
 from deltacli.changing.rechecks import require_same_base_commit, require_still_newest
 from deltacli.core import errors
 from deltacli.core.release import VERSION
-from deltacli.delta.log.commit_content import Base, CommitRequest, encode, following, slot_of
-from deltacli.delta.log.conflicts import ConflictingCommit, look_at
+from deltacli.delta.log.commit_content import (
+    CommitRequest,
+    PreviousVersion,
+    build_next_version,
+    compute_resulting_version,
+    encode_commit_head,
+)
+from deltacli.delta.log.conflicts import ConcurrentCommit, examine_commit
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, LogListing, commit_name
 from deltacli.storage import Created, Creation, Unknown
 from deltacli.storage.directory_identity import require_same_directory
@@ -70,7 +76,7 @@ class PreparedCommit(NamedTuple):
 
     request: CommitRequest
     read_version: int
-    previous_version: Base
+    previous_version: PreviousVersion
     snapshot: Snapshot | None
     base_commit: LogFile | OwnCommit | None
     listed_at: float
@@ -110,7 +116,7 @@ class SentCommit(NamedTuple):
         file: Its commit file.
     """
 
-    version: Base
+    version: PreviousVersion
     file: OwnCommit
 
 
@@ -130,7 +136,7 @@ class LostAttempt:
     """
 
     version: int
-    winners: tuple[ConflictingCommit, ...]
+    winners: tuple[ConcurrentCommit, ...]
     previous_commit: LogFile | None
     last_commit: LogFile | None
     newest_version: int
@@ -177,7 +183,7 @@ class CommitSender:
         # The head contains the commitInfo, protocol, metaData, txn and domainMetadata actions. The body contains the
         # add and remove actions.
         now_ms = self._table.clock()
-        head = encode(
+        head = encode_commit_head(
             prepared.request,
             prepared.previous_version,
             txn_id=self.txn_id,
@@ -190,7 +196,7 @@ class CommitSender:
         managed = managed_store(storage)
         if managed is not None:
             # The request to the catalog contains the changes of the metadata, relative to the previous version.
-            managed.follow(prepared.previous_version)
+            managed.set_previous_version(prepared.previous_version)
 
         path = f"{LOG_DIRECTORY}/{commit_name(version)}"
         body = prepared.request.body
@@ -202,14 +208,14 @@ class CommitSender:
             with storage.draft(path) as draft:
                 with writing_faults(draft.local_path, path), open(draft.local_path, "wb") as file:
                     file.write(head)
-                    file.writelines(body(slot_of(prepared.request, prepared.previous_version)))
+                    file.writelines(body(build_next_version(prepared.request, prepared.previous_version)))
                 # Writing may take minutes, so the previous version is checked afterwards.
                 prepared.recheck_previous_version(self._table)
                 lost = self._send(prepared, version, attempt, draft.publish)
         if lost is not None:
             return lost
         first_line = head[: head.index(b"\n")]
-        resulting_version = following(prepared.request, prepared.previous_version, now_ms)
+        resulting_version = compute_resulting_version(prepared.request, prepared.previous_version, now_ms)
         return SentCommit(resulting_version, OwnCommit(commit_name(version), first_line))
 
     def _send(
@@ -233,7 +239,7 @@ class CommitSender:
             return lost
         managed = managed_store(self._table.storage)
         if managed is not None:
-            managed.settle(version)
+            managed.publish_if_ratified(version)
         return None
 
     def _create_and_verify(
@@ -337,12 +343,12 @@ class CommitSender:
         listing = list_log(storage, start_version=max(version - 1, 0))
         self._prefetch_commits(_find_contiguous_commits(listing, version))
 
-        winners = list[ConflictingCommit]()
+        winners = list[ConcurrentCommit]()
         last_commit: LogFile | None = None
         for commit_file in _find_contiguous_commits(listing, version):
             try:
                 actions = stream_commit(storage, commit_file)
-                winners.append(look_at(request, commit_file.version, commit_file.modified_ms, actions))
+                winners.append(examine_commit(request, commit_file.version, commit_file.modified_ms, actions))
             except errors.CommitCorrupt:
                 if not winners:
                     raise
@@ -356,7 +362,7 @@ class CommitSender:
             previous_commit=identify_commit(listing, version - 1),
             last_commit=last_commit,
             newest_version=listing.newest_version,
-            highest_named_version=listing.told_version,
+            highest_named_version=listing.highest_version_in_names,
             listed_at=listed_at,
         )
 

@@ -17,10 +17,10 @@ from deltacli.changing.consent import build_not_agreed_error, compute_plan_id
 from deltacli.changing.outcome import OutcomeT
 from deltacli.changing.plan import PlanT
 from deltacli.changing.rechecks import (
+    recheck_base_commit_if_stale,
     recheck_log,
     require_same_base_commit,
     require_same_log,
-    require_unchanged_basis,
     require_valid_clock,
 )
 from deltacli.changing.views import MANIFEST_PROPERTY, find_stale_views
@@ -31,7 +31,7 @@ from deltacli.storage.directory_identity import require_same_directory
 from deltacli.table.rebuild import read_snapshot
 
 if TYPE_CHECKING:
-    from deltacli.changing.basis import Basis
+    from deltacli.changing.base_version import BaseVersion
     from deltacli.changing.commit import Committed, NothingToDo
     from deltacli.changing.commit_sender import Pause
     from deltacli.changing.consent import Consent
@@ -80,7 +80,7 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
 
         Args:
             plan_again: Plans the change for another version of the table.
-            plan: The plan. Its basis has the table.
+            plan: The plan. Its base_version has the table.
             ask: Returns the consent to a plan, or raises Refused.
             outcome: The outcome before anything was done.
         """
@@ -91,7 +91,7 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
         self._has_used_planned_version = False
         self.plan = plan
         self.outcome = outcome
-        self.table = plan.basis.table
+        self.table = plan.base_version.table
         self.has_begun = False
         self.has_ended = False
         self.has_stale_manifests = False
@@ -113,12 +113,12 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
         return self._consent is None
 
     def recheck_table(
-        self, basis: Basis | None = None, *, needs_clock: bool = False, listing: LogListing | None = None
+        self, base_version: BaseVersion | None = None, *, needs_clock: bool = False, listing: LogListing | None = None
     ) -> None:
         """Require that a table is still the one that was planned. Call it before the first write.
 
         Args:
-            basis: The basis of another table that the change reads, such as the source of a clone; None for the basis
+            base_version: The base_version of another table that the change reads, such as the source of a clone; None for the base_version
                 of the plan.
             needs_clock: Whether the change writes times that other engines compare, such as deletion times.
             listing: The log, if it was listed after the plan; None to list it here.
@@ -126,31 +126,31 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
         Raises:
             Refused: If the table was replaced or rolled back, or the clock is behind (`plan.*`).
         """
-        if basis is None:
-            basis = self.plan.basis
+        if base_version is None:
+            base_version = self.plan.base_version
         else:
-            require_same_directory(basis.table.storage)
+            require_same_directory(base_version.table.storage)
         if needs_clock:
-            require_valid_clock(self.table, basis.now_ms, basis.base_commit)
+            require_valid_clock(self.table, base_version.now_ms, base_version.base_commit)
         if listing is None:
-            recheck_log(basis)
+            recheck_log(base_version)
         else:
-            require_same_log(basis, listing)
+            require_same_log(base_version, listing)
 
-    def recheck_base_commit(self, basis: Basis | None = None) -> None:
+    def recheck_base_commit(self, base_version: BaseVersion | None = None) -> None:
         """Require that the base commit is still the same file. Sends at most one request.
 
         Args:
-            basis: The basis of a later plan of this change, whose log was listed just now; None for the basis of the
+            base_version: The base_version of a later plan of this change, whose log was listed just now; None for the base_version of the
                 plan.
 
         Raises:
             Refused: If the file was replaced or deleted (`plan.other-past`).
         """
-        if basis is None:
-            require_same_base_commit(self.table.storage, self.plan.basis.base_commit)
+        if base_version is None:
+            require_same_base_commit(self.table.storage, self.plan.base_version.base_commit)
         else:
-            require_unchanged_basis(basis)
+            recheck_base_commit_if_stale(base_version)
 
     def accept_new_plan(self, plan: PlanT) -> PlanT:
         """Continue with a plan that was made again because another writer committed first.
@@ -171,7 +171,7 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
             raise build_not_agreed_error(self.plan, plan)
 
         # Only `plan_change` looks for stale views, so the new plan takes over the warnings of the first one.
-        plan.basis.warnings[:] = self.plan.basis.warnings
+        plan.base_version.warnings[:] = self.plan.base_version.warnings
         self.plan = plan
         return plan
 
@@ -219,7 +219,7 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
                 functions raises it.
         """
 
-        creates_table = self.plan.basis.version < 0
+        creates_table = self.plan.base_version.version < 0
         return self.commit_step(
             partial(self._build_planned_request, build_request, plan_again),
             build_first_request=(lambda: build_request(self.plan)) if creates_table else None,
@@ -243,7 +243,7 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
             snapshot: The version that the commit will follow.
         """
         # `commit` reads another snapshot only after a commit of another writer.
-        is_planned_version = snapshot is self.plan.basis.snapshot
+        is_planned_version = snapshot is self.plan.base_version.snapshot
         if not is_planned_version:
             if plan_again is not None:
                 new_plan = plan_again(self.plan, snapshot)
@@ -314,7 +314,7 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
             build_first_request: Builds version 0; None if the table exists.
             needs_clock: See `recheck_table`.
         """
-        planned_snapshot = self.plan.basis.snapshot
+        planned_snapshot = self.plan.base_version.snapshot
         # A plan that creates a table has no snapshot, because there is no version yet. Other plans may have dropped it.
         has_planned_version = planned_snapshot is not None or build_first_request is not None
         if self._has_used_planned_version or not has_planned_version:
@@ -340,7 +340,7 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
     def update_manifests(self, *, has_unread_version: bool = False) -> None:
         """Write the symlink manifests of the newest version if this change made them stale.
 
-        A failure only adds a warning to the basis of the plan, because the version is committed already. If it were an
+        A failure only adds a warning to the base_version of the plan, because the version is committed already. If it were an
         error, Spark would repeat the append.
 
         Args:
@@ -352,19 +352,19 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
         if self.has_stale_manifests:
             from deltacli.changing.manifests import update_manifests  # imports pyarrow
 
-            self.plan.basis.warnings.extend(update_manifests(self.table))
+            self.plan.base_version.warnings.extend(update_manifests(self.table))
 
     def _examine_newest_version(self) -> None:
         """Set `has_stale_manifests` by the properties of the newest version, and warn about other stale views."""
         # If the newest version cannot be read, assume that it has the properties of the planned version.
-        newest_snapshot = self.plan.basis.snapshot
+        newest_snapshot = self.plan.base_version.snapshot
         with suppress(errors.DeltacliError):
             newest_snapshot = read_snapshot(self.table)
         if newest_snapshot is None:
             return
         if is_true(newest_snapshot.properties, MANIFEST_PROPERTY):
             self.has_stale_manifests = True
-        if newest_snapshot.version != self.plan.basis.version:
-            warnings = self.plan.basis.warnings
+        if newest_snapshot.version != self.plan.base_version.version:
+            warnings = self.plan.base_version.warnings
             new_warnings = [warning for warning in find_stale_views(newest_snapshot) if warning not in warnings]
             warnings.extend(new_warnings)

@@ -5,7 +5,7 @@ clone: a clone of the clone, a copy that keeps the paths, a log that is restored
 source lists these files, finds no reference in its own log, and would delete them.
 
 The owner of a file is the table whose vacuum lists it: the nearest parent directory with a Delta log. Each command that
-writes such a log calls `find_file_owners` for its plan, and `put_notes` (see `clone_notes.py`) right before it writes
+writes such a log calls `find_file_owners` for its plan, and `write_clone_notes` (see `clone_notes.py`) right before it writes
 the log. The paths alone decide who the owner is, not the table that the log was copied from.
 
 Spec: Add File and Remove File; Deletion Vector Descriptor Schema.
@@ -63,7 +63,7 @@ class FileOwners(NamedTuple):
         return [storage.uri for storage in self.tables]
 
 
-class PutNotes(NamedTuple):
+class WrittenNotes(NamedTuple):
     """The result of writing the note about one table to the owners of its files.
 
     Attributes:
@@ -122,7 +122,7 @@ def _find_parents_of_external_paths(storage: ReadStorage, paths: ArrowArray) -> 
 
     # `PathKeys` returns null for paths outside the table directory. It knows all URIs of the table.
     path_keys = PathKeys((storage.uri, *storage.aliases))
-    is_external = pc.is_null(path_keys.of_log(candidates).keys)
+    is_external = pc.is_null(path_keys.compute_keys(candidates).keys)
     external_paths = pc.filter(candidates, is_external)
 
     parents = pc.unique(pc.replace_substring_regex(external_paths, _FILE_NAME, ""))
@@ -295,7 +295,7 @@ def _build_warning(owner: str, address: str, reason: str) -> str:
     return f"{owner} cannot be given a note of {address}: {reason}; its vacuum keeps these files only with {option}"
 
 
-def put_notes(tables: Iterable[Storage], note: CloneNote) -> PutNotes:
+def write_clone_notes(tables: Iterable[Storage], note: CloneNote) -> WrittenNotes:
     """Write a note to each owner.
 
     A failure is only a warning: the owner may be read-only for this user, who may copy a clone nevertheless.
@@ -317,4 +317,4 @@ def put_notes(tables: Iterable[Storage], note: CloneNote) -> PutNotes:
         noted_tables.append(storage)
         if written_note is not None:
             written_notes.append(written_note)
-    return PutNotes(tuple(noted_tables), tuple(written_notes), tuple(warnings))
+    return WrittenNotes(tuple(noted_tables), tuple(written_notes), tuple(warnings))

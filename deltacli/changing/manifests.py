@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from deltacli.changing.basis import Basis, build_basis
+from deltacli.changing.base_version import BaseVersion, build_base_version
 from deltacli.changing.manifest_contents import MANIFEST_NAME, LiveManifests, build_live_manifests
 from deltacli.changing.outcome import DeletionFailures, OutcomeProblem
 from deltacli.core.errors import DeltacliError, FileMissing, Refusal, Refused, command
 from deltacli.core.typing import Json
 from deltacli.core.units import count_with_verb, plural
-from deltacli.delta.data_files import MANIFESTS, located_by
+from deltacli.delta.data_files import MANIFESTS, locate_manifest_lines
 from deltacli.storage import Failed, ReadStorage, Storage
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
@@ -50,14 +50,14 @@ class ManifestsPlan:
     """The manifests that must be written or deleted so that the manifests match a version.
 
     Attributes:
-        basis: The version.
+        base_version: The version.
         live: The manifests that the version should have; None if it cannot have any.
         differences: The manifests to write or to delete.
         unchanged: The number of manifests that are up to date.
         refusals: The reasons why the version cannot have manifests.
     """
 
-    basis: Basis = field(repr=False)
+    base_version: BaseVersion = field(repr=False)
     live: LiveManifests | None = field(repr=False)
     differences: tuple[ManifestProblem, ...] = ()
     unchanged: int = 0
@@ -80,7 +80,7 @@ class ManifestsPlan:
 
     def build_refusal(self) -> Refused | None:
         """Return the error if the version cannot have manifests; None if it can."""
-        return Refused.by(self.refusals) if self.refusals else None
+        return Refused.from_refusals(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
         """Return a line per manifest that is written or deleted."""
@@ -105,7 +105,7 @@ class ManifestsPlan:
         files = None if self.live is None else self.live.file_count
         files_outside = None if self.live is None else self.live.external_file_count
         return {
-            "version": self.basis.version,
+            "version": self.base_version.version,
             "files": files,
             "filesOutside": files_outside,
             "manifests": {
@@ -168,7 +168,7 @@ def plan_manifests(table: TableHandle, now: Snapshot | None = None) -> Manifests
     snapshot = now or read_snapshot(table)
     live = build_live_manifests(snapshot)
     if isinstance(live, Refusal):
-        return ManifestsPlan(build_basis(snapshot), None, refusals=(live,))
+        return ManifestsPlan(build_base_version(snapshot), None, refusals=(live,))
 
     storage = table.storage
     existing_paths = _list_manifests(storage)
@@ -178,7 +178,7 @@ def plan_manifests(table: TableHandle, now: Snapshot | None = None) -> Manifests
     unchanged = len(results) - len(differences)
     extra_paths = sorted(existing_paths.difference(live.paths))
     differences += [ManifestProblem(path, "extra", 0, 0) for path in extra_paths]
-    return ManifestsPlan(build_basis(snapshot), live, tuple(differences), unchanged)
+    return ManifestsPlan(build_base_version(snapshot), live, tuple(differences), unchanged)
 
 
 def _list_manifests(storage: ReadStorage) -> set[str]:
@@ -272,7 +272,7 @@ def _locate_lines(lines: Iterable[bytes], uris: tuple[str, ...]) -> Iterator[tup
         uris: All URIs of the table directory.
     """
     sorted_lines = sorted(lines)
-    return zip(sorted_lines, located_by(b"\n".join(sorted_lines), uris), strict=True)
+    return zip(sorted_lines, locate_manifest_lines(b"\n".join(sorted_lines), uris), strict=True)
 
 
 def _encode_manifest(lines: Iterable[bytes]) -> bytes:
@@ -297,7 +297,7 @@ def write_manifests(store: Storage, outcome: ManifestsOutcome) -> None:
     def write_manifest(path: str) -> None:
         store.put(path, _encode_manifest(live.list_lines(path)))
 
-    table = plan.basis.table
+    table = plan.base_version.table
     for _ in table.engine.run(write_manifest, plan.paths_to_write, at_once=store.capabilities.parallel_reads):
         outcome.written += 1
 
@@ -341,8 +341,8 @@ def update_manifests(table: TableHandle) -> list[str]:
             if problem is not None:
                 return [_describe_stale_manifests(problem.message, fix)]
 
-            listing = list_log(table.storage, start_version=plan.basis.version)
-            if listing.newest_version == plan.basis.version:
+            listing = list_log(table.storage, start_version=plan.base_version.version)
+            if listing.newest_version == plan.base_version.version:
                 return []
     except DeltacliError as error:
         return [_describe_stale_manifests(error.message, fix)]

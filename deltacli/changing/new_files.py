@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from deltacli.changing.basis import MAX_FILE_CHECK_AGE_SECONDS
+from deltacli.changing.base_version import MAX_FILE_CHECK_AGE_SECONDS
 from deltacli.core.errors import DeltacliError, FileMissing
 from deltacli.core.units import format_size, plural
 from deltacli.storage import Failed

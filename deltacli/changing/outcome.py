@@ -16,7 +16,7 @@ from deltacli.core.units import plural
 from deltacli.storage import Failed
 
 if TYPE_CHECKING:
-    from deltacli.changing.basis import Basis
+    from deltacli.changing.base_version import BaseVersion
 
 MAX_NAMED_FAILURES = 1_000
 
@@ -84,11 +84,11 @@ class SingleCommitChange(CompleteOutcome):
     """Base class for changes that consist of one commit. A subclass is both the plan and the outcome of its change.
 
     Attributes:
-        basis: The version that the change was planned for.
+        base_version: The version that the change was planned for.
         committed_version: The version that was committed; None in a plan.
     """
 
-    basis: Basis = field(repr=False)
+    base_version: BaseVersion = field(repr=False)
     committed_version: int | None = field(default=None, kw_only=True)
 
     def describe_progress(self) -> str:

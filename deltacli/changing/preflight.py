@@ -164,14 +164,14 @@ def require_valid_metadata(kind: ChangeKind, snapshot: Snapshot | None, request:
         new_configuration = configuration_of(request.metadata, request.protocol or protocol)
         new_errors = find_new_errors(snapshot.version, previous_configuration, new_configuration, kind)
         if new_errors:
-            raise Refused.by(new_errors)
+            raise Refused.from_refusals(new_errors)
         resulting_version = _MetadataVersion(snapshot.version, request.metadata, new_configuration)
 
     if kind is ChangeKind.ADD_FILES:
         errors = _MetadataRules(kind).find_errors(resulting_version)
         refusals = [_build_refusal(error) for error in errors if _is_blocking(error, kind, is_new=False)]
         if refusals:
-            raise Refused.by(refusals)
+            raise Refused.from_refusals(refusals)
 
 
 def find_new_errors(
@@ -272,7 +272,7 @@ class _MetadataRules:
 
         errors: list[Finding] = []
         for view in (metadata_view, configuration_view):
-            for check in CATALOGUE.checks_of(type(view), self._modules):
+            for check in CATALOGUE.find_checks(type(view), self._modules):
                 errors.extend(finding for finding in check.run(view) if finding.severity is Severity.ERROR)
         return errors
 

@@ -7,7 +7,7 @@ delete files that the new log still references. Each function in this module rai
     function                       requires                                                  cost
     ----------------------------   -------------------------------------------------------   ----------------------
     require_same_base_commit       the base commit has the same size and time                one `stat`
-    require_unchanged_basis        the same, unless the log was listed just now              at most one `stat`
+    recheck_base_commit_if_stale        the same, unless the log was listed just now              at most one `stat`
     require_still_newest           the same, and that the next version number is free        one listing
     require_same_log               the same, and that no commit after the plan has expired   none, takes a listing
 
@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from deltacli.changing.base_errors import (
+from deltacli.changing.base_commit_errors import (
     BASE_COMMIT_REPLACED,
     CLOCK_BEHIND,
     COMMITS_MISSING,
@@ -29,11 +29,11 @@ from deltacli.changing.base_errors import (
     build_replaced_commit_error,
     build_replaced_file_error,
 )
-from deltacli.changing.basis import (
-    Basis,
+from deltacli.changing.base_version import (
+    BaseVersion,
     OwnCommit,
     add_commit_digest,
-    build_basis,
+    build_base_version,
     hash_log_file,
     identify_commit,
 )
@@ -51,8 +51,8 @@ _SECOND_MS = 1000
 _LISTING_ATTEMPTS = 2
 
 
-def recheck_log(basis: Basis) -> LogListing | None:
-    """List the log again, from the version of a basis on, and require that it is the log that the plan was made from.
+def recheck_log(base_version: BaseVersion) -> LogListing | None:
+    """List the log again, from the version of a base_version on, and require that it is the log that the plan was made from.
 
     Returns:
         The listing; None if the log was not listed, because there is no Delta log or because the log of a remote store
@@ -62,23 +62,23 @@ def recheck_log(basis: Basis) -> LogListing | None:
         Refused: If the log was replaced or rolled back, see `require_same_log`.
     """
     # A new table has no log, and neither has a Paimon table, whose operations compare schemas instead.
-    if basis.base_commit is None:
+    if base_version.base_commit is None:
         return None
     # Avoid a request to an object store if the change is executed immediately after its plan.
-    if basis.is_fresh and not basis.table.storage.capabilities.cheap_listing:
+    if base_version.is_fresh and not base_version.table.storage.capabilities.cheap_listing:
         return None
 
-    listing = list_log(basis.table.storage, start_version=basis.version)
-    require_same_log(basis, listing)
+    listing = list_log(base_version.table.storage, start_version=base_version.version)
+    require_same_log(base_version, listing)
     return listing
 
 
-def require_same_log(basis: Basis, listing: LogListing) -> None:
+def require_same_log(base_version: BaseVersion, listing: LogListing) -> None:
     """Require that a log is the one that a plan was made from. Newer commits are allowed.
 
     Args:
-        basis: The basis of the plan.
-        listing: The current log, listed from the version of the basis on.
+        base_version: The base_version of the plan.
+        listing: The current log, listed from the version of the base_version on.
 
     Raises:
         Refused: If the log was rolled back (`plan.newer`); if the base commit was replaced or deleted, or another
@@ -86,7 +86,7 @@ def require_same_log(basis: Basis, listing: LogListing) -> None:
             effects are unknown (`plan.too-old`).
     """
     # A plan that creates a table must not add to the log of another writer.
-    if basis.version < 0 <= listing.newest_version:
+    if base_version.version < 0 <= listing.newest_version:
         raise Refused(
             f"the log has version {listing.newest_version} by now, and had none when this was planned",
             preamble=NOTHING_CHANGED,
@@ -94,20 +94,20 @@ def require_same_log(basis: Basis, listing: LogListing) -> None:
             facts={"why": "another writer created the table, or restores it"},
             hint=command("history", limit=10),
         )
-    if listing.newest_version < basis.version:
+    if listing.newest_version < base_version.version:
         raise Refused(
-            f"this was planned on version {basis.version}, but the newest is now {listing.newest_version}",
+            f"this was planned on version {base_version.version}, but the newest is now {listing.newest_version}",
             preamble=NOTHING_CHANGED,
             code=LOG_ROLLED_BACK,
             facts={"why": "the log was rolled back, or the table was replaced"},
             hint=command("history", limit=10),
         )
-    if basis.base_commit is not None:
-        _require_listed_base_commit(listing, basis, basis.base_commit)
+    if base_version.base_commit is not None:
+        _require_listed_base_commit(listing, base_version, base_version.base_commit)
     # The checkpoint of the base version may still exist although the commits after it have expired.
-    if not listing.can_follow(basis.version):
+    if not listing.can_follow(base_version.version):
         raise Refused(
-            f"commits after version {basis.version}, on which this was planned, are no longer in the log",
+            f"commits after version {base_version.version}, on which this was planned, are no longer in the log",
             preamble=NOTHING_CHANGED,
             code=COMMITS_MISSING,
             facts={"newest": f"version {listing.newest_version}"},
@@ -115,25 +115,25 @@ def require_same_log(basis: Basis, listing: LogListing) -> None:
         )
 
 
-def _require_listed_base_commit(listing: LogListing, basis: Basis, base_commit: LogFile) -> None:
+def _require_listed_base_commit(listing: LogListing, base_version: BaseVersion, base_commit: LogFile) -> None:
     """Require that a listing contains the base commit of a plan, with the same size and time.
 
-    If the basis has a digest of the commit, the content is compared, too.
+    If the base_version has a digest of the commit, the content is compared, too.
 
     Raises:
         Refused: If the commit was replaced or deleted (`plan.other-past`).
     """
-    listed_commit = identify_commit(listing, basis.version)
+    listed_commit = identify_commit(listing, base_version.version)
     if listed_commit is None:
         raise build_gone_commit_error(base_commit.name)
     if listed_commit != base_commit:
         raise build_replaced_commit_error(base_commit, listed_commit.size_bytes, listed_commit.modified_ms)
-    if basis.sha256 is None:
+    if base_version.sha256 is None:
         return
 
-    sha256 = hash_log_file(basis.table.storage, listed_commit)
-    if sha256 != basis.sha256:
-        facts = {"planned on": f"sha256 {basis.sha256}", "found": f"sha256 {sha256}"}
+    sha256 = hash_log_file(base_version.table.storage, listed_commit)
+    if sha256 != base_version.sha256:
+        facts = {"planned on": f"sha256 {base_version.sha256}", "found": f"sha256 {sha256}"}
         raise build_replaced_file_error(listed_commit.name, facts)
 
 
@@ -166,7 +166,7 @@ def require_same_base_commit(storage: ReadStorage, base_commit: LogFile | OwnCom
     _require_size_and_time(base_commit, stat.size_bytes, stat.modified_ms, tolerance_ms=tolerance_ms)
 
 
-def require_unchanged_basis(basis: Basis) -> None:
+def recheck_base_commit_if_stale(base_version: BaseVersion) -> None:
     """Require that the base commit of a plan is still the same file, right before a write that is based on it.
 
     On a local disk this is one `stat`. On a remote store it is one request, or none if the log was listed a few seconds
@@ -175,9 +175,9 @@ def require_unchanged_basis(basis: Basis) -> None:
     Raises:
         Refused: If the file was replaced or deleted (`plan.other-past`).
     """
-    storage = basis.table.storage
-    if storage.capabilities.cheap_listing or not basis.is_fresh:
-        require_same_base_commit(storage, basis.base_commit)
+    storage = base_version.table.storage
+    if storage.capabilities.cheap_listing or not base_version.is_fresh:
+        require_same_base_commit(storage, base_version.base_commit)
 
 
 def require_still_newest(storage: ReadStorage, base_commit: LogFile) -> None:
@@ -206,7 +206,7 @@ def require_still_newest(storage: ReadStorage, base_commit: LogFile) -> None:
         listing = list_log(storage, start_version=base_commit.version)
         _require_listed_unchanged(listing, base_commit)
         newest_version = _find_last_contiguous_version(listing, base_commit.version)
-        highest_named_version = listing.told_version
+        highest_named_version = listing.highest_version_in_names
         if highest_named_version <= newest_version:
             return
     raise Refused(
@@ -270,11 +270,11 @@ def _require_size_and_time(base_commit: LogFile, size_bytes: int, modified_ms: i
         raise build_replaced_commit_error(base_commit, size_bytes, modified_ms)
 
 
-def build_storable_basis(snapshot: Snapshot, listing: LogListing, now_ms: int) -> Basis:
-    """Return the basis of a plan that may be saved to a file and executed days later.
+def build_storable_base_version(snapshot: Snapshot, listing: LogListing, now_ms: int) -> BaseVersion:
+    """Return the base_version of a plan that may be saved to a file and executed days later.
 
     Args:
-        snapshot: The version that the plan was made from. The basis does not contain the snapshot, so that it can be
+        snapshot: The version that the plan was made from. The base_version does not contain the snapshot, so that it can be
             saved.
         listing: The log, listed after the snapshot was read.
         now_ms: The time of the plan in epoch milliseconds.
@@ -282,9 +282,9 @@ def build_storable_basis(snapshot: Snapshot, listing: LogListing, now_ms: int) -
     Raises:
         Refused: If the log was replaced between the snapshot and the listing.
     """
-    basis = add_commit_digest(replace(build_basis(snapshot), now_ms=now_ms, snapshot=None))
-    require_same_log(basis, listing)
-    return basis
+    base_version = add_commit_digest(replace(build_base_version(snapshot), now_ms=now_ms, snapshot=None))
+    require_same_log(base_version, listing)
+    return base_version
 
 
 def hash_base_commit(storage: ReadStorage, base_commit: LogFile | None) -> str | None:

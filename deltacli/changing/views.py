@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from deltacli.core import errors
-from deltacli.delta.data_files import MANIFESTS, is_manifest, named_by
+from deltacli.delta.data_files import MANIFESTS, find_paths_in_manifest, is_manifest
 from deltacli.delta.log.state import is_true
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def read_paths_in_manifests(table: TableHandle) -> set[str]:
     uris = (storage.uri, *storage.aliases)
 
     def read_manifest(path: str) -> set[str]:
-        return set[str]().union(*named_by(storage.read(path), uris))
+        return set[str]().union(*find_paths_in_manifest(storage.read(path), uris))
 
     results = table.engine.run(read_manifest, manifest_paths, at_once=storage.capabilities.parallel_reads)
     return set[str]().union(*results)

@@ -156,7 +156,7 @@ def find_lost_versions(storage: ReadStorage, listing: segment.LogListing, hint_v
         return None
     path = f"{segment.LOG_DIRECTORY}/{unpadded_name}"
     message = f"commits after version {newest} may be there: Delta for Spark reads {path} as version {newest + 1}"
-    return LostVersions(segment.NAME_NOT_PADDED, unpadded_name, message)
+    return LostVersions(segment.RULE_NAME_NOT_PADDED, unpadded_name, message)
 
 
 def find_blocked_commit_name(storage: ReadStorage, listing: segment.LogListing) -> str | None:

@@ -140,7 +140,7 @@ def build_needed_files(
         descriptors: The `deletionVector` structs, null for files without one. None if no file has one.
         kind: The kind of the files.
     """
-    keys = PathKeys(uris).of_log(combine_chunks(paths))
+    keys = PathKeys(uris).compute_keys(combine_chunks(paths))
     all_files = pa.table(
         {
             "path": keys.keys,

@@ -9,9 +9,9 @@ import pytest
 
 from deltacli.core.errors import ProtocolUnsupported, Refused
 from deltacli.delta.log.actions import read_actions
-from deltacli.delta.log.commit_content import Base, CommitRequest, encode, require_allowed
+from deltacli.delta.log.commit_content import CommitRequest, PreviousVersion, encode_commit_head, require_allowed
 from deltacli.delta.log.state import read_metadata, read_protocol
-from deltacli.delta.protocol.features import require_committable
+from deltacli.delta.protocol.features import require_commits_supported
 from tests.support.actions import Line, domain, metadata, protocol
 
 ICT = {"delta.enableInCommitTimestamps": "true"}
@@ -21,9 +21,9 @@ FEATURES = ["domainMetadata", "inCommitTimestamp", "rowTracking"]
 
 def base(
     configuration: dict[str, str] | None = None, *, committed_ms: int | None = None, features: list[str] = FEATURES
-) -> Base:
+) -> PreviousVersion:
     """Version 7."""
-    return Base(
+    return PreviousVersion(
         7,
         read_protocol(protocol(1, 7, writer_features=features)["protocol"], "t"),
         read_metadata(metadata(configuration=configuration)["metaData"], "t"),
@@ -36,11 +36,11 @@ def with_configuration(**configuration: str) -> CommitRequest:
     return CommitRequest("SET TBLPROPERTIES", metadata=action)
 
 
-def encoded(request: CommitRequest, before: Base) -> str:
-    return encode(request, before, txn_id="an-id", now_ms=1_000, engine_info="deltacli/0").decode()
+def encoded(request: CommitRequest, before: PreviousVersion) -> str:
+    return encode_commit_head(request, before, txn_id="an-id", now_ms=1_000, engine_info="deltacli/0").decode()
 
 
-def first_action(request: CommitRequest, before: Base) -> dict[str, Any]:
+def first_action(request: CommitRequest, before: PreviousVersion) -> dict[str, Any]:
     kind, action = read_actions(encoded(request, before).encode(), "t")[0]
     assert "commitInfo" == kind
     return action
@@ -168,7 +168,7 @@ ALLOWED = read_protocol(protocol(1, 7, writer_features=FEATURES)["protocol"], "t
 )
 def test_a_version_that_is_not_ours_to_follow_is_refused(line: Line, configuration: dict[str, str], code: str) -> None:
     with pytest.raises(Refused) as raised:
-        require_committable(read_protocol(line["protocol"], "t"), configuration, 12)
+        require_commits_supported(read_protocol(line["protocol"], "t"), configuration, 12)
 
     assert code == raised.value.code
     assert "version 12 " in raised.value.message
@@ -176,7 +176,7 @@ def test_a_version_that_is_not_ours_to_follow_is_refused(line: Line, configurati
 
 @pytest.mark.parametrize("line", [protocol(1, 1), protocol(2, 5), protocol(1, 7, writer_features=FEATURES)])
 def test_a_supported_version_is_rebased_over(line: Line) -> None:
-    require_committable(read_protocol(line["protocol"], "t"), {"delta.appendOnly": "true"}, 12)
+    require_commits_supported(read_protocol(line["protocol"], "t"), {"delta.appendOnly": "true"}, 12)
 
 
 def test_the_resulting_protocol_is_checked_as_well() -> None:

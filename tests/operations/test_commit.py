@@ -256,7 +256,7 @@ def test_a_version_in_the_request_follows_the_snapshot() -> None:
 
     def make(snapshot: Snapshot) -> CommitRequest:
         action = {"domain": "d", "configuration": str(snapshot.version + 1), "removed": False}
-        return CommitRequest("X", domains=(action,), names_version=True)
+        return CommitRequest("X", domains=(action,), contains_own_version=True)
 
     done = run(Rivals(storage, HARMLESS[0]), make)
 

@@ -16,7 +16,15 @@ import pytest
 from deltacli.changing.commit import Committed, Dropped, NothingToDo, commit
 from deltacli.core.errors import DeltacliError, OutcomeUnknown, StorageFailed
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesAt, FilesRead, OnConflict, Slot, body_lines
+from deltacli.delta.log.commit_content import (
+    CommitRequest,
+    EveryFile,
+    FilesAt,
+    FilesRead,
+    NextVersion,
+    OnConflict,
+    body_lines,
+)
 from deltacli.storage import Creation, PathKind
 from deltacli.storage.base import Draft
 from deltacli.table.handle import TableHandle
@@ -47,7 +55,7 @@ def adds(seen: list[int], *, transaction: int = 1) -> Make:
 
 
 def request(transaction: int = 1, **more: Any) -> CommitRequest:  # Any: fields
-    def body(slot: Slot) -> Iterator[bytes]:
+    def body(slot: NextVersion) -> Iterator[bytes]:
         yield from body_lines((add(f"{slot.version}-{number}.parquet") for number in range(FILES)), slot)
 
     transactions: tuple[Action, ...] = ({"appId": "app", "version": transaction},)

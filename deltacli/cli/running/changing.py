@@ -192,7 +192,7 @@ def run_change(
     """
     with _with_ways_out(wording):
         plan = plan_change(change, table)
-        for note in (*plan.basis.warnings, *wording.notes(plan)):
+        for note in (*plan.base_version.warnings, *wording.notes(plan)):
             run.note(f"note: {note}")
         refusal = plan.build_refusal()
         if mode.only_plans or plan.is_noop or refusal is not None:
@@ -277,7 +277,7 @@ class Pending(Generic[P, O]):
     def _execute(self, *, is_agreed: bool) -> O:
         run, wording, plan = self.run, self.wording, self.plan
         executions: list[ChangeExecution[P, O]] = []
-        noted = len(plan.basis.warnings)
+        noted = len(plan.base_version.warnings)
 
         def ask(planned: P) -> Consent:
             if wording.question is None:
@@ -334,7 +334,7 @@ def _write_plan(run: CommandContext, wording: Wording[P, O], plan: P) -> None:
 def _note_after(run: CommandContext, executions: list[ChangeExecution[P, O]], noted: int) -> None:
     """Note what could not follow a commit."""
     for execution in executions:
-        for caution in execution.plan.basis.warnings[noted:]:
+        for caution in execution.plan.base_version.warnings[noted:]:
             run.note(f"note: {caution}")
 
 

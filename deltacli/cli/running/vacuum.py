@@ -197,7 +197,9 @@ class VacuumCommand(NamedTuple):
             if result.outcome is not None and result.outcome.quarantine is not None:
                 source = quote_word(self.request.quarantine or result.plan.quarantine or "")
                 # files come back to a table of a catalog by a commit only
-                way_back = "restore" if managed_store(result.plan.basis.table.storage) is not None else "undelete"
+                way_back = (
+                    "restore" if managed_store(result.plan.base_version.table.storage) is not None else "undelete"
+                )
                 self.run.note(
                     f"note: copies of the files are in {result.outcome.quarantine}; to bring those of version N back: "
                     f"deltacli {way_back} {name} --version N --from {source}"

@@ -10,21 +10,21 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.commit_content import Base, CommitRequest, OnConflict, is_stamped
+from deltacli.delta.log.commit_content import CommitRequest, OnConflict, PreviousVersion, needs_in_commit_timestamp
 from deltacli.delta.log.row_ids import DOMAIN, read_mark
 
 
-class Obstacle(NamedTuple):
+class Conflict(NamedTuple):
     """The kind of action by which a commit has changed what ours was made from, and the reason in words."""
 
     kind: str
     reason: str
 
 
-class ConflictingCommit(NamedTuple):
+class ConcurrentCommit(NamedTuple):
     """A commit by another writer that took the version first, as far as it matters here.
 
-    `modified_ms` is the time of its file, `row_id_mark` its high-water mark of row ids. `obstacle` is the reason why
+    `modified_ms` is the time of its file, `row_id_mark` its high-water mark of row ids. `conflict` is the reason why
     this commit cannot follow it unchanged, or None.
     """
 
@@ -35,14 +35,14 @@ class ConflictingCommit(NamedTuple):
     operation: str | None = None
     engine_info: str | None = None
     row_id_mark: int | None = None
-    obstacle: Obstacle | None = None
+    conflict: Conflict | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Rebase:
     """The winning commits did not change what was read: the same request is tried after the last of them."""
 
-    base: Base
+    base: PreviousVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def _if_same_transaction(request: CommitRequest, action: Action) -> str | None:
 
 
 def _if_deletes(request: CommitRequest, action: Action) -> str | None:
-    return "it deletes files that the commit brings back" if request.names_files and is_vacuum(action) else None
+    return "it deletes files that the commit brings back" if request.adds_existing_files and is_vacuum(action) else None
 
 
 def is_vacuum(commit_info: Action) -> bool:
@@ -91,7 +91,7 @@ def is_vacuum(commit_info: Action) -> bool:
     return commit_info.get("operation") in ("VACUUM START", "VACUUM END")
 
 
-_OBSTACLES: Mapping[str, _Rule] = {
+_CONFLICT_RULES: Mapping[str, _Rule] = {
     "protocol": lambda _request, _action: "it changes the protocol",
     "metaData": lambda _request, _action: "it changes the metadata",
     "domainMetadata": _if_same_domain,
@@ -104,27 +104,27 @@ _OBSTACLES: Mapping[str, _Rule] = {
 "Content of a winning commit -> why this commit cannot follow it. An unrecognized action may have changed anything."
 
 
-def look_at(
+def examine_commit(
     request: CommitRequest, version: int, modified_ms: int, actions: Iterable[tuple[str, Action]]
-) -> ConflictingCommit:
+) -> ConcurrentCommit:
     """Return what a winning commit means for the request. Its actions are read one by one and not kept, and only as far
-    as they matter: with a commitInfo and an obstacle it is decided.
+    as they matter: with a commitInfo and a conflict it is decided.
     """
     info: Action | None = None
     stamp: object = None
-    obstacle: Obstacle | None = None
+    conflict: Conflict | None = None
     mark: int | None = None
     for position, (kind, action) in enumerate(actions):
         if kind == "commitInfo":
             info, stamp = action, None if position else action.get("inCommitTimestamp")
         elif kind == "domainMetadata" and action.get("domain") == DOMAIN:
             mark = _mark(action)
-        if obstacle is None and (reason := _reason(request, kind, action)) is not None:
-            obstacle = Obstacle(kind, reason)
-        if obstacle is not None and info is not None:
+        if conflict is None and (reason := _reason(request, kind, action)) is not None:
+            conflict = Conflict(kind, reason)
+        if conflict is not None and info is not None:
             break
     info = info or {}
-    return ConflictingCommit(
+    return ConcurrentCommit(
         version,
         modified_ms,
         txn_id=_text(info, "txnId"),
@@ -132,40 +132,52 @@ def look_at(
         operation=_text(info, "operation"),
         engine_info=_text(info, "engineInfo"),
         row_id_mark=mark,
-        obstacle=obstacle,
+        conflict=conflict,
     )
 
 
 def _reason(request: CommitRequest, kind: str, action: Action) -> str | None:
-    rule = _OBSTACLES.get(kind)
+    rule = _CONFLICT_RULES.get(kind)
     return f"it has {kind}, which deltacli does not recognize" if rule is None else rule(request, action)
 
 
-def judge(request: CommitRequest, base: Base, winners: Sequence[ConflictingCommit]) -> Rebase | Recompute | Drop:
+def resolve_conflicts(
+    request: CommitRequest, base: PreviousVersion, concurrent_commits: Sequence[ConcurrentCommit]
+) -> Rebase | Recompute | Drop:
     """Decide how to proceed with a request whose version, `base.version + 1`, was taken by winning commits.
 
     A domain written by both is planned again like everything else, so the result is that of both commits in sequence.
     Spec: Delta Log Entries (writers must resolve conflicts).
     """
-    if not winners or base.version < 0:
+    if not concurrent_commits or base.version < 0:
         return _stale(request, "the log has changed")
-    if request.names_version:
+    if request.contains_own_version:
         message = f"version {base.version + 1} was taken by another writer, and the commit contains its version number"
         return _stale(request, message)
-    needs_stamp, moved = is_stamped(request, base), base
-    for winner in winners:
-        if winner.version != moved.version + 1:
+    needs_stamp, moved = needs_in_commit_timestamp(request, base), base
+    for concurrent_commit in concurrent_commits:
+        if concurrent_commit.version != moved.version + 1:
             return _stale(request, "the log has changed")
-        if winner.obstacle is not None:
-            kind, reason = winner.obstacle
-            return _stale(request, f"version {winner.version} was committed by another writer: {reason}", kind)
+        if concurrent_commit.conflict is not None:
+            kind, reason = concurrent_commit.conflict
+            return _stale(
+                request, f"version {concurrent_commit.version} was committed by another writer: {reason}", kind
+            )
         committed: int | None = None
         if needs_stamp:
-            committed = winner.in_commit_timestamp if base.is_stamped else _file_time(winner, moved)
+            committed = (
+                concurrent_commit.in_commit_timestamp
+                if base.has_in_commit_timestamps
+                else _file_time(concurrent_commit, moved)
+            )
             if committed is None:
-                return _stale(request, f"version {winner.version} has no in-commit timestamp")
-        mark = moved.row_id_mark if winner.row_id_mark is None else max(winner.row_id_mark, moved.row_id_mark)
-        moved = moved._replace(version=winner.version, committed_ms=committed, row_id_mark=mark)
+                return _stale(request, f"version {concurrent_commit.version} has no in-commit timestamp")
+        mark = (
+            moved.row_id_mark
+            if concurrent_commit.row_id_mark is None
+            else max(concurrent_commit.row_id_mark, moved.row_id_mark)
+        )
+        moved = moved._replace(version=concurrent_commit.version, committed_ms=committed, row_id_mark=mark)
     return Rebase(moved)
 
 
@@ -180,9 +192,13 @@ def _mark(action: Action) -> int | None:
     return None if action.get("removed") is True else read_mark(action.get("configuration"))
 
 
-def _file_time(winner: ConflictingCommit, before: Base) -> int:
+def _file_time(concurrent_commit: ConcurrentCommit, before: PreviousVersion) -> int:
     """Return the commit time of a version without in-commit timestamps: always after that of the version before."""
-    return winner.modified_ms if before.committed_ms is None else max(winner.modified_ms, before.committed_ms + 1)
+    return (
+        concurrent_commit.modified_ms
+        if before.committed_ms is None
+        else max(concurrent_commit.modified_ms, before.committed_ms + 1)
+    )
 
 
 def _text(action: Action, name: str) -> str | None:

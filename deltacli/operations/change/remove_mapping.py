@@ -21,7 +21,7 @@ from deltacli.core.units import plural
 from deltacli.delta.clustering.clustering_columns import clustering_action
 from deltacli.delta.evolution.draft import Draft, Forbidden, uses_mapping, without_mapping
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.commit_content import CommitRequest, EveryFile, Slot, encoded_files
+from deltacli.delta.log.commit_content import CommitRequest, EveryFile, NextVersion, encoded_files
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import with_spelled_keys
@@ -213,7 +213,7 @@ class _Removal:
 
     def _replacement(
         self, snapshot: Snapshot, config: TableConfiguration
-    ) -> tuple[Callable[[Slot], Iterable[bytes]], int, Mapping[str, int]]:
+    ) -> tuple[Callable[[NextVersion], Iterable[bytes]], int, Mapping[str, int]]:
         """Return the body that replaces every file of a version, the rows that it adds, and its metrics."""
         copies, now_ms = self._copies.of, self._table.clock()
         live = [

@@ -96,7 +96,7 @@ def backlog_of(snapshot: Snapshot) -> Backlog:
     having = pa.Table.from_batches([one for _, _, one, _ in parts])
     by_path = {path: rows for (path, _), rows in counts.items()}
     if having.num_rows and (refusals := find_row_id_errors(snapshot, _with_counts(having, by_path))):
-        raise Refused.by(list(refusals))
+        raise Refused.from_refusals(list(refusals))
     without = pc.filter(unsure.column("path"), pc.is_null(unsure.column("baseRowId"))).to_pylist()
     rows = sum(known for *_, known in parts) + sum(by_path[path] for path in without)
     return Backlog(sum(files for files, *_ in parts), len(without), counts, rows)

@@ -24,21 +24,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.arrow.batches import rebatch
-from deltacli.changing.basis import Basis, build_basis
+from deltacli.changing.base_version import BaseVersion, build_base_version
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit import Committed
 from deltacli.changing.outcome import PartialFailure
-from deltacli.changing.plan import WithTable
+from deltacli.changing.plan import TableHandleMixin
 from deltacli.changing.preflight import ADDED_TWICE, explain_exclusion
-from deltacli.changing.request_checks import require_possible
+from deltacli.changing.request_checks import require_committable_request
 from deltacli.core.errors import ConflictLost, UsageError, command, parameter
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.delta.encoding.many_values import fingerprints, repeated
-from deltacli.delta.log.actions import NO_METADATA, require_free
-from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot, TouchedFiles, WatchedFiles, encoded_files
+from deltacli.delta.log.actions import NO_METADATA, require_unreserved_keys
+from deltacli.delta.log.commit_content import (
+    CommitRequest,
+    NextVersion,
+    OnConflict,
+    TouchedFiles,
+    WatchedFiles,
+    encoded_files,
+)
 from deltacli.delta.log.file_actions import num_records_column, parse_num_records
 from deltacli.delta.paths.engine_readings import SEVERAL_SPELLINGS
 from deltacli.delta.paths.spelling import canonical_column, key_bytes, name_files
@@ -140,7 +147,7 @@ class StatsRequest:
 
 
 @dataclass(frozen=True, eq=False)
-class StatsPlan(WithTable):
+class StatsPlan(TableHandleMixin):
     """The files of a version whose statistics are to be computed.
 
     Attributes:
@@ -152,7 +159,7 @@ class StatsPlan(WithTable):
         refused: The files that cannot be read.
     """
 
-    basis: Basis
+    base_version: BaseVersion
     request: StatsRequest
     snapshot: Snapshot
     wanted: WantedStatistics
@@ -260,13 +267,13 @@ def plan_stats(
     Raises what `read_snapshot` raises; Refused where the table cannot be written; UsageError for a condition or columns
     that do not fit this table; DataUnreadable (`partition.*`); StorageFailed.
     """
-    require_free(request.commit_metadata)
+    require_unreserved_keys(request.commit_metadata)
     snapshot = now or read_snapshot(table)
-    require_possible(snapshot, CommitRequest(OPERATION, new_rows=1), ChangeKind.ADD_FILES)
+    require_committable_request(snapshot, CommitRequest(OPERATION, new_rows=1), ChangeKind.ADD_FILES)
     if (managed := managed_store(table.storage)) is not None:
         managed.require_permission("DATA_REORGANIZATION", "commit files again", asks=False)
     condition = None if request.where is None else PartitionCondition(snapshot.config, request.where)
-    plan = StatsPlan(build_basis(snapshot), request, snapshot, _wanted(snapshot, request.columns), condition)
+    plan = StatsPlan(build_base_version(snapshot), request, snapshot, _wanted(snapshot, request.columns), condition)
 
     def count(adds: RecordBatch) -> tuple[int, int, int, ArrowArray]:
         chosen = plan.chosen(adds)
@@ -438,7 +445,7 @@ class StatsOutcome:
                 "needsRows": self.needs_rows,
             },
             "refused": [one._asdict() for one in self.refused],
-            **plan.basis.warnings_json,
+            **plan.base_version.warnings_json,
             "dryRun": plan.request.dry_run,
         }
 
@@ -537,7 +544,7 @@ class _Run:
             return None
         self._made = left
 
-        def body(slot: Slot) -> Iterator[bytes]:
+        def body(slot: NextVersion) -> Iterator[bytes]:
             return encoded_files(lambda: [("add", left.again)], slot)
 
         return CommitRequest(

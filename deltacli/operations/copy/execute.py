@@ -11,11 +11,11 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
-from deltacli.changing.basis import MAX_FILE_CHECK_AGE_SECONDS
+from deltacli.changing.base_version import MAX_FILE_CHECK_AGE_SECONDS
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.clone_notes import CloneNote, resolve_note_uri
 from deltacli.changing.commit import Committed, commit
-from deltacli.changing.file_owners import put_notes
+from deltacli.changing.file_owners import write_clone_notes
 from deltacli.changing.file_totals import FileTotals
 from deltacli.changing.outcome import PartialFailure
 from deltacli.core import errors
@@ -98,7 +98,7 @@ class CopyResult:
         plan = self.plan
         shown = plan.to_copy if self.dry_run else self.copied
         return {
-            "source": plan.basis.table.uri,
+            "source": plan.base_version.table.uri,
             "target": plan.target.uri,
             "versions": [plan.first, plan.last],
             "replica": plan.request.replica if plan.note is None else plan.note.is_replica,
@@ -155,7 +155,7 @@ def check_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Cop
     plan = plan_copy(table, target, replace(request, check=True))
     if (refusal := plan.build_refusal()) is not None:
         raise refusal
-    table = plan.basis.table
+    table = plan.base_version.table
     found = tuple(differences(plan, table))
     plan.release()
     if found:
@@ -234,7 +234,7 @@ class _Run:
             return
         table_id = note.table_id if note.own_id is None else note.own_id
         clone_note = CloneNote(table_id, resolve_note_uri(self._target), self._plan.last, self._table.clock())
-        notes = put_notes(owners.tables, clone_note)
+        notes = write_clone_notes(owners.tables, clone_note)
         self._plan.notes = (*self._plan.notes, *notes.warnings)
 
     def _require_equal(self, note: CopyNote) -> None:
@@ -455,7 +455,9 @@ class _Run:
             if is_own:
                 return None
             parameters = {"source": self._table.uri, "sourceVersion": plan.last}
-            return CommitRequest("COPY", parameters, metadata={**snapshot.raw_metadata, "id": own_id}, gives_id=True)
+            return CommitRequest(
+                "COPY", parameters, metadata={**snapshot.raw_metadata, "id": own_id}, assigns_table_id=True
+            )
 
         done = commit(self._table.replace_storage(self._target), make, read=newest)
         return done.version if isinstance(done, Committed) else done.read_version

@@ -12,11 +12,11 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from deltacli.changing.basis import Basis, add_commit_digest, build_basis
+from deltacli.changing.base_version import BaseVersion, add_commit_digest, build_base_version
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.outcome import DeletionFailures, OutcomeProblem
-from deltacli.changing.plan import WithTableUri
-from deltacli.changing.protocol_checks import require_committable
+from deltacli.changing.plan import TableUriMixin
+from deltacli.changing.protocol_checks import require_commit_allowed
 from deltacli.core.errors import (
     CheckpointUnreadable,
     FileMissing,
@@ -168,10 +168,10 @@ class ExpiredFile(NamedTuple):
 
 @short_repr("newest_version", "boundary", "files", "size_bytes", "lost_versions", "refusals")
 @dataclass(frozen=True, repr=False)
-class ExpiryPlan(WithTableUri):
+class ExpiryPlan(TableUriMixin):
     """The files to delete, in the order of deletion. Nothing has been done."""
 
-    basis: Basis
+    base_version: BaseVersion
     request: ExpiryRequest
     retention_ms: int
     own_retention_ms: int
@@ -192,11 +192,11 @@ class ExpiryPlan(WithTableUri):
 
     @property
     def newest_version(self) -> int:
-        return self.basis.version
+        return self.base_version.version
 
     @property
     def now_ms(self) -> int:
-        return self.basis.now_ms
+        return self.base_version.now_ms
 
     @property
     def is_noop(self) -> bool:
@@ -206,7 +206,7 @@ class ExpiryPlan(WithTableUri):
         if not self.refusals:
             return None
         override = self.refusals[0].override
-        return Refused.by(self.refusals[:1], hint=suggest_parameters(override) if override else None)
+        return Refused.from_refusals(self.refusals[:1], hint=suggest_parameters(override) if override else None)
 
     def effects(self) -> Iterator[str]:
         yield f"the log begins at version {self.boundary}"
@@ -261,8 +261,8 @@ def plan_expiry(
     Raises what `read_snapshot` raises for the newest version: a damaged log is not changed.
     """
     snapshot = snapshot or read_snapshot(table)
-    basis = add_commit_digest(build_basis(snapshot))
-    now_ms = basis.now_ms
+    base_version = add_commit_digest(build_base_version(snapshot))
+    now_ms = base_version.now_ms
     own_retention = log_retention_ms(snapshot.properties)
     retention = own_retention if request.retention_ms is None else request.retention_ms
     cutoff = log_cutoff_ms(now_ms, retention, cut_ms)
@@ -282,7 +282,7 @@ def plan_expiry(
     lost = tuple(sorted(set(listing.reconstructable) - set(kept.reconstructable)))
     offered = limit if boundary is None and limit > 0 and limit in listing.reconstructable else None
     return ExpiryPlan(
-        basis,
+        base_version,
         request,
         retention,
         own_retention,
@@ -482,7 +482,7 @@ def _refusals_of_catalog(snapshot: Snapshot) -> Iterator[Refusal]:
     managed = managed_store(snapshot.table.storage)
     if managed is not None:
         try:
-            require_committable(snapshot)
+            require_commit_allowed(snapshot)
             managed.require_permission("METADATA_CLEANUP", "clean the log", asks=False)
         except Refused as fault:
             yield Refusal(fault.code, fault.reason, hint=fault.hint, facts=fault.facts)
@@ -615,13 +615,13 @@ def _verified(execution: ChangeExecution[ExpiryPlan, ExpiryOutcome]) -> Permit:
     if not refusals and (refusal := unproven(plan, whole)) is not None:
         refusals = [refusal]
     if refusals:
-        raise Refused.by(refusals)
+        raise Refused.from_refusals(refusals)
     return permit(table.stores, table.machine.now_ms())
 
 
 def _require_as_read(plan: ExpiryPlan, whole: WholeLog) -> None:
     """Raise Refused where a file that is kept was changed while the log was read, which may take a while."""
-    table, gone = plan.basis.table, {file.path.rpartition("/")[2] for file in plan.files}
+    table, gone = plan.base_version.table, {file.path.rpartition("/")[2] for file in plan.files}
     now = list_log_whole(table.storage, table.progress)
     present, parts = set(now.files), [file for instance in whole.listing.checkpoints for file in instance.files]
     names = [file.name for file in (*whole.listing.commits.values(), *parts) if file not in present]
@@ -636,7 +636,7 @@ def _refusals_since(plan: ExpiryPlan, whole: WholeLog) -> Iterator[Refusal]:
     listing = whole.listing
     if listing.newest_version == plan.newest_version:
         return
-    now = rebuild_version(plan.basis.table, ListedLog(listing), listing.newest_version)
+    now = rebuild_version(plan.base_version.table, ListedLog(listing), listing.newest_version)
     own = log_retention_ms(now.properties)
     if own > max(plan.retention_ms, plan.own_retention_ms, plan.request.allow_retention_below_ms or 0):
         yield Refusal(
@@ -651,7 +651,7 @@ def _refusals_since(plan: ExpiryPlan, whole: WholeLog) -> Iterator[Refusal]:
 
 def _refusals_of_streams(plan: ExpiryPlan) -> Iterator[Refusal]:
     """Yield queries that, since they were read, cannot be protected or need versions that the plan does not keep."""
-    guard = _guard(read_snapshot(plan.basis.table), plan.request)
+    guard = _guard(read_snapshot(plan.base_version.table), plan.request)
     if guard is None:
         return
     yield from guard.refusals("log expire")
@@ -689,7 +689,7 @@ class _Unproven(Refused):
 def _prove(plan: ExpiryPlan, whole: WholeLog) -> None:
     if plan.boundary is None:
         return
-    table, gone = plan.basis.table, {file.path for file in plan.files}
+    table, gone = plan.base_version.table, {file.path for file in plan.files}
     kept = without(whole, gone)
     lost = set(whole.listing.reconstructable) - set(kept.reconstructable) - set(plan.lost_versions)
     if lost or any(version >= plan.boundary for version in plan.lost_versions):

@@ -16,14 +16,19 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, assert_never
 
-from deltacli.changing.base_errors import COMMITS_MISSING
-from deltacli.changing.basis import Basis, identify_commit
+from deltacli.changing.base_commit_errors import COMMITS_MISSING
+from deltacli.changing.base_version import BaseVersion, identify_commit
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.clone_notes import NOTES_DIRECTORY, CloneNote, resolve_note_uri
-from deltacli.changing.file_owners import FileOwners, find_external_directories_of_version, find_file_owners, put_notes
+from deltacli.changing.file_owners import (
+    FileOwners,
+    find_external_directories_of_version,
+    find_file_owners,
+    write_clone_notes,
+)
 from deltacli.changing.file_totals import FileTotals
 from deltacli.changing.outcome import CompleteOutcome
-from deltacli.changing.plan import PlanWithoutRefusals, WithTableUri
+from deltacli.changing.plan import PlanWithoutRefusals, TableUriMixin
 from deltacli.core.errors import (
     NOTHING_CHANGED,
     CommitCorrupt,
@@ -114,10 +119,10 @@ class RestoreItem:
 
 @short_repr("backup", "newest_before", "writes", "kept", "unchanged=unchanged.files")
 @dataclass(frozen=True, slots=True, repr=False)
-class LogRestorePlan(WithTableUri, PlanWithoutRefusals):
+class LogRestorePlan(TableUriMixin, PlanWithoutRefusals):
     """`writes` in their order, and files to keep. `claim`: the commit that a writer would create next, if restored."""
 
-    basis: Basis
+    base_version: BaseVersion
     source: Storage
     replaces: bool
     listed: BackupList
@@ -240,7 +245,9 @@ def plan_log_restore(table: TableHandle, source: Storage, *, replace: bool = Fal
     owners = _find_owners(table, source, writes)
     noted = (f"{uri} gets a note of this table, so that its vacuum keeps the files" for uri in owners.uris)
     return LogRestorePlan(
-        basis=Basis(table, before.newest_version, table.clock(), identify_commit(before, before.newest_version)),
+        base_version=BaseVersion(
+            table, before.newest_version, table.clock(), identify_commit(before, before.newest_version)
+        ),
         source=source,
         replaces=replace,
         listed=listed,
@@ -597,7 +604,7 @@ def _note_in_owners(plan: LogRestorePlan, storage: Storage, now_ms: int) -> LogR
     if not plan.owners.tables:
         return plan
     note = CloneNote(plan.listed.table_id or "", resolve_note_uri(storage), plan.listed.version or 0, now_ms)
-    return _replace(plan, notes=(*plan.notes, *put_notes(plan.owners.tables, note).warnings))
+    return _replace(plan, notes=(*plan.notes, *write_clone_notes(plan.owners.tables, note).warnings))
 
 
 def _require_absent(plan: LogRestorePlan, storage: Storage, listing: LogListing) -> None:

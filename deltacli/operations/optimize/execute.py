@@ -37,7 +37,14 @@ from deltacli.core.progress import start_weighed_step
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural
-from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot, TouchedFiles, WatchedFiles, encoded_files
+from deltacli.delta.log.commit_content import (
+    CommitRequest,
+    NextVersion,
+    OnConflict,
+    TouchedFiles,
+    WatchedFiles,
+    encoded_files,
+)
 from deltacli.delta.paths.spelling import decode
 from deltacli.operations.optimize.plan import (
     Find,
@@ -471,7 +478,7 @@ class _Made:
             on_conflict=OnConflict.DROP,
         )
 
-    def _body(self) -> Callable[[Slot], Iterator[bytes]]:
+    def _body(self) -> Callable[[NextVersion], Iterator[bytes]]:
         ready, now_ms = self.ready, self._plan.table.clock()
 
         def batches() -> Iterator[tuple[str, RecordBatch]]:

@@ -13,12 +13,12 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from deltacli.changing.base_errors import BASE_COMMIT_REPLACED
-from deltacli.changing.basis import Basis
+from deltacli.changing.base_commit_errors import BASE_COMMIT_REPLACED
+from deltacli.changing.base_version import BaseVersion
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.file_totals import NO_FILES, FileTotals
 from deltacli.changing.outcome import DeletionFailures, OutcomeProblem
-from deltacli.changing.plan import WithTableUri
+from deltacli.changing.plan import TableUriMixin
 from deltacli.core.errors import (
     NOTHING_CHANGED,
     FileMissing,
@@ -114,10 +114,10 @@ class SchemaVacuumRequest(NamedTuple):
 
 @short_repr("files", "candidates", "refusals")
 @dataclass(frozen=True, slots=True, repr=False)
-class SchemaVacuumPlan(WithTableUri):
+class SchemaVacuumPlan(TableUriMixin):
     """All schema files of a branch with their verdicts, by id. Nothing has been done."""
 
-    basis: Basis
+    base_version: BaseVersion
     request: SchemaVacuumRequest
     now_ms: int
     files: tuple[SchemaFile, ...]
@@ -132,7 +132,7 @@ class SchemaVacuumPlan(WithTableUri):
             return None
         first = self.refusals[0]
         hint = suggest_parameters(first.override) if first.override else first.hint
-        return Refused.by(self.refusals, {"guard": first.code}, hint)
+        return Refused.from_refusals(self.refusals, {"guard": first.code}, hint)
 
     def effects(self) -> Iterator[str]:
         yield from (f"delete {file.path}" for file in self.candidates)
@@ -263,7 +263,7 @@ def plan_schema_vacuum(
     users = table_files.find_schema_users(storage, engine, branches, cutoff_ms=cutoff_ms, progress=progress)
     files = tuple(_judge(stats, schemas, users, request, cutoff_ms))
     refusals = (*_refusals(request, users), *_iceberg_refusals(schemas, has_metadata=_has_iceberg_metadata(storage)))
-    return SchemaVacuumPlan(Basis(table, files[-1].id, now_ms), request, now_ms, files, refusals)
+    return SchemaVacuumPlan(BaseVersion(table, files[-1].id, now_ms), request, now_ms, files, refusals)
 
 
 def _list_schema_files(storage: ReadStorage, branch: str) -> list[tuple[int, FileStat]]:

@@ -448,7 +448,10 @@ def _added(table: TableHandle, listing: LogListing, uris: tuple[str, ...]) -> Ar
     parts = [pa.table({"path": pa.array([], pa.binary()), "version": pa.array([], pa.int64())})]
     for rows in FileReferenceReader(table, listing).read():
         if rows.kind == "add":
-            paths = (keys.of_log(combine_chunks(rows.path)).keys, keys.of_vectors(combine_chunks(rows.vector)).keys)
+            paths = (
+                keys.compute_keys(combine_chunks(rows.path)).keys,
+                keys.of_vectors(combine_chunks(rows.vector)).keys,
+            )
             parts += [_part(one, rows.version) for one in paths]
     return pa.concat_tables(parts)
 

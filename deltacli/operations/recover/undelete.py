@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import Basis, identify_commit
+from deltacli.changing.base_version import BaseVersion, identify_commit
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.clone_notes import CloneNote, resolve_note_uri
 from deltacli.changing.derived_files import annotate_interruption
 from deltacli.changing.execution import ChangeExecution
-from deltacli.changing.file_owners import find_external_directories_of_version, find_file_owners, put_notes
+from deltacli.changing.file_owners import find_external_directories_of_version, find_file_owners, write_clone_notes
 from deltacli.changing.file_totals import FileTotals
 from deltacli.changing.outcome import PartialFailure
 from deltacli.core import errors
@@ -314,7 +314,7 @@ def _begin(
     sizes = [*((present or {}).values()), *(item.file for item in log.items)]
     return UndeletePlan(
         table=table.uri,
-        basis=Basis(table, newest, table.clock(), past, listed_at=looked_at),
+        base_version=BaseVersion(table, newest, table.clock(), past, listed_at=looked_at),
         request=request,
         version=log.version,
         version_before=newest if newest >= 0 else None,
@@ -595,7 +595,7 @@ def bring_back(
         raise refusal
     table = execution.table
     _require_proofs(table, plan)
-    execution.recheck_base_commit(plan.basis)
+    execution.recheck_base_commit(plan.base_version)
     if plan.data is not None:
         found, data = plan.data.found, plan.data
         put_found(
@@ -605,7 +605,7 @@ def bring_back(
     if plan.owners.tables:
         # Before the log: from then on the files are live in this table, and only the note tells their owners.
         note = CloneNote(plan.table_id, resolve_note_uri(table.storage), plan.version or 0, table.clock())
-        plan = replace(plan, notes=(*plan.notes, *put_notes(plan.owners.tables, note).warnings))
+        plan = replace(plan, notes=(*plan.notes, *write_clone_notes(plan.owners.tables, note).warnings))
     _put_log(table, plan, told)
     if not plan.is_log_first:
         _require_there(table, plan)

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from deltacli.changing.base_errors import BASE_COMMIT_REPLACED
-from deltacli.changing.basis import Basis, build_basis
+from deltacli.changing.base_commit_errors import BASE_COMMIT_REPLACED
+from deltacli.changing.base_version import BaseVersion, build_base_version
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.file_totals import FileTotals
 from deltacli.changing.outcome import PartialFailure
@@ -32,7 +32,7 @@ from deltacli.core.errors import (
 from deltacli.core.short_repr import short_repr
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, LogListing, Place, parse_log_path
-from deltacli.delta.protocol.features import require_committable
+from deltacli.delta.protocol.features import require_commits_supported
 from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log, versioned
 from deltacli.operations.recover.log_files import DivergedError, open_sources
 from deltacli.operations.recover.sources import Journal
@@ -175,12 +175,14 @@ def _planned(
             hint,
         ]
     found = join_plans(parts)
-    basis = Basis(table, -1, table.clock()) if now is None else replace(build_basis(now), snapshot=None)
+    base_version = (
+        BaseVersion(table, -1, table.clock()) if now is None else replace(build_base_version(now), snapshot=None)
+    )
     without_steps = [left(one, reason_without_steps(one)) for one in others if choice.names(one.rule.id)]
     left_out = [*found.unrepaired, *without_steps]
     left_out += _waiting(by_family, found, left_out, is_readable=now is not None)
     plan = RepairPlan(
-        basis,
+        base_version,
         request,
         None if validation is None else validation.version,
         now.metadata.id if now is not None else find_table_id(table.storage, table.engine) if files else None,
@@ -320,7 +322,7 @@ def _obstacle(now: Snapshot | None, findings: Sequence[Finding]) -> str | None:
         if finding.rule.id in NEWER and last_version(finding) > now.version:
             return f"{finding.place.path} covers a later version, which the next commit would replace"
     try:
-        require_committable(now.protocol, now.properties, now.version)
+        require_commits_supported(now.protocol, now.properties, now.version)
     except Refused as fault:
         return fault.message
     return None
@@ -588,7 +590,7 @@ class Repair:
                 if not fresh:
                     break
                 tried |= fresh
-                execution.recheck_base_commit(plan.basis)
+                execution.recheck_base_commit(plan.base_version)
                 is_whole = _execute(plan, run, outcome, fresh)
                 backup.note_left()
                 outcome.plan = replace(plan, steps=(), unrepaired=(), refusals=(), is_partial=False)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import MAX_FILE_CHECK_AGE_SECONDS, Basis, build_basis
+from deltacli.changing.base_version import MAX_FILE_CHECK_AGE_SECONDS, BaseVersion, build_base_version
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit import Committed
 from deltacli.changing.outcome import PartialFailure
-from deltacli.changing.plan import WithTable
-from deltacli.changing.request_checks import require_possible
+from deltacli.changing.plan import TableHandleMixin
+from deltacli.changing.request_checks import require_committable_request
 from deltacli.core.documents import dumps
 from deltacli.core.errors import (
     NOTHING_CHANGED,
@@ -37,11 +37,11 @@ from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log import state
-from deltacli.delta.log.actions import NO_METADATA, require_free
-from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesOfPartitions, Slot, encoded_files
+from deltacli.delta.log.actions import NO_METADATA, require_unreserved_keys
+from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesOfPartitions, NextVersion, encoded_files
 from deltacli.delta.log.conflicts import is_vacuum
 from deltacli.delta.partitions.values import find_without_values
-from deltacli.delta.protocol.features import require_committable
+from deltacli.delta.protocol.features import require_commits_supported
 from deltacli.operations.recover.verify import Problem
 from deltacli.operations.restore import metadata
 from deltacli.operations.restore.difference import (
@@ -165,10 +165,10 @@ class Noticing(NamedTuple):
     "refusals",
 )
 @dataclass(frozen=True, eq=False, repr=False)
-class RestorePlan(WithTable):
+class RestorePlan(TableHandleMixin):
     """What a restore would do. Nothing has been done."""
 
-    basis: Basis
+    base_version: BaseVersion
     request: RestoreRequest
     now: Snapshot
     target: Snapshot
@@ -220,7 +220,7 @@ class RestorePlan(WithTable):
         if more > 0:
             facts["more"] = f"{plural(more, 'file')}, which the plan lists"
         facts |= {f"also {number}": f"{other.message} [{other.code}]" for number, other in enumerate(others, 2)}
-        return Refused.by([first], facts)
+        return Refused.from_refusals([first], facts)
 
     def effects(self) -> Iterator[str]:
         found = self.difference
@@ -261,7 +261,7 @@ class RestorePlan(WithTable):
             "newestRestorableVersion": self.restorable,
             "schemaChanges": [] if schema is None else [schema.change_json(change) for change in schema.changes],
             "clients": [client.as_json() for client in self.clients],
-            "notes": [*self.notes, *self.basis.warnings],
+            "notes": [*self.notes, *self.base_version.warnings],
             "refusals": [one._replace(hint=self.filled(one)).as_json("wayOut", "files") for one in self.refusals],
             "dryRun": dry_run,
         }
@@ -278,7 +278,7 @@ def plan_restore(table: TableHandle, request: RestoreRequest, now: Snapshot | No
     Raises what `read_snapshot` raises for both versions; Refused where the table cannot be written; UsageError for a
     condition that does not fit this table; PathExternal for files outside the table; StorageFailed.
     """
-    require_free(request.commit_metadata)
+    require_unreserved_keys(request.commit_metadata)
     target = find_snapshot(table, version=request.version, timestamp_ms=request.timestamp_ms)
     return _Planning(request, now or read_snapshot(table), target).plan()
 
@@ -329,7 +329,7 @@ class _Planning:
         checked, brought = self._verified(found)
         refusals += () if refusals else self._violations(found, checked)
         plan = RestorePlan(
-            basis=build_basis(now),
+            base_version=build_base_version(now),
             request=self._request,
             now=now,
             target=target,
@@ -352,9 +352,9 @@ class _Planning:
             plan = replace(plan, notes=(*plan.notes, none))
         plan = replace(plan, refusals=(*plan.refusals, *_file_refusals(plan)))
         if not plan.is_noop:
-            require_possible(now, request_of(plan), kind=None)
+            require_committable_request(now, request_of(plan), kind=None)
             by_catalog = managed_store(now.table.storage) is not None  # of what comes back, too
-            require_committable(after.protocol, after.properties, now.version + 1, by_catalog=by_catalog)
+            require_commits_supported(after.protocol, after.properties, now.version + 1, by_catalog=by_catalog)
             plan = replace(plan, clients=tuple(_clients(plan, *states)))
         return plan
 
@@ -435,7 +435,7 @@ def request_of(plan: RestorePlan) -> CommitRequest:
         domains=plan.small.domains,
         domains_read=(metadata.CLUSTERING,) if request.where is None else (),
         new_rows=plan.new_rows,
-        gives_id=not plan.now.metadata.id,
+        assigns_table_id=not plan.now.metadata.id,
     )
 
 
@@ -728,7 +728,7 @@ class _Attempts:
                 raise
         condition = plan.where
         reads = FilesOfPartitions(condition.may_match) if isinstance(condition, PartitionCondition) else EveryFile()
-        return replace(request_of(plan), body=_body(plan), reads=reads, names_files=True)
+        return replace(request_of(plan), body=_body(plan), reads=reads, adds_existing_files=True)
 
     def plan_again(self, plan: RestorePlan, now: Snapshot) -> RestorePlan:
         """Plan the same on a newer version. Files are checked again after losses, a while, or a vacuum."""
@@ -762,7 +762,7 @@ def _has_vacuum(before: Snapshot, now: Snapshot) -> bool:
     return False
 
 
-def _body(plan: RestorePlan) -> Callable[[Slot], Iterator[bytes]]:
+def _body(plan: RestorePlan) -> Callable[[NextVersion], Iterator[bytes]]:
     now_ms = plan.table.clock()
 
     def batches() -> Iterator[tuple[str, RecordBatch]]:

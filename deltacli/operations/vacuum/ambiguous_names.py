@@ -107,7 +107,7 @@ def _find_read_by_some(snapshot: Snapshot | None) -> Iterator[AmbiguousFile]:
 
 def _hash_names(keys: PathKeys, file: AmbiguousFile, paths: ArrowArray) -> ArrowArray:
     """Return the hashes of a file at these paths, and of the files of its vectors, in every reading."""
-    of_paths = keys.of_log(paths)
+    of_paths = keys.compute_keys(paths)
     of_vectors = keys.of_vectors(pa.array(sorted(file.live_vector_ids), pa.string()))
     return pa.concat_arrays(
         [pc.drop_null(of_paths.hashes), of_paths.spare, pc.drop_null(of_vectors.hashes), of_vectors.spare]

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import Basis
+from deltacli.changing.base_version import BaseVersion
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit import Committed, commit
 from deltacli.changing.file_totals import FileTotals
@@ -42,7 +42,7 @@ from deltacli.core.errors import (
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.times import CLOCK_SKEW_MS, format_timestamp
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.log.actions import require_free
+from deltacli.delta.log.actions import require_unreserved_keys
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name
 from deltacli.delta.paths.keys import PathKeys
@@ -274,7 +274,7 @@ class Record(Protocol):
 
 def is_fresh(plan: VacuumPlan) -> bool:
     """Return True if this process has just checked the files of a plan."""
-    begun, ticks = plan.looked_at, plan.basis.table.machine.monotonic
+    begun, ticks = plan.looked_at, plan.base_version.table.machine.monotonic
     return begun is not None and not plan.is_looked_at_again and 0 <= ticks() - begun <= _FRESH_SECONDS
 
 
@@ -522,7 +522,7 @@ class SavedVacuum:
         except Refused as refused:
             first = Refusal(refused.code, refused.message, refused.hint, refused.override, facts=refused.facts)
             refusals = (first, *plan.refusals)
-            return replace(plan, table=table.uri, refusals=refusals, made_from=Basis(table, -1, plan.now_ms))
+            return replace(plan, table=table.uri, refusals=refusals, made_from=BaseVersion(table, -1, plan.now_ms))
 
     def outcome(self, plan: VacuumPlan) -> VacuumResult:
         return VacuumResult(plan, VacuumOutcome())
@@ -565,7 +565,7 @@ def execute_by(
 def note_progress(plan: VacuumPlan) -> None:
     """Record how far the log was examined where there was nothing to delete, so that LITE continues from there."""
     if plan.is_noop:
-        _note_horizon(plan.basis.table, plan)
+        _note_horizon(plan.base_version.table, plan)
 
 
 def execute_vacuum(
@@ -586,7 +586,7 @@ def execute_vacuum(
     """
     chosen = request or VacuumRequest()
     found = outcome if outcome is not None else record.counts if record is not None else VacuumOutcome()
-    require_free(chosen.commit_metadata)
+    require_unreserved_keys(chosen.commit_metadata)
     _require_executable(plan)
     if plan.made_from is None:
         plan = adopted(table, plan)
@@ -636,12 +636,12 @@ def execute_vacuum(
 
 def bound(table: TableHandle, plan: VacuumPlan) -> TableHandle:
     """Return the table bound to the directory of a plan. Raises Refused (`plan.other-place`) where it is another."""
-    own = plan.basis.table.storage
+    own = plan.base_version.table.storage
     if isinstance(own, StoreOfDirectory) and isinstance(table.storage, StoreOfDirectory):
         return table.bind_to_directory(own.directory_identity)
     if not (is_inside(own, table.storage) and is_inside(table.storage, own)):
         raise other_directory_refusal(table.uri)
-    plan.basis.table.bind_to_directory()
+    plan.base_version.table.bind_to_directory()
     return table
 
 

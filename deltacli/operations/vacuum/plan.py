@@ -38,7 +38,7 @@ from deltacli.table.api_errors import name_table
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.changing.basis import Basis
+    from deltacli.changing.base_version import BaseVersion
     from deltacli.operations.streams.protection import GuardedStreams
 
 # -- the request for a vacuum ------------------------------------------------------------------------------------------
@@ -379,13 +379,13 @@ class VacuumPlan:
     streams: GuardedStreams | None = None
     """The queries of Spark that are protected, looked at again before each deletion; None where that was not asked for.
     """
-    made_from: Basis | None = field(default=None, compare=False)
+    made_from: BaseVersion | None = field(default=None, compare=False)
     """The table and the commit that it was made from; None for a saved plan until it is compared with its table."""
     looked_at: float | None = field(default=None, compare=False)
     """When the listing began, by `time.monotonic` of this process; None for a saved plan."""
 
     @property
-    def basis(self) -> Basis:
+    def base_version(self) -> BaseVersion:
         """The table and the commit that the plan was made from, or compared with."""
         assert self.made_from is not None  # a saved plan is compared with its table first
         return self.made_from
@@ -399,7 +399,7 @@ class VacuumPlan:
             return None
         first = self.refusals[0]
         hint = suggest_parameters(first.override) if first.override else first.hint
-        return Refused.by(self.refusals, first.facts or {"guard": first.code}, hint)
+        return Refused.from_refusals(self.refusals, first.facts or {"guard": first.code}, hint)
 
     def effects(self) -> Iterator[str]:
         yield f"delete {plural(self.files, 'file')} ({format_size(self.size_bytes)}), plan {self.plan_id}"

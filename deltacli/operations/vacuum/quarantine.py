@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from deltacli.changing.basis import Basis, build_basis
+from deltacli.changing.base_version import BaseVersion, build_base_version
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.outcome import DeletionFailures, OutcomeProblem, PartialFailure
 from deltacli.core.errors import (
@@ -306,7 +306,7 @@ class PurgePlan:
     """Directories that are not touched, and why."""
     others: tuple[tuple[str, str], ...]
     """Directories of other tables with this id, such as copies, with their addresses: they stay."""
-    basis: Basis
+    base_version: BaseVersion
     is_shown_only: bool = False
     """It is not executed, so what is not touched is an error of its own."""
 
@@ -464,7 +464,7 @@ def plan_purge(table: TableHandle, uri: str, older_ms: int, snapshot: Snapshot |
         tuple(unnamed),
         tuple(refusals),
         tuple(others),
-        replace(build_basis(snapshot), snapshot=None),
+        replace(build_base_version(snapshot), snapshot=None),
     )
 
 

@@ -27,7 +27,7 @@ from deltacli.core.tempfiles import forget, remember
 from deltacli.core.typing import ArrowArray, ArrowField, ArrowScalar, ArrowType, RecordBatch
 from deltacli.delta.encoding.digests import Digest, RowDigest
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.partitions.values import constants_of, directory_of, partition_text
+from deltacli.delta.partitions.values import constants_of, format_partition_directory, partition_text
 from deltacli.delta.paths.spelling import decode, encode
 from deltacli.delta.schema.to_arrow import keeps_partition_columns
 from deltacli.delta.schema.types import PrimitiveType, StructField
@@ -522,7 +522,7 @@ class AppendRows:
         stored = (self._stored(batch) for batch in rows)
         batch = next(stored, None)
         while batch is not None:
-            path = self._path(directory_of(logical if spec.config.mapping_mode == "none" else {}))
+            path = self._path(format_partition_directory(logical if spec.config.mapping_mode == "none" else {}))
             with context.storage.draft(path) as draft:
                 written = write_file(spec, draft.local_path, path, chain([batch], stored))
                 if spec.reads_back:
