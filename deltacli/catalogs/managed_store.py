@@ -221,7 +221,7 @@ class ManagedStore:
 
     @property
     def capabilities(self) -> Capabilities:
-        return self.inner.capabilities._replace(cheap_listing=False)
+        return self.inner.capabilities._replace(has_cheap_requests=False)
 
     @property
     def aliases(self) -> tuple[str, ...]:

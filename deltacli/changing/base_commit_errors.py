@@ -1,4 +1,8 @@
-"""The errors for a table that was replaced or rolled back since a plan was made. Their codes begin with `plan.`."""
+"""Errors for a table that was replaced or rolled back after a plan was made. Their codes begin with `plan.`.
+
+The base commit is the commit file of the version that the plan was made from (`base_version.py`). If it was replaced or
+deleted, the log has another history, and the plan must not be executed.
+"""
 
 from __future__ import annotations
 
@@ -27,34 +31,12 @@ CLOCK_BEHIND = "plan.clock"
 """The clock is behind the plan, or behind the newest commit."""
 
 
-def build_replaced_commit_error(base_commit: LogFile, size_bytes: int, modified_ms: int) -> Refused:
-    """Return the error for a base commit whose size or time has changed since the plan was made.
-
-    Args:
-        base_commit: The file as it was listed for the plan.
-        size_bytes: The current size.
-        modified_ms: The current modification time in epoch milliseconds.
-    """
-    return build_replaced_file_error(
-        base_commit.name,
-        {
-            "planned on": _describe_file(base_commit.size_bytes, base_commit.modified_ms),
-            "found": _describe_file(size_bytes, modified_ms),
-        },
-    )
-
-
-def build_replaced_content_error(name: str) -> Refused:
-    """Return the error for a log file whose content has changed, although its size has not."""
-    return build_replaced_file_error(name, {"why": "its content differs"})
-
-
-def build_replaced_file_error(name: str, facts: Mapping[str, str]) -> Refused:
+def build_replaced_error(name: str, facts: Mapping[str, str]) -> Refused:
     """Return the error for a log file that was replaced after the plan was made.
 
     Args:
         name: The name of the file.
-        facts: The differences between the two files.
+        facts: The differences between the two files, see `describe_size_and_time` and `CONTENT_DIFFERS`.
     """
     return Refused(
         f"{name} was replaced after this was planned, so the log has another past",
@@ -65,8 +47,37 @@ def build_replaced_file_error(name: str, facts: Mapping[str, str]) -> Refused:
     )
 
 
-def build_gone_commit_error(name: str) -> Refused:
-    """Return the error for a base commit that was deleted."""
+CONTENT_DIFFERS = {"why": "its content differs"}
+"""The facts for a log file whose content has changed, although its size has not."""
+
+
+def describe_size_and_time(base_commit: LogFile, size_bytes: int, modified_ms: int) -> dict[str, str]:
+    """Return the facts for a base commit whose size or time has changed since the plan was made.
+
+    Args:
+        base_commit: The file as it was listed for the plan.
+        size_bytes: The current size.
+        modified_ms: The current modification time in epoch milliseconds.
+
+    Returns:
+        For example `{"planned on": "812 B, 2026-05-01T10:01:00Z", "found": "640 B, 2026-05-01T10:07:00Z"}`.
+    """
+    return {
+        "planned on": _format_size_and_time(base_commit.size_bytes, base_commit.modified_ms),
+        "found": _format_size_and_time(size_bytes, modified_ms),
+    }
+
+
+def _format_size_and_time(size_bytes: int, modified_ms: int) -> str:
+    return f"{format_size(size_bytes)}, {format_timestamp(modified_ms)}"
+
+
+def build_missing_commit_error(name: str) -> Refused:
+    """Return the error for a base commit that was deleted.
+
+    Args:
+        name: The name of the file: `00000000000000000006.json`.
+    """
     return Refused(
         f"{name}, on which this was planned, is no longer in the log",
         preamble=NOTHING_CHANGED,
@@ -74,7 +85,3 @@ def build_gone_commit_error(name: str) -> Refused:
         facts={"planned on": f"version {parse_log_path(name).version}"},
         hint=command("history", limit=10),
     )
-
-
-def _describe_file(size_bytes: int, modified_ms: int) -> str:
-    return f"{format_size(size_bytes)}, {format_timestamp(modified_ms)}"

@@ -60,8 +60,8 @@ def plan_change(change: Change[PlanT, OutcomeT], table: TableHandle) -> PlanT:
     """Plan a change of the newest version of a table.
 
     Returns:
-        The plan. If executing it would make views of other engines stale, such as symlink manifests, `base_version.warnings`
-        contains a warning for each.
+        The plan. If executing it would make views of other engines stale, such as symlink manifests,
+        `base_version.warnings` contains a warning for each.
 
     Raises:
         Refused: If the table must not be changed: its checksum file contradicts the protocol or metadata that the
@@ -154,7 +154,9 @@ def execute_change(
         change.execute(execution)
     except (errors.OutcomeUnknown, errors.PartlyDone) as error:
         may_have_committed = isinstance(error, errors.OutcomeUnknown)
-        execution.update_manifests(has_unread_version=recovers_files or may_have_committed)
+        if recovers_files or may_have_committed:
+            execution.note_stale_views_of_newest_version()
+        execution.update_manifests()
         if execution.has_begun:
             error.facts.setdefault("so far", execution.outcome.describe_progress())
         raise
@@ -168,7 +170,9 @@ def execute_change(
         raise
 
     execution.has_ended = True
-    execution.update_manifests(has_unread_version=recovers_files)
+    if recovers_files:
+        execution.note_stale_views_of_newest_version()
+    execution.update_manifests()
     require_complete(execution.outcome)
     return execution.outcome
 
@@ -190,7 +194,9 @@ def _raise_with_progress(
     if execution.has_begun and execution.unfinished_goal is not None:
         error.message = f"{execution.unfinished_goal.message}: {error.message_without_outcome}"
         error.hint = execution.unfinished_goal.hint
-    execution.update_manifests(has_unread_version=recovers_files and execution.has_begun)
+    if recovers_files and execution.has_begun:
+        execution.note_stale_views_of_newest_version()
+    execution.update_manifests()
 
     cause = _find_cause(execution.store, error)
     if execution.has_begun:

@@ -74,7 +74,7 @@ class CloneNote(NamedTuple):
         directory = unquote(self.uri.removeprefix("file://")).rstrip("/")
         return os.path.isdir(os.path.dirname(directory))
 
-    def put(self, storage: Storage) -> WrittenNote | None:
+    def write(self, storage: Storage) -> WrittenNote | None:
         """Write the note, replacing an older note about the same clone.
 
         Args:

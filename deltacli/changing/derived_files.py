@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from deltacli.changing.rechecks import recheck_base_commit_if_stale
+from deltacli.changing.rechecks import recheck_base_commit
 from deltacli.storage import Created, Creation
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def guard_derived_write(base_version: BaseVersion, path: str) -> Iterator[None]:
     Raises:
         Refused: If the base commit was replaced (`plan.other-past`). The block is not executed.
     """
-    recheck_base_commit_if_stale(base_version)
+    recheck_base_commit(base_version)
     with annotate_interruption(path):
         yield
 

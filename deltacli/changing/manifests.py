@@ -1,7 +1,8 @@
 """Writing symlink manifests: finding the manifests that differ from a version, and replacing them.
 
 `manifest_contents.py` computes the lines that each manifest should contain. The command `manifest` plans and writes
-explicitly. `update_manifests` is called after the commits of other changes, if the table property for it is set.
+explicitly. `write_manifests_of_newest_version` is called after the commits of other changes, if the table property for
+it is set.
 
 Each manifest is replaced atomically, but not all together: until the last one is written, readers of a partitioned
 table see old and new partitions.
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 from deltacli.changing.base_version import BaseVersion, build_base_version
 from deltacli.changing.manifest_contents import MANIFEST_NAME, LiveManifests, build_live_manifests
-from deltacli.changing.outcome import DeletionFailures, OutcomeProblem
+from deltacli.changing.outcome import DeletionFailures
 from deltacli.core.errors import DeltacliError, FileMissing, Refusal, Refused, command
 from deltacli.core.typing import Json
 from deltacli.core.units import count_with_verb, plural
@@ -139,13 +140,13 @@ class ManifestsOutcome:
         """Return a phrase that says how many manifests were written."""
         return f"{self.written:,} of {plural(len(self.plan.paths_to_write), 'manifest')} written"
 
-    def build_partial_failure(self) -> OutcomeProblem:
-        """Return the problem that manifests could not be deleted; None if there are none."""
-        return self.failures.build_partial_failure(
-            "manifest",
+    def build_incomplete_error(self) -> DeltacliError | None:
+        """Return the error if manifests could not be deleted; None if all were deleted."""
+        return self.failures.build_error(
+            f"{plural(self.failures.count, 'manifest')} could not be deleted",
             code="manifests.not-deleted",
-            hint=command("manifest"),
             has_deleted=bool(self.written + self.deleted),
+            hint=command("manifest"),
         )
 
     def as_json(self) -> dict[str, Json]:
@@ -303,7 +304,7 @@ def write_manifests(store: Storage, outcome: ManifestsOutcome) -> None:
 
     for path, answer in store.delete_many(plan.paths_to_delete):
         if isinstance(answer, Failed):
-            outcome.failures.note(path, answer)
+            outcome.failures.add(path, answer)
         else:
             outcome.deleted += 1
     if store.capabilities.has_directories:
@@ -318,7 +319,7 @@ def _remove_empty_directories(store: Storage, manifest_paths: Iterable[str]) -> 
             directory = directory.rpartition("/")[0]
 
 
-def update_manifests(table: TableHandle) -> list[str]:
+def write_manifests_of_newest_version(table: TableHandle) -> list[str]:
     """Write the manifests of the newest version of a table, after another change has committed it.
 
     If other writers commit at the same time, the manifests are written again for the newer version.
@@ -337,7 +338,7 @@ def update_manifests(table: TableHandle) -> list[str]:
 
             outcome = ManifestsOutcome(plan)
             write_manifests(table.writable(), outcome)
-            problem = outcome.build_partial_failure()
+            problem = outcome.build_incomplete_error()
             if problem is not None:
                 return [_describe_stale_manifests(problem.message, fix)]
 

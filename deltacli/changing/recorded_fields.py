@@ -4,8 +4,8 @@ Anybody can edit such a file, and an older release, an interrupted write or a da
 So each field is validated when the file is parsed. Other code can then rely on the values: a path does not lead out of
 its directory, a time can be formatted, a size is a number.
 
-Functions such as `validate_path` take the value and the name of a field, and return the value with its type. If the value
-is invalid, they raise a ValueError whose message contains the name: `createdTime is 'x', not an integer …`.
+Functions such as `validate_path` take the value and the name of a field, and return the value with its type. If the
+value is invalid, they raise a ValueError whose message contains the name: `createdTime is 'x', not an integer …`.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from deltacli.delta.log.commit_content import (
     build_next_version,
     build_version_before_first,
     needs_in_commit_timestamp,
-    require_allowed,
+    require_supported_request,
 )
 from deltacli.delta.log.row_ids import DOMAIN, read_mark
 from deltacli.delta.log.segment import LOG_DIRECTORY, TimestampSource, commit_name
@@ -73,7 +73,7 @@ def require_allowed_request(storage: ReadStorage, request: CommitRequest, previo
         require_finite_numbers(request.metadata)
 
     managed = managed_store(storage)
-    require_allowed(request, previous_version, by_catalog=managed is not None)
+    require_supported_request(request, previous_version, by_catalog=managed is not None)
     if managed is not None:
         managed.require_accepted_by_catalog(request, previous_version)
 

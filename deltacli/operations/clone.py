@@ -31,7 +31,6 @@ from deltacli.changing.file_owners import (
 )
 from deltacli.changing.file_totals import FileTotals
 from deltacli.changing.lost_versions import describe_lost_versions
-from deltacli.changing.outcome import PartialFailure
 from deltacli.core import errors
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
@@ -133,14 +132,14 @@ class ClonePlan:
     def describe_progress(self) -> str:
         return "the clone was created"
 
-    def build_partial_failure(self) -> PartialFailure | None:
+    def build_incomplete_error(self) -> errors.PartlyDone | None:
         """Return which files were deleted from the source meanwhile."""
         if not self.lost:
             return None
-        return PartialFailure(
-            "clone.files-lost",
+        return errors.PartlyDone(
             f"{plural(len(self.lost), 'file')} of the clone were deleted from the source while it was made",
-            {
+            code="clone.files-lost",
+            facts={
                 "first": self.lost[0].path,
                 "clone": self.target,
                 "next": "delete the clone, and make another one",
@@ -233,11 +232,11 @@ class Clone:
         """Look at the source again, write the note and the commit, and look at the files.
 
         Raises Refused where the source is another one by now (`plan.*`), is vacuumed, or does not take the note, and
-        what `ChangeExecution.commit` raises. Files that were deleted meanwhile are in the outcome.
+        what `ChangeExecution.commit_plan` raises. Files that were deleted meanwhile are in the outcome.
         """
         plan = execution.plan
         source = self.source.table.writable()
-        execution.recheck_table(build_base_version(self.source))
+        execution.recheck_source(build_base_version(self.source))
         if self.source.table.clock() - plan.base_version.now_ms > MAX_FILE_CHECK_AGE_SECONDS * 1000:
             # A question was open. Without the files not even a note is written.
             self._require_files(plan)
@@ -246,13 +245,13 @@ class Clone:
             if plan.note is not None:
                 notes = _put_notes(plan.note, source, plan.owners)
                 warnings = (*plan.owners.warnings, *notes.warnings)
-                execution.outcome = replace(execution.outcome, owners=FileOwners(notes.noted, warnings))
+                execution.outcome = replace(execution.outcome, owners=FileOwners(notes.stores, warnings))
             if vacuum_is_running(self.source.table):
                 raise errors.Refused.from_refusals([_vacuum_is_running()])
 
             # From the note on no new vacuum deletes the files. One that began before may have.
             self._require_files(plan)
-            done = execution.commit(_request)
+            done = execution.commit_plan(_request)
         except errors.DeltacliError as fault:
             if _is_without_commit(fault, execution.store, plan.base_version.version + 1):
                 notes.undo()
@@ -354,12 +353,12 @@ def _put_notes(note: CloneNote, source: Storage, owners: FileOwners) -> WrittenN
     Raises Refused (`clone.source-not-writable`) where the source may not be written, and what its storage raises.
     """
     try:
-        of_source = note.put(source)
+        of_source = note.write(source)
     except errors.PermissionRefused as denied:
         raise errors.Refused.from_refusals([_not_writable(denied.message)]) from denied
-    of_owners = write_clone_notes(owners.tables, note)
-    written = of_owners.written if of_source is None else (of_source, *of_owners.written)
-    return of_owners._replace(written=written)
+    of_owners = write_clone_notes(owners.stores, note)
+    written = of_owners.notes if of_source is None else (of_source, *of_owners.notes)
+    return of_owners._replace(notes=written)
 
 
 def _without_notes(owners: FileOwners, address: str) -> FileOwners:

@@ -110,7 +110,8 @@ class Capabilities(NamedTuple):
     """The abilities of a store, so that callers need not check which store it is.
 
     Attributes:
-        cheap_listing: A whole directory takes one call, so starting in the middle saves nothing.
+        has_cheap_requests: A request takes microseconds, as on a local disk, and a whole directory is listed by one
+            request. Callers then repeat checks instead of caching results.
         parallel_reads: The useful number of concurrent reads: 1 on a disk, more over a network.
         atomic_create: Of several writers that create one name, exactly one succeeds, and readers
             never see a partial file. A store without it is read-only.
@@ -118,7 +119,7 @@ class Capabilities(NamedTuple):
         lists_flat: A walk does not distinguish directories on lower levels (`is_flat_level`).
     """
 
-    cheap_listing: bool
+    has_cheap_requests: bool
     parallel_reads: int
     atomic_create: bool
     has_directories: bool = False

@@ -31,7 +31,7 @@ from deltacli.storage.local_listing import leads_elsewhere, list_local_directory
 from deltacli.storage.os_errors import describe_os_error
 from deltacli.storage.outcomes import Creation, Deleted, Deletion, Failed, Missing
 
-_CAPABILITIES = Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True, has_directories=True)
+_CAPABILITIES = Capabilities(has_cheap_requests=True, parallel_reads=1, atomic_create=True, has_directories=True)
 
 # Linux reads at most 2 GiB at a time.
 _LONGEST_READ = 1 << 30

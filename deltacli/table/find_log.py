@@ -89,7 +89,7 @@ def find_log(
     # A local directory is always listed completely. A version before the hint needs the files
     # before the hint.
     start_version = 0
-    if not storage.capabilities.cheap_listing and (version is None or hint.version <= version):
+    if not storage.capabilities.has_cheap_requests and (version is None or hint.version <= version):
         start_version = hint.version
     listing = list_log(storage, start_version=start_version, progress=progress)
 
@@ -234,7 +234,7 @@ def read_hint(storage: ReadStorage, table_path: str = "") -> segment.Hint | segm
     except errors.StorageFailed as error:
         # A remote store that does not answer would not answer the listing either, after more
         # retries.
-        if not storage.capabilities.cheap_listing and not isinstance(error, errors.PermissionRefused):
+        if not storage.capabilities.has_cheap_requests and not isinstance(error, errors.PermissionRefused):
             raise
         return segment.BadHint("hint.bad-json")
 

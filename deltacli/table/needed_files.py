@@ -399,7 +399,7 @@ def _read_sizes(
         sizes_of_unknown = _read_sizes(storage, pc.filter(paths, is_unknown), engine)
         return pc.replace_with_mask(sizes, is_unknown, sizes_of_unknown)
 
-    if storage.capabilities.cheap_listing or len(paths) <= _MAX_SINGLE_REQUESTS:
+    if storage.capabilities.has_cheap_requests or len(paths) <= _MAX_SINGLE_REQUESTS:
         return _request_sizes(storage, paths, engine)
     return _list_sizes(storage, paths)
 

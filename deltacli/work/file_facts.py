@@ -188,7 +188,7 @@ class FooterFiles:
             if found is None:
                 return None, None
             storage, inner, size = found
-            length = _NEAR_TAIL if storage.capabilities.cheap_listing else _FAR_TAIL
+            length = _NEAR_TAIL if storage.capabilities.has_cheap_requests else _FAR_TAIL
             return _read_footer(lambda offset, length: storage.read_range(inner, offset, length), size, length, reader)
         except FileMissing:
             return None, FileFault(MISSING, f"{file.path} not found", "no such file")

@@ -305,7 +305,7 @@ def split_place(place: str) -> tuple[str, str]:
 
 def read_parquet(storage: ReadStorage, name: str, place: str) -> Rows:
     """Yield the rows of a Parquet file."""
-    is_near = storage.capabilities.cheap_listing
+    is_near = storage.capabilities.has_cheap_requests
     with inventory_faults(place), storage.open(name) as source:
         file = ParquetReader(source, pre_buffer=not is_near, buffer_size=BUFFER_BYTES if is_near else 0)
         columns = InventoryColumns.choose(file.schema_arrow.names, place)

@@ -36,7 +36,7 @@ class FarStorage(MemoryStorage):
 
     @property
     def capabilities(self) -> Capabilities:
-        return super().capabilities._replace(cheap_listing=False)
+        return super().capabilities._replace(has_cheap_requests=False)
 
 
 @pytest.fixture(params=["disk", "far"])

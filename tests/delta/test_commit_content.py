@@ -9,7 +9,12 @@ import pytest
 
 from deltacli.core.errors import ProtocolUnsupported, Refused
 from deltacli.delta.log.actions import read_actions
-from deltacli.delta.log.commit_content import CommitRequest, PreviousVersion, encode_commit_head, require_allowed
+from deltacli.delta.log.commit_content import (
+    CommitRequest,
+    PreviousVersion,
+    encode_commit_head,
+    require_supported_request,
+)
 from deltacli.delta.log.state import read_metadata, read_protocol
 from deltacli.delta.protocol.features import require_commits_supported
 from tests.support.actions import Line, domain, metadata, protocol
@@ -183,18 +188,20 @@ def test_the_resulting_protocol_is_checked_as_well() -> None:
     unknown = CommitRequest("X", protocol=protocol(1, 7, writer_features=[*FEATURES, "futureOne"])["protocol"])
 
     with pytest.raises(Refused, match="version 8 has the writer feature futureOne"):
-        require_allowed(unknown, base())
+        require_supported_request(unknown, base())
     with pytest.raises(ProtocolUnsupported):
-        require_allowed(CommitRequest("X", protocol=protocol(4, 7, writer_features=FEATURES)["protocol"]), base())
+        require_supported_request(
+            CommitRequest("X", protocol=protocol(4, 7, writer_features=FEATURES)["protocol"]), base()
+        )
 
 
 def test_domains_are_refused_where_they_are_not_supported() -> None:
     with pytest.raises(Refused) as raised:
-        require_allowed(WRITES_D, base(features=[]))
+        require_supported_request(WRITES_D, base(features=[]))
 
     assert "domain.without-feature" == raised.value.code
     adding = CommitRequest("X", protocol=protocol(1, 7, writer_features=FEATURES)["protocol"], domains=WRITES_D.domains)
-    require_allowed(adding, base(features=[]))
+    require_supported_request(adding, base(features=[]))
 
 
 @pytest.mark.parametrize(
@@ -209,14 +216,14 @@ def test_domains_are_refused_where_they_are_not_supported() -> None:
 )
 def test_an_invalid_commit_request_is_an_internal_error(request_: CommitRequest) -> None:
     with pytest.raises(ValueError):
-        require_allowed(request_, base())
+        require_supported_request(request_, base())
 
 
 def test_timestamps_are_not_enabled_without_version_and_time() -> None:
     adding = CommitRequest("X", protocol=protocol(1, 7, writer_features=FEATURES)["protocol"])
 
     with pytest.raises(ValueError):
-        require_allowed(adding, base(ICT, features=[]))
+        require_supported_request(adding, base(ICT, features=[]))
 
 
 @pytest.mark.parametrize(("preview", "stamp"), [("-preview", 5_001), ("", None)])

@@ -190,7 +190,7 @@ def test_a_note_of_a_copy_that_no_copy_has_written_is_refused(edit: dict[str, An
 )
 def test_a_note_of_a_clone_that_no_clone_has_written_is_refused(edit: dict[str, Any]) -> None:
     storage, note = MemoryStorage("source"), CloneNote("an-id", "memory://clone", 3, 5)
-    note.put(storage)
+    note.write(storage)
     assert [note] == [stored.note for stored in read_notes(storage)]
     storage.put(
         f"{NOTES_DIRECTORY}/an-id.json",

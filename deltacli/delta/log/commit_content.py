@@ -204,7 +204,7 @@ def build_version_before_first(request: CommitRequest) -> PreviousVersion:
     )
 
 
-def require_allowed(request: CommitRequest, base: PreviousVersion, *, by_catalog: bool = False) -> None:
+def require_supported_request(request: CommitRequest, base: PreviousVersion, *, by_catalog: bool = False) -> None:
     """Raise Refused if the base's protocol, or the requested one, prevents deltacli from making this commit, or if no
     version or no in-commit timestamp can follow those of the base. A catalog may manage the table where it ratifies the
     commit. Raises ValueError for an invalid request. Spec: Protocol Evolution; Domain Metadata.

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from deltacli.changing.base_version import build_base_version
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit import Committed
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.execution import ChangeExecution
 from deltacli.changing.outcome import SingleCommitChange
 from deltacli.changing.plan import TableHandleMixin
@@ -309,9 +310,11 @@ class Alteration:
         return plan
 
     def execute(self, execution: ChangeExecution[AlterationOutcome, AlterationOutcome]) -> None:
-        """Commit the changes. Raises UsageError, and what `ChangeExecution.commit` raises."""
+        """Commit the changes. Raises UsageError, and what `ChangeExecution.commit_plan` raises."""
         metadata = self.request.commit_metadata
-        done = execution.commit(lambda plan: _commit_request(plan.evolution), commit_metadata=metadata)
+        done = execution.commit_plan(
+            lambda plan: _commit_request(plan.evolution), options=CommitOptions(metadata=metadata)
+        )
         version = done.version if isinstance(done, Committed) else None
         execution.outcome = replace(execution.plan, committed_version=version)
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from deltacli.changing.base_version import BaseVersion, build_base_version, identify_commit
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit import Committed
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.new_files import NewFiles
 from deltacli.changing.outcome import SingleCommitChange
 from deltacli.changing.preflight import find_row_id_errors
@@ -128,17 +129,16 @@ class Append:
         """Commit the files as one version, after any appends of others; delete those that are certainly in none.
 
         Raises Refused (`plan.*`) where the log is not the one of the plan, ConflictLost (`append.table-changed`) where
-        protocol or metadata have changed since, FileMissing for a file that is gone, and what `ChangeExecution.commit`
-        raises.
+        protocol or metadata have changed since, FileMissing for a file that is gone, and what
+        `ChangeExecution.commit_plan` raises.
         """
         new, since = NewFiles(execution.table), execution.table.machine.monotonic()
         sizes = {decode(one.file.path): one.file.size_bytes for one in self.files}
         try:
-            done = execution.commit(
+            done = execution.commit_plan(
                 self._request,
-                plan_again=self._again,
-                recheck=lambda: new.require_present(sizes, since),
-                commit_metadata=self.commit_metadata,
+                update_plan=self._again,
+                options=CommitOptions(recheck=lambda: new.require_present(sizes, since), metadata=self.commit_metadata),
             )
         except OutcomeUnknown:
             raise

@@ -24,6 +24,7 @@ import pyarrow as pa
 from deltacli.changing.base_version import BaseVersion
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit import Committed
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.file_totals import FileTotals
 from deltacli.changing.outcome import SingleCommitChange
 from deltacli.core.documents import dumps
@@ -334,14 +335,14 @@ class Convert:
         return plan
 
     def execute(self, execution: ChangeExecution[ConvertPlan, ConvertPlan]) -> None:
-        """Commit version 0. Raises Refused (`convert.files-changed`), and what `ChangeExecution.commit` raises."""
+        """Commit version 0. Raises Refused (`convert.files-changed`), and what `ChangeExecution.commit_plan` raises."""
 
         def look() -> bool:
             require_same_files(execution.plan.adds, list_data_files(execution.store, self.request.exclude).files)
             return True
 
         try:
-            done = execution.commit(_request, recheck=look)
+            done = execution.commit_plan(_request, options=CommitOptions(recheck=look))
         except BaseException:
             assert execution.plan.listed is not None
             if (

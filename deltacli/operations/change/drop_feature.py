@@ -23,6 +23,7 @@ from deltacli.changing.base_version import BaseVersion, build_base_version
 from deltacli.changing.change import execute_change
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit import Committed
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.execution import ChangeExecution, UnfinishedGoal
 from deltacli.changing.outcome import CompleteOutcome
 from deltacli.changing.plan import PlanWithoutRefusals, TableHandleMixin
@@ -398,7 +399,8 @@ class DropFeature:
         Raises what `plan_drop`, `ChangeExecution.commit_step` and `optimize` raise; PartlyDone once something was
         committed: running it again continues.
         """
-        execution.recheck_table(needs_clock=True)
+        execution.recheck_clock()
+        execution.recheck_table()
         if not execution.accepts_any_plan and (plan := self.plan(execution.table)).version != execution.plan.version:
             execution.outcome = execution.accept_new_plan(plan)
         drop = command_of_drop(
@@ -470,7 +472,7 @@ class _Drop:
         self._checkpoint()
 
     def _commit(self, make: Callable[[Snapshot], CommitRequest | None]) -> None:
-        done = self._execution.commit_step(make, commit_metadata=self._commit_metadata)
+        done = self._execution.commit_step(make, options=CommitOptions(metadata=self._commit_metadata))
         if isinstance(done, Committed):
             self._plan.versions.append(done.version)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from deltacli.changing.base_version import build_base_version
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit import Committed
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.execution import ChangeExecution, UnfinishedGoal
 from deltacli.changing.outcome import SingleCommitChange
 from deltacli.changing.plan import TableUriMixin
@@ -195,7 +196,7 @@ class PropertiesChange:
     def execute(self, execution: ChangeExecution[PropertiesOutcome, PropertiesOutcome]) -> None:
         """Commit the change, that of row tracking in several commits.
 
-        Raises what `ChangeExecution.commit` and `enable` raise.
+        Raises what `ChangeExecution.commit_plan` and `enable` raise.
         """
         if execution.plan.plan.tracks_rows:
             self._track_rows(execution)
@@ -206,7 +207,7 @@ class PropertiesChange:
             assert plan.base_version.snapshot is not None
             return _properties_request(plan.base_version.snapshot, plan.plan, edits)
 
-        done = execution.commit(request, commit_metadata=edits.commit_metadata)
+        done = execution.commit_plan(request, options=CommitOptions(metadata=edits.commit_metadata))
         version = done.version if isinstance(done, Committed) else None
         execution.outcome = replace(execution.plan, committed_version=version, dry_run=False)
 
@@ -381,8 +382,10 @@ class FeaturesAddition:
         return replace(plan, dry_run=False)
 
     def execute(self, execution: ChangeExecution[FeaturesOutcome, FeaturesOutcome]) -> None:
-        """Commit the protocol. Raises what `ChangeExecution.commit` raises."""
-        done = execution.commit(lambda plan: _upgrade_request(plan.plan), commit_metadata=self.commit_metadata)
+        """Commit the protocol. Raises what `ChangeExecution.commit_plan` raises."""
+        done = execution.commit_plan(
+            lambda plan: _upgrade_request(plan.plan), options=CommitOptions(metadata=self.commit_metadata)
+        )
         version = done.version if isinstance(done, Committed) else None
         execution.outcome = replace(execution.plan, committed_version=version, dry_run=False)
 

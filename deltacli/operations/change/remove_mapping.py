@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 from deltacli.changing.commit import Committed, wait_before_retry
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.execution import ChangeExecution
 from deltacli.changing.new_files import NewFiles
 from deltacli.changing.preflight import find_new_errors
@@ -74,9 +75,11 @@ def remove_mapping(execution: ChangeExecution[Any, Any], commit_metadata: Mappin
     try:
         done = execution.commit_step(
             run.request,
-            recheck=run.look,
-            commit_metadata=commit_metadata,
-            pause=lambda repetition: wait_before_retry(execution.table.machine, min(repetition, _LONGEST_PAUSE)),
+            options=CommitOptions(
+                recheck=run.look,
+                metadata=commit_metadata,
+                pause=lambda repetition: wait_before_retry(execution.table.machine, min(repetition, _LONGEST_PAUSE)),
+            ),
         )
     except OutcomeUnknown as fault:
         run.new.leave_behind(run.new_paths())

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from deltacli.arrow.batches import rebatch
 from deltacli.changing.commit import Committed, Dropped
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.execution import ChangeExecution
 from deltacli.changing.preflight import ROW_ID_FIELDS, find_row_id_errors, select_row_id_columns
 from deltacli.core.errors import ConflictLost, Refused, Unreadable
@@ -194,7 +195,7 @@ def enable(
     """
 
     def commit(make: Callable[[Snapshot], CommitRequest | None], after: Committed | None = None) -> object:
-        done = execution.commit_step(make, after=after, commit_metadata=commit_metadata)
+        done = execution.commit_step(make, previous_step=after, options=CommitOptions(metadata=commit_metadata))
         if isinstance(done, Committed):
             committed(done.version)
         return done

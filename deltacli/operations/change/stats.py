@@ -27,11 +27,11 @@ from deltacli.arrow.batches import rebatch
 from deltacli.changing.base_version import BaseVersion, build_base_version
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit import Committed
-from deltacli.changing.outcome import PartialFailure
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.plan import TableHandleMixin
 from deltacli.changing.preflight import ADDED_TWICE, explain_exclusion
 from deltacli.changing.request_checks import require_committable_request
-from deltacli.core.errors import ConflictLost, UsageError, command, parameter
+from deltacli.core.errors import ConflictLost, PartlyDone, UsageError, command, parameter
 from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural
@@ -353,7 +353,7 @@ def computed(plan: StatsPlan, outcome: StatsOutcome) -> Iterator[Ready]:
 
 def _computed(plan: StatsPlan, adds: RecordBatch, outcome: StatsOutcome) -> Ready:
     from_rows = plan.request.read == ReadFrom.ROWS
-    table, is_near = plan.table, plan.table.storage.capabilities.cheap_listing
+    table, is_near = plan.table, plan.table.storage.capabilities.has_cheap_requests
     each = 1 if from_rows else _NEAR_FOOTERS if is_near else _FAR_FOOTERS
     names = ("path", "size", "deletionVector", "stats")
     paths, sizes, vectors, olds = (adds.column(name).to_pylist() for name in names)
@@ -454,15 +454,15 @@ class StatsOutcome:
             return "nothing was committed"
         return f"statistics of {plural(self.committed, 'file')} in {plural(len(self.versions), 'commit')}"
 
-    def build_partial_failure(self) -> PartialFailure | None:
+    def build_incomplete_error(self) -> PartlyDone | None:
         if not self.refused:
             return None
         first = self.refused[0]
-        return PartialFailure(
-            first.code,
+        return PartlyDone(
             f"{plural(len(self.refused), 'file')} could not be read and got no statistics",
-            {"first": first.path, "why": first.reason, "so far": self.describe_progress()},
-            command("validate", level="footers"),
+            code=first.code,
+            facts={"first": first.path, "why": first.reason, "so far": self.describe_progress()},
+            hint=command("validate", level="footers"),
         )
 
 
@@ -485,7 +485,8 @@ class ComputeStats:
         """Read and commit, group by group. Where another writer has changed columns, properties or the protocol, what
         is left is planned again. Raises what `ChangeExecution.commit_step` raises, and what reading raises.
         """
-        execution.recheck_table(needs_clock=True)
+        execution.recheck_clock()
+        execution.recheck_table()
         for _ in range(_MOST_PLANS):
             if execution.plan.is_noop or _Run(execution).run():
                 return
@@ -515,8 +516,8 @@ class _Run:
             known = len(self._touched)
             done = self._execution.commit_step(
                 lambda snapshot: self._request(snapshot, ready),
-                after=self._last,
-                commit_metadata=self._plan.request.commit_metadata,
+                previous_step=self._last,
+                options=CommitOptions(metadata=self._plan.request.commit_metadata),
             )
             if self._is_stale:
                 return False

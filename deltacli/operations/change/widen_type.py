@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from deltacli.changing.base_version import build_base_version
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit import Committed
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.execution import ChangeExecution
 from deltacli.changing.outcome import SingleCommitChange
 from deltacli.changing.plan import TableHandleMixin
@@ -183,13 +184,13 @@ class Widening:
         return plan
 
     def execute(self, execution: ChangeExecution[WideningOutcome, WideningOutcome]) -> None:
-        """Commit the change. Raises UsageError, and what `ChangeExecution.commit` raises."""
+        """Commit the change. Raises UsageError, and what `ChangeExecution.commit_plan` raises."""
 
         def request(outcome: WideningOutcome) -> CommitRequest:
             assert outcome.base_version.snapshot is not None
             return _request(outcome.plan, outcome.base_version.snapshot)
 
-        done = execution.commit(request, commit_metadata=self.request.commit_metadata)
+        done = execution.commit_plan(request, options=CommitOptions(metadata=self.request.commit_metadata))
         version = done.version if isinstance(done, Committed) else None
         execution.outcome = replace(execution.plan, committed_version=version)
 

@@ -17,7 +17,7 @@ from deltacli.changing.clone_notes import CloneNote, resolve_note_uri
 from deltacli.changing.commit import Committed, commit
 from deltacli.changing.file_owners import write_clone_notes
 from deltacli.changing.file_totals import FileTotals
-from deltacli.changing.outcome import PartialFailure
+from deltacli.changing.rechecks import require_same_base_commit
 from deltacli.core import errors
 from deltacli.core.open_files import raise_open_file_limit
 from deltacli.core.progress import WeighedStep, start_weighed_step
@@ -85,10 +85,14 @@ class CopyResult:
         advice = "running it again does not repair this" if self.can_continue is False else errors.CONTINUE
         return f"{copied}; {advice}"
 
-    def build_partial_failure(self) -> PartialFailure | None:
+    def build_incomplete_error(self) -> errors.PartlyDone | None:
         """Return that the time was up: an error ends a copy otherwise."""
         return (
-            PartialFailure("copy.time-budget", "the time is up", {"so far": self.describe_progress()})
+            errors.PartlyDone(
+                "the time is up",
+                code="copy.time-budget",
+                facts={"so far": self.describe_progress()},
+            )
             if self.is_out_of_time
             else None
         )
@@ -230,11 +234,11 @@ class _Run:
         The note has the id that the copy will have. Until then a vacuum recognizes the copy by its absolute paths.
         """
         owners = self._plan.owners
-        if not owners.tables:
+        if not owners.stores:
             return
         table_id = note.table_id if note.own_id is None else note.own_id
         clone_note = CloneNote(table_id, resolve_note_uri(self._target), self._plan.last, self._table.clock())
-        notes = write_clone_notes(owners.tables, clone_note)
+        notes = write_clone_notes(owners.stores, clone_note)
         self._plan.notes = (*self._plan.notes, *notes.warnings)
 
     def _require_equal(self, note: CopyNote) -> None:
@@ -406,9 +410,9 @@ class _Run:
         """Look at the newest commit of the source again before a file of the log is copied, where the last look does
         not count any more. Raises Refused for another one: the data files of others in its place were not copied.
         """
-        is_disk = self._source.capabilities.cheap_listing
+        is_disk = self._source.capabilities.has_cheap_requests
         if is_disk or self._table.machine.monotonic() - self._looked_at > MAX_FILE_CHECK_AGE_SECONDS:
-            self._execution.recheck_base_commit()
+            require_same_base_commit(self._source, self._plan.base_version.base_commit)
             self._looked_at = self._table.machine.monotonic()
 
     def _copy_log_file(self, file: LogFile, step: WeighedStep) -> str:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import orjson
 
-from deltacli.changing.base_commit_errors import build_replaced_content_error
+from deltacli.changing.base_commit_errors import CONTENT_DIFFERS, build_replaced_error
 from deltacli.changing.base_version import BaseVersion, build_base_version, can_be_replaced_unnoticed
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.derived_files import create_derived_file
@@ -251,7 +251,7 @@ def _require_same_checksum(plan: ChecksumReport, planned: bytes) -> None:
     """Read the version again. Raises Refused (`plan.other-past`) where its checksum is another one by now."""
     snapshot = read_snapshot(plan.base_version.table, version=plan.version)
     if _encode(compute_checksum(snapshot)) != planned:
-        raise build_replaced_content_error(commit_name(plan.version))
+        raise build_replaced_error(commit_name(plan.version), CONTENT_DIFFERS)
 
 
 def proven_checksum(table: TableHandle, version: int) -> bytes:
@@ -495,7 +495,7 @@ def _require_same_actions(plan: Compaction) -> None:
     table = plan.base_version.table
     chosen = _chosen(read_snapshot(table, version=plan.last), plan.first, plan.last)
     if _reconciled(table, chosen) != plan.kept:
-        raise build_replaced_content_error(chosen[-1].name)
+        raise build_replaced_error(chosen[-1].name, CONTENT_DIFFERS)
 
 
 def _last_version(table: TableHandle, first: int, last: int) -> Snapshot:

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from deltacli.changing.base_version import BaseVersion, add_commit_digest, build_base_version
 from deltacli.changing.change_kind import ChangeKind
-from deltacli.changing.outcome import DeletionFailures, OutcomeProblem
+from deltacli.changing.outcome import DeletionFailures
 from deltacli.changing.plan import TableUriMixin
 from deltacli.changing.protocol_checks import require_commit_allowed
 from deltacli.core.errors import (
     CheckpointUnreadable,
+    DeltacliError,
     FileMissing,
     Refusal,
     Refused,
@@ -504,7 +505,7 @@ class ExpiryOutcome:
     deleted: int = 0
     deleted_bytes: int = 0
     missing: int = 0
-    failed: DeletionFailures = field(default_factory=lambda: DeletionFailures(limit=None))
+    failed: DeletionFailures = field(default_factory=lambda: DeletionFailures(max_examples=None))
 
     def note(self, done: BatchOutcome, files: Sequence[ExpiredFile]) -> list[ExpiredFile]:
         """Count the outcomes of a batch, and return the files that were not tried."""
@@ -519,15 +520,18 @@ class ExpiryOutcome:
                 case FileOutcome.NOT_TRIED:
                     left.append(file)
             if failure is not None:
-                self.failed.note(file.path, failure)
+                self.failed.add(file.path, failure)
         return left
 
     def describe_progress(self) -> str:
         return f"{plural(self.deleted, 'file')} deleted"
 
-    def build_partial_failure(self) -> OutcomeProblem:
-        return self.failed.build_partial_failure(
-            "file", code="expire.partly-done", hint=command("log expire", yes=True), has_deleted=bool(self.deleted)
+    def build_incomplete_error(self) -> DeltacliError | None:
+        return self.failed.build_error(
+            f"{plural(self.failed.count, 'file')} could not be deleted",
+            code="expire.partly-done",
+            has_deleted=bool(self.deleted),
+            hint=command("log expire", yes=True),
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -608,7 +612,9 @@ def _verified(execution: ChangeExecution[ExpiryPlan, ExpiryOutcome]) -> Permit:
     """Return the permission to delete files, after reading the whole log again. Raises Refused."""
     plan, table = execution.plan, execution.table
     whole = list_log_whole(table.storage, table.progress)
-    execution.recheck_table(needs_clock=not execution.has_begun, listing=whole.listing)
+    if not execution.has_begun:
+        execution.recheck_clock()
+    execution.recheck_listed_log(whole.listing)
     refusals = list(_refusals_since(plan, whole))
     if not refusals:
         refusals = list(_refusals_of_streams(plan))

@@ -579,7 +579,7 @@ class LogRestore:
         plan, storage, source, written = execution.plan, execution.store, self.source, execution.outcome.written
         engine, progress = execution.table.engine, execution.table.progress
         listing = versioned((list_whole_log(storage) or {}).values())
-        execution.recheck_table(listing=listing)
+        execution.recheck_listed_log(listing)
         _require_absent(plan, storage, listing)
         _require_not_cleaned(plan, listing)
         require_real_directories(storage, [item.file.name for item in plan.writes])
@@ -601,10 +601,10 @@ class LogRestore:
 
 def _note_in_owners(plan: LogRestorePlan, storage: Storage, now_ms: int) -> LogRestorePlan:
     """Note the table in those whose files its log is about to name, and return the plan with what failed."""
-    if not plan.owners.tables:
+    if not plan.owners.stores:
         return plan
     note = CloneNote(plan.listed.table_id or "", resolve_note_uri(storage), plan.listed.version or 0, now_ms)
-    return _replace(plan, notes=(*plan.notes, *write_clone_notes(plan.owners.tables, note).warnings))
+    return _replace(plan, notes=(*plan.notes, *write_clone_notes(plan.owners.stores, note).warnings))
 
 
 def _require_absent(plan: LogRestorePlan, storage: Storage, listing: LogListing) -> None:

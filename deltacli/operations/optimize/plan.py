@@ -269,7 +269,7 @@ def weight_of(table: TableHandle, one: Bin) -> int:
 
 
 def _costs(table: TableHandle) -> tuple[float, float]:
-    return _NEAR if table.storage.capabilities.cheap_listing else _FAR
+    return _NEAR if table.storage.capabilities.has_cheap_requests else _FAR
 
 
 # -- files that are left out -------------------------------------------------------------------------------------------

@@ -17,10 +17,11 @@ from deltacli.changing.base_commit_errors import BASE_COMMIT_REPLACED
 from deltacli.changing.base_version import BaseVersion
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.file_totals import NO_FILES, FileTotals
-from deltacli.changing.outcome import DeletionFailures, OutcomeProblem
+from deltacli.changing.outcome import DeletionFailures
 from deltacli.changing.plan import TableUriMixin
 from deltacli.core.errors import (
     NOTHING_CHANGED,
+    DeltacliError,
     FileMissing,
     Refusal,
     Refused,
@@ -208,12 +209,14 @@ class SchemaVacuumResult(NamedTuple):
         done = 0 if self.outcome is None else self.outcome.deleted.files
         return f"{done:,} of {plural(self.plan.amount.files, 'schema file')} deleted"
 
-    def build_partial_failure(self) -> OutcomeProblem:
+    def build_incomplete_error(self) -> DeltacliError | None:
         if self.outcome is None:
             return None
         has_deleted = bool(self.outcome.deleted.files)
-        return self.outcome.failed.build_partial_failure(
-            "schema file", code="vacuum.partly-done", has_deleted=has_deleted
+        return self.outcome.failed.build_error(
+            f"{plural(self.outcome.failed.count, 'schema file')} could not be deleted",
+            code="vacuum.partly-done",
+            has_deleted=has_deleted,
         )
 
 
@@ -233,7 +236,8 @@ class SchemaVacuum:
 
     def execute(self, execution: ChangeExecution[SchemaVacuumPlan, SchemaVacuumResult]) -> None:
         """Delete the candidates that are still unneeded. Raises Refused, and what `execute_schema_vacuum` raises."""
-        execution.recheck_table(needs_clock=True)
+        execution.recheck_clock()
+        execution.recheck_table()
         outcome = execution.outcome.outcome
         assert outcome is not None  # it begins with an empty one
         try:
@@ -423,4 +427,4 @@ def _count(found: SchemaVacuumOutcome, file: SchemaFile, answer: Deleted | Missi
         case Missing():
             found.missing += 1
         case Failed():
-            found.failed.note(file.path, answer)
+            found.failed.add(file.path, answer)

@@ -224,7 +224,7 @@ class PutBack(NamedTuple):
         kept = "" if self.kept is None else f"; what they replaced is kept in {self.kept}"
         return f"{plural(self.files, 'file')} put back{kept}"
 
-    def build_partial_failure(self) -> None:
+    def build_incomplete_error(self) -> None:
         """Return None: an error ends it."""
 
 

@@ -154,7 +154,7 @@ class RespellPaths:
             run.execution.plan.version or 0,
             table.clock(),
         )
-        write_clone_notes(self.owners.tables, note)
+        write_clone_notes(self.owners.stores, note)
 
         own_vectors = dict[str, JsonObject | None]()
         empty_vector = _EmptyVector(table, run.execution.store)

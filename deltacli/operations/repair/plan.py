@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.file_totals import FileTotals
 from deltacli.changing.plan import TableHandleMixin
 from deltacli.changing.recorded_fields import digest_content, validate_uri
@@ -207,7 +208,7 @@ class Run:
         """Commit what is made for the newest version, and return the version; None where nothing is left to do."""
         from deltacli.changing.commit import Committed
 
-        done = self.execution.commit_step(make, commit_metadata=self.request.commit_metadata)
+        done = self.execution.commit_step(make, options=CommitOptions(metadata=self.request.commit_metadata))
         if not isinstance(done, Committed):
             return None
         self.committed.append(done.version)

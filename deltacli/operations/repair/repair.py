@@ -16,13 +16,14 @@ from deltacli.changing.base_commit_errors import BASE_COMMIT_REPLACED
 from deltacli.changing.base_version import BaseVersion, build_base_version
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.file_totals import FileTotals
-from deltacli.changing.outcome import PartialFailure
+from deltacli.changing.rechecks import recheck_base_commit
 from deltacli.core.errors import (
     NOTHING_CHANGED,
     ConflictLost,
     DeltacliError,
     NotATable,
     OutcomeUnknown,
+    PartlyDone,
     Refusal,
     Refused,
     Unreadable,
@@ -533,22 +534,22 @@ class RepairOutcome:
         kept = "" if self.backup_uri is None else f"; replaced files are kept in {self.backup_uri}"
         return f"{plural(len(self.done), 'step')} done{put}{kept}"
 
-    def build_partial_failure(self) -> PartialFailure | None:
+    def build_incomplete_error(self) -> PartlyDone | None:
         plan = self.plan
         left = [*self.failed, *(step for step in plan.steps if step.state is not StepState.DONE)]
         if not left and not plan.refusals:
             return None
-        return PartialFailure(
-            plan.refusals[0].code if plan.refusals else "repair.step-failed",
+        return PartlyDone(
             f"{plural(len(left), 'step')} could not be made: {left[0].reason or left[0].what}"
             if left
             else f"what is left could not be planned: {plan.refusals[0].message}",
-            {
+            code=plan.refusals[0].code if plan.refusals else "repair.step-failed",
+            facts={
                 **({"first": left[0].what} if left else {}),
                 "so far": self.describe_progress(),
                 **(dict(plan.refusals[0].facts) if plan.refusals else {}),
             },
-            command("validate", level=plan.request.level),
+            hint=command("validate", level=plan.request.level),
         )
 
 
@@ -590,7 +591,7 @@ class Repair:
                 if not fresh:
                     break
                 tried |= fresh
-                execution.recheck_base_commit(plan.base_version)
+                recheck_base_commit(plan.base_version)
                 is_whole = _execute(plan, run, outcome, fresh)
                 backup.note_left()
                 outcome.plan = replace(plan, steps=(), unrepaired=(), refusals=(), is_partial=False)

@@ -130,7 +130,7 @@ def check_sizes(table: TableHandle, adds: Iterable[RecordBatch], total: int) -> 
 
 def _parts(table: TableHandle, adds: Iterable[tuple[RecordBatch, ArrowArray]]) -> Iterator[RecordBatch]:
     """Yield what is compared of some thousand adds together, with their numbers of `rows`, and which come back."""
-    at_once = _FILES_AT_ONCE if table.storage.capabilities.cheap_listing else None
+    at_once = _FILES_AT_ONCE if table.storage.capabilities.has_cheap_requests else None
     held: list[RecordBatch] = []
     for batch, comes_back in adds:
         columns = {name: batch.column(name) for name in ("path", "size", "deletionVector")}

@@ -17,13 +17,14 @@ import pyarrow.compute as pc
 from deltacli.changing.base_version import MAX_FILE_CHECK_AGE_SECONDS, BaseVersion, build_base_version
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit import Committed
-from deltacli.changing.outcome import PartialFailure
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.plan import TableHandleMixin
 from deltacli.changing.request_checks import require_committable_request
 from deltacli.core.documents import dumps
 from deltacli.core.errors import (
     NOTHING_CHANGED,
     DeltacliError,
+    PartlyDone,
     Refusal,
     Refused,
     UsageError,
@@ -635,16 +636,16 @@ class RestoreOutcome:
             return "nothing was committed; files copied from elsewhere may remain in their places"
         return f"version {self.committed_version} was committed"
 
-    def build_partial_failure(self) -> PartialFailure | None:
+    def build_incomplete_error(self) -> PartlyDone | None:
         """Return which files of the restored version were deleted meanwhile, with the command that undoes the restore,
         or why they could not be looked at.
         """
         if self.unchecked is not None:
-            return PartialFailure(
-                "restore.not-checked",
+            return PartlyDone(
                 f"version {self.committed_version} was committed; its files could not be checked again",
-                {"why": self.unchecked.message, "so far": self.describe_progress()},
-                command("validate", level="storage"),
+                code="restore.not-checked",
+                facts={"why": self.unchecked.message, "so far": self.describe_progress()},
+                hint=command("validate", level="storage"),
             )
         if not self.lost:
             return None
@@ -652,12 +653,12 @@ class RestoreOutcome:
         before = (self.committed_version or 0) - 1
         options = {} if where is None else {"where": where}
         same = "" if where is None else " with the same condition"
-        return PartialFailure(
-            "restore.file-vanished",
+        return PartlyDone(
             f"version {self.committed_version} was committed, but {plural(len(self.lost), 'file')} of it "
             f"{'is' if len(self.lost) == 1 else 'are'} gone by now: another program deletes files of this table",
-            {"first": first.path, "why": first.why, "to undo": f"restore version {before}{same}"},
-            command("restore", version=before, dry_run=True, **options),
+            code="restore.file-vanished",
+            facts={"first": first.path, "why": first.why, "to undo": f"restore version {before}{same}"},
+            hint=command("restore", version=before, dry_run=True, **options),
         )
 
 
@@ -677,15 +678,14 @@ class Restore:
 
     def execute(self, execution: ChangeExecution[RestorePlan, RestoreOutcome]) -> None:
         """Put files from elsewhere in their places, commit, and look at the files that came back once more: those that
-        are gone are in the outcome. Raises what `ChangeExecution.commit` raises.
+        are gone are in the outcome. Raises what `ChangeExecution.commit_plan` raises.
         """
         attempts = _Attempts(execution)
-        done = execution.commit(
+        execution.recheck_clock()
+        done = execution.commit_plan(
             attempts.make,
-            plan_again=attempts.plan_again,
-            recheck=attempts.look,
-            commit_metadata=self.request.commit_metadata,
-            needs_clock=True,
+            update_plan=attempts.plan_again,
+            options=CommitOptions(recheck=attempts.look, metadata=self.request.commit_metadata),
         )
         execution.outcome = RestoreOutcome(execution.plan, done.version if isinstance(done, Committed) else None)
         if isinstance(done, Committed):

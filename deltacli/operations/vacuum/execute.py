@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 from deltacli.changing.base_version import BaseVersion
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit import Committed, commit
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.file_totals import FileTotals
 from deltacli.core.errors import (
     DeltacliError,
@@ -131,7 +132,7 @@ class Batch:
                     outcome.spared += 1
             failed = of_rest if code is FileOutcome.NOT_TRIED else failure
             if failed is not None:
-                outcome.failed.note(path, failed)
+                outcome.failed.add(path, failed)
         outcome.deleted = FileTotals(deleted, size_bytes)
 
 
@@ -331,7 +332,7 @@ class Deletions:
         """
         if not self._repeats or (self.record is None and is_fresh(self.plan)):
             return False
-        return self.plan.is_looked_at_again or self.table.storage.capabilities.cheap_listing
+        return self.plan.is_looked_at_again or self.table.storage.capabilities.has_cheap_requests
 
     def _wait(self, moment: float) -> None:
         ahead = moment - self.table.machine.monotonic()
@@ -357,7 +358,7 @@ class Deletions:
 
     def _gone(self, rows: pyarrow.Table) -> list[bool]:
         paths = [path.decode("utf-8", "surrogateescape") for path in rows.column("path").to_pylist()]
-        if self.table.storage.capabilities.cheap_listing:
+        if self.table.storage.capabilities.has_cheap_requests:
             return [size < 0 for size in self.table.storage.stat_many(paths)[0]]
         pieces = [tuple(paths[begin : begin + FILES_A_BATCH]) for begin in range(0, len(paths), FILES_A_BATCH)]
         found = self.table.engine.spread(are_missing, pieces, self.table.stores, weigh=len, is_cancelled=self._stop)
@@ -372,7 +373,7 @@ class Deletions:
     def _batches(self, rows: pyarrow.Table, allowed: Permit) -> Iterator[Batch]:
         """Return batches of the maximum size of one request, or of the number of files deleted at a time."""
         each = FILES_A_BATCH
-        is_cheap = self.table.storage.capabilities.cheap_listing
+        is_cheap = self.table.storage.capabilities.has_cheap_requests
         if is_cheap and not self._repeats:
             each = min(each, max(1, -(-rows.num_rows // self._at_once)))
         for begin in range(0, rows.num_rows, each):
@@ -601,7 +602,7 @@ def execute_vacuum(
         quarantine = _fill(table, plan, plan.quarantine, found, record)
         table = bound(table, plan)
     was_looked_at = quarantine is None and plan.looked_at is not None
-    if not was_looked_at or (table.storage.capabilities.cheap_listing and not is_fresh(plan)):
+    if not was_looked_at or (table.storage.capabilities.has_cheap_requests and not is_fresh(plan)):
         _require_no_new_tables(table, plan)
     keys = PathKeys((table.uri, *table.storage.aliases), folds_case=folds_names(table.storage))
     newer = NewerCommits(table, keys, plan)
@@ -730,7 +731,7 @@ def _commit_start(table: TableHandle, plan: VacuumPlan, newer: NewerCommits, com
         )
 
     try:
-        made = commit(table, make, commit_metadata=commit_metadata)
+        made = commit(table, make, options=CommitOptions(metadata=commit_metadata))
     except NoSpace as fault:
         raise NoSpace(
             f"nothing was deleted, because VACUUM START could not be committed: {fault.message}",
@@ -750,7 +751,7 @@ def _commit_end(table: TableHandle, outcome: VacuumOutcome, status: str, commit_
     metrics = {"numDeletedFiles": outcome.deleted.files, "numVacuumedDirectories": outcome.directories_removed}
     request = CommitRequest("VACUUM END", {"status": status}, metrics if is_complete else {})
     try:
-        made = commit(table, lambda _snapshot: request, commit_metadata=commit_metadata)
+        made = commit(table, lambda _snapshot: request, options=CommitOptions(metadata=commit_metadata))
     except DeltacliError as fault:
         outcome.end_problem = fault.message
     else:

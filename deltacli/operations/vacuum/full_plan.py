@@ -358,7 +358,7 @@ def unread_note(setting: PlanContext, rows: pyarrow.Table, fault: Unreadable | N
 @contextmanager
 def _begun(storage: ReadStorage, listing: Iterator[ListedFiles]) -> Iterator[Iterator[ListedFiles]]:
     """Return the listing, made while the log is read if that is faster: not on a local disk."""
-    if storage.capabilities.cheap_listing or storage.capabilities.parallel_reads == 1:
+    if storage.capabilities.has_cheap_requests or storage.capabilities.parallel_reads == 1:
         yield listing
         return
     ahead = ReadAhead(listing, depth=_BATCHES_AHEAD)

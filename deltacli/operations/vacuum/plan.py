@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow.compute as pc
 
 from deltacli.changing.file_totals import NO_FILES, FileTotals
-from deltacli.changing.outcome import DeletionFailures, OutcomeProblem
+from deltacli.changing.outcome import DeletionFailures
 from deltacli.core.errors import DeltacliError, Refusal, Refused, UsageError, command, parameter, suggest_parameters
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.request_fields import (
@@ -540,12 +540,15 @@ class VacuumResult(NamedTuple):
             return f"{done}, VACUUM END ({outcome.end_status}) is version {outcome.end_version}"
         return done if outcome.end_problem is None else f"{done}, VACUUM END was not written"
 
-    def build_partial_failure(self) -> OutcomeProblem:
+    def build_incomplete_error(self) -> DeltacliError | None:
         if self.outcome is None:
             return None
         hint, has_deleted = command("vacuum", yes=True), bool(self.outcome.deleted.files)
-        return self.outcome.failed.build_partial_failure(
-            "file", code="vacuum.partly-done", hint=hint, has_deleted=has_deleted
+        return self.outcome.failed.build_error(
+            f"{plural(self.outcome.failed.count, 'file')} could not be deleted",
+            code="vacuum.partly-done",
+            has_deleted=has_deleted,
+            hint=hint,
         )
 
 

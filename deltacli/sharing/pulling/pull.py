@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from deltacli.changing.base_version import MAX_FILE_CHECK_AGE_SECONDS, BaseVersion, build_base_version
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit import Committed
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.outcome import CompleteOutcome
 from deltacli.changing.preflight import require_valid_metadata
 from deltacli.core import errors
@@ -437,7 +438,7 @@ class Pull:
     def execute(self, execution: ChangeExecution[PullPlan, PullResult]) -> None:
         """Download, verify and commit; list the newest version again where its files are gone meanwhile.
 
-        Raises NoSpace before anything is downloaded, what downloads and `ChangeExecution.commit` raise, and
+        Raises NoSpace before anything is downloaded, what downloads and `ChangeExecution.commit_plan` raise, and
         PullRefused.
         """
         listings = 1
@@ -454,7 +455,8 @@ class Pull:
     def _pull(self, execution: ChangeExecution[PullPlan, PullResult]) -> None:
         plan = execution.plan
         directory = plan.target.directory
-        execution.recheck_table(needs_clock=True)
+        execution.recheck_clock()
+        execution.recheck_table()
         _require_space(directory, plan.difference.wanted_bytes)
         with writing_faults(directory, directory):
             os.makedirs(directory, exist_ok=True)
@@ -482,8 +484,11 @@ class Pull:
     def _commit(self, execution: ChangeExecution[PullPlan, PullResult]) -> None:
         """Commit the difference; after another writer, compare again with what it has left."""
         try:
-            done = execution.commit(
-                _request, plan_again=self._again, recheck=lambda: _require_present(execution.plan), needs_clock=True
+            execution.recheck_clock()
+            done = execution.commit_plan(
+                _request,
+                update_plan=self._again,
+                options=CommitOptions(recheck=lambda: _require_present(execution.plan)),
             )
         except (errors.ConflictLost, errors.OutcomeUnknown, errors.Refused) as fault:
             name_table(fault, execution.plan.target.directory)

@@ -128,7 +128,7 @@ class ObjectStorage:
     def capabilities(self) -> Capabilities:
         """`atomic_create` is assumed until a probe before the first write shows otherwise."""
         return Capabilities(
-            cheap_listing=False,
+            has_cheap_requests=False,
             parallel_reads=PARALLEL_READS,
             atomic_create=self._is_atomic is not False,
             lists_flat=True,

@@ -350,7 +350,7 @@ def open_parquet(storage: ReadStorage, path: str) -> Iterator[OpenParquet]:
         file = ParquetReader(source, buffer_size=_buffer_bytes(storage))
         columns = CheckpointColumns(file.metadata, file.paths, read_footer_bytes(source))
         tag = storage.tag(path, source)
-        yield OpenParquet(path, file, source, storage.capabilities.cheap_listing, tag, columns)
+        yield OpenParquet(path, file, source, storage.capabilities.has_cheap_requests, tag, columns)
 
 
 @contextmanager
@@ -371,11 +371,11 @@ def open_piece(stores: TableStores, piece: CheckpointPiece) -> Iterator[OpenParq
         file = ParquetReader(source, metadata=stores.footers.get(path, piece.tag), buffer_size=_buffer_bytes(storage))
         stores.footers.put(path, piece.tag, file.metadata)
         columns = CheckpointColumns(file.metadata, file.paths)
-        yield OpenParquet(path, file, source, storage.capabilities.cheap_listing, piece.tag, columns)
+        yield OpenParquet(path, file, source, storage.capabilities.has_cheap_requests, piece.tag, columns)
 
 
 def _buffer_bytes(storage: ReadStorage) -> int:
-    return BUFFER_BYTES if storage.capabilities.cheap_listing else FAR_BUFFER_BYTES
+    return BUFFER_BYTES if storage.capabilities.has_cheap_requests else FAR_BUFFER_BYTES
 
 
 def small_actions(parquet: OpenParquet, kinds: Iterable[str] = SMALL_ACTIONS) -> Iterator[tuple[str, Action]]:
