@@ -409,6 +409,7 @@ def check(_: list[str]) -> int:
         ("ruff", "format", "--check", "."),
         ("ruff", "check", "."),
         ("lint-imports", "--no-logo"),
+        ("lint-imports", "--no-logo", "--config", "tools/import_contracts.toml"),
         ("python", "-m", "tools.check_rooms"),
         ("python", "-m", "tools.generate", "--check"),
     )

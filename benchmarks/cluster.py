@@ -27,8 +27,10 @@ if __package__ in (None, ""):
 from benchmarks.optimize import build_small_files
 from benchmarks.synthetic import write_table
 from deltacli import open_table
-from deltacli.engine.base import EmbeddedEngine, Engine
-from deltacli.engine.spark.engine import SparkSettings, open_engine
+from deltacli.engine.base import Engine
+from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.engine.spark.engine import open_engine
+from deltacli.engine.spark.session import SparkSettings
 
 OPTIMIZED_BYTES = 128 << 20
 

@@ -36,12 +36,14 @@ from benchmarks.slots_plot import draw
 from benchmarks.synthetic import FILES_A_DIRECTORY, data_file, name_of, write_table
 from deltacli import open_table
 from deltacli.core.machine import system_clock
-from deltacli.engine.base import EmbeddedEngine, Engine
-from deltacli.engine.spark.engine import SparkSettings, open_engine
-from deltacli.engine.spark.worker import _nothing
+from deltacli.engine.base import Engine
+from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.engine.spark.engine import open_engine
+from deltacli.engine.spark.session import SparkSettings
+from deltacli.engine.spark.worker import _do_nothing
 from deltacli.storage.base import PARALLEL_READS
-from deltacli.work.files.deleting import DeleteBatch, DeletePiece, files_of_piece
-from deltacli.work.task import TableStores
+from deltacli.work.files.deleting import DeleteBatch, DeletePiece, count_files
+from deltacli.work.table_stores import TableStores
 
 if TYPE_CHECKING:
     from deltacli.work.rewrite.pieces import RewriteSpec
@@ -157,7 +159,7 @@ class Bench:
         found = []
         for _ in range(5):  # the first one starts the workers
             started = time.perf_counter()
-            list(engine.spread(_nothing, range(24 * slots), stores))
+            list(engine.run_tasks(_do_nothing, range(24 * slots), stores))
             found.append(time.perf_counter() - started)
         return min(found)
 
@@ -168,16 +170,16 @@ class _OneAtATime(EmbeddedEngine):
     def __init__(self, engine: EmbeddedEngine) -> None:
         super().__init__(engine.threads)
 
-    def spread(self, *given: Any, **more: Any) -> Iterator[Any]:  # Any: as in the port
-        return super().spread(*given, **more | {"at_once": 1})
+    def run_tasks(self, *given: Any, **more: Any) -> Iterator[Any]:  # Any: as in the port
+        return super().run_tasks(*given, **more | {"at_once": 1})
 
 
 def _list(engine: Engine, stores: TableStores, calls: int) -> int:
     """List directories and classify their files, of which nine in ten are live."""
-    from deltacli.work.files.listing import KNOWN_FILES, DirectoryPiece, classify_directory
+    from deltacli.work.files.classifying import KNOWN_FILES, DirectoryPiece, classify_directory
 
     pieces = [DirectoryPiece(name_of(number * FILES_A_DIRECTORY).partition("/")[0]) for number in range(calls)]
-    found = engine.spread(
+    found = engine.run_tasks(
         classify_directory, pieces, stores, shared={KNOWN_FILES: _known(calls)}, at_once=PARALLEL_READS
     )
     total = sum(one.files.listed for one in found)
@@ -192,12 +194,14 @@ def _known(calls: int) -> Any:  # Any: KnownFiles
     import pyarrow as pa
 
     from deltacli.delta.listing import HiddenNames
-    from deltacli.delta.paths.keys import PathKeys, binary_paths
-    from deltacli.work.files.listing import KnownFiles
+    from deltacli.delta.paths.keys import PathKeys, encode_paths_as_binary
+    from deltacli.work.files.classifying import KnownFiles
 
     if calls not in _known_files:
         keys = PathKeys(("s3://lake/t",), is_portable=True)
-        live = keys.of_listing(binary_paths([name_of(n) for n in range(calls * FILES_A_DIRECTORY) if n % 10]))
+        live = keys.hash_listed_paths(
+            encode_paths_as_binary([name_of(n) for n in range(calls * FILES_A_DIRECTORY) if n % 10])
+        )
         none = pa.array([], pa.int64())
         _known_files[calls] = KnownFiles(keys, HiddenNames(["d"]), system_clock(), live, none).sorted()
     return _known_files[calls]
@@ -205,13 +209,13 @@ def _known(calls: int) -> Any:  # Any: KnownFiles
 
 def _footers(engine: Engine, stores: TableStores, calls: int) -> int:
     """Read the footer of one file after the other, as many to a piece as `validate` takes of a remote store."""
-    from deltacli.work.file_facts import ListedFile, ReadFooters
+    from deltacli.work.facts.footer_files import ListedFile, ReadFooters
 
     size = len(data_file())
     files = [ListedFile(name_of(number), size) for number in range(calls)]
     pieces = [tuple(files[first : first + FOOTERS_A_PIECE]) for first in range(0, calls, FOOTERS_A_PIECE)]
     at_once = PARALLEL_READS if engine.may_repeat else None
-    found = engine.spread(ReadFooters(), pieces, stores, weigh=len, at_once=at_once or PARALLEL_READS)
+    found = engine.run_tasks(ReadFooters(), pieces, stores, weigh=len, at_once=at_once or PARALLEL_READS)
     assert all(footer is not None for part in found for footer, _ in part)
     return 1
 
@@ -225,7 +229,7 @@ def _delete(engine: Engine, stores: TableStores, calls: int) -> int:
     jobs = 0
     for first in range(0, calls, wave):
         sent = pieces[first : first + wave]
-        found = engine.spread(DeleteBatch(), sent, stores, weigh=files_of_piece, at_once=PARALLEL_READS)
+        found = engine.run_tasks(DeleteBatch(), sent, stores, weigh=count_files, at_once=PARALLEL_READS)
         assert sum(one.codes.count(1) for one in found) == 1_000 * len(sent)
         jobs += 1
     return jobs
@@ -233,8 +237,8 @@ def _delete(engine: Engine, stores: TableStores, calls: int) -> int:
 
 def _optimize(engine: Engine, stores: TableStores, calls: int) -> int:
     """Write new files of eight files each, and read them back, as `optimize` does before it commits."""
-    from deltacli.work.rewrite.new_files import RewriteFiles
     from deltacli.work.rewrite.pieces import SPEC, RewritePiece, SourceFile
+    from deltacli.work.rewrite.rewriting import RewriteFiles
     from deltacli.work.rows.data_files import DataFile
 
     size = len(data_file())
@@ -243,7 +247,7 @@ def _optimize(engine: Engine, stores: TableStores, calls: int) -> int:
         RewritePiece(number, tuple(files[first : first + FILES_A_BIN]), {"d": "0"})
         for number, first in enumerate(range(0, calls, FILES_A_BIN))
     ]
-    found = list(engine.spread(RewriteFiles(), pieces, stores, shared={SPEC: _spec()}, weigh=lambda one: one.weight))
+    found = list(engine.run_tasks(RewriteFiles(), pieces, stores, shared={SPEC: _spec()}, weigh=lambda one: one.weight))
     assert sum(len(one.used) for one in found) == calls, found[0]
     return 1
 

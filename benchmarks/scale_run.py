@@ -33,12 +33,13 @@ from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.core.machine import system_clock
 from deltacli.engine.spark import engine as spark_module
-from deltacli.engine.spark.engine import SparkEngine, SparkSettings, open_session
-from deltacli.engine.spark.worker import _nothing
+from deltacli.engine.spark.engine import SparkEngine
+from deltacli.engine.spark.session import SparkSettings, open_session
+from deltacli.engine.spark.worker import _do_nothing
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.storage.base import PARALLEL_READS
-from deltacli.work.checkpoints.writing import ROWS_PER_GROUP
+from deltacli.work.checkpoints.encoding import ROWS_PER_GROUP
 
 
 @dataclass
@@ -140,7 +141,7 @@ def run_log(runner: Runner, place: Path, files: int) -> None:
     """Count the files, and write a V2 checkpoint."""
     table = open_table(place, engine=runner.engine)
     actions = 10 * files
-    runner.measure("floor of a job", 1, lambda: list(runner.engine.spread(_nothing, range(64), table.stores)))
+    runner.measure("floor of a job", 1, lambda: list(runner.engine.run_tasks(_do_nothing, range(64), table.stores)))
     runner.measure("counts", actions, lambda: open_table(place, engine=runner.engine).snapshot().counts())
     runner.measure(
         "checkpoint",
@@ -164,7 +165,9 @@ def run_store(runner: Runner, bench: Bench, files: int, footers: int) -> None:
         runner.done[-1].calls = bench.ask("calls")
         return result
 
-    with_calls("floor of a job, S3", 1, lambda table: list(runner.engine.spread(_nothing, range(64), table.stores)))
+    with_calls(
+        "floor of a job, S3", 1, lambda table: list(runner.engine.run_tasks(_do_nothing, range(64), table.stores))
+    )
     plan: Any = with_calls("vacuum, dry run", files, lambda table: table.vacuum(dry_run=True))
     assert plan.plan.files == files // 10, plan.plan.files
     with_calls("footers", footers, lambda table: _read_footers(runner.engine, table, footers))
@@ -176,12 +179,12 @@ def run_store(runner: Runner, bench: Bench, files: int, footers: int) -> None:
 
 
 def _read_footers(engine: CountingEngine, table: Table, footers: int) -> None:
-    from deltacli.work.file_facts import ListedFile, ReadFooters
+    from deltacli.work.facts.footer_files import ListedFile, ReadFooters
 
     size = len(data_file())
     starts = range(0, footers, FOOTERS_A_PIECE)
     pieces = (tuple(ListedFile(name_of(n), size) for n in range(first, first + FOOTERS_A_PIECE)) for first in starts)
-    for _ in engine.spread(ReadFooters(), pieces, table.stores, weigh=len, at_once=PARALLEL_READS):
+    for _ in engine.run_tasks(ReadFooters(), pieces, table.stores, weigh=len, at_once=PARALLEL_READS):
         pass
 
 
@@ -213,7 +216,7 @@ def main() -> None:
             bench = Bench(url, 0, given.latency_ms / 1_000)
             bench.ask(f"latency?ms={given.latency_ms}")
             engine = CountingEngine(open_session(SparkSettings(master=f"local[{given.slots}]")), is_own=True)
-            list(engine.spread(_nothing, range(64), open_table(table, engine=engine).stores))  # the first job
+            list(engine.run_tasks(_do_nothing, range(64), open_table(table, engine=engine).stores))  # the first job
             runner = Runner(engine, given.repeat)
             _note_shared(runner)
             run_log(runner, table, given.files)

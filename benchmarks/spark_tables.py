@@ -49,7 +49,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=5)
     options = parser.parse_args()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    from deltacli.engine.spark.engine import SparkSettings, open_session
+    from deltacli.engine.spark.session import SparkSettings, open_session
 
     work = Path(tempfile.mkdtemp(dir=options.work))
     if options.first:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tools.command_tree import OF_TABLE, Command, Kind, Value
+from deltacli.cli.described_commands import OF_TABLE, CompletionKind, DescribedCommand, DescribedValue
 
-_WORDS = {kind: f"@{kind}" if kind in OF_TABLE else kind.value.upper() for kind in Kind}
+_WORDS = {kind: f"@{kind}" if kind in OF_TABLE else kind.value.upper() for kind in CompletionKind}
 
 _HEAD = """\
 # bash completion for deltacli, bash 3.2 and newer, with or without bash-completion; generated, do not edit.
@@ -188,12 +188,12 @@ complete -F _deltacli deltacli
 """
 
 
-def render_bash(root: Command) -> str:
+def render_bash(root: DescribedCommand) -> str:
     """Return the completion file for bash."""
     return _HEAD + "".join(_case(command) for command in root.walk()) + _CODE
 
 
-def _case(command: Command) -> str:
+def _case(command: DescribedCommand) -> str:
     commands = [f"{child.path[-1]};-;again;{child.summary}" for child in command.children]
     options = [
         f"{' '.join(option.spellings)};{_value(option.value)};{'again' if option.repeatable else 'once'};{option.help}"
@@ -209,10 +209,10 @@ def _case(command: Command) -> str:
     return "\n".join([*lines, "            ;;", ""])
 
 
-def _value(value: Value | None) -> str:
+def _value(value: DescribedValue | None) -> str:
     if value is None:
         return "-"
-    return " ".join(value.choices) if value.kind is Kind.CHOICE else _WORDS[value.kind]
+    return " ".join(value.choices) if value.kind is CompletionKind.CHOICE else _WORDS[value.kind]
 
 
 def _quote(text: str) -> str:

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.command_tree import Command, Option
+from deltacli.cli.described_commands import DescribedCommand
+from deltacli.cli.help.all_commands import find_variables
 
 _SOURCE = Path(__file__).resolve().parent.parent / "deltacli"
 _READERS = ("get", "getenv", "setdefault", "pop")
@@ -63,13 +64,13 @@ CLOUDS = {
 """Variables of the stores, which their libraries read, whether our code does or not."""
 
 
-def read_environment(root: Command) -> dict[str, str]:
+def read_environment(root: DescribedCommand) -> dict[str, str]:
     """Return each variable with its meaning, those of the stores last.
 
     Raises SystemExit if the code reads a variable that has no meaning here.
     """
     defaults = {
-        variable: option for command in root.walk() for option in command.options for variable in variables_of(option)
+        variable: option for command in root.walk() for option in command.options for variable in find_variables(option)
     }
     found = {}
     for name in sorted({*_read_names(), *(option.variable for option in defaults.values() if option.variable)}):
@@ -82,20 +83,6 @@ def read_environment(root: Command) -> dict[str, str]:
         else:
             raise SystemExit(f"error: the code reads {name}: explain it in MEANINGS of tools/environment.py")
     return found | {f"{prefix}…": meaning for prefix, meaning in CLOUDS.items()}
-
-
-def variables_of(option: Option) -> set[str]:
-    """Return the variables that may have the default of an option: the declared one, and the one named after it.
-
-    `-c, --config` of `share` is another file than the global `--config`, which has no short name.
-    """
-    is_own = option.spellings[:1] == ("-c",)
-    is_own = is_own or option.spellings == ("--profile",)  # that of a share, or of Paimon
-    long_names = [
-        name.replace("--profile-name", "--profile") for name in option.spellings if name[:2] == "--" and not is_own
-    ]
-    named = {f"DELTACLI_{name[2:].upper().replace('-', '_')}" for name in long_names}
-    return named | ({option.variable} if option.variable else set())
 
 
 def _read_names() -> Iterator[str]:

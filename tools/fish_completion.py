@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.command_tree import OF_TABLE, Command, Kind, Option, Value
+from deltacli.cli.described_commands import OF_TABLE, CompletionKind, DescribedCommand, DescribedOption, DescribedValue
 
 _CODE = r"""
 # Parse the words before the cursor: the command, the options, the number of arguments.
@@ -103,7 +103,7 @@ complete -c deltacli -f
 """
 
 
-def render_fish(root: Command) -> str:
+def render_fish(root: DescribedCommand) -> str:
     """Return the completion file for fish."""
     commands = [command for command in root.walk() if command.path]
     valued = [
@@ -121,7 +121,7 @@ def render_fish(root: Command) -> str:
     return "\n".join(lines) + "\n" + _CODE + "".join(f"{line}\n" for line in _lines(root))
 
 
-def _lines(root: Command) -> list[str]:
+def _lines(root: DescribedCommand) -> list[str]:
     lines = []
     for command in root.walk():
         at = _argument(command.name)
@@ -139,7 +139,7 @@ def _lines(root: Command) -> list[str]:
     return lines
 
 
-def _option_line(at: str, option: Option) -> str:
+def _option_line(at: str, option: DescribedOption) -> str:
     given = "" if option.repeatable else " " + " ".join(option.spellings)
     spelled = " ".join(f"-l {name[2:]}" if name[:2] == "--" else f"-s {name[1:]}" for name in option.spellings)
     value = ""
@@ -148,24 +148,24 @@ def _option_line(at: str, option: Option) -> str:
     return f"complete -c deltacli -n {_quote(f'__deltacli_may {at}{given}')} {spelled}{value} -d {_quote(option.help)}"
 
 
-def _words(value: Value) -> str:
+def _words(value: DescribedValue) -> str:
     """Return the arguments of `complete` that offer a value; none for free text.
 
     Each choice has a description of its own, an empty one, since fish repeats that of the option beside every value.
     """
     match value.kind:
-        case Kind.CHOICE if value.is_list:
+        case CompletionKind.CHOICE if value.is_list:
             words = f"printf '%s\\t\\n' {' '.join(value.choices)}"
             offered = f'(__deltacli_new (__fish_complete_list , "{words}"))'
             return f"-f -a {_quote(offered)}"
-        case Kind.CHOICE:
+        case CompletionKind.CHOICE:
             described = (f"{choice}\\t''" for choice in value.choices)
             return f"-f -a {_quote(' '.join(described))}"
-        case Kind.FILE:
+        case CompletionKind.FILE:
             return "-F"
-        case Kind.DIRECTORY:
+        case CompletionKind.DIRECTORY:
             return "-f -a '(__fish_complete_directories (commandline -ct))'"
-        case Kind.OTHER:
+        case CompletionKind.OTHER:
             return "-f -k -a '(__deltacli_other)'"
         case kind if kind in OF_TABLE:
             words = f"__deltacli_of_table {kind}"

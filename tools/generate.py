@@ -6,32 +6,29 @@ These are completions, help and manual pages, the command reference, the rules, 
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from deltacli.cli.option_index import read_pages
+from deltacli.cli.described_commands import describe_tree
+from deltacli.cli.documentation import read_documentation
+from deltacli.cli.help.topics import make_topics
 from deltacli.core.errors import ShellSyntax, use_hint_syntax
 from deltacli.core.release import VERSION
 from deltacli.spark.care.fact_rows import FACTS, TABLE
 from tools.bash_completion import render_bash
-from tools.command_tree import read_commands, read_tree
 from tools.environment import read_environment
 from tools.fish_completion import render_fish
-from tools.help_topics import exit_code_rows, render_help_topics, topic_rows
+from tools.help_topics import exit_code_rows, topic_rows
 from tools.known_words import with_known_words
 from tools.man_pages import render_man_pages
 from tools.reference_pages import cell, environment_rows, render_errors_page, render_reference
 from tools.rules_page import render_rules_pages, repair_outcomes
-from tools.schemas import render_line_fields, render_schemas
+from tools.schemas import render_schemas
 from tools.screens import render_screens
 from tools.sharing_keys import sharing_key_tables
-from tools.whole_help import render_whole_help
 from tools.zsh_completion import render_zsh
-
-__all__ = ["files", "read_commands"]
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -72,23 +69,19 @@ def pinned(text: str) -> str:
 @use_hint_syntax(ShellSyntax())
 def files() -> dict[str, str]:
     """Return every generated text file with its content, by path."""
-    root = read_tree()
+    root = describe_tree()
     environment = read_environment(root)
     scripting = (ROOT / "docs" / "scripting.md").read_text(encoding="utf-8")
     tables = {"exit codes": exit_code_rows(), "environment": environment_rows(environment), "topics": topic_rows()}
     pages = render_man_pages(root, environment)
     scripting = fill(scripting, tables)
     errors = render_errors_page()
-    topics = render_help_topics({"scripting.md": scripting, "errors.md": errors})
-    completed = with_known_words(root, tuple(json.loads(topics)))
-    whole = render_whole_help(root, read_pages(), json.loads(topics), environment)
+    topics = make_topics(read_documentation() | {"scripting.md": scripting, "errors.md": errors})
+    completed = with_known_words(root, tuple(topics))
     return {
         "completions/deltacli.bash": render_bash(completed),
         "completions/_deltacli": render_zsh(completed),
         "completions/deltacli.fish": render_fish(completed),
-        "deltacli/cli/help_all.json": whole,
-        "deltacli/cli/help_topics.json": topics,
-        "deltacli/cli/line_fields.json": render_line_fields(json.loads(whole)["commands"]),
         "docs/errors.md": errors,
         "docs/repair.md": fill((ROOT / "docs" / "repair.md").read_text(encoding="utf-8"), {"tried": repair_outcomes()}),
         **{f"docs/{name}": page for name, page in render_rules_pages().items()},

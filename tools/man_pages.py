@@ -7,8 +7,8 @@ import textwrap
 from collections.abc import Mapping
 
 from deltacli import __version__
+from deltacli.cli.described_commands import DescribedCommand, DescribedOption
 from deltacli.core.errors import EXIT_CODES
-from tools.command_tree import Command, Option
 
 _ROOT_TEXT = """\
 deltacli rebuilds the history and the state of a table from its log by the rules of the Delta protocol, without a
@@ -20,7 +20,7 @@ columns, a pipe gets complete values and absolute UTC times.
 """
 
 
-def render_man_pages(root: Command, environment: Mapping[str, str]) -> dict[str, str]:
+def render_man_pages(root: DescribedCommand, environment: Mapping[str, str]) -> dict[str, str]:
     """Return each page by its file name."""
     commands = [command for command in root.walk() if command.path and not command.children]
     pages = {"deltacli.1": _root_page(root, commands, environment)}
@@ -29,7 +29,7 @@ def render_man_pages(root: Command, environment: Mapping[str, str]) -> dict[str,
     return pages
 
 
-def _root_page(root: Command, commands: list[Command], environment: Mapping[str, str]) -> str:
+def _root_page(root: DescribedCommand, commands: list[DescribedCommand], environment: Mapping[str, str]) -> str:
     lines = [*_head("deltacli", root.summary), ".SH SYNOPSIS"]
     lines += [".B deltacli", "[\\fIOPTIONS\\fR]", "\\fICOMMAND\\fR", "[\\fIOPTIONS\\fR]", "\\fITABLE\\fR"]
     lines += [".SH DESCRIPTION", *_prose(_ROOT_TEXT), ".SH COMMANDS"]
@@ -42,7 +42,7 @@ def _root_page(root: Command, commands: list[Command], environment: Mapping[str,
     return _end(lines, [_page(command) for command in commands])
 
 
-def _command_page(command: Command, environment: Mapping[str, str]) -> str:
+def _command_page(command: DescribedCommand, environment: Mapping[str, str]) -> str:
     arguments = " ".join(f"\\fI{_text(argument.spelled)}\\fR" for argument in command.arguments)
     lines = [*_head(_page(command), command.summary), ".SH SYNOPSIS"]
     lines += [f".B deltacli {_text(command.name)}", "[\\fIOPTIONS\\fR]", arguments or ".", ".SH DESCRIPTION"]
@@ -67,7 +67,7 @@ def _head(name: str, summary: str) -> list[str]:
     ]
 
 
-def _options(command: Command) -> list[str]:
+def _options(command: DescribedCommand) -> list[str]:
     """The options, each section under a heading of its own."""
     lines = []
     for heading, options in command.sections.items():
@@ -77,7 +77,7 @@ def _options(command: Command) -> list[str]:
     return lines
 
 
-def _spelled(option: Option) -> str:
+def _spelled(option: DescribedOption) -> str:
     names = ", ".join(f"\\fB{_text(name)}\\fR" for name in option.spellings)
     return names + (f" \\fI{_text(option.value.name)}\\fR" if option.value else "")
 
@@ -126,7 +126,7 @@ def _end(lines: list[str], others: list[str]) -> str:
     return "\n".join([*lines, ".SH SEE ALSO", see]) + "\n"
 
 
-def _page(command: Command) -> str:
+def _page(command: DescribedCommand) -> str:
     return "-".join(("deltacli", *command.path))
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from deltacli.cli.command_table import HEADINGS
-from deltacli.cli.help_sections import OptionHeading
+from deltacli.cli.described_commands import DescribedCommand, DescribedOption
+from deltacli.cli.help.all_commands import find_variables
+from deltacli.cli.help.sections import OptionHeading
 from deltacli.rules.framework.base import CATALOGUE
 from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
-from tools.command_tree import Command, Option
-from tools.environment import variables_of
 from tools.help_topics import DOCS, exit_code_rows
 
 GUIDES: Mapping[str, str] = {
@@ -53,7 +53,7 @@ GUIDES: Mapping[str, str] = {
 """Command or group -> where it is explained with examples, if it is."""
 
 
-def render_reference(root: Command, environment: Mapping[str, str]) -> dict[str, str]:
+def render_reference(root: DescribedCommand, environment: Mapping[str, str]) -> dict[str, str]:
     """Return each page of the reference by its path below docs/."""
     top = {command.name: command for command in root.children}
     pages = {f"commands/{name}.md": "\n".join(_page(command, environment)) for name, command in top.items()}
@@ -71,27 +71,27 @@ def render_reference(root: Command, environment: Mapping[str, str]) -> dict[str,
     return {"commands.md": "\n".join(lines), **pages}
 
 
-def _usage(command: Command) -> str:
+def _usage(command: DescribedCommand) -> str:
     return " ".join(["deltacli", command.name, *(argument.spelled for argument in command.arguments)])
 
 
-def _anchor(command: Command) -> str:
+def _anchor(command: DescribedCommand) -> str:
     """Return the id that the heading of a command gets, from mkdocs and GitHub."""
     return re.sub(r"[^\w\s-]", "", _usage(command)).lower().replace(" ", "-")
 
 
-def _leaves(command: Command) -> Iterator[Command]:
+def _leaves(command: DescribedCommand) -> Iterator[DescribedCommand]:
     return (below for below in command.walk() if not below.children)
 
 
-def _rows(command: Command) -> Iterator[str]:
+def _rows(command: DescribedCommand) -> Iterator[str]:
     """Yield the rows of a command, or of those of a group, with the ids that they had when all were on one page."""
     for leaf in _leaves(command):
         link = f"[`{leaf.name}`](commands/{command.name}.md#{_anchor(leaf)})"
         yield f'| <a id="{_anchor(leaf)}"></a>{link} | {cell(leaf.summary)} |'
 
 
-def _page(command: Command, environment: Mapping[str, str]) -> list[str]:
+def _page(command: DescribedCommand, environment: Mapping[str, str]) -> list[str]:
     """Return the page of a command, or of a group with all commands below it."""
     links = "[Global options](../commands.md#global-options) · [All commands](../commands.md)"
     guide = GUIDES.get(command.name)
@@ -106,7 +106,7 @@ def _page(command: Command, environment: Mapping[str, str]) -> list[str]:
     return lines
 
 
-def _body(command: Command, environment: Mapping[str, str]) -> list[str]:
+def _body(command: DescribedCommand, environment: Mapping[str, str]) -> list[str]:
     lines = [line for block in command.help.split("\n\n") for line in (*_block(block), "")]
     for heading, options in command.sections.items():
         if heading != OptionHeading.GLOBAL:
@@ -133,12 +133,12 @@ def _marked(found: re.Match[str]) -> str:
     return f"`{text}`" if len(text) > 1 else {"<": "&lt;"}.get(text, f"\\{text}")
 
 
-def _option_table(heading: str, options: Sequence[Option], environment: Mapping[str, str]) -> list[str]:
+def _option_table(heading: str, options: Sequence[DescribedOption], environment: Mapping[str, str]) -> list[str]:
     return [f"| {heading} | meaning |", "|---|---|", *(_option_row(option, environment) for option in options), ""]
 
 
-def _option_row(option: Option, environment: Mapping[str, str]) -> str:
-    variables = [name for name in sorted(variables_of(option)) if name in environment]
+def _option_row(option: DescribedOption, environment: Mapping[str, str]) -> str:
+    variables = [name for name in sorted(find_variables(option)) if name in environment]
     text = option.full_help + (f" Environment: `{'`, `'.join(variables)}`." if variables else "")
     return f"| `{cell(option.spelled)}` | {cell(text)} |"
 

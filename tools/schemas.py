@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
+from deltacli.cli.documents_of_commands import WHOLE_LINES
 from deltacli.delta.evolution.requests import KINDS
-from deltacli.fleet.policy_file.init_and_check import fleet_file_schema
+from deltacli.fleet.policy_file.file_schema import make_fleet_file_schema
 from deltacli.sharing.configuration.file_schema import shares_schema
 
 HOME = Path(__file__).resolve().parent.parent / "docs" / "schemas"
@@ -108,50 +109,14 @@ _LINES = (
 )
 
 
-WHOLE = (
-    ("copy", "copy", "what was copied to another place, or how it differs"),
-    ("log-backup", "log-backup", "what was copied"),
-    ("log-restore", "log-restore", "what was put back, or would be"),
-    ("log-crc", "log-crc", "a checksum file, written or compared"),
-    ("log-compact", "log-compact", "a log compaction"),
-    ("log-expire", "log-expire", "what was deleted, or would be"),
-    ("clone", "clone", "a shallow clone, planned or made"),
-    ("undelete", "undelete", "what was brought back, or would be"),
-    ("vacuum", "vacuum", "what a vacuum deleted, or would"),
-    ("vacuum-explain", "vacuum-explain", "why a file stays or goes"),
-    ("vacuum-purge", "vacuum-purge", "what was deleted of a quarantine, or would be"),
-    ("checkpoint", "checkpoint", "a checkpoint, written or not due"),
-    ("row-count", "row-count", "how many rows there are"),
-    ("scan", "scan-files", "how much a scan reads and passes over"),
-    ("output", "output", "what was written to a directory"),
-    ("paimon-state", "snapshot.paimon", "a Paimon table at a point"),
-    ("schema-conversion", "schema-convert", "a schema in another form, and what is lost"),
-    ("schema-vacuum", "vacuum.paimon", "which schemas of a Paimon table were deleted, or would be"),
-    ("alter", "alter.paimon", "a new version of the schema of a Paimon table"),
-    ("alteration", "alter.delta", "changes of columns or of what describes a Delta table"),
-    ("restore", "restore", "what a restore brought back, or would"),
-    ("convert", "convert", "a table made of Parquet files, or what stands against it"),
-    ("manifest", "manifest", "which manifests were written, or differ"),
-    ("optimize", "optimize", "what was rewritten, or would be"),
-    ("stats", "stats", "which statistics were committed, or would be"),
-    ("diff", "diff", "what differs between two versions"),
-    ("reach", "reach", "which versions can be read"),
-    ("catalog-status", "catalog-status", "how far a catalog and the log of a table are"),
-    ("catalog-publish", "catalog-publish", "which commits were published, or would be"),
-    ("streams", "streams", "the queries of Spark that read tables"),
-    ("explain", "explain", "which clients read and write a table"),
-    ("repair-undo", "repair-undo", "what a repair replaced, put back"),
-    ("widen-type", "widen-type", "wider types, planned or committed"),
-    ("share-pull", "share-pull", "what a pull did, or would do"),
-)
-"""Lines that have a whole document: their names, the documents, and what they are."""
-
-
 def render_schemas() -> dict[str, str]:
     """Return each generated file of docs/schemas by its name."""
     documents = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in HOME.glob("deltacli.*.json")}
     lines = {
-        **{name: _whole_line(documents[f"deltacli.{kind}"], name, said) for name, kind, said in WHOLE},
+        **{
+            whole.line: _whole_line(documents[f"deltacli.{whole.document}"], whole.line, whole.meaning)
+            for whole in WHOLE_LINES
+        },
         "commit": _item_line(documents["deltacli.history"], "commit"),
         "add": _item_line(documents["deltacli.files"], "add"),
         "remove": _item_line(documents["deltacli.files"], "remove"),
@@ -185,7 +150,7 @@ def render_schemas() -> dict[str, str]:
         **_sharing_lines(documents),
         **_fleet_lines(documents),
         **_doctor_lines(documents),
-        "fleet-file": fleet_file_schema(),
+        "fleet-file": make_fleet_file_schema(),
         "shares-file": shares_schema(),
         "alter-file": _alter_file_schema(documents["deltacli.alter.delta"]),
         "deltacli.alter": _of_either_format(documents, "deltacli.alter"),
@@ -194,61 +159,6 @@ def render_schemas() -> dict[str, str]:
     others = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in written}
     files = {f"{name}.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for name, schema in lines.items()}
     return {**files, "README.md": _index({**others, **lines})}
-
-
-_OF_ONE_STREAM = (("add", "remove"), ("schema-version", "paimon-snapshot"))
-"""Lines that are items of the same results."""
-
-
-def render_line_fields(commands: Sequence[Mapping[str, Any]]) -> str:
-    """Return the fields that lines of NDJSON can have, by type, nested ones behind a dot, `*` where an object has any;
-    the types of the lines of each command (as `help all` lists them); and the commands that change something.
-
-    Lines of one stream have the fields of each other; lines that end a list have none, because they are not items.
-    """
-    schemas = {name: json.loads(text) for name, text in render_schemas().items() if name.endswith(".json")}
-    lines = {schema["properties"]["type"]["const"]: schema for schema in schemas.values() if _is_line(schema)}
-    found = {name: sorted({*_fields_of(line, line, "")}) for name, line in lines.items()}
-    found |= {name: sorted({*found[one], *found[other]}) for one, other in _OF_ONE_STREAM for name in (one, other)}
-    found |= {
-        name: [] for name, line in lines.items() if ", after " in line["title"] or "what follows" in line["title"]
-    }
-    found |= {name: [] for name, kind, _ in WHOLE if "items" in _document(kind)["properties"]}
-    whole = {
-        "types": dict(sorted(found.items())),
-        "commands": {
-            one["name"]: sorted(
-                {line for document in one["documents"] for line in document["lines"] if found.get(line)}
-            )
-            for one in commands
-        },
-        "changing": [one["name"] for one in commands if one["changes"]],
-    }
-    return json.dumps(whole, separators=(",", ":")).replace("],", "],\n") + "\n"
-
-
-def _is_line(schema: Schema) -> bool:
-    return str(schema.get("title")).startswith("an NDJSON line: ")
-
-
-def _document(kind: str) -> Schema:
-    schema: Schema = json.loads((HOME / f"deltacli.{kind}.json").read_text(encoding="utf-8"))
-    return schema
-
-
-def _fields_of(schema: Schema, line: Schema, prefix: str, seen: tuple[str, ...] = ()) -> Iterator[str]:
-    if (name := schema.get("$ref")) is not None:
-        if name not in seen:
-            yield from _fields_of(line["$defs"][name.rpartition("/")[2]], line, prefix, (*seen, name))
-        return
-    for part in (*schema.get("oneOf", ()), *schema.get("anyOf", ()), *schema.get("allOf", ())):
-        yield from _fields_of({"additionalProperties": False, **part}, line, prefix, seen)
-    kinds = schema.get("type", [] if {"const", "enum", "oneOf", "anyOf", "allOf"} & schema.keys() else ["object"])
-    if "object" in kinds and schema.get("additionalProperties", True) is not False:
-        yield f"{prefix}*"
-    for name, inner in schema.get("properties", {}).items():
-        yield f"{prefix}{name}"
-        yield from _fields_of(inner, line, f"{prefix}{name}.", seen)
 
 
 def _of_either_format(documents: Mapping[str, Schema], kind: str) -> Schema:

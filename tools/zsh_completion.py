@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from tools.command_tree import OF_TABLE, Argument, Command, Kind, Option, Value
+from deltacli.cli.described_commands import (
+    OF_TABLE,
+    CompletionKind,
+    DescribedArgument,
+    DescribedCommand,
+    DescribedOption,
+    DescribedValue,
+)
 
 _HEAD = """\
 #compdef deltacli
@@ -47,13 +54,13 @@ fi
 """
 
 
-def render_zsh(root: Command) -> str:
+def render_zsh(root: DescribedCommand) -> str:
     """Return the completion file for zsh."""
     functions = [_group(command) if command.children else _leaf(command) for command in root.walk()]
     return "\n".join([_HEAD, *functions, _TAIL])
 
 
-def _leaf(command: Command) -> str:
+def _leaf(command: DescribedCommand) -> str:
     specs = [spec for option in command.options for spec in _option_specs(option)]
     specs += [_argument_spec(place, argument) for place, argument in enumerate(command.arguments, 1)]
     return "\n".join(
@@ -71,7 +78,7 @@ def _leaf(command: Command) -> str:
     )
 
 
-def _group(command: Command) -> str:
+def _group(command: DescribedCommand) -> str:
     specs = [spec for option in command.options for spec in _option_specs(option)]
     return "\n".join(
         [
@@ -109,11 +116,11 @@ def _group(command: Command) -> str:
     )
 
 
-def _function(command: Command) -> str:
+def _function(command: DescribedCommand) -> str:
     return "_".join(("_deltacli", *(word.replace("-", "_") for word in command.path)))
 
 
-def _option_specs(option: Option) -> list[str]:
+def _option_specs(option: DescribedOption) -> list[str]:
     before = "*" if option.repeatable else f"({' '.join(option.spellings)})"
     value = f":{_value(option.value)}" if option.value else ""
     return [
@@ -122,23 +129,23 @@ def _option_specs(option: Option) -> list[str]:
     ]
 
 
-def _argument_spec(place: int, argument: Argument) -> str:
+def _argument_spec(place: int, argument: DescribedArgument) -> str:
     colon = ":" if argument.required or argument.repeatable else "::"  # *:: would end the completion of options
     return _quote(f"{'*' if argument.repeatable else place}{colon}{_value(argument.value, 'argument')}")
 
 
-def _value(value: Value, role: str = "option") -> str:
+def _value(value: DescribedValue, role: str = "option") -> str:
     name = _escape(value.name, ":")
     match value.kind:
-        case Kind.CHOICE if value.is_list:
+        case CompletionKind.CHOICE if value.is_list:
             return f"{name}:_sequence compadd - {' '.join(_escape(choice, ':') for choice in value.choices)}"
-        case Kind.CHOICE:
+        case CompletionKind.CHOICE:
             return f"{name}:({' '.join(_escape(choice, ':') for choice in value.choices)})"
-        case Kind.FILE:
+        case CompletionKind.FILE:
             return f"{name}:_files"
-        case Kind.DIRECTORY:
+        case CompletionKind.DIRECTORY:
             return f"{name}:_files -/"
-        case Kind.OTHER:
+        case CompletionKind.OTHER:
             return f"{name}: _deltacli_other"
         case kind if kind in OF_TABLE:
             return f"{name}: _deltacli_of_table {kind} {'list' if value.is_list else role}"

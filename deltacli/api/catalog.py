@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.api.changeable_table import ChangeableTable
 from deltacli.table.api_errors import api_method
+from deltacli.table.handle import managed_store
 
 if TYPE_CHECKING:
     from deltacli.api.prepared_change import PreparedChange
@@ -14,6 +15,20 @@ if TYPE_CHECKING:
 
 class CatalogMethods(ChangeableTable):
     """The methods of a Delta table whose commits a catalog ratifies."""
+
+    def require_managed(self, address: str) -> None:
+        """Require that a catalog manages the commits of this table.
+
+        Args:
+            address: The table as it was opened. An address of a catalog may be that of an external table.
+
+        Raises:
+            UsageError: If no catalog does.
+        """
+        if managed_store(self.storage) is None:
+            from deltacli.operations.catalog import not_managed
+
+            raise not_managed(self, address)
 
     @api_method
     def status_catalog(self) -> CatalogStatus:

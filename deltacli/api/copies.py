@@ -14,7 +14,7 @@ from deltacli.table.api_errors import api_method
 if TYPE_CHECKING:
     from deltacli.api.prepared_change import PreparedChange
     from deltacli.changing.manifests import ManifestsOutcome, ManifestsPlan
-    from deltacli.operations.change.convert import ConvertPlan, ConvertRequest
+    from deltacli.operations.change.convert import ConvertPlan
     from deltacli.operations.clone import ClonePlan
     from deltacli.operations.copy.execute import CopyResult
     from deltacli.operations.copy.plan import CopyPlan
@@ -93,7 +93,7 @@ class CopyMethods(ChangeableTable):
         # A comparison changes nothing, so there is nothing to prepare.
         if request.check:
             return check_copy(self, store, request)
-        change = self.prepare_copy(store, request)
+        change = self._prepare_copy(store, request)
         return CopyResult(change.plan(), dry_run=True) if request.dry_run else change.carry_out()
 
     @api_method
@@ -126,15 +126,46 @@ class CopyMethods(ChangeableTable):
             rate=rate,
             time_budget_ms=time_budget_ms,
         )
-        return self.prepare_copy(self.open_other(request.target), request).plan()
+        return self._prepare_copy(self.open_other(request.target), request).plan()
 
     @api_method
     def execute_copy(self, plan: CopyPlan) -> CopyResult:
         """Copy the files of a plan of this table. Raises as `copy` does."""
-        return self.prepare_copy(plan.target, plan.request).execute(plan)
+        return self._prepare_copy(plan.target, plan.request).execute(plan)
 
-    def prepare_copy(self, target: Storage, request: CopyRequest) -> PreparedChange[CopyPlan, CopyResult]:
-        """Return the change of `copy`, not planned yet. `target` is the store of the copy."""
+    def prepare_copy(
+        self,
+        target: Storage,
+        *,
+        versions: str | None = None,
+        newest: bool = False,
+        replica: bool = False,
+        level: str = "storage",
+        keep_external: bool = False,
+        threads: int | None = None,
+        rate: str | int | None = None,
+        time_budget_ms: int | None = None,
+    ) -> PreparedChange[CopyPlan, CopyResult]:
+        """Return the change of `copy`, not planned yet. Raises UsageError for invalid arguments.
+
+        Args:
+            target: The store of the copy.
+        """
+        from deltacli.operations.copy.request import CopyRequest
+
+        request = CopyRequest(
+            versions=versions,
+            newest=newest,
+            replica=replica,
+            level=level,
+            keep_external=keep_external,
+            threads=threads,
+            rate=rate,
+            time_budget_ms=time_budget_ms,
+        )
+        return self._prepare_copy(target, request)
+
+    def _prepare_copy(self, target: Storage, request: CopyRequest) -> PreparedChange[CopyPlan, CopyResult]:
         from deltacli.operations.copy.execute import Copy
 
         # The source may be in a read-only store: it is only read.
@@ -292,9 +323,8 @@ class CopyMethods(ChangeableTable):
             ConflictLost: If another writer was first.
         """
         from deltacli.api.prepared_change import plan_or_carry_out
-        from deltacli.operations.change.convert import ConvertRequest
 
-        request = ConvertRequest(
+        change = self.prepare_convert(
             partition=partition,
             schema=schema,
             like=like,
@@ -303,7 +333,7 @@ class CopyMethods(ChangeableTable):
             accept_unknowable=accept_unknowable,
             dry_run=dry_run,
         )
-        return plan_or_carry_out(self.prepare_convert(request), dry_run=request.dry_run)
+        return plan_or_carry_out(change, dry_run=dry_run)
 
     @api_method
     def plan_convert(
@@ -316,7 +346,36 @@ class CopyMethods(ChangeableTable):
         accept_unknowable: bool = False,
     ) -> ConvertPlan:
         """Return what `convert` with the same arguments would do; refusals are in the plan. Raises as it does."""
-        from deltacli.operations.change.convert import ConvertRequest
+        change = self.prepare_convert(
+            partition=partition,
+            schema=schema,
+            like=like,
+            exclude=exclude,
+            time_zone=time_zone,
+            accept_unknowable=accept_unknowable,
+        )
+        return change.plan()
+
+    @api_method
+    def execute_convert(self, plan: ConvertPlan) -> ConvertPlan:
+        """Commit a plan of this directory. Raises as `convert` does."""
+        from deltacli.operations.change.convert import Convert
+
+        return self._prepare(Convert(plan.request)).execute(plan)
+
+    def prepare_convert(
+        self,
+        *,
+        partition: str | None = None,
+        schema: str | None = None,
+        like: str | None = None,
+        exclude: Sequence[str] = (),
+        time_zone: str | None = None,
+        accept_unknowable: bool = False,
+        dry_run: bool = False,
+    ) -> PreparedChange[ConvertPlan, ConvertPlan]:
+        """Return the change of `convert`, not planned yet. Raises UsageError for invalid arguments."""
+        from deltacli.operations.change.convert import Convert, ConvertRequest
 
         request = ConvertRequest(
             partition=partition,
@@ -325,16 +384,6 @@ class CopyMethods(ChangeableTable):
             exclude=exclude,
             time_zone=time_zone,
             accept_unknowable=accept_unknowable,
+            dry_run=dry_run,
         )
-        return self.prepare_convert(request).plan()
-
-    @api_method
-    def execute_convert(self, plan: ConvertPlan) -> ConvertPlan:
-        """Commit a plan of this directory. Raises as `convert` does."""
-        return self.prepare_convert(plan.request).execute(plan)
-
-    def prepare_convert(self, request: ConvertRequest) -> PreparedChange[ConvertPlan, ConvertPlan]:
-        """Return the change of `convert`, not planned yet."""
-        from deltacli.operations.change.convert import Convert
-
         return self._prepare(Convert(request))

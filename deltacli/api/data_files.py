@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.api.changeable_table import ChangeableTable
@@ -12,11 +12,11 @@ from deltacli.table.api_errors import api_method
 
 if TYPE_CHECKING:
     from deltacli.api.prepared_change import PreparedChange
-    from deltacli.operations.change.stats import StatsOutcome, StatsPlan, StatsRequest
+    from deltacli.api.prepared_vacuum import PreparedSavedVacuum, PreparedVacuum
+    from deltacli.operations.change.stats import StatsOutcome, StatsPlan
     from deltacli.operations.optimize.execute import OptimizeOutcome
     from deltacli.operations.optimize.plan import OptimizePlan
-    from deltacli.operations.optimize.request import OptimizeRequest
-    from deltacli.operations.vacuum.plan import VacuumPlan, VacuumRequest, VacuumResult
+    from deltacli.operations.vacuum.plan import VacuumPlan, VacuumResult
     from deltacli.operations.vacuum.quarantine import PurgePlan, PurgeResult
 
 
@@ -88,10 +88,9 @@ class DataFileMethods(ChangeableTable):
 
         Spec: Add File and Remove File; VACUUM Protocol Check.
         """
-        from deltacli.operations.vacuum.execute import note_progress
-        from deltacli.operations.vacuum.plan import VacuumRequest, VacuumResult
+        from deltacli.operations.vacuum.plan import VacuumResult
 
-        request = VacuumRequest(
+        change = self.prepare_vacuum(
             retention_ms=retention_ms,
             allow_retention_below_ms=allow_retention_below_ms,
             mode=mode,
@@ -113,12 +112,10 @@ class DataFileMethods(ChangeableTable):
             commit_metadata=commit_metadata,
             dry_run=dry_run,
         )
-        change = self.prepare_vacuum(request)
-        if request.dry_run:
+        if dry_run:
             return VacuumResult(change.plan(), None)
         result = change.carry_out()
-        # A vacuum that found nothing was not executed. Mode `lite` continues behind the log that it has read.
-        note_progress(result.plan)
+        self.note_vacuumed(result.plan)
         return result
 
     @api_method
@@ -146,9 +143,7 @@ class DataFileMethods(ChangeableTable):
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> VacuumPlan:
         """Return what `vacuum` with the same arguments would delete; refusals are in the plan. Raises as it does."""
-        from deltacli.operations.vacuum.plan import VacuumRequest
-
-        request = VacuumRequest(
+        change = self.prepare_vacuum(
             retention_ms=retention_ms,
             allow_retention_below_ms=allow_retention_below_ms,
             mode=mode,
@@ -169,7 +164,7 @@ class DataFileMethods(ChangeableTable):
             rate=rate,
             commit_metadata=commit_metadata,
         )
-        return self.prepare_vacuum(request).plan()
+        return change.plan()
 
     @api_method
     def execute_vacuum(
@@ -207,11 +202,119 @@ class DataFileMethods(ChangeableTable):
         request = VacuumRequest(threads=threads, rate=rate, log_entries=log_entries, commit_metadata=commit_metadata)
         return vacuum(self, request, plan, accept_copy=accept_copy)
 
-    def prepare_vacuum(self, request: VacuumRequest) -> PreparedChange[VacuumPlan, VacuumResult]:
-        """Return the change of `vacuum`, not planned yet."""
+    def prepare_vacuum(
+        self,
+        *,
+        retention_ms: int | None = None,
+        allow_retention_below_ms: int | None = None,
+        mode: str = "full",
+        prefix: str | None = None,
+        where: str | None = None,
+        keep_versions: Sequence[int] = (),
+        protect_from: Sequence[str] = (),
+        protect_streams: Sequence[str] = (),
+        ignore_streams_older_ms: int | None = None,
+        allow_stream_loss: Sequence[str] = (),
+        inventory: str | None = None,
+        max_delete: str = "50%",
+        quarantine: str | None = None,
+        include_foreign: bool = False,
+        skip_nested_tables: bool = False,
+        log_entries: bool = True,
+        threads: int | None = None,
+        rate: float | None = None,
+        commit_metadata: Mapping[str, str] = NO_METADATA,
+        dry_run: bool = False,
+    ) -> PreparedVacuum:
+        """Return the change of `vacuum`, not planned yet. Raises UsageError for invalid arguments."""
+        from deltacli.api.prepared_vacuum import PreparedVacuum
         from deltacli.operations.vacuum.full_plan import VacuumChange
+        from deltacli.operations.vacuum.plan import VacuumRequest
 
-        return self._prepare(VacuumChange(request))
+        request = VacuumRequest(
+            retention_ms=retention_ms,
+            allow_retention_below_ms=allow_retention_below_ms,
+            mode=mode,
+            prefix=prefix,
+            where=where,
+            keep_versions=keep_versions,
+            protect_from=protect_from,
+            protect_streams=protect_streams,
+            ignore_streams_older_ms=ignore_streams_older_ms,
+            allow_stream_loss=allow_stream_loss,
+            inventory=inventory,
+            max_delete=max_delete,
+            quarantine=quarantine,
+            include_foreign=include_foreign,
+            skip_nested_tables=skip_nested_tables,
+            log_entries=log_entries,
+            threads=threads,
+            rate=rate,
+            commit_metadata=commit_metadata,
+            dry_run=dry_run,
+        )
+        return PreparedVacuum(VacuumChange(request), self)
+
+    def prepare_saved_vacuum(
+        self,
+        path: str,
+        *,
+        quarantine: str | None = None,
+        threads: int | None = None,
+        rate: float | None = None,
+        log_entries: bool = True,
+        commit_metadata: Mapping[str, str] = NO_METADATA,
+        accept_copy: bool = False,
+        tell: Callable[[str], None] | None = None,
+    ) -> PreparedSavedVacuum:
+        """Return the vacuum of a plan that `save_vacuum_plan` wrote. It starts where an earlier run stopped.
+
+        Args:
+            path: The file of the plan. A record of what was done, and a report, are written beside it.
+            quarantine: A directory that gets a copy of each file before it is deleted. None: that of the plan.
+            threads: The number of threads that delete. None: what the store allows.
+            rate: The largest number of files to delete per second. None: no limit.
+            log_entries: False to not commit VACUUM START and VACUUM END.
+            commit_metadata: Keys to add to the commitInfo of both.
+            accept_copy: True to accept the plan of a table elsewhere, of which this one is a copy with the same past.
+            tell: Receives what was done by earlier runs, and where the report is. None: nobody is told.
+
+        Raises:
+            UsageError: If arguments are invalid.
+        """
+        from deltacli.api.prepared_vacuum import PreparedSavedVacuum
+        from deltacli.operations.vacuum.execute import SavedVacuum
+        from deltacli.operations.vacuum.plan import VacuumRequest
+
+        request = VacuumRequest(
+            quarantine=quarantine,
+            threads=threads,
+            rate=rate,
+            log_entries=log_entries,
+            commit_metadata=commit_metadata,
+        )
+        return PreparedSavedVacuum(SavedVacuum(path, request, accept_copy, tell or _ignore), self)
+
+    def save_vacuum_plan(self, plan: VacuumPlan, path: str) -> None:
+        """Write a plan of this table to a local Parquet file, which replaces an existing one.
+
+        Raises:
+            Refused: If the log is another one by now.
+            StorageFailed: If the file cannot be written.
+        """
+        from deltacli.operations.vacuum.rechecking import with_past
+        from deltacli.operations.vacuum.saved import save_plan
+
+        save_plan(with_past(self, plan), path)
+
+    def note_vacuumed(self, plan: VacuumPlan) -> None:
+        """Record how far the log was examined by a plan that has nothing to delete: mode `lite` continues from there.
+
+        A vacuum that is executed records it itself.
+        """
+        from deltacli.operations.vacuum.execute import note_progress
+
+        note_progress(plan)
 
     @api_method
     def purge_quarantine(self, quarantine: str, *, older_ms: int, dry_run: bool = False) -> PurgeResult:
@@ -326,9 +429,7 @@ class DataFileMethods(ChangeableTable):
 
         Spec: Add File and Remove File.
         """
-        from deltacli.operations.optimize.request import OptimizeRequest
-
-        request = OptimizeRequest(
+        change = self.prepare_optimize(
             where=where,
             target_size=target_size,
             min_files=min_files,
@@ -344,7 +445,7 @@ class DataFileMethods(ChangeableTable):
             commit_metadata=commit_metadata,
             dry_run=dry_run,
         )
-        return self.prepare_optimize(request).carry_out(dry_run=request.dry_run)
+        return change.carry_out(dry_run=dry_run)
 
     @api_method
     def plan_optimize(
@@ -365,6 +466,53 @@ class DataFileMethods(ChangeableTable):
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> OptimizePlan:
         """Return what `optimize` with the same arguments would do. Raises as it does."""
+        change = self.prepare_optimize(
+            where=where,
+            target_size=target_size,
+            min_files=min_files,
+            min_size=min_size,
+            zorder=zorder,
+            cluster=cluster,
+            purge=purge,
+            purge_ratio=purge_ratio,
+            max_bytes=max_bytes,
+            time_budget_ms=time_budget_ms,
+            verify=verify,
+            temp_dir=temp_dir,
+            commit_metadata=commit_metadata,
+        )
+        return change.plan()
+
+    @api_method
+    def execute_optimize(self, plan: OptimizePlan) -> OptimizeOutcome:
+        """Rewrite and commit the files of a plan of this table, except those that were touched since.
+
+        Raises as `optimize` does.
+        """
+        from deltacli.operations.optimize.execute import Optimize
+
+        return self._prepare(Optimize(plan.request)).execute(plan)
+
+    def prepare_optimize(
+        self,
+        *,
+        where: str | None = None,
+        target_size: str | int | None = None,
+        min_files: int = 2,
+        min_size: str | int | None = None,
+        zorder: Sequence[str] = (),
+        cluster: bool = False,
+        purge: bool = False,
+        purge_ratio: float = 0.05,
+        max_bytes: str | int | None = None,
+        time_budget_ms: int | None = None,
+        verify: bool = False,
+        temp_dir: str | None = None,
+        commit_metadata: Mapping[str, str] = NO_METADATA,
+        dry_run: bool = False,
+    ) -> PreparedChange[OptimizePlan, OptimizeOutcome]:
+        """Return the change of `optimize`, not planned yet. Raises UsageError for invalid arguments."""
+        from deltacli.operations.optimize.execute import Optimize
         from deltacli.operations.optimize.request import OptimizeRequest
 
         request = OptimizeRequest(
@@ -381,21 +529,8 @@ class DataFileMethods(ChangeableTable):
             verify=verify,
             temp_dir=temp_dir,
             commit_metadata=commit_metadata,
+            dry_run=dry_run,
         )
-        return self.prepare_optimize(request).plan()
-
-    @api_method
-    def execute_optimize(self, plan: OptimizePlan) -> OptimizeOutcome:
-        """Rewrite and commit the files of a plan of this table, except those that were touched since.
-
-        Raises as `optimize` does.
-        """
-        return self.prepare_optimize(plan.request).execute(plan)
-
-    def prepare_optimize(self, request: OptimizeRequest) -> PreparedChange[OptimizePlan, OptimizeOutcome]:
-        """Return the change of `optimize`, not planned yet."""
-        from deltacli.operations.optimize.execute import Optimize
-
         return self._prepare(Optimize(request))
 
     @api_method
@@ -434,9 +569,7 @@ class DataFileMethods(ChangeableTable):
 
         Spec: Per-file Statistics.
         """
-        from deltacli.operations.change.stats import StatsRequest
-
-        request = StatsRequest(
+        change = self.prepare_stats(
             where=where,
             columns=columns,
             missing=missing,
@@ -445,7 +578,7 @@ class DataFileMethods(ChangeableTable):
             commit_metadata=commit_metadata,
             dry_run=dry_run,
         )
-        return self.prepare_stats(request).carry_out(dry_run=request.dry_run)
+        return change.carry_out(dry_run=dry_run)
 
     @api_method
     def plan_stats(
@@ -459,7 +592,41 @@ class DataFileMethods(ChangeableTable):
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> StatsPlan:
         """Return what `stats` with the same arguments would read. Raises as it does."""
-        from deltacli.operations.change.stats import StatsRequest
+        change = self.prepare_stats(
+            where=where,
+            columns=columns,
+            missing=missing,
+            all=all,
+            read=read,
+            commit_metadata=commit_metadata,
+        )
+        return change.plan()
+
+    @api_method
+    def execute_stats(self, plan: StatsPlan) -> StatsOutcome:
+        """Read and commit the statistics of a plan of this table. Raises as `stats` does."""
+        from deltacli.operations.change.stats import ComputeStats
+
+        return self._prepare(ComputeStats(plan.request)).execute(plan)
+
+    def prepare_stats(
+        self,
+        *,
+        where: str | None = None,
+        columns: Sequence[str] = (),
+        missing: bool = False,
+        all: bool = False,
+        read: str = "footers",
+        commit_metadata: Mapping[str, str] = NO_METADATA,
+        dry_run: bool = False,
+        examines: bool = False,
+    ) -> PreparedChange[StatsPlan, StatsOutcome]:
+        """Return the change of `stats`, not planned yet. Raises UsageError for invalid arguments.
+
+        Args:
+            examines: True to read the files for the plan already, which then knows how many have wrong statistics.
+        """
+        from deltacli.operations.change.stats import ComputeStats, StatsRequest
 
         request = StatsRequest(
             where=where,
@@ -468,16 +635,10 @@ class DataFileMethods(ChangeableTable):
             all=all,
             read=read,
             commit_metadata=commit_metadata,
+            dry_run=dry_run,
         )
-        return self.prepare_stats(request).plan()
+        return self._prepare(ComputeStats(request, examines=examines))
 
-    @api_method
-    def execute_stats(self, plan: StatsPlan) -> StatsOutcome:
-        """Read and commit the statistics of a plan of this table. Raises as `stats` does."""
-        return self.prepare_stats(plan.request).execute(plan)
 
-    def prepare_stats(self, request: StatsRequest) -> PreparedChange[StatsPlan, StatsOutcome]:
-        """Return the change of `stats`, not planned yet."""
-        from deltacli.operations.change.stats import ComputeStats
-
-        return self._prepare(ComputeStats(request))
+def _ignore(_text: str) -> None:
+    """Receive a note that nobody wants."""

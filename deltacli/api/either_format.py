@@ -8,14 +8,15 @@ in advance would cost an additional request to the store for each table.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
-from deltacli.api.paimon import Paimon
-from deltacli.api.table import Table
 from deltacli.core.errors import PaimonTable
-from deltacli.paimon.snapshots import MAIN_BRANCH
 from deltacli.storage import PathKind, ReadStorage
-from deltacli.table.missing_log import missing_log_error
+from deltacli.table.missing_log import build_missing_log_error
+
+if TYPE_CHECKING:
+    from deltacli.api.paimon import Paimon
+    from deltacli.api.table import Table
 
 Result = TypeVar("Result")
 FormatName = Literal["delta", "paimon"]
@@ -26,7 +27,7 @@ def find_table_format(storage: ReadStorage) -> FormatName:
 
     Args:
         storage: The directory. If it contains the files of both formats, the result is `delta`. Reading such a table
-            fails later, in `require_delta`.
+            fails later, in `require_one_format`.
 
     Raises:
         NotATable: If the path does not exist.
@@ -35,16 +36,37 @@ def find_table_format(storage: ReadStorage) -> FormatName:
 
     kind = storage.kind_of("")
     if kind is PathKind.MISSING:
-        raise missing_log_error(storage)
+        raise build_missing_log_error(storage)
     # Opening a file as a Delta table raises the error that explains the problem.
     return "paimon" if kind is PathKind.DIRECTORY and is_paimon(storage) else "delta"
 
 
-def open_as_paimon(table: Table, *, branch: str = MAIN_BRANCH) -> Paimon:
-    """Open the directory of a Delta table handle as Paimon, with the same store, engine, clock and progress."""
+def require_delta_log(table: Table) -> None:
+    """Require that a table has a log, before arguments are parsed that mean something else in the other format.
+
+    Raises:
+        PaimonTable: If it is a Paimon table.
+        NotATable: If it is no table.
+    """
+    from deltacli.table.find_log import list_log
+
+    list_log(table.storage)
+
+
+def open_as_paimon(table: Table, *, branch: str | None = None) -> Paimon:
+    """Return a handle of the same directory as a Paimon table, with the same store, engine, clock and progress.
+
+    Args:
+        table: The directory, opened as a Delta table.
+        branch: The branch that methods read and change. None: the main branch.
+    """
+    # A process that has Delta tables only does not need the code of the other format.
+    from deltacli.api.paimon import Paimon
+    from deltacli.paimon.snapshots import MAIN_BRANCH
+
     return Paimon(
         table.stores.storage,
-        branch=branch,
+        branch=branch or MAIN_BRANCH,
         engine=table.engine,
         clock=table.clock,
         progress=table.progress,
@@ -58,28 +80,30 @@ def open_as_paimon(table: Table, *, branch: str = MAIN_BRANCH) -> Paimon:
 
 def call_with_either_format(
     table: Table,
-    call: Callable[[Table | Paimon], Result],
     *,
+    delta: Callable[[Table], Result],
+    paimon: Callable[[Paimon], Result],
     table_format: FormatName | None = None,
-    branch: str = MAIN_BRANCH,
+    branch: str | None = None,
 ) -> Result:
-    """Call a function with a table, as Delta first and as Paimon if it is not a Delta table. Return its result.
+    """Return what the function for its format makes of a table, whose format need not be known.
 
     Args:
-        table: The table, opened as Delta. Its log need not have been read.
-        call: The function. If it raises PaimonTable, it is called again with a Paimon table. It must read the log of
-            the table before it has any other effect.
-        table_format: The format if the caller knows it: the function is called once. None if it is not known.
-        branch: The branch of a Paimon table.
+        table: The table, opened as a Delta table. Nothing needs to have been read of it.
+        delta: Called with a Delta table, and with one of unknown format. It has to read the log before it does
+            anything else: `paimon` is called if it raises PaimonTable.
+        paimon: Called with a Paimon table.
+        table_format: The format, if the caller knows it.
+        branch: The branch of a Paimon table. None: the main branch.
 
     Raises:
         PaimonTable: If `table_format` is `delta`, and the table is a Paimon table.
     """
     if table_format == "paimon":
-        return call(open_as_paimon(table, branch=branch))
+        return paimon(open_as_paimon(table, branch=branch))
     try:
-        return call(table)
+        return delta(table)
     except PaimonTable:
         if table_format is not None:
             raise
-    return call(open_as_paimon(table, branch=branch))
+    return paimon(open_as_paimon(table, branch=branch))

@@ -12,11 +12,13 @@ from deltacli.table.api_errors import api_method
 
 if TYPE_CHECKING:
     from deltacli.api.prepared_change import PreparedChange
-    from deltacli.operations.checkpoint.checkpoint import CheckpointPlan, CheckpointRequest, CheckpointResult
+    from deltacli.operations.checkpoint.checkpoint import CheckpointPlan, CheckpointResult
+    from deltacli.operations.checkpoint.verify import Verification
     from deltacli.operations.log.crc_and_compact import ChecksumReport, Compaction
-    from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan, ExpiryRequest
+    from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan
     from deltacli.operations.log.log_backup import BackupPlan, BackupResult
     from deltacli.operations.log.log_restore import LogRestored, LogRestorePlan
+    from deltacli.operations.read.log_cat import LoggedActions
     from deltacli.storage import Storage
 
 
@@ -91,9 +93,8 @@ class LogMethods(ChangeableTable):
             Unreadable: If the version cannot be rebuilt, as `snapshot` raises it.
         """
         from deltacli.api.prepared_change import require_no_refusal
-        from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, write_checkpoint
 
-        request = CheckpointRequest(
+        change = self.prepare_checkpoint(
             version=version,
             layout=layout,
             parts=parts,
@@ -104,14 +105,12 @@ class LogMethods(ChangeableTable):
             force=force,
             dry_run=dry_run,
         )
-        change = self.prepare_checkpoint(request)
-        if not request.dry_run:
+        if not dry_run:
             return change.carry_out()
 
-        # A dry run encodes the checkpoint, too: its result has the sizes of the files.
         plan = change.plan()
         require_no_refusal(plan)
-        return write_checkpoint(plan, dry_run=True)
+        return self.preview_checkpoint(plan)
 
     @api_method
     def plan_checkpoint(
@@ -130,7 +129,40 @@ class LogMethods(ChangeableTable):
 
         Raises as `checkpoint` does.
         """
-        from deltacli.operations.checkpoint.checkpoint import CheckpointRequest
+        change = self.prepare_checkpoint(
+            version=version,
+            layout=layout,
+            parts=parts,
+            rows_per_file=rows_per_file,
+            v2_top=v2_top,
+            stats=stats,
+            if_behind=if_behind,
+            force=force,
+        )
+        return change.plan()
+
+    @api_method
+    def execute_checkpoint(self, plan: CheckpointPlan) -> CheckpointResult:
+        """Write a planned checkpoint of this table. Raises as `checkpoint` does."""
+        from deltacli.operations.checkpoint.checkpoint import Checkpoint
+
+        return self._prepare(Checkpoint(plan.request)).execute(plan)
+
+    def prepare_checkpoint(
+        self,
+        *,
+        version: int | None = None,
+        layout: str | None = None,
+        parts: int | None = None,
+        rows_per_file: int | None = None,
+        v2_top: str = "json",
+        stats: str = "keep",
+        if_behind: int = 0,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> PreparedChange[CheckpointPlan, CheckpointResult]:
+        """Return the change of `checkpoint`, not planned yet. Raises UsageError for invalid arguments."""
+        from deltacli.operations.checkpoint.checkpoint import Checkpoint, CheckpointRequest
 
         request = CheckpointRequest(
             version=version,
@@ -141,19 +173,60 @@ class LogMethods(ChangeableTable):
             stats=stats,
             if_behind=if_behind,
             force=force,
+            dry_run=dry_run,
         )
-        return self.prepare_checkpoint(request).plan()
+        return self._prepare(Checkpoint(request))
+
+    def preview_checkpoint(self, plan: CheckpointPlan, *, dry_run: bool = True) -> CheckpointResult:
+        """Return the result that a plan of this table would have. Nothing is written.
+
+        The checkpoint is encoded: its result has the sizes of the files.
+
+        Args:
+            plan: The plan. With `dry_run=False` it is one that has nothing to write, but for the hint.
+            dry_run: False for the result of an execution.
+
+        Raises:
+            StorageFailed: If the store fails.
+            Unreadable: If the version cannot be rebuilt, as `snapshot` raises it.
+        """
+        from deltacli.operations.checkpoint.checkpoint import write_checkpoint
+
+        return write_checkpoint(plan, dry_run=dry_run)
 
     @api_method
-    def execute_checkpoint(self, plan: CheckpointPlan) -> CheckpointResult:
-        """Write a planned checkpoint of this table. Raises as `checkpoint` does."""
-        return self.prepare_checkpoint(plan.request).execute(plan)
+    def verify_checkpoints(self, *, version: int | None = None) -> list[Verification]:
+        """Compare every complete checkpoint with older files of the log, and return the results, oldest first.
 
-    def prepare_checkpoint(self, request: CheckpointRequest) -> PreparedChange[CheckpointPlan, CheckpointResult]:
-        """Return the change of `checkpoint`, not planned yet."""
-        from deltacli.operations.checkpoint.checkpoint import Checkpoint
+        Args:
+            version: The version whose checkpoints are compared. None: those of all versions.
 
-        return self._prepare(Checkpoint(request))
+        Raises:
+            VersionAbsent: If the version has no checkpoint.
+            NotATable: If there is no table.
+        """
+        from deltacli.operations.checkpoint.verify import verify_checkpoints
+
+        return list(verify_checkpoints(self, version=version))
+
+    @api_method
+    def read_actions(self, version: int, *, checkpoint: bool = False, kinds: str | None = None) -> LoggedActions:
+        """Return the raw actions of a version, which are read once they are written somewhere.
+
+        Args:
+            version: The version.
+            checkpoint: True to read its checkpoint although it has a commit. Without a commit it is read anyway.
+            kinds: Kinds of actions, separated by commas, such as `add,remove`. None: all of them.
+
+        Raises:
+            UsageError: If a kind is unknown and nearly one that is known.
+            VersionAbsent: If the version has neither a commit nor a checkpoint.
+            NotATable: If there is no table.
+        """
+        from deltacli.operations.read.log_cat import LoggedActions, choose_kinds, find_actions
+
+        chosen_kinds = None if kinds is None else choose_kinds(kinds)
+        return LoggedActions(find_actions(self.storage, version, checkpoint=checkpoint), chosen_kinds, self.progress)
 
     @api_method
     def expire_log(
@@ -196,9 +269,7 @@ class LogMethods(ChangeableTable):
 
         Spec: Metadata Cleanup.
         """
-        from deltacli.operations.log.expire import ExpiryRequest
-
-        request = ExpiryRequest(
+        change = self.prepare_expire_log(
             retention_ms=retention_ms,
             keep_versions=keep_versions,
             allow_retention_below_ms=allow_retention_below_ms,
@@ -208,12 +279,11 @@ class LogMethods(ChangeableTable):
             dry_run=dry_run,
         )
         # A read-only store is refused before anything is read of it.
-        if not request.dry_run:
+        if not dry_run:
             self.require_writable()
         # The execution verifies what is kept right before the deletion. Without one, the plan has to.
-        change = self.prepare_expire_log(request, is_verified=request.dry_run)
         plan = change.plan()
-        if request.dry_run or plan.is_noop:
+        if dry_run or plan.is_noop:
             return ExpiryResult(plan, None)
         # The caller asked for an expiry, not for this plan: behind another writer it may be planned again.
         return ExpiryResult(plan, change.execute(plan, may_plan_again=True))
@@ -230,7 +300,42 @@ class LogMethods(ChangeableTable):
         allow_stream_loss: Sequence[str] = (),
     ) -> ExpiryPlan:
         """Return what `expire_log` with the same arguments would do; refusals are in the plan. Raises as it does."""
-        from deltacli.operations.log.expire import ExpiryRequest
+        change = self.prepare_expire_log(
+            retention_ms=retention_ms,
+            keep_versions=keep_versions,
+            allow_retention_below_ms=allow_retention_below_ms,
+            protect_streams=protect_streams,
+            ignore_streams_older_ms=ignore_streams_older_ms,
+            allow_stream_loss=allow_stream_loss,
+        )
+        return change.plan()
+
+    @api_method
+    def execute_expire_log(self, plan: ExpiryPlan) -> ExpiryResult:
+        """Delete the files of a plan of this table. Raises as `expire_log` does."""
+        from deltacli.operations.log.expire import LogExpiry
+
+        return ExpiryResult(plan, self._prepare(LogExpiry(plan.request, proves=True)).execute(plan))
+
+    def prepare_expire_log(
+        self,
+        *,
+        retention_ms: int | None = None,
+        keep_versions: Sequence[int] = (),
+        allow_retention_below_ms: int | None = None,
+        protect_streams: Sequence[str] = (),
+        ignore_streams_older_ms: int | None = None,
+        allow_stream_loss: Sequence[str] = (),
+        dry_run: bool = False,
+        is_verified: bool = True,
+    ) -> PreparedChange[ExpiryPlan, ExpiryOutcome]:
+        """Return the change of `expire_log`, not planned yet. Raises UsageError for invalid arguments.
+
+        Args:
+            is_verified: True if planning verifies that the kept versions can still be rebuilt. An execution verifies
+                it in any case.
+        """
+        from deltacli.operations.log.expire import ExpiryRequest, LogExpiry
 
         request = ExpiryRequest(
             retention_ms=retention_ms,
@@ -239,26 +344,8 @@ class LogMethods(ChangeableTable):
             protect_streams=protect_streams,
             ignore_streams_older_ms=ignore_streams_older_ms,
             allow_stream_loss=allow_stream_loss,
+            dry_run=dry_run,
         )
-        return self.prepare_expire_log(request).plan()
-
-    @api_method
-    def execute_expire_log(self, plan: ExpiryPlan) -> ExpiryResult:
-        """Delete the files of a plan of this table. Raises as `expire_log` does."""
-        return ExpiryResult(plan, self.prepare_expire_log(plan.request).execute(plan))
-
-    def prepare_expire_log(
-        self, request: ExpiryRequest, *, is_verified: bool = True
-    ) -> PreparedChange[ExpiryPlan, ExpiryOutcome]:
-        """Return the change of `expire_log`, not planned yet.
-
-        Args:
-            request: What to delete.
-            is_verified: True if planning verifies that the kept versions can still be rebuilt. An execution verifies
-                it in any case.
-        """
-        from deltacli.operations.log.expire import LogExpiry
-
         return self._prepare(LogExpiry(request, proves=is_verified))
 
     @api_method
@@ -357,10 +444,8 @@ class LogMethods(ChangeableTable):
             StorageFailed: If the store fails.
             NotATable: If there is no table.
         """
-        from deltacli.operations.log.log_backup import planned_backup
-
         change = self.prepare_backup_log(self.open_other(destination), full=full)
-        return planned_backup(change.plan()) if dry_run else change.carry_out()
+        return change.plan().as_planned_result() if dry_run else change.carry_out()
 
     @api_method
     def plan_backup_log(self, destination: str, *, full: bool = False) -> BackupPlan:

@@ -16,20 +16,20 @@ from deltacli.engine.base import Engine
 from deltacli.paimon.snapshots import MAIN_BRANCH
 from deltacli.storage import Storage, open_storage
 from deltacli.storage.base import RETRY_BUDGET
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.api_arguments import require_count, require_path_text, wrong_argument
 from deltacli.table.api_errors import api_method, name_table
 
 if TYPE_CHECKING:
     from deltacli.api.prepared_change import PreparedChange
     from deltacli.operations.explain import Explanation
-    from deltacli.operations.paimon.alter import AlterOutcome, AlterRequest
+    from deltacli.operations.paimon.alter import AlterOutcome
     from deltacli.operations.paimon.facts import PaimonHistory, PaimonSnapshot
     from deltacli.operations.paimon.vacuum_schemas import (
         SchemaVacuumPlan,
-        SchemaVacuumRequest,
         SchemaVacuumResult,
     )
+    from deltacli.operations.schemas.described import DescribedSchema
     from deltacli.operations.validate.validate import Validation
     from deltacli.paimon.evolution.requests import SchemaChange
     from deltacli.rules.framework.base import Finding
@@ -62,7 +62,7 @@ def open_paimon(
     from deltacli.api.table import retry_policy
 
     name = require_path_text(uri)
-    shown_name = without_secrets(name)
+    shown_name = mask_secrets(name)
     try:
         storage = open_storage(name, options=storage_options, retry=retry_policy(name, retry_budget))
     except UsageError as error:
@@ -90,7 +90,7 @@ class Paimon(ChangeableTable):
 
     def __repr__(self) -> str:
         """Return the URI and the branch, without reading the table."""
-        return f"Paimon({without_secrets(self.storage.uri)!r}, branch={self.branch!r})"
+        return f"Paimon({mask_secrets(self.storage.uri)!r}, branch={self.branch!r})"
 
     @api_method
     def history(self, *, limit: int = 0, with_manifests: bool = True) -> PaimonHistory:
@@ -131,6 +131,24 @@ class Paimon(ChangeableTable):
         if [schema_id, snapshot_id, tag].count(None) < 2:
             raise UsageError("schema_id, snapshot_id and tag exclude each other")
         return read_paimon_snapshot(self, Point(self.branch, schema_id, snapshot_id, tag))
+
+    @api_method
+    def describe_schema(
+        self, *, schema_id: int | None = None, snapshot_id: int | None = None, tag: str | None = None
+    ) -> DescribedSchema:
+        """Return the schema of a point, to be compared with others or converted (`deltacli.api.schemas`).
+
+        Args:
+            schema_id: The id of a schema.
+            snapshot_id: The id of a snapshot.
+            tag: The name of a tag.
+
+        Raises:
+            DeltacliError: Whatever `snapshot` raises.
+        """
+        from deltacli.operations.schemas.described import describe_paimon
+
+        return describe_paimon(self.snapshot(schema_id=schema_id, snapshot_id=snapshot_id, tag=tag))
 
     @api_method
     def explain(self, *, clients: Sequence[str] = ()) -> Explanation:
@@ -225,8 +243,8 @@ class Paimon(ChangeableTable):
         """
         from deltacli.api.prepared_change import plan_or_carry_out
 
-        request = self._alter_request(changes, allow_lossy, with_options, min_paimon)
-        return plan_or_carry_out(self.prepare_alter(request), dry_run=dry_run)
+        change = self.prepare_alter(changes, allow_lossy=allow_lossy, with_options=with_options, min_paimon=min_paimon)
+        return plan_or_carry_out(change, dry_run=dry_run)
 
     @api_method
     def plan_alter(
@@ -241,8 +259,8 @@ class Paimon(ChangeableTable):
 
         Takes the same arguments and raises the same errors as `alter`, except that a refusal is part of the plan.
         """
-        request = self._alter_request(changes, allow_lossy, with_options, min_paimon)
-        return self.prepare_alter(request).plan()
+        change = self.prepare_alter(changes, allow_lossy=allow_lossy, with_options=with_options, min_paimon=min_paimon)
+        return change.plan()
 
     @api_method
     def execute_alter(self, plan: AlterOutcome) -> AlterOutcome:
@@ -255,25 +273,23 @@ class Paimon(ChangeableTable):
             ConflictLost: If the new plan has other effects.
             DeltacliError: The errors of `alter`.
         """
-        return self.prepare_alter(plan.request).execute(plan)
-
-    def prepare_alter(self, request: AlterRequest) -> PreparedChange[AlterOutcome, AlterOutcome]:
-        """Return a change that can be planned and executed. The methods of `alter` and `widen_type` are built on it."""
         from deltacli.operations.paimon.alter import SchemaAlteration
 
-        return self._prepare(SchemaAlteration(request))
+        return self._prepare(SchemaAlteration(plan.request)).execute(plan)
 
-    def _alter_request(
+    def prepare_alter(
         self,
         changes: Iterable[SchemaChange | JsonObject],
-        allow_lossy: bool,
-        with_options: bool,
-        min_paimon: int | None,
-    ) -> AlterRequest:
-        """Return the request of `alter` for this branch."""
-        from deltacli.operations.paimon.alter import AlterRequest
+        *,
+        allow_lossy: bool = False,
+        with_options: bool = False,
+        min_paimon: int | None = None,
+    ) -> PreparedChange[AlterOutcome, AlterOutcome]:
+        """Return the change of `alter`, not planned yet. Raises UsageError for invalid arguments."""
+        from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
 
-        return AlterRequest(_parse_changes(changes), self.branch, allow_lossy, with_options, min_paimon)
+        request = AlterRequest(_parse_changes(changes), self.branch, allow_lossy, with_options, min_paimon)
+        return self._prepare(SchemaAlteration(request))
 
     @api_method
     def widen_type(
@@ -305,7 +321,9 @@ class Paimon(ChangeableTable):
         keep_last: int | None = None,
         dry_run: bool = False,
     ) -> SchemaVacuumResult:
-        """Delete schema files of the branch that have been unused for longer than the retention.
+        """Delete, at once, the schema files of the branch that nothing needs; `dry_run=True` returns the plan.
+
+        A schema is deleted if it has been unused for longer than the retention.
 
         Data files and snapshots are not deleted.
 
@@ -325,10 +343,11 @@ class Paimon(ChangeableTable):
             PartlyDone: If some files could not be deleted.
             DeltacliError: The errors of `snapshot`.
         """
-        from deltacli.operations.paimon.vacuum_schemas import SchemaVacuumRequest, SchemaVacuumResult
+        from deltacli.operations.paimon.vacuum_schemas import SchemaVacuumResult
 
-        request = SchemaVacuumRequest.of(self.branch, retention_ms, allow_retention_below_ms, keep_last)
-        change = self.prepare_vacuum(request)
+        change = self.prepare_vacuum(
+            retention_ms=retention_ms, allow_retention_below_ms=allow_retention_below_ms, keep_last=keep_last
+        )
         return SchemaVacuumResult(change.plan(), None) if dry_run else change.carry_out()
 
     @api_method
@@ -343,10 +362,10 @@ class Paimon(ChangeableTable):
 
         Takes the same arguments and raises the same errors as `vacuum`, except that refusals are part of the plan.
         """
-        from deltacli.operations.paimon.vacuum_schemas import SchemaVacuumRequest
-
-        request = SchemaVacuumRequest.of(self.branch, retention_ms, allow_retention_below_ms, keep_last)
-        return self.prepare_vacuum(request).plan()
+        change = self.prepare_vacuum(
+            retention_ms=retention_ms, allow_retention_below_ms=allow_retention_below_ms, keep_last=keep_last
+        )
+        return change.plan()
 
     @api_method
     def execute_vacuum(self, plan: SchemaVacuumPlan) -> SchemaVacuumResult:
@@ -354,12 +373,21 @@ class Paimon(ChangeableTable):
 
         Before the deletion, it is checked again that the files are unused. Raises the same errors as `vacuum`.
         """
-        return self.prepare_vacuum(plan.request).execute(plan)
-
-    def prepare_vacuum(self, request: SchemaVacuumRequest) -> PreparedChange[SchemaVacuumPlan, SchemaVacuumResult]:
-        """Return a change that can be planned and executed. The methods of `vacuum` are built on it."""
         from deltacli.operations.paimon.vacuum_schemas import SchemaVacuum
 
+        return self._prepare(SchemaVacuum(plan.request)).execute(plan)
+
+    def prepare_vacuum(
+        self,
+        *,
+        retention_ms: int | None = None,
+        allow_retention_below_ms: int | None = None,
+        keep_last: int | None = None,
+    ) -> PreparedChange[SchemaVacuumPlan, SchemaVacuumResult]:
+        """Return the change of `vacuum`, not planned yet. Raises UsageError for invalid arguments."""
+        from deltacli.operations.paimon.vacuum_schemas import SchemaVacuum, SchemaVacuumRequest
+
+        request = SchemaVacuumRequest.of(self.branch, retention_ms, allow_retention_below_ms, keep_last)
         return self._prepare(SchemaVacuum(request))
 
 

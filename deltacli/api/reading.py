@@ -60,7 +60,6 @@ class ReadingMethods(TableHandle):
         """
         from deltacli.operations.read.history import read_history
         from deltacli.table.scan_requests import HistoryRequest
-        from deltacli.table.time_travel import find_commit_range
 
         request = HistoryRequest(
             from_version=from_version,
@@ -73,7 +72,12 @@ class ReadingMethods(TableHandle):
             counts=counts,
         )
         is_range = request.first is not None or request.last is not None
-        between = partial(find_commit_range, self, first=request.first, last=request.last) if is_range else None
+        between = None
+        if is_range:
+            # Only a range needs Arrow: versions are rebuilt to find out which ones can be read.
+            from deltacli.table.time_travel import find_commit_range
+
+            between = partial(find_commit_range, self, first=request.first, last=request.last)
         history = read_history(
             self.storage,
             self.engine,

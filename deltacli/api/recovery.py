@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
@@ -12,12 +13,12 @@ from deltacli.table.api_errors import api_method
 
 if TYPE_CHECKING:
     from deltacli.api.prepared_change import PreparedChange
-    from deltacli.operations.recover.plan import UndeletePlan, UndeleteRequest
+    from deltacli.operations.recover.plan import UndeletePlan
     from deltacli.operations.recover.undelete import UndeleteResult
     from deltacli.operations.repair.backup import PutBack, UndoPlan
-    from deltacli.operations.repair.plan import RepairPlan, RepairRequest, SavedPlan
+    from deltacli.operations.repair.plan import RepairPlan
     from deltacli.operations.repair.repair import RepairOutcome
-    from deltacli.operations.restore.restore import RestoreOutcome, RestorePlan, RestoreRequest
+    from deltacli.operations.restore.restore import RestoreOutcome, RestorePlan
 
 
 class RecoveryMethods(ChangeableTable):
@@ -59,18 +60,16 @@ class RecoveryMethods(ChangeableTable):
             StorageFailed: If a store fails.
             Unreadable: If the version cannot be rebuilt, as `snapshot` raises it.
         """
-        from deltacli.operations.recover.plan import UndeleteRequest
         from deltacli.operations.recover.undelete import UndeleteResult
 
-        request = UndeleteRequest(
+        change = self.prepare_undelete(
             sources=sources,
             version=version,
             prefix=prefix,
             accept_commits=accept_commits,
             dry_run=dry_run,
         )
-        change = self.prepare_undelete(request)
-        return UndeleteResult(change.plan(), None) if request.dry_run else change.carry_out()
+        return UndeleteResult(change.plan(), None) if dry_run else change.carry_out()
 
     @api_method
     def plan_undelete(
@@ -82,25 +81,41 @@ class RecoveryMethods(ChangeableTable):
         accept_commits: Sequence[int] = (),
     ) -> UndeletePlan:
         """Return what `undelete` with the same arguments would do; refusals are in the plan. Raises as it does."""
+        change = self.prepare_undelete(
+            sources=sources,
+            version=version,
+            prefix=prefix,
+            accept_commits=accept_commits,
+        )
+        return change.plan()
+
+    @api_method
+    def execute_undelete(self, plan: UndeletePlan) -> UndeleteResult:
+        """Put the files of a plan of this table in their places. Raises as `undelete` does."""
+        from deltacli.operations.recover.undelete import Undelete
+
+        return self._prepare(Undelete(plan.request)).execute(plan)
+
+    def prepare_undelete(
+        self,
+        *,
+        sources: Sequence[str] = (),
+        version: int | None = None,
+        prefix: str | None = None,
+        accept_commits: Sequence[int] = (),
+        dry_run: bool = False,
+    ) -> PreparedChange[UndeletePlan, UndeleteResult]:
+        """Return the change of `undelete`, not planned yet. Raises UsageError for invalid arguments."""
         from deltacli.operations.recover.plan import UndeleteRequest
+        from deltacli.operations.recover.undelete import Undelete
 
         request = UndeleteRequest(
             sources=sources,
             version=version,
             prefix=prefix,
             accept_commits=accept_commits,
+            dry_run=dry_run,
         )
-        return self.prepare_undelete(request).plan()
-
-    @api_method
-    def execute_undelete(self, plan: UndeletePlan) -> UndeleteResult:
-        """Put the files of a plan of this table in their places. Raises as `undelete` does."""
-        return self.prepare_undelete(plan.request).execute(plan)
-
-    def prepare_undelete(self, request: UndeleteRequest) -> PreparedChange[UndeletePlan, UndeleteResult]:
-        """Return the change of `undelete`, not planned yet."""
-        from deltacli.operations.recover.undelete import Undelete
-
         return self._prepare(Undelete(request))
 
     @api_method
@@ -149,9 +164,7 @@ class RecoveryMethods(ChangeableTable):
 
         Spec: Add File and Remove File.
         """
-        from deltacli.operations.restore.restore import RestoreRequest
-
-        request = RestoreRequest(
+        change = self.prepare_restore(
             version=version,
             timestamp=timestamp,
             timestamp_ms=timestamp_ms,
@@ -162,7 +175,7 @@ class RecoveryMethods(ChangeableTable):
             commit_metadata=commit_metadata,
             dry_run=dry_run,
         )
-        return self.prepare_restore(request).carry_out(dry_run=request.dry_run)
+        return change.carry_out(dry_run=dry_run)
 
     @api_method
     def plan_restore(
@@ -178,9 +191,7 @@ class RecoveryMethods(ChangeableTable):
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> RestorePlan:
         """Return what `restore` with the same arguments would do; refusals are in the plan. Raises as it does."""
-        from deltacli.operations.restore.restore import RestoreRequest
-
-        request = RestoreRequest(
+        change = self.prepare_restore(
             version=version,
             timestamp=timestamp,
             timestamp_ms=timestamp_ms,
@@ -190,7 +201,7 @@ class RecoveryMethods(ChangeableTable):
             allow_removals=allow_removals,
             commit_metadata=commit_metadata,
         )
-        return self.prepare_restore(request).plan()
+        return change.plan()
 
     @api_method
     def execute_restore(self, plan: RestorePlan, *, may_plan_again: bool = False) -> RestoreOutcome:
@@ -207,12 +218,37 @@ class RecoveryMethods(ChangeableTable):
             ConflictLost: If the new plan is another one.
             DeltacliError: Whatever `restore` raises.
         """
-        return self.prepare_restore(plan.request).execute(plan, may_plan_again=may_plan_again)
-
-    def prepare_restore(self, request: RestoreRequest) -> PreparedChange[RestorePlan, RestoreOutcome]:
-        """Return the change of `restore`, not planned yet."""
         from deltacli.operations.restore.restore import Restore
 
+        return self._prepare(Restore(plan.request)).execute(plan, may_plan_again=may_plan_again)
+
+    def prepare_restore(
+        self,
+        *,
+        version: int | None = None,
+        timestamp: datetime | date | None = None,
+        timestamp_ms: int | None = None,
+        where: str | None = None,
+        sources: Sequence[str] = (),
+        trust_listing: bool = False,
+        allow_removals: bool = False,
+        commit_metadata: Mapping[str, str] = NO_METADATA,
+        dry_run: bool = False,
+    ) -> PreparedChange[RestorePlan, RestoreOutcome]:
+        """Return the change of `restore`, not planned yet. Raises UsageError for invalid arguments."""
+        from deltacli.operations.restore.restore import Restore, RestoreRequest
+
+        request = RestoreRequest(
+            version=version,
+            timestamp=timestamp,
+            timestamp_ms=timestamp_ms,
+            where=where,
+            sources=sources,
+            trust_listing=trust_listing,
+            allow_removals=allow_removals,
+            commit_metadata=commit_metadata,
+            dry_run=dry_run,
+        )
         return self._prepare(Restore(request))
 
     @api_method
@@ -262,9 +298,7 @@ class RecoveryMethods(ChangeableTable):
             NotATable: If no log is found.
             StorageFailed: If a store fails.
         """
-        from deltacli.operations.repair.plan import RepairRequest
-
-        request = RepairRequest(
+        change = self.prepare_repair(
             level=level,
             select=select,
             sources=sources,
@@ -278,7 +312,7 @@ class RecoveryMethods(ChangeableTable):
             commit_metadata=commit_metadata,
             dry_run=dry_run,
         )
-        return self.prepare_repair(request).carry_out(dry_run=request.dry_run)
+        return change.carry_out(dry_run=dry_run)
 
     @api_method
     def plan_repair(
@@ -297,7 +331,47 @@ class RecoveryMethods(ChangeableTable):
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> RepairPlan:
         """Return what `repair` with the same arguments would do; refusals are in the plan. Raises as it does."""
+        change = self.prepare_repair(
+            level=level,
+            select=select,
+            sources=sources,
+            accept_commits=accept_commits,
+            accept_empty_commits=accept_empty_commits,
+            accept_loss=accept_loss,
+            partition_values=partition_values,
+            allow_in_use=allow_in_use,
+            max_missing=max_missing,
+            quarantine=quarantine,
+            commit_metadata=commit_metadata,
+        )
+        return change.plan()
+
+    @api_method
+    def execute_repair(self, plan: RepairPlan) -> RepairOutcome:
+        """Make the changes of a plan of this table, and those that follow from them. Raises as `repair` does."""
+        from deltacli.operations.repair.repair import Repair
+
+        return self._prepare(Repair(plan.request)).execute(plan)
+
+    def prepare_repair(
+        self,
+        *,
+        level: str = "storage",
+        select: Sequence[str] = (),
+        sources: Sequence[str] = (),
+        accept_commits: Sequence[int] = (),
+        accept_empty_commits: Sequence[int] = (),
+        accept_loss: bool = False,
+        partition_values: Sequence[str] = (),
+        allow_in_use: bool = False,
+        max_missing: float = 0.1,
+        quarantine: str | None = None,
+        commit_metadata: Mapping[str, str] = NO_METADATA,
+        dry_run: bool = False,
+    ) -> PreparedChange[RepairPlan, RepairOutcome]:
+        """Return the change of `repair`, not planned yet. Raises UsageError for invalid arguments."""
         from deltacli.operations.repair.plan import RepairRequest
+        from deltacli.operations.repair.repair import Repair
 
         request = RepairRequest(
             level=level,
@@ -311,26 +385,31 @@ class RecoveryMethods(ChangeableTable):
             max_missing=max_missing,
             quarantine=quarantine,
             commit_metadata=commit_metadata,
+            dry_run=dry_run,
         )
-        return self.prepare_repair(request).plan()
+        return self._prepare(Repair(request))
 
-    @api_method
-    def execute_repair(self, plan: RepairPlan) -> RepairOutcome:
-        """Make the changes of a plan of this table, and those that follow from them. Raises as `repair` does."""
-        return self.prepare_repair(plan.request).execute(plan)
-
-    def prepare_repair(
-        self, request: RepairRequest, saved: SavedPlan | None = None
-    ) -> PreparedChange[RepairPlan, RepairOutcome]:
-        """Return the change of `repair`, not planned yet.
+    def prepare_saved_repair(self, path: str, *, dry_run: bool = False) -> PreparedChange[RepairPlan, RepairOutcome]:
+        """Return the change of a plan that `save_repair_plan` wrote. It is planned anew, and refused where it differs.
 
         Args:
-            request: What to repair.
-            saved: A plan that was saved to a file, to be executed or resumed. None: the change is planned anew.
+            path: The file.
+            dry_run: True if nothing will be executed.
+
+        Raises:
+            Unreadable: If the file is not such a plan, or was changed.
         """
+        from deltacli.operations.repair.plan import read_repair_plan
         from deltacli.operations.repair.repair import Repair
 
-        return self._prepare(Repair(request, saved))
+        saved = read_repair_plan(path)
+        return self._prepare(Repair(replace(saved.request, dry_run=dry_run), saved))
+
+    def save_repair_plan(self, plan: RepairPlan, path: str) -> None:
+        """Write a plan to a local file, which replaces an existing one. Raises StorageFailed."""
+        from deltacli.operations.repair.plan import save_repair_plan
+
+        save_repair_plan(plan, path)
 
     @api_method
     def undo_repair(self, backup: str, *, dry_run: bool = False) -> PutBack:

@@ -11,13 +11,12 @@ from deltacli.delta.log.actions import NO_METADATA
 from deltacli.table.api_errors import api_method
 
 if TYPE_CHECKING:
-    from deltacli.api.prepared_change import PreparedChange
+    from deltacli.api.prepared_change import PO, PreparedChange
     from deltacli.delta.evolution.requests import Change
-    from deltacli.operations.change.alter import AlterationOutcome, AlterationRequest
+    from deltacli.operations.change.alter import AlterationOutcome
     from deltacli.operations.change.drop_feature import FeatureDrop
-    from deltacli.operations.change.properties_and_features import FeaturesOutcome, PropertiesOutcome, PropertyEdits
-    from deltacli.operations.change.widen_type import WideningOutcome, WidenRequest
-    from deltacli.operations.streams.protection import ProtectionRequest
+    from deltacli.operations.change.properties_and_features import FeaturesOutcome, PropertiesOutcome
+    from deltacli.operations.change.widen_type import WideningOutcome
 
 
 class SchemaChangeMethods(ChangeableTable):
@@ -58,16 +57,15 @@ class SchemaChangeMethods(ChangeableTable):
         Spec: Column Mapping.
         """
         from deltacli.api.prepared_change import plan_or_carry_out
-        from deltacli.operations.change.alter import AlterationRequest
 
-        request = AlterationRequest(
+        change = self.prepare_alter(
             changes=changes,
             enable=enable,
             upgrade_protocol=upgrade_protocol,
             commit_metadata=commit_metadata,
             dry_run=dry_run,
         )
-        return plan_or_carry_out(self.prepare_alter(request), dry_run=request.dry_run)
+        return plan_or_carry_out(change, dry_run=dry_run)
 
     @api_method
     def plan_alter(
@@ -78,15 +76,13 @@ class SchemaChangeMethods(ChangeableTable):
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> AlterationOutcome:
         """Return what `alter` with the same arguments would do; refusals are in the plan. Raises as it does."""
-        from deltacli.operations.change.alter import AlterationRequest
-
-        request = AlterationRequest(
+        change = self.prepare_alter(
             changes=changes,
             enable=enable,
             upgrade_protocol=upgrade_protocol,
             commit_metadata=commit_metadata,
         )
-        return self.prepare_alter(request).plan()
+        return change.plan()
 
     @api_method
     def execute_alter(self, plan: AlterationOutcome) -> AlterationOutcome:
@@ -98,12 +94,29 @@ class SchemaChangeMethods(ChangeableTable):
             ConflictLost: If the new plan is another one.
             DeltacliError: Whatever `alter` raises.
         """
-        return self.prepare_alter(plan.request).execute(plan)
-
-    def prepare_alter(self, request: AlterationRequest) -> PreparedChange[AlterationOutcome, AlterationOutcome]:
-        """Return the change of `alter`, not planned yet."""
         from deltacli.operations.change.alter import Alteration
 
+        return self._prepare(Alteration(plan.request)).execute(plan)
+
+    def prepare_alter(
+        self,
+        changes: Iterable[Change | JsonObject],
+        *,
+        enable: bool = False,
+        upgrade_protocol: bool = False,
+        commit_metadata: Mapping[str, str] = NO_METADATA,
+        dry_run: bool = False,
+    ) -> PreparedChange[AlterationOutcome, AlterationOutcome]:
+        """Return the change of `alter`, not planned yet. Raises UsageError for invalid arguments."""
+        from deltacli.operations.change.alter import Alteration, AlterationRequest
+
+        request = AlterationRequest(
+            changes=changes,
+            enable=enable,
+            upgrade_protocol=upgrade_protocol,
+            commit_metadata=commit_metadata,
+            dry_run=dry_run,
+        )
         return self._prepare(Alteration(request))
 
     @api_method
@@ -140,16 +153,15 @@ class SchemaChangeMethods(ChangeableTable):
         Spec: Type Widening.
         """
         from deltacli.api.prepared_change import plan_or_carry_out
-        from deltacli.operations.change.widen_type import WidenRequest
 
-        request = WidenRequest(
-            changes=changes,
+        change = self.prepare_widen_type(
+            *changes,
             enable=enable,
             upgrade_protocol=upgrade_protocol,
             check_files=check_files,
             commit_metadata=commit_metadata,
         )
-        return plan_or_carry_out(self.prepare_widen_type(request), dry_run=dry_run)
+        return plan_or_carry_out(change, dry_run=dry_run)
 
     @api_method
     def plan_widen_type(
@@ -161,16 +173,14 @@ class SchemaChangeMethods(ChangeableTable):
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> WideningOutcome:
         """Return what `widen_type` with the same arguments would do; refusals are in the plan. Raises as it does."""
-        from deltacli.operations.change.widen_type import WidenRequest
-
-        request = WidenRequest(
-            changes=changes,
+        change = self.prepare_widen_type(
+            *changes,
             enable=enable,
             upgrade_protocol=upgrade_protocol,
             check_files=check_files,
             commit_metadata=commit_metadata,
         )
-        return self.prepare_widen_type(request).plan()
+        return change.plan()
 
     @api_method
     def execute_widen_type(self, plan: WideningOutcome) -> WideningOutcome:
@@ -182,19 +192,33 @@ class SchemaChangeMethods(ChangeableTable):
             ConflictLost: If the new plan has other effects.
             DeltacliError: Whatever `widen_type` raises.
         """
-        return self.prepare_widen_type(plan.request).execute(plan)
-
-    def prepare_widen_type(
-        self, request: WidenRequest, *, with_impact: bool = False
-    ) -> PreparedChange[WideningOutcome, WideningOutcome]:
-        """Return the change of `widen_type`, not planned yet.
-
-        Args:
-            request: The columns and their new types.
-            with_impact: True to count the live files that keep the older types, for people who decide on the plan.
-        """
         from deltacli.operations.change.widen_type import Widening
 
+        return self._prepare(Widening(plan.request)).execute(plan)
+
+    def prepare_widen_type(
+        self,
+        *changes: tuple[str, str],
+        enable: bool = False,
+        upgrade_protocol: bool = False,
+        check_files: bool = False,
+        commit_metadata: Mapping[str, str] = NO_METADATA,
+        with_impact: bool = False,
+    ) -> PreparedChange[WideningOutcome, WideningOutcome]:
+        """Return the change of `widen_type`, not planned yet. Raises UsageError for invalid arguments.
+
+        Args:
+            with_impact: True to count the live files that keep the older types, for people who decide on the plan.
+        """
+        from deltacli.operations.change.widen_type import Widening, WidenRequest
+
+        request = WidenRequest(
+            changes=changes,
+            enable=enable,
+            upgrade_protocol=upgrade_protocol,
+            check_files=check_files,
+            commit_metadata=commit_metadata,
+        )
         return self._prepare(Widening(request, with_impact=with_impact))
 
     @api_method
@@ -231,10 +255,10 @@ class SchemaChangeMethods(ChangeableTable):
             OutcomeUnknown: If nobody knows whether the commit was made.
             Unreadable: If the newest version cannot be rebuilt, as `snapshot` raises it.
         """
-        from deltacli.operations.change.properties_and_features import PropertyEdits
-
-        edits = PropertyEdits(dict(values), (), force, commit_metadata, upgrade_protocol)
-        return self._edit_properties(edits, dry_run=dry_run)
+        change = self.prepare_set_properties(
+            values, force=force, upgrade_protocol=upgrade_protocol, commit_metadata=commit_metadata
+        )
+        return _carry_out_unless_refused(change, dry_run=dry_run)
 
     @api_method
     def unset_properties(
@@ -250,10 +274,8 @@ class SchemaChangeMethods(ChangeableTable):
         Returns:
             The outcome, or the plan, as `set_properties` does. Raises as it does.
         """
-        from deltacli.operations.change.properties_and_features import PropertyEdits
-
-        edits = PropertyEdits(drop=tuple(keys), commit_metadata=commit_metadata)
-        return self._edit_properties(edits, dry_run=dry_run)
+        change = self.prepare_unset_properties(keys, commit_metadata=commit_metadata)
+        return _carry_out_unless_refused(change, dry_run=dry_run)
 
     @api_method
     def plan_set_properties(
@@ -286,21 +308,34 @@ class SchemaChangeMethods(ChangeableTable):
             ConflictLost: If the new plan has other changes.
             DeltacliError: Whatever `set_properties` raises.
         """
-        return self.prepare_properties(plan.edits).execute(plan)
-
-    def prepare_properties(self, edits: PropertyEdits) -> PreparedChange[PropertiesOutcome, PropertiesOutcome]:
-        """Return the change of `set_properties` and `unset_properties`, not planned yet."""
         from deltacli.operations.change.properties_and_features import PropertiesChange
 
+        return self._prepare(PropertiesChange(plan.edits)).execute(plan)
+
+    def prepare_set_properties(
+        self,
+        values: Mapping[str, str],
+        *,
+        force: bool = False,
+        upgrade_protocol: bool = False,
+        commit_metadata: Mapping[str, str] = NO_METADATA,
+    ) -> PreparedChange[PropertiesOutcome, PropertiesOutcome]:
+        """Return the change of `set_properties`, not planned yet."""
+        from deltacli.operations.change.properties_and_features import PropertiesChange, PropertyEdits
+
+        edits = PropertyEdits(
+            put=dict(values), force=force, upgrade_protocol=upgrade_protocol, commit_metadata=commit_metadata
+        )
         return self._prepare(PropertiesChange(edits))
 
-    def _edit_properties(self, edits: PropertyEdits, *, dry_run: bool) -> PropertiesOutcome:
-        """Plan or carry out a change of properties. A plan with refusals is raised, not returned."""
-        from deltacli.api.prepared_change import plan_or_carry_out, require_no_refusal
+    def prepare_unset_properties(
+        self, keys: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA
+    ) -> PreparedChange[PropertiesOutcome, PropertiesOutcome]:
+        """Return the change of `unset_properties`, not planned yet."""
+        from deltacli.operations.change.properties_and_features import PropertiesChange, PropertyEdits
 
-        outcome = plan_or_carry_out(self.prepare_properties(edits), dry_run=dry_run)
-        require_no_refusal(outcome)
-        return outcome
+        edits = PropertyEdits(drop=tuple(keys), commit_metadata=commit_metadata)
+        return self._prepare(PropertiesChange(edits))
 
     @api_method
     def add_features(
@@ -317,12 +352,8 @@ class SchemaChangeMethods(ChangeableTable):
             The outcome, or the plan. `committed_version` is None where nothing was committed. Raises as
             `set_properties` does.
         """
-        from deltacli.api.prepared_change import plan_or_carry_out, require_no_refusal
-
         change = self.prepare_add_features(names, commit_metadata=commit_metadata)
-        outcome = plan_or_carry_out(change, dry_run=dry_run)
-        require_no_refusal(outcome)
-        return outcome
+        return _carry_out_unless_refused(change, dry_run=dry_run)
 
     @api_method
     def plan_add_features(
@@ -393,15 +424,14 @@ class SchemaChangeMethods(ChangeableTable):
         Spec: Checkpoint Protection.
         """
         from deltacli.api.prepared_change import plan_or_carry_out
-        from deltacli.operations.streams.protection import ProtectionRequest
 
-        streams = ProtectionRequest(
+        change = self.prepare_drop_features(
+            name,
+            truncate_history=truncate_history,
             protect_streams=protect_streams,
             ignore_streams_older_ms=ignore_streams_older_ms,
             allow_stream_loss=allow_stream_loss,
-        )
-        change = self.prepare_drop_features(
-            name, truncate_history=truncate_history, commit_metadata=commit_metadata, streams=streams
+            commit_metadata=commit_metadata,
         )
         return plan_or_carry_out(change, dry_run=dry_run)
 
@@ -435,23 +465,37 @@ class SchemaChangeMethods(ChangeableTable):
             ConflictLost: If its steps are others by now.
             DeltacliError: Whatever `drop_features` raises.
         """
-        change = self.prepare_drop_features(
-            plan.name,
-            truncate_history=plan.truncates,
-            commit_metadata=plan.commit_metadata,
-            streams=plan.streams,
-        )
-        return change.execute(plan)
+        from deltacli.operations.change.drop_feature import DropFeature
+
+        change = DropFeature(plan.name, plan.truncates, plan.commit_metadata, plan.streams)
+        return self._prepare(change).execute(plan)
 
     def prepare_drop_features(
         self,
         name: str,
         *,
-        truncate_history: bool,
-        commit_metadata: Mapping[str, str],
-        streams: ProtectionRequest,
+        truncate_history: bool = False,
+        protect_streams: Sequence[str] = (),
+        ignore_streams_older_ms: int | None = None,
+        allow_stream_loss: Sequence[str] = (),
+        commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> PreparedChange[FeatureDrop, FeatureDrop]:
-        """Return the change of `drop_features`, not planned yet."""
+        """Return the change of `drop_features`, not planned yet. Raises UsageError for invalid arguments."""
         from deltacli.operations.change.drop_feature import DropFeature
+        from deltacli.operations.streams.protection import ProtectionRequest
 
+        streams = ProtectionRequest(
+            protect_streams=protect_streams,
+            ignore_streams_older_ms=ignore_streams_older_ms,
+            allow_stream_loss=allow_stream_loss,
+        )
         return self._prepare(DropFeature(name, truncate_history, commit_metadata, streams))
+
+
+def _carry_out_unless_refused(change: PreparedChange[PO, PO], *, dry_run: bool) -> PO:
+    """Carry out a change, or with `dry_run` plan it. A plan with refusals is raised, not returned."""
+    from deltacli.api.prepared_change import plan_or_carry_out, require_no_refusal
+
+    outcome = plan_or_carry_out(change, dry_run=dry_run)
+    require_no_refusal(outcome)
+    return outcome

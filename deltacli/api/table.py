@@ -15,16 +15,17 @@ from deltacli.api.log_maintenance import LogMethods
 from deltacli.api.reading import ReadingMethods
 from deltacli.api.recovery import RecoveryMethods
 from deltacli.api.schema_changes import SchemaChangeMethods
+from deltacli.api.versions import VersionMethods
 from deltacli.core.errors import UsageError
 from deltacli.core.machine import Clock, system_clock
 from deltacli.core.progress import SILENT, Progress
 from deltacli.storage import NO_PREFIXES, AllowedPrefixes, ReadStorage, Storage, open_storage
 from deltacli.storage.base import RETRY_BUDGET
 from deltacli.storage.optional_interfaces import is_bound_to_this_process
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.api_arguments import require_path_text
 from deltacli.table.api_errors import name_table
-from deltacli.work.task import read_prefixes
+from deltacli.work.table_files import parse_allowed_prefixes
 
 if TYPE_CHECKING:
     from deltacli.engine.base import Engine
@@ -74,7 +75,7 @@ def open_table(
         DeltacliError: For a shared table, whatever a request to its server raises.
     """
     name = require_path_text(uri)
-    shown_name = without_secrets(name)
+    shown_name = mask_secrets(name)
     try:
         allowed = _read_allowed_prefixes(allow_external)
         retry = retry_policy(name, retry_budget)
@@ -104,7 +105,14 @@ def open_table(
 
 
 class Table(
-    ReadingMethods, LogMethods, SchemaChangeMethods, DataFileMethods, CatalogMethods, CopyMethods, RecoveryMethods
+    ReadingMethods,
+    VersionMethods,
+    LogMethods,
+    SchemaChangeMethods,
+    DataFileMethods,
+    CatalogMethods,
+    CopyMethods,
+    RecoveryMethods,
 ):
     """A Delta table in one directory of a store, with every operation as a method.
 
@@ -116,7 +124,7 @@ class Table(
     def __repr__(self) -> str:
         """Return the path, and the newest version that was read if there is one. Nothing is read."""
         newest_seen = "" if self.newest_seen is None else f", newest_seen={self.newest_seen}"
-        return f"Table({without_secrets(self.uri)!r}{newest_seen})"
+        return f"Table({mask_secrets(self.uri)!r}{newest_seen})"
 
 
 def retry_policy(uri: str, budget: timedelta) -> Retry | None:
@@ -169,4 +177,4 @@ def _find_location(
 
 def _read_allowed_prefixes(allow_external: Sequence[str]) -> AllowedPrefixes:
     """Return the prefixes below which files outside the table may be opened. Raises UsageError."""
-    return read_prefixes(allow_external) if allow_external else NO_PREFIXES
+    return parse_allowed_prefixes(allow_external) if allow_external else NO_PREFIXES

@@ -43,8 +43,8 @@ from deltacli.core.typing import BinaryFile
 from deltacli.delta.log import segment
 from deltacli.delta.protocol.features import Protocol, require_commits_supported
 from deltacli.storage.base import RETRY_BUDGET, Capabilities, Draft, FileStat, PathKind, ShouldDescend, WalkEntry
-from deltacli.storage.directory_identity import DirectoryIdentity, StoreOfDirectory
-from deltacli.storage.optional_interfaces import StoreWithGrant
+from deltacli.storage.directory_identity import DirectoryIdentity, is_directory_store
+from deltacli.storage.optional_interfaces import is_store_with_grant
 from deltacli.storage.outcomes import Creation, Deletion, Failed
 
 if TYPE_CHECKING:
@@ -158,10 +158,10 @@ class ManagedStore:
                 "commits that add or drop features"
             )
 
-    def begin_to_write(self) -> None:
+    def request_write_access(self) -> None:
         """Ask for credentials that suffice to write, once, where those so far are to read."""
-        if isinstance(self.inner, StoreWithGrant):
-            self.inner.begin_to_write()
+        if is_store_with_grant(self.inner):
+            self.inner.request_write_access()
 
     def require_droppable(self, feature: str) -> None:
         """Raise Refused for a feature that tables have as long as the catalog manages them."""
@@ -192,17 +192,17 @@ class ManagedStore:
     @property
     def directory_identity(self) -> DirectoryIdentity | None:
         """The directory that the store is bound to, None without one."""
-        return self.inner.directory_identity if isinstance(self.inner, StoreOfDirectory) else None
+        return self.inner.directory_identity if is_directory_store(self.inner) else None
 
     def bind_to_directory(self, identity: DirectoryIdentity | None = None) -> ManagedStore:
         """Return the store for a change, bound to the directory at its path. Raises Refused (`plan.other-place`)."""
         self.log.is_changing = True
-        inner = self.inner.bind_to_directory(identity) if isinstance(self.inner, StoreOfDirectory) else self.inner
+        inner = self.inner.bind_to_directory(identity) if is_directory_store(self.inner) else self.inner
         return self if inner is self.inner else ManagedStore(inner, self.log)
 
     def require_same_directory(self) -> None:
         """Raise Refused (`plan.other-place`) where another directory is at the path."""
-        if isinstance(self.inner, StoreOfDirectory):
+        if is_directory_store(self.inner):
             self.inner.require_same_directory()
 
     @contextmanager

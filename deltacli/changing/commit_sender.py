@@ -42,7 +42,7 @@ from deltacli.delta.log.conflicts import ConcurrentCommit, examine_commit
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, LogListing, commit_name
 from deltacli.storage import Created, Creation, Unknown
 from deltacli.storage.directory_identity import require_same_directory
-from deltacli.storage.os_errors import writing_faults
+from deltacli.storage.os_errors import translate_write_errors
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.work.commits.reading import commit_location, stream_commit
@@ -204,7 +204,7 @@ class CommitSender:
         else:
             # A commit of millions of files may not fit into memory, so it is written to a temporary file.
             with storage.draft(path) as draft:
-                with writing_faults(draft.local_path, path), open(draft.local_path, "wb") as file:
+                with translate_write_errors(draft.local_path, path), open(draft.local_path, "wb") as file:
                     file.write(head)
                     file.writelines(body(build_next_version(prepared.request, prepared.previous_version)))
                 # Writing may take minutes, so the previous version is checked afterwards.

@@ -35,7 +35,8 @@ from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.data_files import unique_id_column
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.paths.keys import PathKeys
-from deltacli.delta.paths.spelling import are_absolute, canonical, encode_uri, without_dots
+from deltacli.delta.paths.spelling import canonicalize_path, encode_uri, without_dots
+from deltacli.delta.paths.spelling_columns import are_absolute
 from deltacli.storage import ReadStorage, Storage, is_inside
 from deltacli.storage.directory_identity import bind_to_directory
 from deltacli.storage.optional_interfaces import require_writable
@@ -108,7 +109,7 @@ def find_external_directories(
         vector_ids: Unique ids of deletion vectors (string array, "" for none).
 
     Returns:
-        Decoded absolute paths of local directories, and URIs of others, in the form that `canonical` returns.
+        Decoded absolute paths of local directories, and URIs of others, in the form that `canonicalize_path` returns.
     """
     directories = _find_parents_of_external_paths(storage, paths)
     if vector_ids is not None:
@@ -177,7 +178,7 @@ def _resolve_directory(table_uri: str, directory: str) -> str:
     """
     is_absolute = are_absolute(pa.array([f"{directory}/"]))[0].as_py()
     absolute_path = directory if is_absolute else f"{encode_uri(table_uri)}/{directory}"
-    return without_dots(canonical(absolute_path))
+    return without_dots(canonicalize_path(absolute_path))
 
 
 def find_file_owners(table: TableHandle, directories: Collection[str], address: str) -> FileOwners:

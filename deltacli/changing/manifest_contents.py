@@ -28,7 +28,7 @@ from deltacli.delta.data_files import MANIFESTS
 from deltacli.delta.partitions.values import format_partition_directory
 from deltacli.delta.paths.hadoop import print_absolute, print_root
 from deltacli.delta.paths.keys import PathKeys
-from deltacli.delta.paths.spelling import are_absolute, decode_column
+from deltacli.delta.paths.spelling_columns import are_absolute, decode_column
 from deltacli.storage import has_link
 from deltacli.table.missing_files import encode_unencoded_paths, find_unencoded_paths
 from deltacli.table.version import Snapshot

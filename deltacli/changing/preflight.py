@@ -6,7 +6,7 @@ run before a commit, and `BLOCKING_RULES` says which errors stop which kinds of 
 
 The rules examine the metadata that the commit would result in, so a change that removes an error is not stopped by that
 error. Only data that the plan has read anyway is examined. Errors in the columns of a single data file stop only the
-rewrite of that file, when a task opens it (`work/rewrite/pieces.py`).
+rewrite of that file, when a task opens it (`work/rewrite/exactness.py`).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ import pyarrow.compute as pc
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.core.errors import Refusal, Refused, command
 from deltacli.core.typing import RecordBatch
-from deltacli.delta.log.file_actions import num_records_column
+from deltacli.delta.log.file_actions import extract_num_records_column
 from deltacli.delta.log.row_ids import DOMAIN, FEATURE
 from deltacli.delta.log.segment import LOG_DIRECTORY, Place, commit_name
-from deltacli.delta.log.state import TableConfiguration, configuration_of, plain_action, plain_metadata
+from deltacli.delta.log.state import TableConfiguration, configuration_of, drop_null_fields, plain_metadata
 from deltacli.delta.paths.engine_readings import SEVERAL_SPELLINGS
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ BLOCKING_RULES = (
         ChangeKind.CHANGE_METADATA | ChangeKind.ADD_FILES | ChangeKind.REUSE_FILES,
     ),
     # These errors make it unclear how to read a data file, or which row ids are unassigned. Columns of an unknown type
-    # are excepted: a rewrite skips files that have such a column (`work/rewrite/pieces.py`), and an append refuses to
-    # write one.
+    # are excepted: a rewrite skips files that have such a column (`work/rewrite/exactness.py`), and an append refuses
+    # to write one.
     BlockingRules(
         "metadata.* schema.* mapping.* typewidening.* rowtracking.*",
         ChangeKind.ADD_FILES,
@@ -159,7 +159,7 @@ def require_valid_metadata(kind: ChangeKind, snapshot: Snapshot | None, request:
         # `restore` and `repair` add a schema to a table without one. There is nothing to compare it with.
         if not isinstance(previous_metadata.get("schemaString"), str):
             return
-        protocol: Action = plain_action(snapshot.raw_protocol)
+        protocol: Action = drop_null_fields(snapshot.raw_protocol)
         previous_configuration = configuration_of(previous_metadata, protocol)
         new_configuration = configuration_of(request.metadata, request.protocol or protocol)
         new_errors = find_new_errors(snapshot.version, previous_configuration, new_configuration, kind)
@@ -293,7 +293,7 @@ def select_row_id_columns(adds: RecordBatch) -> RecordBatch:
     columns = {
         "path": paths,
         "key": paths,
-        "num_records": num_records_column(adds.column("stats")),
+        "num_records": extract_num_records_column(adds.column("stats")),
         "base_row_id": adds.column("baseRowId"),
         "default_row_commit_version": adds.column("defaultRowCommitVersion"),
         "version": pa.repeat(pa.scalar(OF_CHECKPOINT, pa.int64()), adds.num_rows),

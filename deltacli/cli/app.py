@@ -14,7 +14,7 @@ from deltacli.cli import command_tree
 from deltacli.cli.command_classes import ReaderGoneError
 from deltacli.cli.command_group import make_root
 from deltacli.cli.command_loading import load_command
-from deltacli.cli.errors import report_details, report_error, say_document, wants_json
+from deltacli.cli.errors import report_error, wants_json, write_error_causes, write_error_document
 from deltacli.cli.invocation import (
     ASK_FOR_HELP,
     ASK_FOR_VERSION,
@@ -100,7 +100,7 @@ def _run(arguments: Sequence[str]) -> int:
         if command_tree.is_command(path) and path not in _NEEDS_LITTLE and not set(arguments) & set(ASK_FOR_HELP):
             require_minimum_memory()
         if not path and arguments[-1] in ASK_FOR_HELP and not arguments[0].startswith("-"):
-            from deltacli.cli.help_topics import explain_word
+            from deltacli.cli.help.words import explain_word
 
             return explain_word(arguments[:-1], _run)
         if arguments[0] in ASK_FOR_VERSION and "=".join(arguments[1:]) in ("--json", "--format=json"):
@@ -187,19 +187,21 @@ def _report_interruption(interruption: Interrupted, arguments: Sequence[str]) ->
         return
     details = {"signal": interruption.signal_name}
     table, message = _table_of(arguments), interruption.message
-    say_document(code="interrupted", exit_code=interruption.exit_code, message=message, table=table, details=details)
+    write_error_document(
+        code="interrupted", exit_code=interruption.exit_code, message=message, table=table, details=details
+    )
 
 
 def _report_bug(error: Exception, arguments: Sequence[str]) -> None:
     if wants_json(arguments):
-        say_document(
+        write_error_document(
             errors.DeltacliError.code, errors.EXIT_BUG, f"{type(error).__name__}: {error}", table=_table_of(arguments)
         )
     else:
         write_message(
             escape_control(f"error: this is a bug in deltacli {__version__}: {type(error).__name__}: {error}")
         )
-    report_details(error, arguments)
+    write_error_causes(error, arguments)
     if not wants_json(arguments):
         write_message("hint: run it again with -vv and report the traceback, with private names removed")
 
@@ -209,11 +211,11 @@ def _table_of(arguments: Sequence[str]) -> str | None:
     path = command_tree.path_of(arguments)
     if not command_tree.is_command(path) or path in command_tree.WITHOUT_TABLE:
         return None
-    from deltacli.storage.secrets import without_secrets
+    from deltacli.storage.secrets import mask_secrets
 
     command = load_command(path)
     options = [] if command is None else [option for option in command.params if takes_value(option)]
     table = command_tree.first_argument(arguments, {name for option in options for name in option.opts})
     if table is None and path in command_tree.TABLE_OR_HERE and "--list-rules" not in arguments:
         return command_tree.HERE
-    return None if table is None else without_secrets(table)
+    return None if table is None else mask_secrets(table)

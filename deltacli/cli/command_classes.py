@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 from typer.core import TyperCommand
 
 from deltacli.cli.configured_errors import settle_error_format
-from deltacli.cli.help_page import write_command_help
+from deltacli.cli.help.pages import write_command_help
 from deltacli.cli.invocation import ASK_FOR_HELP, HELP_ALL
-from deltacli.cli.missing_values import refuse_missing_value
+from deltacli.cli.missing_values import make_missing_value_error
 from deltacli.cli.options.cluster import ClusterOptions, declare_cluster_options
 from deltacli.cli.output.formats import AnyFormat, FindingFormat, RowFormat, TableFormat
 from deltacli.cli.parameter_types import name_of, takes_value
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.settled_options import settle_options
 from deltacli.cli.shared_options import (
     SharedOptions,
@@ -188,7 +188,7 @@ def _require_values(command: Command, words: Sequence[str]) -> None:
     options = {name: option for option in command.params if takes_value(option) for name in option.opts}
     for option, name, following in _find_options(options, words):
         if following is None or _looks_like_option(following):
-            raise refuse_missing_value(command, option, name, following)
+            raise make_missing_value_error(command, option, name, following)
 
 
 def _find_options(options: dict[str, Parameter], words: Sequence[str]) -> Iterator[tuple[Parameter, str, str | None]]:

@@ -13,7 +13,7 @@ from deltacli import __version__
 from deltacli.cli.command_classes import HELP_OF_HELP
 from deltacli.cli.command_loading import load_command
 from deltacli.cli.command_table import COMMANDS, GROUPS, HELP
-from deltacli.cli.help_page import write_group_help
+from deltacli.cli.help.pages import write_group_help
 from deltacli.cli.invocation import ASK_FOR_HELP, ASK_FOR_VERSION
 from deltacli.cli.usage_errors import UnknownCommand
 from deltacli.cli.vendored_click import Command, Context

@@ -1,7 +1,8 @@
-"""The form of an error about a value, where the configuration file decides it.
+"""Write usage errors as JSON if the configuration file contains `format = "json"`.
 
-Values are made while a command line is parsed; the configuration is read after that. A program that has
-`format = "json"` in its configuration expects errors about values as JSON, too.
+The values of options are parsed before the configuration file is read. If a value is invalid, the format of
+the error is not known yet: programs that configured JSON would receive text. So the file is read again for
+the error alone.
 """
 
 from __future__ import annotations
@@ -15,23 +16,28 @@ from deltacli.cli.options.configuration import Variable, read_configuration
 from deltacli.core.errors import UsageError
 
 _JSON_FORMATS = ("json", "ndjson")
+_FORMAT_OPTIONS = ("--format", "--json", "--log-format")
 
 
 def settle_error_format(arguments: Sequence[str]) -> None:
-    """Let errors be JSON where only the configuration asks for it.
+    """Enable JSON errors if the configuration file selects a JSON format and nothing overrides it.
 
     Args:
-        arguments: The words of the command line. A format that they or the environment name is obeyed without this.
+        arguments: The words of the command line. Their options, and the environment variable for the format,
+            take precedence over the file.
     """
     values: dict[str, str] = {}
     for word, following in pairwise([*arguments, ""]):
-        name, separator, value = word.partition("=")
-        values[name] = value if separator else following
-    if values.keys() & {"--format", "--json", "--log-format"} or Variable.FORMAT.read():
+        name, equals, value = word.partition("=")
+        values[name] = value if equals else following
+
+    has_format_option = any(option in values for option in _FORMAT_OPTIONS)
+    if has_format_option or Variable.FORMAT.read():
         return
 
     path = values.get("--config") or Variable.CONFIG.read()
     profile = values.get("--profile-name") or Variable.PROFILE.read()
-    with suppress(UsageError):  # the error about the value is told first
+    # The invalid value is reported first. If the file is invalid too, the next run reports that.
+    with suppress(UsageError):
         if read_configuration(path, profile).get("format") in _JSON_FORMATS:
             invocation.log_is_json = True

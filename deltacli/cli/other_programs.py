@@ -1,8 +1,12 @@
-"""Names that commands, options and formats have in other programs, for hints that say what they are here."""
+"""Names of commands, options and formats in other programs, with the names that deltacli uses.
+
+Users type them from habit: `deltacli rollback` instead of `deltacli restore`. The hint of the error suggests the right
+name.
+"""
 
 from __future__ import annotations
 
-OF_OTHERS = {
+COMMAND_SYNONYMS = {
     "cat": "read",
     "check": "validate",
     "clean": "vacuum",
@@ -38,29 +42,29 @@ OF_OTHERS = {
     "versions": "history",
     "zorder": "optimize",
 }
-"""Name of a command of other programs -> the command that does it here."""
+"""Maps a command of another program to the command of deltacli for the same purpose."""
 
-MORE_OF_OTHERS = {
+FURTHER_COMMANDS = {
     "compact": ["log compact"],
     "compaction": ["log compact"],
     "recover": ["restore", "repair"],
     "undo": ["undelete", "repair"],
 }
-"""Name of a command of other programs -> further commands that it may mean."""
+"""Maps a command of another program to more commands that the user may need."""
 
 COMMANDS_THAT_WRITE_ROWS = frozenset({"append", "delete", "insert", "merge", "update", "upsert", "write"})
-"""Commands of other programs that write rows."""
+"""Commands of other programs that write rows. deltacli has no such command."""
 
-OF_A_TABLE = {
+TABLE_COMMANDS_OF_GROUPS = {
     "doctor": "doctor table",
     "fleet": "fleet init",
     "log": "history",
     "schema": "schema show",
     "share": "share serve",
 }
-"""Group -> its command for a table, or a directory of tables, that is named where a command was expected."""
+"""Maps a group to its command for a table. `deltacli log trips` lacks a command; the user means `history trips`."""
 
-OF_OTHER_OPTIONS = {
+OPTION_SYNONYMS = {
     "--as-of": "--timestamp",
     "--at": "--timestamp",
     "--cols": "--columns",
@@ -81,16 +85,16 @@ OF_OTHER_OPTIONS = {
     "--to": "--timestamp",
     "--until": "--to",
 }
-"""Option of other programs -> the one that does it here, in commands that have it."""
+"""Maps an option of another program to the option of deltacli. Suggested for commands that have the latter."""
 
-WHAT_FLAGS_ARE = {
+FLAG_SYNONYMS = {
     "--all": ("--limit", "0"),
     "--force": ("--yes",),
     "--no-color": ("--color", "never"),
     "--no-colour": ("--color", "never"),
     "-y": ("--yes",),
 }
-"""Flag of other programs -> what it is here, in commands that have this option."""
+"""Maps a flag of another program to an option of deltacli and its value. Suggested for commands with the option."""
 
-OF_OTHER_FORMATS = {"jsonl": "ndjson", "jsonlines": "ndjson", "md": "markdown", "text": "table", "txt": "table"}
-"""Other names of formats -> those of here."""
+FORMAT_SYNONYMS = {"jsonl": "ndjson", "jsonlines": "ndjson", "md": "markdown", "text": "table", "txt": "table"}
+"""Maps other names of formats to the values of `--format`."""

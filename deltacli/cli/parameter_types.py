@@ -7,7 +7,9 @@ ours makes the value. The annotations are the same in all versions.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Mapping
 from enum import StrEnum
+from functools import cache
 from types import NoneType, UnionType
 from typing import get_args, get_origin, get_type_hints
 
@@ -22,11 +24,18 @@ def name_of(parameter: Parameter) -> str:
 
 def value_type_of(command: Command, parameter: Parameter) -> type:
     """Return the type of a value of a parameter, of one of several for a repeatable option; str if none is declared."""
+    name = name_of(parameter)
     for declaration in getattr(command, "declarations", (command.callback,)):
-        hints = get_type_hints(inspect.unwrap(declaration)) if declaration is not None else {}
-        if parameter.name in hints:
-            return _without_none_and_list(hints[parameter.name])
+        hints = {} if declaration is None else _read_type_hints(declaration)
+        if name in hints:
+            return _without_none_and_list(hints[name])
     return str
+
+
+@cache
+def _read_type_hints(declaration: Callable[..., object]) -> Mapping[str, object]:
+    """Return the annotations of a function by parameter. Evaluating those of all commands takes a second each time."""
+    return get_type_hints(inspect.unwrap(declaration))
 
 
 def _without_none_and_list(hint: object) -> type:

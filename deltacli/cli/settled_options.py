@@ -41,7 +41,11 @@ from deltacli.cli.output.formats import (
     Format,
     find_format_by_name,
 )
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.engine_source import EngineSource
+from deltacli.cli.running.note_options import NoteOptions
+from deltacli.cli.running.result_options import ResultOptions
+from deltacli.cli.running.stores import StoreOptions
 from deltacli.cli.shared_options import AccessMode, ColourChoice, LogFormat, ProgressChoice, SharedOptions
 from deltacli.cli.terminal.capabilities import detect_terminal, has_coloured_stderr
 from deltacli.core import errors
@@ -51,7 +55,7 @@ from deltacli.core.typing import JsonObject, Toml
 
 if TYPE_CHECKING:
     from deltacli.cli.options.cluster import ClusterOptions
-    from deltacli.engine.spark.engine import SparkSettings
+    from deltacli.engine.spark.session import SparkSettings
 
 
 @dataclass(frozen=True)
@@ -105,27 +109,38 @@ def settle_options(
 
     output = _settle_output(formats, options, wished_format, name_chooses_format=name_chooses_format)
     is_quiet = options.quiet or settings.get("quiet") is True
+    clock = _make_clock(options.now)
+    storage_options = _merge_storage_options(settings, options.storage_option)
+    has_coloured_notes = has_coloured_stderr(colours)
     context = CommandContext(
-        format=output.format,
-        output=output.file,
-        clock=_make_clock(options.now),
-        storage_options=_merge_storage_options(settings, options.storage_option),
-        terminal=detect_terminal(colours, to_file=output.file not in (None, "-")),
-        quiet=is_quiet,
-        verbosity=options.verbose,
+        results=ResultOptions(
+            format=output.format,
+            terminal=detect_terminal(colours, to_file=output.file not in (None, "-")),
+            file=output.file,
+            directory=output.directory,
+            is_paged=not options.no_pager,
+            keeps_progress=shows_progress is not ProgressChoice.AUTO,
+        ),
+        notes=NoteOptions(
+            quiet=is_quiet,
+            verbosity=options.verbose,
+            as_json=log_format is LogFormat.JSON,
+            coloured=has_coloured_notes,
+        ),
+        stores=StoreOptions(
+            storage_options=storage_options,
+            allow_external=(*settings.get("allow_external", ()), *(options.allow_external or ())),
+            retry_budget_ms=retry_budget_of(options.retry_budget, settings.get("retry_budget"), configuration),
+            access=options.access or AccessMode.AUTO,
+            catalog=choose_catalog(options.catalog_profile, settings, options.config or Variable.CONFIG.read()),
+        ),
+        engine_source=EngineSource(
+            can_use_cluster=cluster is not None,
+            cluster=None if cluster is None else settle_engine(cluster, settings, configuration),
+        ),
+        clock=clock,
+        progress=SILENT if is_quiet else _start_progress(shows_progress, colour=has_coloured_notes),
         table_format=options.table_format,
-        access=options.access or AccessMode.AUTO,
-        progress=SILENT if is_quiet else _start_progress(shows_progress, colour=has_coloured_stderr(colours)),
-        progress_is_asked_for=shows_progress is not ProgressChoice.AUTO,
-        log_is_json=log_format is LogFormat.JSON,
-        is_paged=not options.no_pager,
-        retry_budget_ms=retry_budget_of(options.retry_budget, settings.get("retry_budget"), configuration),
-        allow_external=(*settings.get("allow_external", ()), *(options.allow_external or ())),
-        directory=output.directory,
-        colours_notes=has_coloured_stderr(colours),
-        can_use_cluster=cluster is not None,
-        cluster=None if cluster is None else settle_engine(cluster, settings, configuration),
-        catalog=choose_catalog(options.catalog_profile, settings, options.config or Variable.CONFIG.read()),
     )
     is_text_by_default = requested_format is None and output.format is TABLE
     if name_chooses_format and is_text_by_default and len(formats) > 1:
@@ -378,7 +393,7 @@ def settle_engine(given: ClusterOptions, settings: JsonObject, configuration: st
         if named is not None:
             raise errors.UsageError(f"{named} needs --engine spark", hint=f"add --engine spark, or omit {named}")
         return None
-    from deltacli.engine.spark.engine import SparkSettings
+    from deltacli.engine.spark.session import SparkSettings
 
     if given.master and given.remote:
         raise errors.UsageError("--master and --remote exclude each other")

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import typer
 
 from deltacli.cli.command_tree import path_in
-from deltacli.cli.errors import say_document, wants_json
+from deltacli.cli.errors import wants_json, write_error_document
+from deltacli.cli.hints.suggest import find_suggestion
 from deltacli.cli.options.values import InvalidValue
 from deltacli.cli.parameter_types import choices_of
 from deltacli.cli.terminal.characters import escape_control
 from deltacli.cli.terminal.stderr import write_message
 from deltacli.cli.terminal.suggested_commands import remove_consent
 from deltacli.cli.usage_errors import has_one_format, is_action, name_in_errors
-from deltacli.cli.usage_hints import find_meant
 from deltacli.cli.vendored_click import MissingParameter, NoArgsIsHelpError, NoSuchOption, Parameter
 from deltacli.core.errors import UsageError
 from deltacli.core.texts import cut_middle
@@ -27,21 +27,20 @@ def report_usage(error: typer.TyperException, arguments: Sequence[str]) -> None:
         return
 
     message = cut_middle(" ".join(describe_error(error).split()))
-    meant = find_meant(error, arguments)
-    if meant is not None and meant.instead:
-        message = meant.instead
-    elif meant is not None and meant.name:
-        message += f"; did you mean {meant.name}?"
-    elif meant is not None and meant.fact:
-        message += f"; {meant.fact}"
-
-    if meant is None:
+    suggestion = find_suggestion(error, arguments)
+    if suggestion is None:
         hint = " ".join(["deltacli", *path_in(arguments), "--help"])
     else:
-        hint = remove_consent(meant.hint, arguments)
+        hint = remove_consent(suggestion.hint, arguments)
+        if suggestion.message:
+            message = suggestion.message
+        elif suggestion.name:
+            message += f"; did you mean {suggestion.name}?"
+        elif suggestion.fact:
+            message += f"; {suggestion.fact}"
 
     if wants_json(arguments):
-        say_document(UsageError.code, UsageError.exit_code, message, hint=hint)
+        write_error_document(UsageError.code, UsageError.exit_code, message, hint=hint)
     else:
         write_message(escape_control(f"error: {message}"))
         write_message(escape_control(f"hint: {hint}"))

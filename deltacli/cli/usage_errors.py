@@ -1,4 +1,4 @@
-"""Errors in the words of a command line that Typer's exceptions do not describe by attributes."""
+"""Errors of command lines for which Typer has no exception with attributes, and questions about their parameters."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from collections.abc import Sequence
 from deltacli.cli.options.values import InvalidValue
 from deltacli.cli.vendored_click import Context, Parameter, UsageError
 
+_ACTION_METAVAR = re.compile(r"CHANGE|\[(?:\w+\|?)+\]")
+"""Metavars of actions: `CHANGE` of `alter`, and a choice such as `[get|set|unset]` of `properties`."""
+
 
 class UnknownCommand(UsageError):
-    """A word in the place of a command that is none.
+    """A group has no command of this name.
 
     Attributes:
-        word: The word.
+        word: The name that the user typed.
     """
 
     def __init__(self, word: str, context: Context) -> None:
@@ -22,10 +25,10 @@ class UnknownCommand(UsageError):
 
 
 class UnexpectedWords(UsageError):
-    """Words behind the last argument of a command.
+    """The command line contains more arguments than the command accepts.
 
     Attributes:
-        words: The words.
+        words: The arguments after the last accepted one.
     """
 
     def __init__(self, words: Sequence[str], context: Context) -> None:
@@ -34,7 +37,7 @@ class UnexpectedWords(UsageError):
 
 
 def name_in_errors(parameter: Parameter) -> str:
-    """Return how errors call a parameter: an option by its names, an argument by that of its value."""
+    """Return the name of a parameter for error messages: `--retention`, `-n / --limit`, or `TABLE`."""
     if parameter.param_type_name == "option":
         return " / ".join(parameter.opts)
     metavar: str = getattr(parameter, "metavar", None) or parameter.name or ""
@@ -42,11 +45,12 @@ def name_in_errors(parameter: Parameter) -> str:
 
 
 def is_action(parameter: Parameter) -> bool:
-    """Return whether a parameter is an action behind a table, such as `set` of `properties TABLE set`."""
-    is_choice = re.fullmatch(r"CHANGE|\[(?:\w+\|?)+\]", name_in_errors(parameter)) is not None
-    return parameter.param_type_name == "argument" and is_choice
+    """Return True for an argument that selects an action, such as `set` in `deltacli properties TABLE set`."""
+    if parameter.param_type_name != "argument":
+        return False
+    return _ACTION_METAVAR.fullmatch(name_in_errors(parameter)) is not None
 
 
 def has_one_format(error: InvalidValue) -> bool:
-    """Return whether a value of `--format` is wrong because the command has one format, and no choice."""
+    """Return True for a wrong value of `--format` if the command writes text only, so that there is no choice."""
     return error.param is not None and error.param.opts == ["--format"] and list(error.choices) == ["table"]

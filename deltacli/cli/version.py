@@ -10,7 +10,7 @@ from deltacli.core.documents import SCHEMA_VERSION, dumps
 from deltacli.core.installation import find_extras
 from deltacli.core.release import COMMIT, VERSION
 from deltacli.core.typing import JsonObject
-from deltacli.storage import usable_schemes
+from deltacli.storage import list_usable_schemes
 
 
 def write_version() -> None:
@@ -28,7 +28,7 @@ def _version_document() -> JsonObject:
         "commit": COMMIT or commit_of(clone / ".git"),
         "python": platform.python_version(),
         "extras": find_extras(),
-        "stores": usable_schemes(),
+        "stores": list_usable_schemes(),
     }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from deltacli.core.request_fields import OF_DELTA, OF_PAIMON, option
+from deltacli.core.errors import UsageError, command
 
 
 class Verb(StrEnum):
@@ -60,19 +60,43 @@ _PLACEHOLDER = re.compile("[A-Z]+(=[A-Z]+)?")
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """The options of `alter` that belong to one or two verbs. None means that the option was not passed."""
+    """The options of `alter` that belong to one or two verbs. None means that the option was not passed.
 
-    comment: str | None = option("add: comment of the column.", "TEXT")
-    default: str | None = option("add: default value.", "VALUE")
-    position: str | None = option("add: first, last, before:X or after:X.  [default: last]", "PLACE")
-    nullable: bool = option(
-        "add: columns are nullable; NOT NULL is refused.", default=True, spelled="--nullable/--not-null"
-    )
-    keep_nullability: bool = option("type: keep NOT NULL, or its absence.", default=False, table_format=OF_PAIMON)
-    drop: bool = option("comment, default: remove it.", default=False)
-    none: bool = option("cluster: by no columns.", default=False, table_format=OF_DELTA)
+    Attributes:
+        comment: The comment of the column that `add` adds.
+        default: The default value of the column that `add` adds, as SQL.
+        position: Where `add` places the column: `first`, `last`, `before:X` or `after:X`. None: last.
+        nullable: False if `add` was asked for a column that is NOT NULL, which is refused with what to do instead.
+        keep_nullability: True if `type` keeps NOT NULL, or its absence. Paimon tables only.
+        drop: True if `comment` or `default` removes what the column has.
+        none: True if `cluster` leaves no clustering columns. Delta tables only.
+    """
+
+    comment: str | None = None
+    default: str | None = None
+    position: str | None = None
+    nullable: bool = True
+    keep_nullability: bool = False
+    drop: bool = False
+    none: bool = False
 
     @property
     def removes(self) -> bool:
         """True for `--drop` and `--none`, which remove a value instead of setting it."""
         return self.drop or self.none
+
+
+def pair_columns_with_types(words: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the pairs in COLUMN TYPE [COLUMN TYPE …].
+
+    Raises:
+        UsageError: If a type is missing.
+    """
+    if not words or len(words) % 2:
+        raise UsageError(
+            "a column without a type: columns and types are given in pairs",
+            code="usage.column",
+            facts={"found": " ".join(words) or "nothing"},
+            hint=command("widen-type", *words, "TYPE") if words else None,
+        )
+    return list(zip(words[::2], words[1::2], strict=True))

@@ -288,7 +288,19 @@ class NotATable(Unreadable):
     """
 
     code = "log.not-a-table"
-    below: str | None = None
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        facts: Mapping[str, str] | None = None,
+        hint: str | None = None,
+        below: str | None = None,
+    ) -> None:
+        """Create an error. The parameters have the names of the attributes."""
+        super().__init__(message, code=code, facts=facts, hint=hint)
+        self.below = below
 
 
 class LogIncomplete(Unreadable):

@@ -19,12 +19,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.typing import Json
-from deltacli.delta.paths.spelling import encode_percent_signs, locate_all
+from deltacli.delta.paths.spelling import encode_percent_signs
+from deltacli.delta.paths.spelling_columns import locate_all
 
 # -- deletion vector descriptors ---------------------------------------------------------------------------------------
 
 
-def fault_of(descriptor: object) -> tuple[str, str] | None:
+def find_descriptor_fault(descriptor: object) -> tuple[str, str] | None:
     """Return the fault of a raw descriptor that prevents an id, as a rule id and the message; or None."""
     if not isinstance(descriptor, dict):
         return ("action.wrong-type", "deletionVector has the wrong type")
@@ -48,7 +49,7 @@ def unique_id(descriptor: dict[str, Json] | None) -> str:
     return name if offset is None else f"{name}@{offset}"
 
 
-def no_vector_ids(count: int) -> pa.Array:
+def repeat_empty_vector_id(count: int) -> pa.Array:
     """Return the ids of `count` files without a vector. Those of few files share their memory."""
     return _few_texts().slice(0, count) if count <= FEW_FILES else pa.repeat(pa.scalar(""), count)
 
@@ -65,7 +66,7 @@ def _few_texts() -> Any:  # Any: pyarrow has no types
 def unique_id_column(descriptors: pa.StructArray) -> pa.Array:
     """Return `unique_id` for a column of descriptors: struct array in, string array out, `""` if there is none."""
     if descriptors.null_count == len(descriptors):
-        return no_vector_ids(len(descriptors))
+        return repeat_empty_vector_id(len(descriptors))
     kind, place = (
         pc.cast(pc.struct_field(descriptors, [part]), pa.string()) for part in ("storageType", "pathOrInlineDv")
     )

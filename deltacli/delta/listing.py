@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.paths.spelling import content_of, decode_hive
+from deltacli.delta.paths.spelling import decode_hive
+from deltacli.delta.paths.spelling_columns import content_of
 from deltacli.delta.schema.types import PHYSICAL_NAME
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class HiddenNames:
         return not (name.startswith(self._starts) or (equals and decode_hive(column) in self._columns))
 
 
-def partition_names(config: TableConfiguration) -> set[str]:
+def list_partition_directory_names(config: TableConfiguration) -> set[str]:
     """Return the names by which directories of partitions begin: logical and physical ones."""
     logical = config.metadata.partition_columns if config.metadata else ()
     fields = {column.name: column for column in (config.schema.fields if config.schema else ())}
@@ -230,7 +231,7 @@ class TableRoots:
         return {root.decode("utf-8", "surrogateescape"): found[root] for root in sorted(found)}
 
 
-def kind_of_directories(names: Sequence[str]) -> str | None:
+def identify_table_format(names: Sequence[str]) -> str | None:
     """Return the kind of table that the names of the directories directly in a directory indicate, or None."""
     return next((kind for name, kind in _DIRECTORIES.items() if name in names), None)
 

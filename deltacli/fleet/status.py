@@ -20,10 +20,10 @@ from deltacli.core.times import format_duration, format_timestamp
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_size, format_size_limit, plural
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
-from deltacli.fleet.policy_file.model import OF_TABLE, AlertPolicy, CopyPolicy, FleetFile, StepPolicy, parameters_of
+from deltacli.fleet.policy_file.model import OF_TABLE, AlertPolicy, CopyPolicy, FleetFile, StepPolicy, list_parameters
 from deltacli.fleet.running.journal import NOT_DONE, JournalFiles, Record, RunRecord, Summary, read_summary
 from deltacli.rules.framework.repairs import ARCHIVED_FILES, RULES, UNREADABLE, Risk, recover_command
-from deltacli.storage.secrets import all_without_secrets
+from deltacli.storage.secrets import mask_secrets_of_all
 
 # -- the thresholds of a policy ----------------------------------------------------------------------------------------
 
@@ -337,7 +337,7 @@ def replica_of(table: str, policy: Mapping[str, StepPolicy]) -> str | None:
 
 def advice_for(step: StepStatus, table: str, run_command: str, policy: StepPolicy | None = None) -> str:
     """Return what to do about a step that was not carried out, or had findings; with the options of its policy."""
-    options = parameters_of(step.kind, policy)
+    options = list_parameters(step.kind, policy)
     match step.code, step.kind:
         case "fleet.consent", kind:
             return f"add consent = true to {kind} in the policy of the group, or turn {kind} off"
@@ -793,7 +793,7 @@ class StatusReader:
                 if not table.numbers and not table.steps:
                     continue
             tables.append(table)
-        for table, shown in zip(tables, all_without_secrets(table.name for table in tables), strict=True):
+        for table, shown in zip(tables, mask_secrets_of_all(table.name for table in tables), strict=True):
             table.shown_name = shown
         newest = self._runs[max(self._runs)] if self._runs else None
         groups = only or known | {table.group for table in tables}

@@ -45,7 +45,7 @@ from deltacli.storage import ReadStorage, is_address_of
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.rebuild import read_snapshot
-from deltacli.work.commits.reading import read_provenance
+from deltacli.work.commits.provenance import read_provenance
 
 if TYPE_CHECKING:
     from deltacli.catalogs.managed_store import ManagedStore

@@ -38,12 +38,19 @@ from deltacli.core.units import plural
 from deltacli.delta.data_files import unique_id_column, vector_file
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, NextVersion, encoded_files
-from deltacli.delta.log.file_actions import num_records_column
+from deltacli.delta.log.file_actions import extract_num_records_column
 from deltacli.delta.log.row_ids import MATERIALIZED_NAMES, assigns_row_ids
 from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name
-from deltacli.delta.log.state import CHECKPOINT_PROTECTION, IN_COMMIT_KEYS, plain_action, plain_metadata, read_metadata
+from deltacli.delta.log.state import (
+    CHECKPOINT_PROTECTION,
+    IN_COMMIT_KEYS,
+    drop_null_fields,
+    plain_metadata,
+    read_metadata,
+)
 from deltacli.delta.paths.hadoop import make_absolute, spell_as_hadoop, spell_root_as_hadoop
-from deltacli.delta.paths.spelling import are_absolute, encode
+from deltacli.delta.paths.spelling import encode
+from deltacli.delta.paths.spelling_columns import are_absolute
 from deltacli.delta.protocol.clients import ABSOLUTE_PATHS, ClientAccess
 from deltacli.delta.protocol.feature_use import upgraded
 from deltacli.delta.protocol.features import WRITER_FEATURES_VERSION, require_commits_supported
@@ -319,7 +326,7 @@ def _count(source: Snapshot) -> _Files:
     """Return how many live files there are, with their bytes and rows, and what of them is outside of the table."""
 
     def read(adds: RecordBatch) -> _Files:
-        records = num_records_column(adds.column("stats"))
+        records = extract_num_records_column(adds.column("stats"))
         rows = None if records.null_count else pc.sum(records).as_py()
         size_bytes = pc.sum(adds.column("size")).as_py() or 0
         absolute = pc.sum(are_absolute(adds.column("path"))).as_py() or 0
@@ -480,7 +487,7 @@ def _request(plan: ClonePlan) -> CommitRequest:
             "removedFilesSize": 0,
             "copiedFilesSize": 0,
         },
-        protocol=plain_action(source.raw_protocol) if now is None else _both(source, now),
+        protocol=drop_null_fields(source.raw_protocol) if now is None else _both(source, now),
         metadata=plan.metadata,
         domains=tuple(domains[:1]),
         body=_body(source),
@@ -505,7 +512,7 @@ def _both(source: Snapshot, now: Snapshot) -> Action | None:
         names = ("minReaderVersion", "minWriterVersion")
         versions = zip(*((one.min_reader_version, one.min_writer_version) for one in protocols), strict=True)
         return dict(zip(names, map(max, versions), strict=True))
-    return upgraded(plain_action(now.raw_protocol), sorted(missing))
+    return upgraded(drop_null_fields(now.raw_protocol), sorted(missing))
 
 
 def _body(source: Snapshot) -> Callable[[NextVersion], Iterable[bytes]]:

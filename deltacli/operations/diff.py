@@ -4,7 +4,7 @@ Two versions of a table that can be rebuilt from one checkpoint are compared by 
 version's commits have decided is the same file in both, and only counted. So one checkpoint is read instead of two.
 
 The engine of the first version reads pieces of both, in threads or on a cluster. It keeps of each row what
-`deltacli.work.rows.kept_rows` says, in groups by a hash of the key, and compares one group after the other.
+`deltacli.work.rows.row_comparison` says, in groups by a hash of the key, and compares one group after the other.
 
 A file is the same if path and deletion vector are the same; one whose vector alone differs is changed. In two tables a
 path is the same below either root, so that a copy and a shallow clone have the files of their origin.
@@ -23,15 +23,14 @@ from deltacli.changing.file_totals import FileTotals
 from deltacli.core.errors import DeltacliError, LogIncomplete, Unreadable, UsageError, nearest_name, parameter
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import Step
-from deltacli.core.request_fields import Kind, option
 from deltacli.core.short_repr import short_repr
 from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.delta.paths.keys import PathKeys
-from deltacli.delta.schema.to_arrow import arrow_schema, unread_type
+from deltacli.delta.schema.to_arrow import build_arrow_schema, find_unsupported_type
 from deltacli.delta.schema.type_changes import is_allowed_change
 from deltacli.delta.schema.types import NameIndex, PrimitiveType, StructField, StructType, interval_name
-from deltacli.engine.base import Reading
+from deltacli.engine.base import GroupReading
 from deltacli.operations.restore.difference import (
     Difference,
     KeyedLiveFiles,
@@ -41,7 +40,7 @@ from deltacli.operations.restore.difference import (
     joined_files,
 )
 from deltacli.paimon.schema_changes import Change, ChangeKind
-from deltacli.storage.optional_interfaces import StoreOfVersions
+from deltacli.storage.optional_interfaces import is_shared_table
 from deltacli.table.api_arguments import VersionBounds
 from deltacli.table.api_errors import attribute_errors_to, iterate_naming_table, name_table
 from deltacli.table.file_keys import Spelling, hash_narrow_adds
@@ -49,8 +48,15 @@ from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_newest_readable, rebuild_version
 from deltacli.table.time_travel import find_snapshot
-from deltacli.work.outputs import RowsPiece, plan_row_pieces
-from deltacli.work.rows.kept_rows import FIXED, SPEC, ComparedColumns, CompareRows, KeepRows, RowCounts
+from deltacli.work.outputs.row_outputs import RowsPiece, plan_row_pieces
+from deltacli.work.rows.row_comparison import (
+    DIFFERENCE_COLUMNS,
+    SPEC,
+    ComparedColumns,
+    CompareRows,
+    FingerprintRows,
+    RowCounts,
+)
 
 if TYPE_CHECKING:
     from deltacli.delta.log.state import Metadata
@@ -74,11 +80,9 @@ class DiffRequest(VersionBounds):
     """
 
     other: TableHandle | None = None
-    rows: bool = option("Compare the rows as well, by the key; reads both versions.", default=False)
-    key: Sequence[str] = option("Columns that identify a row.", "A,B,…", Kind.COLUMNS, default=())
-    temp_dir: str | None = option(
-        "Directory for temporary files of compared rows.  [default: that of the system]", "DIR", Kind.TEXT
-    )
+    rows: bool = False
+    key: Sequence[str] = ()
+    temp_dir: str | None = None
 
     def __post_init__(self) -> None:
         """Raise UsageError for ends that are given twice, and for a comparison of the newest version with itself."""
@@ -216,7 +220,7 @@ def _all_of(side: Snapshot) -> Batches:
 
 def _of_one_checkpoint(before: Snapshot, after: Snapshot) -> tuple[Snapshot, Snapshot] | None:
     """Return both versions rebuilt from one checkpoint; None where they have none, or that would read more."""
-    if isinstance(before.table.storage, StoreOfVersions):
+    if is_shared_table(before.table.storage):
         return None
     older, newer = sorted((before, after), key=lambda side: side.version)
     start = older.segment.checkpoint
@@ -252,7 +256,7 @@ def _compare_commits(before: Snapshot, after: Snapshot) -> FileDiff:
 
     def split(adds: RecordBatch) -> RecordBatch:
         """Count the files of a batch that are in both versions, and return the others."""
-        kept = newer.file_actions.changed_after_checkpoint.untouched(adds.column("path"), adds.column("dv_id"))
+        kept = newer.file_actions.changed_after_checkpoint.find_current_rows(adds.column("path"), adds.column("dv_id"))
         parts.append(_amount(adds if kept is None else pc.filter(adds, kept)))
         return adds.slice(0, 0) if kept is None else pc.filter(adds, pc.invert(kept))
 
@@ -302,7 +306,7 @@ def _nothing(like: ArrowArray) -> ArrowArray:
 
 # -- which rows differ between two versions ----------------------------------------------------------------------------
 
-__all__ = ["FIXED", "RowCounts", "RowDiff"]
+__all__ = ["DIFFERENCE_COLUMNS", "RowCounts", "RowDiff"]
 
 
 class RowDiff:
@@ -312,7 +316,7 @@ class RowDiff:
         self._sides = before, after
         self._temp_dir = temp_dir
         self.fields, self.not_compared = _compared_fields(before.schema, after.schema, key)
-        names, types = zip(*((one.name, one.type) for one in arrow_schema(self.fields)), strict=True)
+        names, types = zip(*((one.name, one.type) for one in build_arrow_schema(self.fields)), strict=True)
         self.columns = ComparedColumns(names[: len(key)], names[len(key) :], types)
         self._counts: RowCounts | None = None
         self._scans: list[Scan] = []
@@ -366,8 +370,8 @@ class RowDiff:
             with table.progress.step("reading rows", unit="files") as step:
                 readings = self.readings(step)
                 merge = CompareRows(self.columns, lists)
-                kept = self.columns.kept
-                for found, rows in table.engine.regroup(readings, merge, kept, self.kept_bytes(), self._temp_dir):
+                kept = self.columns.fingerprint_schema
+                for found, rows in table.engine.merge_groups(readings, merge, kept, self.kept_bytes(), self._temp_dir):
                     counts.add(found)
                     if rows is not None:
                         yield rows
@@ -382,7 +386,7 @@ class RowDiff:
         rows = sum(one.records + (one.size_bytes // 8 if one.files_without_records else 0) for one in files)
         return rows * (8 * len(self.columns.others) + 24 * len(self.key))
 
-    def readings(self, step: Step | None = None) -> list[Reading]:
+    def readings(self, step: Step | None = None) -> list[GroupReading]:
         """Return how both versions are read."""
         found = []
         self._scans = []
@@ -392,9 +396,9 @@ class RowDiff:
                 scan = side.scan(columns=[*self.key, *self.columns.others])
             self._scans.append(scan)
             pieces = iterate_naming_table(plan_row_pieces(scan.data_files()), name)
-            task = KeepRows(self.columns, name)
+            task = FingerprintRows(self.columns, name)
             noted = pieces if step is None else _noted(pieces, step)
-            found.append(Reading(task, noted, side.table.stores, {SPEC: scan.read_spec}))
+            found.append(GroupReading(task, noted, side.table.stores, {SPEC: scan.read_spec}))
         return found
 
 
@@ -442,7 +446,7 @@ def _named(name: str, *schemas: StructType) -> str:
 
 def _common(old: StructField, new: StructField) -> Any:  # Any: a type of Delta, or None
     """Return the type in which the values of a column are compared; None where there is none."""
-    if unread_type(old.data_type) or unread_type(new.data_type):
+    if find_unsupported_type(old.data_type) or find_unsupported_type(new.data_type):
         return None
     if _shape(old.data_type) == _shape(new.data_type):
         return new.data_type
@@ -458,7 +462,7 @@ def _shape(data_type: Any) -> Any:  # Any: a type of Delta, a type of Arrow
     """Return a type without what does not matter to values: nullability, comments, metadata."""
     if isinstance(data_type, PrimitiveType) and (interval := interval_name(data_type.name)):
         return interval  # not the number that it is stored as
-    found = arrow_schema((StructField("c", data_type, True, {}),)).field(0).type
+    found = build_arrow_schema((StructField("c", data_type, True, {}),)).field(0).type
     return str(found).replace(" not null", "")
 
 
@@ -621,7 +625,7 @@ def diff_tables(table: TableHandle, request: DiffRequest) -> TableDiff:
 
 def _found(table: TableHandle, version: int | None, timestamp_ms: int | None) -> tuple[Snapshot, LogIncomplete | None]:
     with attribute_errors_to(table.name):
-        if version is None and timestamp_ms is None and not isinstance(table.storage, StoreOfVersions):
+        if version is None and timestamp_ms is None and not is_shared_table(table.storage):
             found, gap = read_newest_readable(table)
             if gap is not None:
                 gap.table = table.name

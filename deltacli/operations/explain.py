@@ -22,28 +22,27 @@ from deltacli.core.errors import (
     parameter,
     quote_table,
 )
-from deltacli.core.request_fields import OF_DELTA, Kind, option
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json, JsonObject
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.file_actions import FileCounts
 from deltacli.delta.log.segment import LogListing
-from deltacli.delta.log.state import StateBuilder, TableConfiguration, plain_action, read_protocol
+from deltacli.delta.log.state import StateBuilder, TableConfiguration, drop_null_fields, read_protocol
 from deltacli.delta.protocol import feature_changes
 from deltacli.delta.protocol.clients import (
-    OTHERS,
-    USED,
+    TRAIT_DESCRIPTIONS,
+    USED_SUFFIX,
     Blocker,
     Client,
     ClientAccess,
-    access,
-    traits_of,
-    traits_without,
+    determine_access,
+    find_remaining_traits,
+    find_table_traits,
 )
 from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.schema.to_arrow import require_partitions
 from deltacli.delta.schema.types import parse_schema
-from deltacli.storage.optional_interfaces import StoreOfVersions
+from deltacli.storage.optional_interfaces import is_shared_table
 from deltacli.table.configuration_actions import read_configuration_actions
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
@@ -102,21 +101,8 @@ class ExplainRequest:
             Nothing is changed.
     """
 
-    clients: Sequence[str] = option(
-        "Client to explain, in a version or the newest known.  Repeatable.  [default: all known]",
-        "NAME[=VERSION]",
-        Kind.TEXTS,
-        default=(),
-        spelled="--client",
-    )
-    changes: Sequence[str] = option(
-        "Change to suppose: add=FEATURE, drop=FEATURE or widen=COLUMN:TYPE.  Repeatable.",
-        "CHANGE",
-        Kind.TEXTS,
-        default=(),
-        spelled="--if",
-        table_format=OF_DELTA,
-    )
+    clients: Sequence[str] = ()
+    changes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         """Raise UsageError for unknown clients, and for what is not a change."""
@@ -297,7 +283,7 @@ def explain(table: TableHandle, request: ExplainRequest) -> Explanation:
     Raises UsageError for a shared table and for features that are none, Refused for a change that cannot be made, and
     what `read_snapshot` and `require_partitions` raise; a reader feature that is not known is part of the result.
     """
-    if isinstance(table.storage, StoreOfVersions):
+    if is_shared_table(table.storage):
         raise UsageError(
             "explain does not work on shared tables: their provider decides what recipients read",
             hint=command("snapshot"),
@@ -316,7 +302,7 @@ def explain(table: TableHandle, request: ExplainRequest) -> Explanation:
         if not log:
             raise
         version, config, traits = fault.version, log[-1].config, log[-1].traits
-    now = _Ground(config, plain_action(config.raw_protocol or {}), traits)
+    now = _Ground(config, drop_null_fields(config.raw_protocol or {}), traits)
     after = now
     for change in request.supposed:
         after = _with(after, change, version)
@@ -324,7 +310,7 @@ def explain(table: TableHandle, request: ExplainRequest) -> Explanation:
 
     damages = find_log_damages(table, now.traits)
     pairs = [
-        tuple(with_damages(access(client, ground.traits, named), damages.damages) for ground in (after, now))
+        tuple(with_damages(determine_access(client, ground.traits, named), damages.damages) for ground in (after, now))
         for client, named in asked_of(read_known_clients(), request)
     ]
     stopping = {blocker.trait for found, before in pairs for blocker in (*found.blockers, *before.blockers)}
@@ -377,14 +363,14 @@ def _with(ground: _Ground, change: Supposed, version: int) -> _Ground:
         case ChangeKind.ADD:
             plan = feature_changes.plan_features(ground.config, ground.raw_protocol, [change.name], unguarded=True)
             names = {one.name for one in plan.added} | {change.name}
-            return _changed(ground, plan.protocol_after, {*names, *(f"{name}{USED}" for name in names)})
+            return _changed(ground, plan.protocol_after, {*names, *(f"{name}{USED_SUFFIX}" for name in names)})
         case ChangeKind.DROP:
             removal = feature_changes.require_droppable(ground.config, change.name)
             after = feature_changes.without_feature(
                 ground.raw_protocol, change.name, protected=removal.protects_history
             )
             config = _of_protocol(ground.config, after)
-            return _Ground(config, after, traits_without(ground.traits, ground.config, config))
+            return _Ground(config, after, find_remaining_traits(ground.traits, ground.config, config))
         case ChangeKind.WIDEN:
             return _widened(ground, change, version)
 
@@ -401,8 +387,12 @@ def _widened(ground: _Ground, change: Supposed, version: int) -> _Ground:
     if plan.is_noop:
         return ground
     features = {*plan.added_features} or {one for one in ground.config.features if one.startswith("typeWidening")}
-    traits = {*features, *(f"{name}{USED}" for name in features), *(one.code for one in plan.warnings)}
-    return _changed(ground, plan.protocol_after, traits & {*features, *(f"{one}{USED}" for one in features), *OTHERS})
+    traits = {*features, *(f"{name}{USED_SUFFIX}" for name in features), *(one.code for one in plan.warnings)}
+    return _changed(
+        ground,
+        plan.protocol_after,
+        traits & {*features, *(f"{one}{USED_SUFFIX}" for one in features), *TRAIT_DESCRIPTIONS},
+    )
 
 
 def _changed(ground: _Ground, protocol: Action | None, traits: set[str]) -> _Ground:
@@ -411,7 +401,7 @@ def _changed(ground: _Ground, protocol: Action | None, traits: set[str]) -> _Gro
         return ground._replace(traits=ground.traits | traits)
     config = _of_protocol(ground.config, protocol)
     kept = {one for one in ground.traits if one not in ground.config.features and not one.startswith("features.")}
-    return _Ground(config, protocol, frozenset(traits_of(config) | kept | traits))
+    return _Ground(config, protocol, frozenset(find_table_traits(config) | kept | traits))
 
 
 def _of_protocol(config: TableConfiguration, protocol: Action) -> TableConfiguration:
@@ -428,7 +418,7 @@ class State(NamedTuple):
 
     @property
     def traits(self) -> frozenset[str]:
-        return traits_of(self.config, self.domains)
+        return find_table_traits(self.config, self.domains)
 
 
 def states(table: TableHandle) -> Iterator[State]:
@@ -446,7 +436,7 @@ def states(table: TableHandle) -> Iterator[State]:
         try:
             snapshot = read_snapshot(table, version=first)
         except ProtocolUnsupported as fault:
-            state.take(fault.actions, f"version {first}")
+            state.add_actions(fault.actions, f"version {first}")
         else:
             state.protocol, state.metadata = snapshot.protocol, snapshot.metadata
             state.raw_protocol, state.raw_metadata = snapshot.raw_protocol, snapshot.raw_metadata
@@ -460,7 +450,7 @@ def states(table: TableHandle) -> Iterator[State]:
             has_hole = True
         elif actions:
             newer = StateBuilder()
-            newer.take(actions, f"commit {version}")
+            newer.add_actions(actions, f"commit {version}")
             newer.protocol = newer.protocol or state.protocol
             newer.metadata = newer.metadata or state.metadata
             newer.raw_protocol = newer.raw_protocol or state.raw_protocol
@@ -560,7 +550,7 @@ def _counts(snapshot: Snapshot) -> FileCounts:
 
 def _way_out(snapshot: Snapshot, feature: str, traits: list[str], counts: FileCounts) -> WayOut:
     switch = _SWITCHES.get(feature)
-    if switch in snapshot.properties and all(trait == feature + USED for trait in traits):
+    if switch in snapshot.properties and all(trait == feature + USED_SUFFIX for trait in traits):
         return WayOut(feature, _named(snapshot, command("properties unset", switch)), (f"unset {switch}",), 0, 0)
     anew = ("write the rows into a new table without it",)
     if feature not in feature_changes.REMOVALS:

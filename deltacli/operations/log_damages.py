@@ -13,9 +13,10 @@ from deltacli.core.errors import command
 from deltacli.core.texts import summarize_names
 from deltacli.core.units import plural
 from deltacli.delta.protocol.clients import Blocker, Client, ClientAccess, numbers
-from deltacli.operations.validate.findings import OWN_RULES, ValidateRequest
+from deltacli.operations.validate.findings import ValidateRequest
 from deltacli.operations.validate.validate import validate_table
 from deltacli.rules.framework.base import Finding, Rule
+from deltacli.rules.framework.choice import OWN_RULES
 from deltacli.rules.framework.engines import MEASURED_ON, VERSIONS, Effect
 from deltacli.rules.framework.repairs import Condition, Risk, command_of, repair_in_words, risk_of
 from deltacli.rules.partitions.partitions import KERNEL_REFUSES

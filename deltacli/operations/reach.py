@@ -28,13 +28,12 @@ from deltacli.core import errors
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import report_items
 from deltacli.core.ranges import find_ranges
-from deltacli.core.request_fields import Kind, option
 from deltacli.core.short_repr import short_repr
 from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray, ArrowTable, JsonObject, RecordBatch
 from deltacli.delta.log.expiry import commit_expires_at_ms
-from deltacli.delta.log.file_actions import narrow_batches, reconcile_commit
-from deltacli.delta.log.segment import LogFile, LogListing, file_times
+from deltacli.delta.log.file_actions import build_narrow_batches, reconcile_commit
+from deltacli.delta.log.segment import LogFile, LogListing, compute_file_times
 from deltacli.delta.log.state import (
     LOG_CLEANUP,
     Metadata,
@@ -48,7 +47,10 @@ from deltacli.delta.log.state import (
 from deltacli.delta.protocol.features import Protocol, require_readable
 from deltacli.operations.vacuum.full_plan import kept_walk, plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumRequest
-from deltacli.storage.optional_interfaces import StoreOfVersions, StoreWithBounds
+from deltacli.storage.optional_interfaces import (
+    is_shared_directory,
+    is_shared_table,
+)
 from deltacli.table.api_arguments import require_optional_count
 from deltacli.table.commit_contents import read_commit_actions
 from deltacli.table.file_keys import hash_paths_and_vectors
@@ -62,7 +64,7 @@ from deltacli.table.replay import replay_commits
 from deltacli.table.timestamp_enablement import get_enablement_version
 from deltacli.table.version import Snapshot
 from deltacli.table.walk import CachedWalk
-from deltacli.work.commits.reading import is_large
+from deltacli.work.commits.reading import is_large_commit
 
 # -- the request -------------------------------------------------------------------------------------------------------
 
@@ -76,11 +78,7 @@ class ReachRequest:
             vacuum would delete. None: no effects are shown.
     """
 
-    retention_ms: int | None = option(
-        "Show as well what a retention of the log and of removed files, such as 7d, would free and cost.",
-        "DURATION",
-        Kind.DURATION,
-    )
+    retention_ms: int | None = None
 
     def __post_init__(self) -> None:
         """Raise UsageError for what is no duration."""
@@ -221,7 +219,7 @@ def _commits(table: TableHandle, listing: LogListing) -> Iterator[ReadCommit]:
 def _read(table: TableHandle, file: LogFile) -> ReadCommit:
     state, named = StateBuilder(), FileReferenceCollector()
     change_data: list[FileReferences] = []
-    if is_large(file):
+    if is_large_commit(file):
         tail = replay_commits(table.storage, table.engine, [file], has_older_actions=False)
         adds, removes, state = tuple(tail.adds), tuple(tail.removes), tail.state
         info = tail.newest_commit_info or {}
@@ -230,9 +228,9 @@ def _read(table: TableHandle, file: LogFile) -> ReadCommit:
     else:
         actions = list(read_commit_actions(table.storage, file, None))
         survived = reconcile_commit(actions, set(), file.name)
-        batches = narrow_batches(survived.adds, survived.removes, file.name)
+        batches = build_narrow_batches(survived.adds, survived.removes, file.name)
         adds, removes = (() if one is None or not one.num_rows else (one,) for one in batches)
-        state.take([one for one in actions if one[0] not in ("add", "remove")], file.name)
+        state.add_actions([one for one in actions if one[0] not in ("add", "remove")], file.name)
         info = next((action for kind, action in reversed(actions) if kind == "commitInfo"), {})
         change_data += named.add_commit([one for one in actions if one[0] == "cdc"], file)
     change_data += named.flush()
@@ -572,6 +570,16 @@ class TableReach:
     def readable(self) -> list[int]:
         return [version for version, one in self.versions.items() if one.is_readable]
 
+    def find_prefix_to_allow(self) -> str | None:
+        """Return the prefix by which files outside of the table could be looked for; None if none were left out."""
+        if not self.outside:
+            return None
+        try:
+            self.table.files().locate(self.outside[0])
+        except errors.PathExternal as refused:
+            return refused.prefix
+        return None
+
     def as_json(self) -> JsonObject:
         """Return the document `deltacli.reach`, without the envelope."""
         readable = self.readable
@@ -595,7 +603,7 @@ def find_reach(table: TableHandle, request: ReachRequest) -> TableReach:
 
     Raises NotATable, StorageFailed, and UsageError for a shared table; what is damaged is part of the result.
     """
-    if isinstance(table.storage, StoreOfVersions):
+    if is_shared_table(table.storage):
         raise errors.UsageError(
             "reach works on Delta tables only: the provider of a shared table decides what it shares",
             hint=errors.command("snapshot"),
@@ -604,10 +612,10 @@ def find_reach(table: TableHandle, request: ReachRequest) -> TableReach:
     listing = list_log(table.storage, progress=table.progress)
     listing.require_versions()
     steps = list(replayed(table, listing))
-    times = {version: found.timestamp_ms for version, found in file_times(listing.commits).items()}
+    times = {version: found.timestamp_ms for version, found in compute_file_times(listing.commits).items()}
     newest = steps[-1]
     metadata = next((step.metadata for step in reversed(steps) if step.metadata is not None), None)
-    if isinstance(table.storage, StoreWithBounds):
+    if is_shared_directory(table.storage):
         table.storage.require_announced(metadata.id if metadata else None, listing.newest_version)
     properties = {} if metadata is None else metadata.configuration
     retention_ms = deleted_file_retention_ms(properties)

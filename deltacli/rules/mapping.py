@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.delta.log.segment import Place
-from deltacli.delta.log.state import TableConfiguration, parse_integer
+from deltacli.delta.log.state import TableConfiguration, parse_integer_property
 from deltacli.delta.schema import types
 from deltacli.delta.stats.schema import StatSchema
 from deltacli.rules.framework.base import Area, Finding, Fix
@@ -144,7 +144,7 @@ def mappings_change_as_files_allow(view: MetadataView) -> Iterator[Finding]:
     if old != new and (old, new) != ("none", "name") and view.commit and not replaces_all_files(view.commit):
         message = f"the column mapping mode changed from {old} to {new} while older files stayed live"
         yield MODE_CHANGE_ILLEGAL.at(view.place, message, key=types.MODE, seen=new, expected=old)
-    was, now = (parse_integer(config.properties, types.MAX_COLUMN_ID) for config in (before, after))
+    was, now = (parse_integer_property(config.properties, types.MAX_COLUMN_ID) for config in (before, after))
     if "none" in (old, new) or was is None or now is None or now >= was:
         return
     used = max((one.id or 0 for one in mapped_fields(after.schema)), default=0) if after.schema else 0
@@ -519,7 +519,7 @@ def _counter_faults(view: MetadataView, fields: Sequence[MappedField]) -> Iterat
     if types.MAX_COLUMN_ID not in properties:
         yield MAX_ID_MISSING.at(place, f"column mapping is on, but {types.MAX_COLUMN_ID} is missing")
         return
-    limit = parse_integer(properties, types.MAX_COLUMN_ID)
+    limit = parse_integer_property(properties, types.MAX_COLUMN_ID)
     nested = [number for one in fields for number in one.nested_ids.values() if type(number) is int]
     used = max([*nested, *(one.id for one in fields if one.id is not None)], default=0)
     if limit is not None and limit < used <= _MAX_ID:

@@ -18,22 +18,24 @@ from deltacli.core.errors import LazyText, command
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
 from deltacli.delta.data_files import EMPTY_VECTOR_DIRECTORY
-from deltacli.delta.encoding.many_values import fingerprints, repeated
+from deltacli.delta.encoding.many_values import compute_fingerprints, find_repeated_hashes
 from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFileKind, Place, parse_log_path
 from deltacli.delta.paths.hadoop import are_spelled_otherwise, spell_as_hadoop
 from deltacli.delta.paths.lookalikes import compose_letters, fold_letters, fold_letters_column, other_readings
 from deltacli.delta.paths.spelling import (
     IS_ABSOLUTE,
+    canonicalize_path,
+    canonicalize_root,
+    decode,
+    encode_path_bytes,
+    leaves_directory,
+)
+from deltacli.delta.paths.spelling_columns import (
     STRAY_PERCENT,
     are_absolute,
-    canonical,
-    canonical_column,
-    decode,
+    canonicalize_paths,
     decode_column,
     drop_first_bytes,
-    key_bytes,
-    leaves_directory,
-    root_of,
 )
 from deltacli.rules.framework import views
 from deltacli.rules.framework.base import Area, Finding, Level, Rule, Severity
@@ -179,7 +181,7 @@ def faults_of_path(path: str, uri: str) -> Iterator[PathFault]:
     if escapes:
         yield PathFault(ESCAPES_ROOT, f"{path} leaves the table's directory", path, "a path inside the table")
     elif odd := _odd_part(rest):
-        normalised = canonical(path).encode("utf-8", "replace").decode()
+        normalised = canonicalize_path(path).encode("utf-8", "replace").decode()
         severity = None if effect_of(NOT_NORMALISED.id, (odd.case,)) is not None else Severity.WARNING
         yield PathFault(NOT_NORMALISED, f"{path} has {odd.text}", path, normalised, severity, (odd.case,))
     if is_absolute and uri:
@@ -268,7 +270,7 @@ def _odd_part(rest: str) -> _OddPart | None:
 
 def _absolute_fault(path: str, scheme: str | None, uri: str) -> PathFault:
     root = _root_of(uri)
-    key = canonical(path)
+    key = canonicalize_path(path)
     if key.startswith(f"{root}/"):
         inside = key[len(root) + 1 :].encode("utf-8", "replace").decode()
         message = f"{path} is absolute but points into the table itself"
@@ -284,7 +286,7 @@ def _absolute_fault(path: str, scheme: str | None, uri: str) -> PathFault:
 
 @lru_cache(maxsize=4)
 def _root_of(uri: str) -> str:
-    return root_of(uri)
+    return canonicalize_root(uri)
 
 
 def _place_faults(rest: str, *, is_absolute: bool) -> Iterator[PathFault]:
@@ -553,13 +555,13 @@ def _reused(view: views.CommitView, file: views.TouchedFile) -> Iterator[Finding
 def files_that_are_data_and_changes(view: views.CommitView) -> Iterator[Finding]:
     """Report adds whose file is a change data file of the same commit."""
     changes = {
-        canonical(path): placed.line
+        canonicalize_path(path): placed.line
         for placed in view.of_kind("cdc")
         if isinstance(path := placed.action.get("path"), str)
     }
     for placed in view.adds if changes else ():
         path = placed.action.get("path")
-        if isinstance(path, str) and (line := changes.get(canonical(path))) is not None:
+        if isinstance(path, str) and (line := changes.get(canonicalize_path(path))) is not None:
             message = f"{path} is added and is also a change data file of the same commit (line {line})"
             yield SHARED_WITH_CDC.at(view.place(placed.line, path), message, expected="a separate change data file")
 
@@ -576,7 +578,7 @@ def relative_and_absolute_spellings(view: views.StateView) -> Iterator[Finding]:
 def _absolute_spellings_below(view: views.StateView, uri: str) -> Iterator[Finding]:
     """Report the live files with an absolute path below a URI of the table whose relative path is live, too."""
     keys = view.live.column("key")
-    prefix = key_bytes(f"{root_of(uri)}/")
+    prefix = encode_path_bytes(f"{canonicalize_root(uri)}/")
     inside = pc.indices_nonzero(pc.starts_with(keys, prefix))
     if not len(inside):
         return
@@ -616,7 +618,7 @@ def paths_encoded_twice(view: views.StorageView) -> Iterator[Finding]:
     """Report live files that do not exist under their decoded path, but exist under another reading of it."""
     paths = view.live_adds.column("path").combine_chunks()
     rows = pc.indices_nonzero(pc.match_substring_regex(paths, "%"))
-    names = canonical_column(pc.take(paths, rows)).to_pylist()
+    names = canonicalize_paths(pc.take(paths, rows)).to_pylist()
     for row, data in zip(rows.to_pylist(), names, strict=True):
         name = data.decode("utf-8", "surrogateescape")
         # A colon alone makes no URI: directories of times have some.
@@ -639,8 +641,8 @@ def rows_that_may_repeat(keys: Iterable[ArrowArray]) -> ArrowArray:
 
     Arrays of keys are taken one after another, so that only one needs to be in memory.
     """
-    prints = [fingerprints(chunk) for chunk in keys if len(chunk)]
+    prints = [compute_fingerprints(chunk) for chunk in keys if len(chunk)]
     if not prints:
         return pa.chunked_array([], pa.bool_())
-    often = repeated(pa.concat_arrays(prints))
+    often = find_repeated_hashes(pa.concat_arrays(prints))
     return pa.chunked_array([pc.is_in(prints_of_chunk, value_set=often) for prints_of_chunk in prints], pa.bool_())

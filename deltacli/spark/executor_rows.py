@@ -20,12 +20,13 @@ from deltacli.core.errors import DeltacliError, PathExternal, Unreadable, UsageE
 from deltacli.core.typing import RecordBatch, SparkFrame, SparkSchema, SparkSession
 from deltacli.delta.schema.types import PrimitiveType, StructField, holds
 from deltacli.engine.spark.engine import SparkEngine
-from deltacli.engine.spark.jobs import group, spread_frame
-from deltacli.engine.spark.worker import context_of
-from deltacli.storage.secrets import without_secrets
-from deltacli.work.outputs import plan_row_pieces, rows_of_piece
+from deltacli.engine.spark.jobs import assign_tasks, make_partitioned_frame
+from deltacli.engine.spark.worker import open_context
+from deltacli.storage.secrets import mask_secrets
+from deltacli.work.outputs.row_outputs import plan_row_pieces, read_piece_rows
 from deltacli.work.rows.data_files import DataFile, ReadSpec
-from deltacli.work.task import TableStores, TaskContext
+from deltacli.work.table_stores import TableStores
+from deltacli.work.task import TaskContext
 
 # -- what runs on an executor ------------------------------------------------------------------------------------------
 
@@ -93,7 +94,7 @@ SPEC = "spec"
 
 def read_piece(piece: Any, context: TaskContext) -> Iterator[pa.RecordBatch]:  # Any: a RowsPiece
     """Yield the rows of a piece as the shared `ReadSpec` describes them."""
-    return rows_of_piece(context.files, context.shared(SPEC), piece)
+    return read_piece_rows(context.files, context.shared(SPEC), piece)
 
 
 def variant_columns(columns: Iterable[StructField]) -> frozenset[str]:
@@ -118,7 +119,7 @@ def rows_of_pieces(job: bytes, pieces: Sequence[bytes]) -> Iterator[RecordBatch]
     """
     try:
         described = pickle.loads(job)
-        context = context_of(described)
+        context = open_context(described)
         variants = variant_columns(context.shared(SPEC).columns)
         for piece in pieces:
             for batch in described.task(pickle.loads(piece), context):
@@ -129,7 +130,7 @@ def rows_of_pieces(job: bytes, pieces: Sequence[bytes]) -> Iterator[RecordBatch]
 
 @dataclass(frozen=True)
 class MergedRows:
-    """Merges groups of rows to batches of a frame; `schema` is that of the groups. See `engine/spark/jobs.py`."""
+    """Merges groups of rows to batches of a frame; `schema` is that of the groups. See `engine/spark/regrouping.py`."""
 
     merge: Any
     schema: pa.Schema
@@ -159,7 +160,7 @@ def searchable(fault: DeltacliError) -> RuntimeError:
     if isinstance(fault, PathExternal) and fault.prefix is not None:
         hint = f'allow_external=[{fault.prefix!r}], or .option("allowExternal", {fault.prefix!r}) of the data source'
     text = f"[{fault.code}] {fault.message}{facts}" + (f"; try: {hint}" if hint else "")
-    return RuntimeError(without_secrets(text))
+    return RuntimeError(mask_secrets(text))
 
 
 # -- rows that Spark's own scan cannot read right ----------------------------------------------------------------------
@@ -191,9 +192,9 @@ def rows_through_python(
     engine = engine_of(session)
     shared: Mapping[str, Any] = {SPEC: spec}
     job = pickle.dumps(engine.prepare(read_piece, shared, stores))
-    parts = group([piece.weight for piece in pieces], engine.slots)
+    parts = assign_tasks([piece.weight for piece in pieces], engine.slots)
     pickled = pa.array([pickle.dumps(piece, pickle.HIGHEST_PROTOCOL) for piece in pieces], pa.binary())
-    spread = spread_frame(session, parts, piece=(pickled, "binary"))
+    spread = make_partitioned_frame(session, parts, piece=(pickled, "binary"))
     return spread.mapInArrow(_task(job), schema)
 
 

@@ -37,15 +37,16 @@ import pyarrow.compute as pc
 from deltacli.core import errors
 from deltacli.core.machine import system_clock
 from deltacli.core.typing import ArrowArray, ArrowScalar, SparkFrame, SparkSession
-from deltacli.delta.paths.spelling import canonical, decode, root_of, schemes_of_store
+from deltacli.delta.paths.spelling import canonicalize_path, canonicalize_root, decode, schemes_of_store
 from deltacli.delta.schema.types import StructField, simple_name
-from deltacli.engine.spark.jobs import local_frame
-from deltacli.storage.secrets import without_secrets
+from deltacli.engine.spark.jobs import make_local_frame
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.data_files import build_live_data_files
 from deltacli.table.selection import Selection
-from deltacli.work.rows.data_files import DataFile, read_vector
+from deltacli.work.rows.data_files import DataFile
+from deltacli.work.rows.deletion_vectors import read_vector
 from deltacli.work.rows.files_once import FilesOnce
-from deltacli.work.task import TableFiles
+from deltacli.work.table_files import TableFiles
 
 if TYPE_CHECKING:
     from deltacli.storage import ReadStorage
@@ -208,15 +209,15 @@ class Locations:
         self._files, self._storage = files, storage
         scheme = _SCHEME.match(uri)
         self._scheme = scheme[1] if scheme else None
-        self.root_place = root_of(storage.uri)
+        self.root_place = canonicalize_root(storage.uri)
         self.root = self._spelled(self.root_place)
 
     def locate(self, file: DataFile) -> SparkFile:
         """Return the place of a file. Raises PathExternal and UsageError as `TableFiles.locate` does."""
         storage, inner = self._files.locate(file.path)
-        if decode(file.path) != file.path and (other := self._files.as_written(file.path)) is not None:
+        if decode(file.path) != file.path and (other := self._files.locate_undecoded(file.path)) is not None:
             storage, inner = self._existing((storage, inner), other)
-        root = self.root_place if storage is self._storage else root_of(storage.uri)
+        root = self.root_place if storage is self._storage else canonicalize_root(storage.uri)
         place = f"{root}/{inner}"
         return SparkFile(file, self._spelled(place), place, inner if storage is self._storage else None)
 
@@ -266,9 +267,9 @@ def repeated_places(files: list[SparkFile]) -> Iterator[SparkFile]:
 def missing_file(file: SparkFile) -> errors.DataUnreadable:
     """Return the error for a live file that Spark does not find."""
     return errors.DataUnreadable(
-        f"{without_secrets(decode(file.file.path))} does not exist",
+        f"{mask_secrets(decode(file.file.path))} does not exist",
         code="data.file-missing",
-        facts={"file": without_secrets(file.location)},
+        facts={"file": mask_secrets(file.location)},
         hint=errors.command("validate", level="storage"),
     )
 
@@ -461,7 +462,7 @@ class Scanner:
             listed = _input_files(self.session, frame.select(PATH))  # thousands of columns take seconds
         except Exception as fault:
             raise _explained(fault, files) from fault
-        return Listing(frame, {canonical(each): each for each in listed})
+        return Listing(frame, {canonicalize_path(each): each for each in listed})
 
     def _glob_options(self) -> dict[str, str]:
         """Return the option that makes `[1]` and `{1}` in paths text. A Connect server does not get it."""
@@ -599,9 +600,9 @@ def without_deleted(session: Any, frame: Any, files: Sequence[SparkFile], resolv
         numbers.append(pa.repeat(pa.scalar(number, pa.int32()), len(deleted)))
     known = [number for number, file in enumerate(files) if keys[file.place][0] is not None]
     spelled = pa.array([keys[files[number].place][0] for number in known], pa.string())
-    paths = local_frame(session, {_FILE: (pa.array(known, pa.int32()), "int"), PATH: (spelled, "string")})
+    paths = make_local_frame(session, {_FILE: (pa.array(known, pa.int32()), "int"), PATH: (spelled, "string")})
     positions = {_FILE: (pa.chunked_array(numbers), "int"), _DELETED: (pa.chunked_array(rows), "bigint")}
-    deleted = local_frame(session, positions).join(fn.broadcast(paths), _FILE).drop(_FILE)
+    deleted = make_local_frame(session, positions).join(fn.broadcast(paths), _FILE).drop(_FILE)
     deleted = deleted.withColumnRenamed(_DELETED, ROW)
     return frame.join(fn.broadcast(deleted), [PATH, ROW], "left_anti")
 
@@ -617,7 +618,7 @@ def file_keys(frame: Any, files: Sequence[SparkFile]) -> dict[str, tuple[str | N
     counted = frame.groupBy(PATH).agg(fn.count("*"), fn.max(ROW))
     found: dict[str, tuple[str | None, int]] = {file.place: (None, 0) for file in files}
     for path, rows, last in counted.collect():
-        place = canonical(path)
+        place = canonicalize_path(path)
         if place not in found or found[place][0] is not None or last != rows - 1:
             raise errors.Refused(
                 "Spark does not return the rows of the planned files",

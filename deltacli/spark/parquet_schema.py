@@ -30,7 +30,12 @@ from deltacli.core.typing import ArrowField, ArrowScalar, ArrowType, SparkColumn
 from deltacli.delta.predicate import conditions
 from deltacli.delta.predicate.columns import Column
 from deltacli.delta.predicate.literals import BytesLimit, FloatLimit, Limit, Order, WholeLimit, decimal_of
-from deltacli.delta.schema.to_arrow import note_of, read_columns, unread_columns, unread_type
+from deltacli.delta.schema.to_arrow import (
+    drop_unsupported_columns,
+    find_unsupported_columns,
+    find_unsupported_type,
+    note_of,
+)
 from deltacli.delta.schema.types import (
     FIXED_TEXTS,
     NANOSECONDS,
@@ -105,13 +110,13 @@ def spark_type(data_type: DataType, path: str = "", *, described: bool = False) 
 def unread_in_spark(data_type: DataType) -> str | None:
     """Return the first type within a type that frames cannot have; Spark has no timestamps of nanoseconds either."""
     names = (one.name for one in types_within(data_type) if isinstance(one, PrimitiveType))
-    return unread_type(data_type) or next((name for name in names if name in NANOSECONDS), None)
+    return find_unsupported_type(data_type) or next((name for name in names if name in NANOSECONDS), None)
 
 
 def columns_for_spark(schema: StructType, columns: Sequence[str] | None) -> Sequence[str] | None:
     """Return the requested columns, else all that frames can have, with a warning about the others."""
-    left_out = () if columns is not None else unread_columns(schema.fields, unread_in_spark)
-    kept = [column.name for column in read_columns(schema.fields, unread_in_spark)]
+    left_out = () if columns is not None else find_unsupported_columns(schema.fields, unread_in_spark)
+    kept = [column.name for column in drop_unsupported_columns(schema.fields, unread_in_spark)]
     if not left_out or not kept:
         return columns
     warnings.warn(note_of(left_out), stacklevel=2)

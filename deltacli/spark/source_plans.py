@@ -23,8 +23,8 @@ from deltacli.core.typing import Json, RecordBatch, SparkSchema
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.paths.spelling import decode
 from deltacli.delta.schema.types import StructField
-from deltacli.engine.spark.engine import sendable, sendable_location
-from deltacli.engine.spark.worker import Job, SeenFile, context_of
+from deltacli.engine.spark.engine import require_sendable_location, require_sendable_table
+from deltacli.engine.spark.worker import Job, SeenFile, open_context
 from deltacli.operations.change.append import Append, AppendBaseVersion, AppendPlan, Transaction, require_demands
 from deltacli.operations.read.changes import Changes
 from deltacli.spark.executor_rows import SPEC, arrow_schema_of, read_piece, require_no_nested_variant, searchable
@@ -42,16 +42,17 @@ from deltacli.spark.source_options import (
 from deltacli.spark.table_log import Limits, StreamOffset, TableLog, files_between, next_offset
 from deltacli.storage.directory_identity import DirectoryIdentity
 from deltacli.storage.location import StoreLocation
-from deltacli.storage.secrets import remember_secrets, without_secrets
+from deltacli.storage.secrets import mask_secrets, remember_secrets
 from deltacli.table.api_errors import name_table
 from deltacli.table.handle import TableHandle
 from deltacli.table.scan_requests import ScanRequest
 from deltacli.table.time_travel import find_snapshot
 from deltacli.table.version import Snapshot
-from deltacli.work.outputs import plan_row_pieces
-from deltacli.work.rewrite.new_files import AppendedFile, AppendRows, AppendSpec
+from deltacli.work.outputs.row_outputs import plan_row_pieces
+from deltacli.work.rewrite.appending import AppendedFile, AppendRows, AppendSpec
 from deltacli.work.rows.data_files import DataFile, ReadSpec
-from deltacli.work.task import TaskContext, read_prefixes
+from deltacli.work.table_files import parse_allowed_prefixes
+from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
     import pyarrow
@@ -67,7 +68,7 @@ def searchable_faults(name: str | None = None) -> Iterator[None]:
     try:
         yield
     except DeltacliError as fault:
-        name_table(fault, None if name is None else without_secrets(name))
+        name_table(fault, None if name is None else mask_secrets(name))
         raise searchable(fault) from None
 
 
@@ -90,14 +91,14 @@ def open_source(
     """
     uri, given = options.path, dict(options.storage_options)
     remember_secrets(given)
-    allowed = read_prefixes(options.allow_external)
-    location = sendable_location(StoreLocation.of(uri, given, allowed))._replace(directory_identity=place)
+    allowed = parse_allowed_prefixes(options.allow_external)
+    location = require_sendable_location(StoreLocation.of(uri, given, allowed))._replace(directory_identity=place)
     storage = location.open()
     return TableHandle(
         storage,
         open_other=location.open_other,
         allowed=allowed,
-        name=without_secrets(uri),
+        name=mask_secrets(uri),
         location=location._replace(uri=storage.uri),
     )
 
@@ -257,7 +258,7 @@ def partitions_of(table: TableHandle, spec: ReadSpec, files: Iterable[DataFile],
     pieces = list(plan_row_pieces(files))
     if not pieces:
         return []
-    location = sendable(table.stores)
+    location = require_sendable_table(table.stores)
     seen_file = None if newest is None else SeenFile(newest.name, newest.size_bytes)
     job = pickle.dumps(Job(read_piece, location, seen_file, pickle.dumps({SPEC: spec}, pickle.HIGHEST_PROTOCOL)))
     return [
@@ -351,7 +352,7 @@ def write_partition(pickled: bytes, batches: Iterator[RecordBatch]) -> bytes:
     plan: _Plan = pickle.loads(pickled)
     with searchable_faults(plan.options.path):
         job = pickle.loads(plan.job)
-        return pickle.dumps(job.task(batches, context_of(job)), pickle.HIGHEST_PROTOCOL)
+        return pickle.dumps(job.task(batches, open_context(job)), pickle.HIGHEST_PROTOCOL)
 
 
 def commit_sink(pickled: bytes, messages: Sequence[bytes | None], batch: int | None = None) -> None:

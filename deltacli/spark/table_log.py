@@ -27,12 +27,12 @@ from deltacli.core.ranges import format_ranges
 from deltacli.core.times import format_timestamp
 from deltacli.delta.data_files import unique_id
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.file_actions import action_schemas, file_key, whole_actions
-from deltacli.delta.log.segment import CommitTime, LogFile, file_times
+from deltacli.delta.log.file_actions import action_schemas, build_action_batch, compute_file_key
+from deltacli.delta.log.segment import CommitTime, LogFile, compute_file_times
 from deltacli.delta.log.state import CHANGE_FEED, TableConfiguration, is_true
 from deltacli.delta.schema import types
 from deltacli.delta.schema.column_differences import by_physical_name, differences, schema_id
-from deltacli.delta.schema.to_arrow import read_columns, require_partitions
+from deltacli.delta.schema.to_arrow import drop_unsupported_columns, require_partitions
 from deltacli.delta.schema.type_changes import (
     canonical_name,
     is_allowed_change,
@@ -280,7 +280,7 @@ class TableLog:
                 code="usage.column",
                 hint="leave out readChangeFeed",
             )
-        fields = read_columns(self._end.schema.fields, unread_in_spark)
+        fields = drop_unsupported_columns(self._end.schema.fields, unread_in_spark)
         self._selection = Selection.resolve(types.StructType((*fields, *described)), None, None)
         self._commits: dict[int, LogFile] = {}
         self._times: dict[int, CommitTime] | None = None
@@ -394,7 +394,7 @@ class TableLog:
         adds = _delivered_adds(commit.adds, commit.removes, self._options, version, source)
         if not adds:
             return []
-        rows = whole_actions(adds, action_schemas().add, f"version {version}")
+        rows = build_action_batch(adds, action_schemas().add, f"version {version}")
         return build_data_files(rows, commit.config, self._selection.needed, version=version)
 
     def _table_of(self, version: int) -> TableHandle:  # noqa: ARG002  (of shares)
@@ -424,7 +424,7 @@ class TableLog:
             return 0  # not shown
         if time_ms is None:
             if self._times is None:
-                self._times = file_times(self._commits)
+                self._times = compute_file_times(self._commits)
             time_ms = self._times[version].timestamp_ms
         changes.require_representable(time_ms, version, self._commits[version].name)
         return time_ms
@@ -540,7 +540,7 @@ def _last_of_each(adds: Iterable[Action], source: str) -> list[Action]:
     """Return the adds in the order of the commit; of two of one file the last."""
     found: dict[str, Action] = {}
     for add in adds:
-        key = file_key(add, source)
+        key = compute_file_key(add, source)
         found.pop(key, None)
         found[key] = add
     return list(found.values())

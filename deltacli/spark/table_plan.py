@@ -33,10 +33,10 @@ from deltacli.delta.schema.types import (
     holds,
     simple_name,
 )
-from deltacli.engine.spark.jobs import local_frame
+from deltacli.engine.spark.jobs import make_local_frame
 from deltacli.spark import parquet_scan, parquet_schema
 from deltacli.spark.executor_rows import rows_through_python
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.api_errors import api_function, api_method, iterate_naming_table
 from deltacli.table.selection import Selection, require_row_ids
 from deltacli.table.version import Snapshot
@@ -202,7 +202,7 @@ class TablePlan:
         for name in types:
             values = pa.array([file.file.constants[name] for file in present], group.files[0].file.constants[name].type)
             known[names[name]] = values, parquet_schema.spark_type(types[name])
-        joined = frame.join(fn.broadcast(local_frame(self.session, known)), parquet_scan.PATH)
+        joined = frame.join(fn.broadcast(make_local_frame(self.session, known)), parquet_scan.PATH)
         columns = {name: _column(names[name]) for name in types}
         return self._finished(group.shape, joined, columns)
 
@@ -251,12 +251,12 @@ class TablePlan:
 
     def __repr__(self) -> str:
         lines = [f"{name:<8} {text}" for name, text in self._facts()]
-        return "\n".join([f"TablePlan({without_secrets(self.snapshot.table.uri)!r}, version={self.version})", *lines])
+        return "\n".join([f"TablePlan({mask_secrets(self.snapshot.table.uri)!r}, version={self.version})", *lines])
 
     def _repr_html_(self) -> str:
         """Return the description as a table of HTML, for notebooks."""
         rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self._facts())
-        title = f"{without_secrets(self.snapshot.table.uri)}, version {self.version}"
+        title = f"{mask_secrets(self.snapshot.table.uri)}, version {self.version}"
         return f"<table><caption>{escape(title)}</caption>{rows}</table>"
 
     def _facts(self) -> list[tuple[str, str]]:

@@ -1,43 +1,39 @@
-"""The storage of tables: one interface, and a back end for each kind of store.
+"""Access to the files of tables: on local disks, in object stores, and on other file systems.
 
-Everything above this package sees a store as files below one root, named by relative paths. The
-interface is in `base.py`: `ReadStorage` to read, `Storage` to write as well. Start there, then read
-a back end.
+A store contains the files below one root, addressed by relative paths. All code above this package
+uses the interface in `base.py`: `ReadStorage` for reading, `Storage` for reading and writing. Start
+there, then read a back end.
 
-How the parts fit together:
+* `opening.py` opens the store for a path or URI: `open_storage("s3://bucket/table")`.
+* `local.py` is the back end for local disks. `objects/` is the back end for object stores; it uses a
+  few HTTP requests that `s3/`, `gcs/` and `azure/` implement. `fsspec_storage.py` opens all other
+  file systems, read-only.
+* `retry.py` retries requests, `request_rate.py` reduces the rate of requests to a busy host, and
+  `tally.py` counts requests and estimates their price.
+* `outcomes.py` contains the outcomes of creating and deleting a file.
+* `grants.py` and `vended.py` use temporary credentials that a catalog or a Delta Sharing server
+  grants. `signing/` creates temporary credentials and signed URLs for recipients of a share.
+* `probing/` tests the guarantees of a store, for `deltacli doctor`.
 
-* `opening.py` chooses the back end for an address: `open_storage("s3://bucket/table")`.
-* `local.py` is the local file system. `objects/` implements the interface on a few HTTP requests,
-  which `s3/`, `gcs/` and `azure/` send. `fsspec_storage.py` is any other file system of fsspec,
-  read-only.
-* `retry.py` repeats requests within a time budget, `request_rate.py` slows down when a store is too
-  busy, `tally.py` counts requests and their price.
-* `outcomes.py` says what happened to a file that was to be created or deleted.
-* `grants.py` and `vended.py` hold credentials that a server or catalog gives for one table.
-  `signing/` makes credentials and signed URLs for recipients of a share.
-* `probing/` tests what a store guarantees and what its caller may do, for `deltacli doctor`.
+Terms:
 
-Words:
-
-* **Atomic creation**: of several writers that create the same name, exactly one succeeds. Commits
+* **Atomic creation**: if several writers create the same file name, exactly one succeeds. Commits
   depend on it. A store without it is read-only.
-* **Unknown outcome**: the answer to a creation was lost, and the file may exist. It is read back
-  and never sent again.
-* **Temporary error**: an error after which an idempotent request is sent again (HTTP 503, a broken
-  connection).
-* **Draft**: a temporary local file that becomes visible in the store when it is published.
-* **Tag**: an identifier of a file's content (ETag, generation, inode and time), which changes when
-  it is rewritten.
-* **Grant**: temporary credentials for one directory, given by a server.
+* **Unknown outcome**: the response to the creation of a file was lost, so the file may exist. The file
+  must be read to find out.
+* **Temporary error**: an error after which an idempotent request is retried, such as HTTP 503.
+* **Draft**: a temporary local file that appears in the store when it is published.
+* **Tag**: identifies the content of a file and changes when it is rewritten. It is an ETag, a
+  generation, or inode number and modification time.
+* **Grant**: temporary credentials for one directory.
 
-Two rules hold everywhere. A conditional creation is sent once, because a repeated one finds the
-object of the first and takes it for another writer's. Text from a store or a library is shown only
-after secrets were removed from it.
+Two rules apply to all back ends. A conditional write is not retried after its response was lost. Texts
+from stores and libraries are masked before they are shown, because they may contain secrets.
 """
 
 from __future__ import annotations
 
-from deltacli.storage.allowed_prefixes import NO_PREFIXES, AllowedPrefixes, path_external
+from deltacli.storage.allowed_prefixes import NO_PREFIXES, AllowedPrefixes, path_external_error
 from deltacli.storage.base import (
     Capabilities,
     Draft,
@@ -51,8 +47,8 @@ from deltacli.storage.base import (
     is_flat_level,
 )
 from deltacli.storage.local import LocalStorage
-from deltacli.storage.local_paths import has_link, is_taken, leads_outside, link_targets, require_inside
-from deltacli.storage.opening import is_address_of, is_inside, open_storage, usable_schemes
+from deltacli.storage.local_paths import has_link, is_taken, leads_outside, require_inside, resolve_links
+from deltacli.storage.opening import is_address_of, is_inside, list_usable_schemes, open_storage
 from deltacli.storage.outcomes import Created, Creation, Deleted, Deletion, Existed, Failed, Missing, Unknown
 
 __all__ = [
@@ -82,9 +78,9 @@ __all__ = [
     "is_inside",
     "is_taken",
     "leads_outside",
-    "link_targets",
+    "list_usable_schemes",
     "open_storage",
-    "path_external",
+    "path_external_error",
     "require_inside",
-    "usable_schemes",
+    "resolve_links",
 ]

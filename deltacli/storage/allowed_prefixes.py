@@ -1,8 +1,9 @@
-"""Limits on the files that a table may open outside its own directory.
+"""Limits on the files that may be opened outside a table directory.
 
-A log can name files anywhere: by absolute paths, by `..`, or through symbolic links. Whoever made
-the table would decide which files and hosts are opened. Only files of the table itself are opened,
-and those below prefixes that the user allows.
+The log of a table can refer to any file: by an absolute path, by `..`, or through a symbolic link. A
+malicious table could therefore make deltacli read files of the user, or send requests to any host.
+Only files inside the table directory are opened, and files below prefixes that the user allows with
+`--allow-external`.
 
 Spec: Add File and Remove File.
 """
@@ -18,21 +19,22 @@ from urllib.parse import unquote
 from deltacli.core.errors import PathExternal, UsageError, parameter
 from deltacli.core.texts import require_path
 
-_ROOT_OF_DISK_OR_STORE = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/*")
+# `/`, `file:///` or `s3://`: a prefix of everything.
+_EVERYTHING = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/*")
 
 _WHY = "only files of the table itself are opened; if you trust the table, allow a prefix"
 
-# A server may decode a path more than once (%252e%252e). A path that is still encoded after this
-# many is refused.
-_MOST_DECODINGS = 4
+# A server may decode a path more than once (%252e%252e -> %2e%2e -> ..). A path that is still encoded
+# after this many times is rejected.
+_MAX_DECODINGS = 4
 
 
 class AllowedPrefixes(NamedTuple):
-    """Prefixes outside a table below which its files may be opened.
+    """Prefixes outside the table directory whose files may be opened.
 
     Attributes:
-        directories: Local directories, without symbolic links.
-        uris: URIs, spelled as `deltacli.delta.paths.spelling.canonical` does.
+        directories: Absolute paths of local directories, without symbolic links.
+        uris: URIs in the form that `deltacli.delta.paths.spelling.canonical` returns.
     """
 
     directories: tuple[str, ...] = ()
@@ -40,10 +42,13 @@ class AllowedPrefixes(NamedTuple):
 
     @classmethod
     def of(cls, prefixes: Iterable[str]) -> Self:
-        """Sort canonical prefixes into local directories, whose links are resolved, and URIs.
+        """Create the prefixes from local paths and URIs.
+
+        Args:
+            prefixes: Paths and URIs in canonical form. Links in local paths are resolved.
 
         Raises:
-            UsageError: If a prefix names neither a directory nor a host or bucket.
+            UsageError: If a prefix is neither a directory nor a URI with a host or bucket.
         """
         directories = list[str]()
         uris = list[str]()
@@ -62,26 +67,40 @@ class AllowedPrefixes(NamedTuple):
                 )
         return cls(tuple(directories), tuple(uris))
 
-    def has_directory(self, real: str) -> bool:
-        """Return whether a local path without links is one of the prefixes or lies below one."""
-        return any(is_below(real, directory) for directory in self.directories)
+    def has_directory(self, path: str) -> bool:
+        """Return whether a local path is allowed.
+
+        Args:
+            path: An absolute path without symbolic links.
+        """
+        return any(is_below(path, directory) for directory in self.directories)
 
     def has_uri(self, uri: str) -> bool:
-        """Return whether a canonical URI lies below a prefix, without any `..` that a server might decode."""
-        return any(is_below(uri, prefix) for prefix in self.uris) and not _may_climb(uri)
+        """Return whether a URI is allowed.
+
+        A URI with `..` is not, even if the dots are percent-encoded: a server could decode them and
+        open a file outside the prefix.
+
+        Args:
+            uri: A URI in canonical form.
+        """
+        return any(is_below(uri, prefix) for prefix in self.uris) and not _has_parent_reference(uri)
 
 
 NO_PREFIXES = AllowedPrefixes()
 
 
 def is_below(path: str, prefix: str) -> bool:
-    """Return whether a path equals a prefix or lies below it. Whole segments are compared: `/a/bc` is not in `/a/b`."""
+    """Return whether a path equals a prefix or is inside it.
+
+    Whole segments are compared: `/a/bc` is not inside `/a/b`.
+    """
     return path == prefix or path.startswith(f"{prefix.rstrip('/')}/")
 
 
-def _may_climb(uri: str) -> bool:
-    """Return whether a URI contains `..`, also percent-encoded several times."""
-    for _ in range(_MOST_DECODINGS):
+def _has_parent_reference(uri: str) -> bool:
+    """Return whether a URI contains the segment `..`, also percent-encoded several times."""
+    for _ in range(_MAX_DECODINGS):
         if ".." in uri.replace("\\", "/").split("/"):
             return True
         decoded = unquote(uri, errors="surrogateescape")
@@ -91,19 +110,19 @@ def _may_climb(uri: str) -> bool:
     return True
 
 
-def path_external(path: str, root: str, target: str, *, is_directory: bool = False) -> PathExternal:
-    """Return the refusal to open a file outside a table or store.
+def path_external_error(path: str, root: str, target: str, *, is_directory: bool = False) -> PathExternal:
+    """Return the error for a file outside the table directory. Its hint is the prefix to allow.
 
     Args:
-        path: The path as the table names it.
-        root: The root of the table or store.
-        target: Where the path leads to.
-        is_directory: Whether `target` is a directory. Then it is itself the prefix that the hint
-            allows; of a file, it is a directory around it. The root of a disk is never proposed.
+        path: The path as it is in the log.
+        root: The table directory.
+        target: The absolute path or URI that `path` refers to.
+        is_directory: Whether `target` is a directory. Then the hint is the directory itself, and for
+            a file it is a directory that contains the file.
     """
     if not is_directory:
-        prefix = _find_prefix_around(target)
-    elif _ROOT_OF_DISK_OR_STORE.fullmatch(target):
+        prefix = _suggest_prefix(target)
+    elif _EVERYTHING.fullmatch(target):
         prefix = None
     else:
         prefix = target
@@ -112,19 +131,20 @@ def path_external(path: str, root: str, target: str, *, is_directory: bool = Fal
     )
 
 
-def _find_prefix_around(target: str) -> str | None:
-    """Return the prefix to allow for a file: the directory above its partitions, else its own, else
-    the file itself.
+def _suggest_prefix(target: str) -> str | None:
+    """Return the prefix that the user should allow to open a file.
 
-    For `/data/sales/year=2025/month=01/x.parquet` that is `/data/sales`: files of other partitions
-    are next.
+    Files of other partitions are probably needed as well. So for
+    `/data/sales/year=2025/month=01/x.parquet` the result is `/data/sales`. If that is the root of a
+    disk or store, the result is the partition directory or the file itself; None if no prefix is
+    possible.
     """
     parent = target.rpartition("/")[0]
-    above_partitions = parent
-    while "=" in above_partitions.rpartition("/")[2]:
-        above_partitions = above_partitions.rpartition("/")[0]
+    table_directory = parent
+    while "=" in table_directory.rpartition("/")[2]:
+        table_directory = table_directory.rpartition("/")[0]
 
-    for prefix in (above_partitions, parent, target):
-        if not _ROOT_OF_DISK_OR_STORE.fullmatch(prefix):
+    for prefix in (table_directory, parent, target):
+        if not _EVERYTHING.fullmatch(prefix):
             return prefix
     return None

@@ -1,10 +1,11 @@
-"""The interface of every store: its operations, what they guarantee, and the errors that they raise.
+"""The interface that all stores implement, and its data types.
 
-`ReadStorage` is what reading needs, `Storage` adds writing. Both are protocols: a back end
-implements the methods and does not inherit. `tests/storage/test_contract.py` holds each back end to
-the guarantees stated here.
+A store contains the files below one root, such as a table directory in a bucket. `ReadStorage`
+contains the methods for reading, `Storage` also those for writing. Both are protocols: a back end
+implements the methods without inheriting from them. `tests/storage/test_contract.py` checks the
+guarantees that are documented here for every back end.
 
-Interfaces that only some stores have are in `optional_interfaces.py` and `directory_identity.py`.
+Methods that only some stores have are in `optional_interfaces.py` and `directory_identity.py`.
 """
 
 from __future__ import annotations
@@ -21,38 +22,40 @@ from deltacli.storage.outcomes import Creation, Deletion, Unknown
 if TYPE_CHECKING:
     from deltacli.storage.versions import VersionedObjects
 
-# A table is partitioned on its first levels. Listing these one by one finds parts that can be
-# listed in parallel.
+# The partition directories of a table are on its first levels. They are listed one by one, which
+# finds prefixes that can be listed in parallel. Below these levels, listing a whole prefix at once
+# takes fewer requests.
 _LEVELS_LISTED_ONE_BY_ONE = 2
 
-# More concurrent reads than processors, because they wait for the network; limited by file
-# descriptors.
+# Reads wait for the network, so more of them run concurrently than the machine has processors. The
+# limit on open file descriptors does not allow many more.
 PARALLEL_READS = 16
 
-# Connections to one host that are kept open. Tables that are used at the same time share them.
+# The number of connections to one host that are kept open. All tables of a run share them.
 MOST_CONNECTIONS = 8 * PARALLEL_READS
 
-# How long a request is repeated by default, counted from its first failure. The help of the option
-# states it, too.
+# The default of `--retry-budget`: how long a request is retried after its first error. The help text
+# contains the value as well.
 RETRY_BUDGET = timedelta(minutes=1)
 
 CONNECT_SECONDS = 10
 
 
 class FileStat(NamedTuple):
-    """Properties of one file.
+    """The properties of a file.
 
     Attributes:
-        name: The name in its directory.
+        name: The file name, without the directory.
         size_bytes: The size.
-        modified_ms: When the file was last written, in epoch milliseconds.
-        tag: What an object store calls the content. Only known if this single file was asked for.
-        md5: The MD5 of the content in hexadecimal digits, if the store reports it for a single
-            file.
-        archive_class: The storage class of a file that cannot be read before the store has restored
-            it, spelled as the store does (`DEEP_ARCHIVE`). '' for every other file.
-        is_restored: Whether the store has a restored copy that can be read, if this single file was
-            asked for.
+        modified_ms: The modification time in epoch milliseconds.
+        tag: The tag that an object store assigns to the content (ETag or generation). `stat` returns
+            it; listings do not.
+        md5: The MD5 of the content in hexadecimal digits, if the store reports it. `stat` returns it;
+            listings do not.
+        archive_class: The storage class of a file that must be restored before it can be read, such
+            as `DEEP_ARCHIVE`. Empty for all other files.
+        is_restored: Whether a restored copy of an archived file can be read. `stat` returns it;
+            listings do not.
     """
 
     name: str
@@ -65,7 +68,7 @@ class FileStat(NamedTuple):
 
 
 class PathKind(StrEnum):
-    """The kind of thing that a path leads to."""
+    """Whether a path is a file, a directory, or does not exist."""
 
     MISSING = "missing"
     FILE = "file"
@@ -73,23 +76,25 @@ class PathKind(StrEnum):
 
 
 class WalkEntry(NamedTuple):
-    """Some entries of a directory that a walk found.
+    """Entries of a directory, as `ReadStorage.walk` yields them.
 
-    A large directory is reported in several of these, without duplicates.
+    A large directory is divided into several of these. No file occurs twice.
 
     Attributes:
-        directory: The path of the directory below the root of the store; '' for the root.
-        names: Regular files, relative to `directory`. They contain `/` if the store lists flat.
-        sizes: Their sizes; None if that would take one call per file.
-        modified_ms: Their modification times; None if that would take one call per file.
-        special: Names that are neither regular files nor directories: links, pipes, sockets. On
-            object stores, the markers of directories, whose name ends with `/` or is '' for the
-            directory itself.
-        is_empty: Whether the directory has no entries, or only Hadoop's checksum files whose files
-            are gone.
-        directory_modified_ms: The time of an empty directory, on a store that has directories.
-        archived: Name and archive class (see `FileStat`) of files that have one. Empty in nearly
-            every table.
+        directory: The path of the directory, relative to the root of the store; empty for the root.
+        names: The regular files, relative to `directory`. A name contains `/` if the store lists a
+            whole prefix at once (`Capabilities.lists_flat`).
+        sizes: The sizes of the files; None if they would take one request per file.
+        modified_ms: The modification times of the files; None if they would take one request per
+            file.
+        special: The names of entries that are neither files nor directories: links, pipes and
+            sockets. For object stores, directory markers: objects whose name ends with `/`, or is
+            empty for `directory` itself.
+        is_empty: Whether the directory is empty, or only contains Hadoop's checksum files of files
+            that no longer exist.
+        directory_modified_ms: The modification time of an empty directory. None for stores without
+            directories.
+        archived: The name and the archive class (see `FileStat`) of each archived file.
     """
 
     directory: str
@@ -103,20 +108,22 @@ class WalkEntry(NamedTuple):
 
 
 ShouldDescend = Callable[[str, Sequence[str]], Iterable[str]]
-"""Receives the path of a directory and the names of its subdirectories, and returns those to walk into."""
+"""Receives a directory and the names of its subdirectories. Returns the subdirectories to list."""
 
 
 class Capabilities(NamedTuple):
-    """The abilities of a store, so that callers need not check which store it is.
+    """Properties of a store that callers adapt to.
 
     Attributes:
-        has_cheap_requests: A request takes microseconds, as on a local disk, and a whole directory is listed by one
-            request. Callers then repeat checks instead of caching results.
-        parallel_reads: The useful number of concurrent reads: 1 on a disk, more over a network.
-        atomic_create: Of several writers that create one name, exactly one succeeds, and readers
-            never see a partial file. A store without it is read-only.
-        has_directories: Directories exist independently of their files, so empty ones remain.
-        lists_flat: A walk does not distinguish directories on lower levels (`is_flat_level`).
+        has_cheap_requests: Whether a request takes microseconds, as on a local disk, and a single
+            request lists a whole directory. Then checks are repeated instead of caching results.
+        parallel_reads: The number of concurrent reads that is useful: 1 for a local disk.
+        atomic_create: Whether exactly one of several writers can create a file name, and readers
+            never see a partial file. A store without atomic creation is read-only.
+        has_directories: Whether directories exist independently of the files in them, so that empty
+            directories remain.
+        lists_flat: Whether a walk lists the lower levels without their directories
+            (`is_flat_level`).
     """
 
     has_cheap_requests: bool
@@ -127,33 +134,34 @@ class Capabilities(NamedTuple):
 
 
 def is_flat_level(depth: int, directories: int) -> bool:
-    """Return whether a level of a walk is listed flat, as one range of names, instead of directory
-    by directory.
+    """Return whether a walk lists whole prefixes on a level, instead of one directory after another.
 
     Args:
-        depth: The level, 0 for the root.
-        directories: The number of directories on the level. Enough of them keep all connections
-            busy.
+        depth: The level; 0 for the root.
+        directories: The number of directories on the level. If there are enough to use all
+            connections, there is no need to look for more on the next level.
     """
     return depth >= _LEVELS_LISTED_ONE_BY_ONE or (depth > 0 and directories >= PARALLEL_READS)
 
 
 class Draft(Protocol):
-    """A temporary local file that appears in the store when it is published. It is removed at the
-    end in any case.
+    """A temporary local file that becomes a file of the store when it is published.
 
-    Raises what the writing methods of `Storage` raise.
+    Use it in a `with` statement. The temporary file is removed at the end of the block, whether it
+    was published or not. The methods raise the same errors as the writing methods of `Storage`.
     """
 
     @property
     def local_path(self) -> str:
-        """The path of an empty local file to write to."""
+        """The path of the temporary file. It exists and is empty."""
 
     def publish(self, *, replace: bool = False) -> Creation:
-        """Give the file its name, as `put_if_absent` does. With `replace`, an existing file is
-        replaced.
+        """Create the file in the store, like `put_if_absent`.
 
-        May be called again after an unknown outcome.
+        May be called again if the outcome was unknown.
+
+        Args:
+            replace: Whether to replace an existing file.
         """
 
     def __enter__(self) -> Self: ...
@@ -161,13 +169,12 @@ class Draft(Protocol):
 
 
 class ReadStorage(Protocol):
-    """The files below one root, to be read. Thread-safe.
+    """The files below a root, for reading. Thread-safe.
 
-    Paths are relative to the root, with `/` between their parts and without percent-encoding.
+    Paths are relative to the root, separated by `/` and not percent-encoded.
 
-    Every method raises FileMissing if the named file or directory does not exist, PermissionRefused
-    if access is denied, and StorageFailed for any other failure of the store. No other errors are
-    raised.
+    Methods with a path raise FileMissing if the file or directory does not exist, PermissionRefused
+    if access is denied, and StorageFailed for all other errors of the store.
     """
 
     @property
@@ -175,128 +182,144 @@ class ReadStorage(Protocol):
         """The root as an absolute URI without a trailing slash."""
 
     @property
-    def capabilities(self) -> Capabilities: ...
+    def capabilities(self) -> Capabilities:
+        """Properties of the store that callers adapt to."""
 
     @property
     def aliases(self) -> tuple[str, ...]:
-        """Other URIs of the same root, spelled as `uri` is."""
+        """Other URIs of the same root, such as `s3a://` for `s3://`. They have the form of `uri`."""
 
     @property
     def versions(self) -> VersionedObjects | None:
-        """The versions of the files; None if stores of this kind keep none."""
+        """The older versions of files; None if this kind of store does not keep any."""
 
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
-        """Yield the files directly in `directory` whose names are `>= start`, bytewise ascending,
-        each once.
+        """Yield the files directly in a directory, sorted by the bytes of their names.
 
-        Directories are left out. Nothing is cached between two calls. A caller that stops early
-        causes no further requests.
+        Subdirectories are omitted. Each call lists the store again. The pages of a listing are
+        requested when they are needed.
+
+        Args:
+            directory: The directory.
+            start: Only yield files whose name is greater than or equal to this one.
         """
 
     def list_directories(self, directory: str) -> list[str]:
-        """Return the names of the directories directly in `directory`, ascending."""
+        """Return the names of the subdirectories directly in a directory, sorted."""
 
     def walk(self, directory: str, enter: ShouldDescend) -> Iterator[WalkEntry]:
-        """Yield all entries below `directory`, in no particular order, each regular file once.
+        """Yield all files below a directory in no particular order, each of them once.
 
-        Links are not followed. A directory that is deleted meanwhile is skipped; an unreadable one
-        raises PermissionRefused. Stores without directories report only those that contain files.
-        Nothing is cached, and no request is running once the iterator is closed or exhausted.
+        Links are not followed. A subdirectory that is deleted during the walk is skipped; one that
+        cannot be read raises PermissionRefused. Stores without directories only yield directories
+        that contain files. When the iterator is closed or exhausted, no request is running.
 
         Args:
-            directory: Where to begin.
-            enter: Called for a directory after its last listing. Subdirectories that it does not
-                return are not listed. A store that lists flat calls it on the upper levels only, so
-                the caller checks the paths of files again.
+            directory: The directory to start at.
+            enter: Called for each directory after all of its entries were yielded. Subdirectories
+                that it does not return are not listed. A store that lists whole prefixes only calls
+                it for the upper levels, so the caller must check the paths of files again.
         """
 
     def read(self, path: str) -> bytes:
-        """Return the whole file."""
+        """Return the content of a file."""
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        """Return `length` bytes from `offset`, or fewer if the file ends before."""
+        """Return `length` bytes of a file from `offset`. Fewer bytes are returned at the end of the file."""
 
     def open(self, path: str) -> BinaryFile:
-        """Open the file for random access."""
+        """Open a file for random access."""
 
     def tag(self, path: str, opened: Any) -> str:
-        """Return an identifier of the content that an open file reads. It changes when the file is
-        rewritten.
+        """Return the tag of the content that an open file reads. It changes when the file is rewritten.
 
         Args:
             path: The path of the file.
-            opened: What `open` returned for the path.
+            opened: The file that `open` returned for the path.
         """
 
     def kind_of(self, path: str) -> PathKind:
-        """Return what a path leads to. An object store has no empty directories."""
+        """Return whether a path is a file, a directory or missing.
+
+        An object store has no empty directories: they are missing.
+        """
 
     def stat(self, path: str) -> FileStat:
-        """Return the properties of one file."""
+        """Return the properties of a file."""
 
     def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
-        """Return sizes and modification times in milliseconds.
+        """Return the sizes, and the modification times in epoch milliseconds.
 
-        Both are -1 for a path that is missing, not a regular file, or behind a link. An error is
-        raised if that cannot be determined.
+        Both are -1 for a path that is missing, not a regular file, or contains a link. If that cannot
+        be determined, an error is raised.
         """
 
 
 class Storage(ReadStorage, Protocol):
-    """The files below one root, to be written as well.
+    """The files below a root, for reading and writing.
 
     Methods that write raise NoAtomicCreate if the store cannot create files atomically.
     """
 
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
-        """Create the file unless the name exists. Of several concurrent calls, exactly one returns
-        Created.
+        """Create a file if the name does not exist. Exactly one of several concurrent calls succeeds.
 
         Readers never see a partial file. If an error is raised, nothing was written.
 
         Args:
-            path: Where to create it. Parent directories are created.
+            path: The path of the new file. Parent directories are created.
             data: The content.
-            modified_ms: The modification time, on stores whose files have one to set. Readers never
-                see another.
+            modified_ms: The modification time, for stores in which it can be set. Readers never see
+                the file with another time.
         """
 
     def put(self, path: str, data: bytes, *, modified_ms: int | None = None) -> None:
-        """Write the file, replacing an existing one. Readers see the complete old or the complete new one."""
+        """Write a file and replace an existing one. Readers see either the old or the new content.
+
+        Args:
+            path: The path of the file. Parent directories are created.
+            data: The content.
+            modified_ms: The modification time, for stores in which it can be set.
+        """
 
     def draft(self, path: str) -> Draft:
-        """Return a draft of a file of any size that appears at `path` when it is published. Use it in a `with`."""
+        """Return a draft for a file of any size. The file appears at `path` when it is published."""
 
     def copy_within(self, source: str, target: str) -> Creation:
-        """Copy a file to another path of the store, as `put_if_absent` creates one, and compare the
-        sizes.
+        """Copy a file to a path that does not exist, and compare the sizes of both.
 
-        The bytes do not pass through this process if the store can copy. A local copy keeps the
-        time of its source.
+        The store copies the bytes itself if it can. On a local disk, the copy has the modification
+        time of the source.
         """
 
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
-        """Delete files and yield the outcome of each, in the given order; in bulk if the store
-        supports it.
+        """Delete files and yield the outcome of each, in the given order.
 
-        A refusal of the store, for lack of permission or because of throttling, is Failed and is
-        not raised. Of a link, the link is deleted and not its target. A directory is Failed.
+        Files are deleted in batches if the store supports it. If the store refuses to delete a file,
+        for lack of permission or because it is too busy, the outcome is Failed; no error is raised.
+        A link is deleted, not its target. For a directory the outcome is Failed.
 
         Args:
-            paths: Consumed lazily, so there may be millions. If the caller stops early, the others
-                remain.
+            paths: The files. There may be millions: they are consumed while files are deleted. If
+                the caller stops early, the remaining files are not deleted.
         """
 
     def remove_directory(self, path: str) -> Deletion:
-        """Remove a directory that is empty, or that holds only Hadoop's checksum files without
-        their files.
+        """Remove an empty directory, or one that only contains checksum files of missing files.
 
-        Missing on a store without directories.
+        The outcome is Missing for a store without directories.
         """
 
 
-def no_atomic_create(uri: str, why: str) -> NoAtomicCreate:
-    """Return the refusal to write to a store where two writers could both believe to have created one file."""
+def no_atomic_create_error(uri: str, why: str) -> NoAtomicCreate:
+    """Return the error for a write to a store without atomic creation.
+
+    In such a store, two writers could both believe that they have created a version of the table.
+
+    Args:
+        uri: The URI of the store.
+        why: Why atomic creation does not work.
+    """
     return NoAtomicCreate(
         "a store without atomic creation is read-only",
         facts={"store": uri, "why": why},
@@ -307,19 +330,23 @@ def no_atomic_create(uri: str, why: str) -> NoAtomicCreate:
 def stat_created(storage: ReadStorage, path: str, outcome: Creation) -> FileStat:
     """Return the properties of a file after an attempt to create it.
 
+    Args:
+        storage: The store.
+        path: The file.
+        outcome: The outcome of the attempt.
+
     Raises:
-        StorageFailed: If the file is not there, with the store's answer to the attempt. It is never
-            FileMissing, which a caller could take for an error about the file that was to be
-            copied.
+        StorageFailed: If the file does not exist. This is never a FileMissing, which the caller could
+            attribute to the source of a copy.
     """
     try:
         return storage.stat(path)
     except FileMissing as error:
-        raise not_created(storage, path, outcome) from error
+        raise _not_created_error(storage, path, outcome) from error
 
 
-def not_created(storage: ReadStorage, path: str, outcome: Creation) -> StorageFailed:
-    """Return the error for a file that was to be created and is not there."""
+def _not_created_error(storage: ReadStorage, path: str, outcome: Creation) -> StorageFailed:
+    """Return the error for a file that does not exist after an attempt to create it."""
     if isinstance(outcome, Unknown):
         reason = outcome.cause
     else:
@@ -328,10 +355,10 @@ def not_created(storage: ReadStorage, path: str, outcome: Creation) -> StorageFa
 
 
 def folds_names(storage: ReadStorage) -> bool:
-    """Return whether names of files are case-insensitive.
+    """Return whether file names are case-insensitive, as on macOS and Windows shares.
 
-    Nothing is written: on such a store the directory of the log exists under a second spelling,
-    although a listing shows only one of the two.
+    Nothing is written to find out. On a case-insensitive file system, `_DELTA_LOG` exists if
+    `_delta_log` does, but a listing only contains one of the two names.
     """
     if not storage.capabilities.has_directories:
         return False

@@ -1,8 +1,9 @@
-"""A second process that copies files of a disk beside this one.
+"""A second process that helps to copy many small files on a local disk.
 
-Threads of Python hand the interpreter to each other around every call of the system. For many small
-files, two of them take longer than one; two processes take half the time. See
-docs/decisions/0160-a-second-process-copies-small-files.md.
+Copying a small file consists of short system calls. Around each of them, CPython threads pass the
+interpreter lock to each other, so two threads take longer than one. Two processes take half the time.
+
+See docs/decisions/0160-a-second-process-copies-small-files.md.
 """
 
 from __future__ import annotations
@@ -21,25 +22,33 @@ from deltacli.storage.directory_identity import DirectoryIdentity
 from deltacli.storage.local import LocalStorage
 from deltacli.storage.outcomes import Created, Creation, Existed
 
-# `PR_SET_PDEATHSIG` of prctl: the signal that a process gets when its parent ends.
-_PARENT_DEATH_SIGNAL = 1
+# The option of prctl(2) that sets the signal a process receives when its parent ends.
+_PR_SET_PDEATHSIG = 1
 
 _StoreArguments = tuple[str, tuple[Any, ...], DirectoryIdentity | None]
-"""Root, allowed prefixes and directory of a store, as values that `marshal` and `repr` can write."""
+"""Root, allowed prefixes and directory identity of a local store, as values that `repr` can write."""
 
 
 class CopyProcess:
-    """A process that copies groups of files beside this one, and ends with it.
+    """A child process that copies groups of files. It ends at the end of the `with` block.
 
-    A group that it cannot copy completely is left to this process, which then raises the error. It
-    talks in `marshal` over pipes: paths go out, and for each of them whether it existed comes back.
+    If the child process fails to copy a group, `copy_group` returns None. The caller then copies the
+    group itself, and raises the error if that fails as well.
+
+    Parent and child exchange `marshal` data over pipes: the parent writes a list of paths, the child
+    answers with a list of booleans, True for each file that already existed.
     """
 
     def __init__(self, source: LocalStorage, target: LocalStorage) -> None:
-        """Start it, if the system has unnamed files."""
+        """Start the process. On systems without unnamed files (`O_TMPFILE`), no process is started.
+
+        Args:
+            source: The store to copy from.
+            target: The store to copy to.
+        """
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        # An embedded interpreter has another executable, which would start its own program.
+        # If Python is embedded, `sys.executable` is another program.
         if not hasattr(os, "O_TMPFILE") or "python" not in os.path.basename(sys.executable or ""):
             return
 
@@ -51,22 +60,34 @@ class CopyProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                process_group=0,  # an interruption is for this process, which waits for the group
+                # Ctrl+C must only reach this process, which waits until the group is copied.
+                process_group=0,
             )
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._stop()
+
+    def _stop(self) -> None:
+        """Kill the process. It is idle or has failed."""
         process = self._process
         self._process = None
         if process is not None:
-            process.kill()  # it has nothing to do, or has failed
+            process.kill()
             with suppress(OSError), process:
                 pass
 
     def copy_group(self, paths: Sequence[str]) -> list[Creation] | None:
-        """Return the outcome of each file; None if the process is busy, or cannot copy them."""
+        """Copy files from the source store to the same paths of the target store.
+
+        Args:
+            paths: The paths, relative to the roots of the stores.
+
+        Returns:
+            The outcome for each file; None if the process is busy, was not started, or has failed.
+        """
         if not self._lock.acquire(blocking=False):
             return None
         try:
@@ -80,19 +101,25 @@ class CopyProcess:
             requests.flush()
             return [Existed() if existed else Created() for existed in marshal.load(answers)]
         except (OSError, EOFError, ValueError):
-            self.__exit__()  # it is not asked again
+            # After an error, requests and answers may not match any more.
+            self._stop()
             return None
         finally:
             self._lock.release()
 
 
 def serve(parent: int, stores: Sequence[_StoreArguments]) -> None:
-    """Copy groups of files from one store to another until a process ends (`CopyProcess`)."""
+    """Copy groups of files until the parent process ends. This is the main function of the child process.
+
+    Args:
+        parent: The id of the parent process.
+        stores: The arguments of the source store and of the target store.
+    """
     import ctypes
     from signal import SIGKILL
 
-    # The kernel ends this process with the one that started it, however that ends.
-    ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, SIGKILL)
+    # The kernel kills this process when its parent ends, also if the parent is killed.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, SIGKILL)
     source, target = (_open_store(*arguments) for arguments in stores)
     with suppress(EOFError):
         while os.getppid() == parent:

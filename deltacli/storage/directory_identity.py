@@ -1,9 +1,12 @@
-"""The directory that a local store writes to, although a link or a rename may put another one at its path.
+"""Protection against changing another directory than the one for which a change was planned.
 
-A path can lead to another directory at any time: a link in it is switched, or a directory is
-renamed. A plan that was made for the one table would then change the other. A change is therefore
-bound to the directory that was at the path when it was planned, and each write checks that the path
-still leads there.
+The path of a local table may refer to another directory at any time: someone renames directories, or
+changes a link in the path. A plan for one table, such as a vacuum, would then be carried out in
+another one. To prevent this, a local store is bound to a directory when a change is planned: it
+remembers the device and inode numbers, and checks them before each write.
+
+The directory is kept open meanwhile. As long as it is open, the file system does not use its inode
+number for another directory.
 """
 
 from __future__ import annotations
@@ -11,22 +14,23 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from functools import cache
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, Self, TypeGuard
 
 from deltacli.core.errors import Refused
 from deltacli.storage.base import ReadStorage, Storage
+from deltacli.storage.protocol_members import has_members_of
 
 DirectoryIdentity = tuple[str, int, int]
-"""The running kernel (see `running_kernel`), and the numbers of the device and the inode that it gave."""
+"""Identifies a directory: the running kernel (`running_kernel`), the device number and the inode number."""
 
 OTHER_DIRECTORY = "plan.other-place"
 
 
 @cache
 def running_kernel() -> str:
-    """Return a text that identifies the kernel since it was started; '' if the system has none.
+    """Return an identifier that the kernel generates when it starts; empty if the system has none.
 
-    Numbers of devices and inodes are comparable only within one of them.
+    Device and inode numbers can only be compared if they come from the same running kernel.
     """
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as source:
@@ -35,51 +39,66 @@ def running_kernel() -> str:
         return ""
 
 
-@runtime_checkable
-class StoreOfDirectory(Protocol):
-    """A store whose root is a path, where a link or a rename can put another directory at any time."""
+class DirectoryStore(Storage, Protocol):
+    """A store whose root is a path on a file system, where another directory may appear at any time."""
 
     @property
     def directory_identity(self) -> DirectoryIdentity | None:
-        """The directory that the store is bound to; None for one that follows its path."""
+        """The directory that the store is bound to; None if it is not bound."""
 
     def bind_to_directory(self, identity: DirectoryIdentity | None = None) -> Storage:
-        """Return the store bound to the directory that is at its path now.
+        """Return a store that is bound to the directory at the root path.
 
-        What writes raises Refused (`plan.other-place`) once the path leads elsewhere. The same
-        store is returned if nothing is at the path yet, or if the file system gives the directory
-        another identity each time.
+        Methods that write raise Refused (`plan.other-place`) if another directory is at the path.
+
+        If there is no directory at the path, or the file system returns different inode numbers each
+        time, the store that is returned is not bound.
 
         Args:
-            identity: The directory that is expected: that of a plan, or of another process of the
-                same kernel.
+            identity: The expected directory, from a saved plan or from another process. None: bind
+                to the directory that is at the path now.
 
         Raises:
-            Refused: If another directory is at the path, also than the one that the store is bound
-                to already.
+            Refused: If another directory is at the path than the expected one, or than the one that
+                this store is already bound to.
         """
 
     def require_same_directory(self) -> None:
-        """Raise Refused (`plan.other-place`) if the store is bound to a directory that is not at its path now."""
+        """Check that the directory that the store is bound to is still at the path.
+
+        Raises:
+            Refused: If another directory is there (`plan.other-place`).
+        """
+
+
+def is_directory_store(storage: object) -> TypeGuard[DirectoryStore]:
+    """Return whether a store is a directory of a file system.
+
+    Use this function, not `isinstance`: stores that wrap a directory forward its methods.
+    """
+    return has_members_of(DirectoryStore, storage)
 
 
 def bind_to_directory(storage: Storage, identity: DirectoryIdentity | None = None) -> Storage:
-    """Return a store bound to the directory at its path, if it has one.
+    """Return a store that is bound to its directory (`DirectoryStore.bind_to_directory`).
 
-    Raises:
-        Refused: If that is not the expected directory.
+    Stores that are not on a file system are returned unchanged.
     """
-    return storage.bind_to_directory(identity) if isinstance(storage, StoreOfDirectory) else storage
+    return storage.bind_to_directory(identity) if is_directory_store(storage) else storage
 
 
 def require_same_directory(storage: ReadStorage) -> None:
-    """Raise Refused (`plan.other-place`) if a store is bound to a directory that is not at its path now."""
-    if isinstance(storage, StoreOfDirectory):
+    """Check that the directory that a store is bound to is still at its path. Other stores are not checked.
+
+    Raises:
+        Refused: If another directory is there (`plan.other-place`).
+    """
+    if is_directory_store(storage):
         storage.require_same_directory()
 
 
 def other_directory_refusal(path: str) -> Refused:
-    """Return the refusal to write to a path that leads to another directory than when the change was planned."""
+    """Return the error for a path that refers to another directory than when the change was planned."""
     return Refused(
         f"another directory is at {path} than when this was planned",
         code=OTHER_DIRECTORY,
@@ -88,10 +107,14 @@ def other_directory_refusal(path: str) -> Refused:
 
 
 class BoundDirectory:
-    """A directory that is kept open.
+    """An open directory and its identity.
 
-    As long as it is open, the system gives its inode number to no other directory, so that the
-    comparison in `is_at` cannot be deceived by a directory that was deleted and created anew.
+    While it is open, its inode number is not reused. Otherwise a directory that is deleted and
+    created again could have the same identity.
+
+    Attributes:
+        descriptor: The file descriptor. It is closed when the object is deleted.
+        identity: The identity of the directory.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -101,8 +124,13 @@ class BoundDirectory:
 
     @classmethod
     def at(cls, path: str) -> Self | None:
-        """Return the directory at a path; None if there is none, or if the path shows another identity each time."""
-        # O_PATH needs no permission to read the directory.
+        """Open the directory at a path.
+
+        Returns:
+            The directory; None if there is none, or if the file system returns another inode number
+            each time.
+        """
+        # O_PATH does not require permission to read the directory.
         access = getattr(os, "O_PATH", os.O_RDONLY)
         try:
             directory = cls(os.open(path, access | os.O_DIRECTORY | os.O_CLOEXEC))
@@ -111,7 +139,7 @@ class BoundDirectory:
         return directory if directory.is_at(path) else None
 
     def is_at(self, path: str) -> bool:
-        """Return whether the path leads to this directory now."""
+        """Return whether a path refers to this directory."""
         try:
             status = os.stat(path)
         except OSError:
@@ -119,5 +147,6 @@ class BoundDirectory:
         return (status.st_dev, status.st_ino) == self.identity[1:]
 
     def __del__(self) -> None:
+        # The attribute is missing if `__init__` has failed.
         with suppress(AttributeError, OSError):
             os.close(self.descriptor)

@@ -1,6 +1,15 @@
-"""Grants: credentials that a server gave for one directory, and for a time; and their renewal.
+"""Temporary credentials for one directory ("grants"), and their renewal before they expire.
 
-A held grant belongs to this process and cannot be pickled. What executors get is a `Grant`, in the payload of a task.
+A catalog such as Unity Catalog, or a Delta Sharing server, grants access to the directory of a table
+for about an hour. Long operations take longer. `RenewableGrant` therefore requests new credentials
+before the old ones expire, while the store stays open:
+
+    granted |----------- credentials are used -----------|-- margin --| expires
+                                                          ^ renewed here
+
+A `RenewableGrant` cannot be pickled. A Spark executor receives a `Grant` with its task instead.
+
+See docs/decisions/0155-one-store-for-vended-credentials.md.
 """
 
 from __future__ import annotations
@@ -13,15 +22,42 @@ from typing import NamedTuple, NoReturn
 
 from deltacli.core.errors import DeltacliError, StorageFailed
 from deltacli.storage.secrets import remember_secrets
-from deltacli.storage.store_locations import Location, read_location
+from deltacli.storage.vended_locations import Location, parse_location
+
+ASK_PROVIDER = "ask the provider of the table"
+"""The hint of errors about granted credentials."""
+
+SOURCE = "given by the server of the table"
+"""The description of granted credentials in reports."""
+
+# Credentials are renewed 60 s before they expire, or after 90 % of their lifetime if that is earlier.
+# Short-lived credentials are used for at least half of their lifetime.
+_MARGIN_SECONDS = 60.0
+_MARGIN_SHARE = 0.1
+
+# The minimum time between two requests for credentials. Without it, a server that grants useless
+# credentials would receive a request for credentials before each request to the store. For
+# short-lived credentials it is half of their lifetime, but not below the second limit.
+_MIN_INTERVAL_SECONDS = 30.0
+_LOWEST_MIN_INTERVAL_SECONDS = 5.0
+
+# The credentials of each family of stores.
+_REQUIRED_OPTIONS: Mapping[str, frozenset[str]] = {
+    "s3": frozenset({"key", "secret"}),
+    "gs": frozenset({"access_token"}),
+    "abfss": frozenset({"sas_token"}),
+}
+_ALLOWED_OPTIONS: Mapping[str, frozenset[str]] = {**_REQUIRED_OPTIONS, "s3": frozenset({"key", "secret", "token"})}
 
 
 class Grant(NamedTuple):
-    """Credentials for a directory and what is below it.
+    """Temporary credentials for a directory and everything inside it.
 
-    `location`: the URI that they cover, without a trailing slash. `options`: the credentials by the
-    names of storage options (`key`, `secret`, `token` of S3; `sas_token` of Azure; `access_token`
-    of Google), empty for local files. `expires_ms`: epoch milliseconds, None where they do not end.
+    Attributes:
+        location: The URI of the directory, without a trailing slash.
+        options: The credentials, as storage options: `key`, `secret` and `token` for S3, `sas_token`
+            for Azure, `access_token` for Google. Empty for local files.
+        expires_ms: The expiry in epoch milliseconds; None if the credentials do not expire.
     """
 
     location: str
@@ -29,33 +65,19 @@ class Grant(NamedTuple):
     expires_ms: int | None = None
 
     def __repr__(self) -> str:
+        # The credentials must not appear in logs.
         return f"Grant({self.location!r})"
 
 
 Renew = Callable[[bool], Grant]
-"""Asks for a new grant; True where the store refused one that has not ended, so that no remembered one will do."""
-ASK_PROVIDER = "ask the provider of the table"
-SOURCE = "given by the server of the table"
-_SPARE_SECONDS = 60.0
-_SPARE_SHARE = 0.1
-_FLOOR_SECONDS = 30.0
-_LOWEST_FLOOR_SECONDS = 5.0
-_NEEDED: Mapping[str, tuple[str, ...]] = {"s3": ("key", "secret"), "gs": ("access_token",), "abfss": ("sas_token",)}
-_KNOWN: Mapping[str, frozenset[str]] = {
-    family: frozenset({*needed, "token"} if family == "s3" else needed) for family, needed in _NEEDED.items()
-}
+"""Requests a grant from the server. The argument is True if the store has rejected the last grant before
+it expired. Then a cached grant must not be returned."""
 
 
-class HeldGrant:
-    """The grant of one location, from which each request takes its credentials. Thread-safe.
+class RenewableGrant:
+    """The current credentials for a directory. Each request to the store calls `options`. Thread-safe.
 
-    A grant is renewed before it ends, by one thread while the others wait:
-
-        taken |------------ life ------------|-- spare --| expires
-              credentials are used            renewed here
-
-    Other credentials are not asked for more often than every `_floor_seconds`, so that a server
-    which gives useless ones is not asked before every request.
+    One thread renews the credentials while the other threads wait for it.
     """
 
     def __init__(
@@ -65,14 +87,17 @@ class HeldGrant:
         clock: Callable[[], float] = time.time,
         ask_to_write: Callable[[], None] | None = None,
     ) -> None:
-        """Take the first grant.
+        """Request the first grant.
 
         Args:
-            location: What the credentials have to cover.
-            renew: Returns credentials.
-            clock: Returns seconds of the epoch.
-            ask_to_write: Lets `renew` ask for credentials to write from then on. None: it does
-                already, or never may.
+            location: The directory that the credentials have to cover.
+            renew: Requests a grant.
+            clock: Returns the time in seconds since the epoch.
+            ask_to_write: Makes later calls of `renew` request credentials for writing. None if
+                `renew` already does, or if the table is read-only.
+
+        Raises:
+            StorageFailed: If the server returns credentials that cannot be used.
         """
         self._location = location
         self._renew = renew
@@ -80,111 +105,139 @@ class HeldGrant:
         self._ask_to_write = ask_to_write
         self._lock = Lock()
         self._grant = Grant("", {})
-        # When the grant was taken, and how long it lasted from then on, in seconds.
-        self._taken = 0.0
-        self._life = 0.0
-        # When other credentials were last asked for because the store had refused those before.
-        self._refused_at: float | None = None
-        # The last renewal that failed, and when.
-        self._failure: tuple[DeltacliError | None, float] = (None, 0.0)
-        self._take(is_forced=False)
+        # All times are in seconds of the clock.
+        self._granted_at = 0.0
+        self._lifetime_seconds = 0.0
+        # When credentials were last replaced because the store had rejected them.
+        self._rejected_at: float | None = None
+        self._last_error: DeltacliError | None = None
+        self._last_error_at = 0.0
+        self._request_grant(is_forced=False)
 
     def __repr__(self) -> str:
-        return f"HeldGrant({self._location.uri!r})"
+        return f"RenewableGrant({self._location.uri!r})"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("vended credentials stay in this process")
 
     def options(self) -> Mapping[str, str]:
-        """Return the credentials now. Raises StorageFailed if they have ended and no others are given."""
-        # Looked at again under the lock: another thread may have renewed them meanwhile.
-        if self._is_due():
+        """Return the current credentials, as storage options.
+
+        Raises:
+            StorageFailed: If the credentials have expired and the server does not grant new ones.
+        """
+        if self._needs_renewal():
             with self._lock:
-                if self._is_due():
-                    if self._is_too_soon():
+                # Another thread may have renewed the credentials while this one waited.
+                if self._needs_renewal():
+                    if self._is_within_min_interval(self._granted_at):
                         raise self._error("the credentials end too soon to be used", "storage.grant-ended")
-                    self._take(is_forced=False)
+                    self._request_grant(is_forced=False)
         return self._grant.options
 
     def replace_refused(self, refused: Mapping[str, str]) -> bool:
-        """Return True where other credentials are there by now, and ask for them if not.
+        """Replace credentials that the store has rejected.
 
-        A store may refuse credentials right after they were given: they were revoked, or the server
-        gave the rest of an older grant. So the first refusal leads to a request at any age of the
-        credentials. Until the floor has passed since such a request, later refusals lead to none,
-        because new credentials do not help then.
+        A store may reject credentials long before they expire, because they were revoked, or because
+        the server returned cached credentials of an older request. The first rejection therefore
+        leads to a request for new credentials. Further rejections within the minimum interval do
+        not: in that case new credentials do not help.
+
+        Args:
+            refused: The rejected credentials, as `options` returned them.
+
+        Returns:
+            True if there are other credentials now. Another thread may have requested them.
         """
         with self._lock:
-            if self._grant.options == refused and not self._was_refused_lately():
-                self._refused_at = self._clock()
-                self._take(is_forced=True)
+            was_rejected_recently = self._rejected_at is not None and self._is_within_min_interval(self._rejected_at)
+            if self._grant.options == refused and not was_rejected_recently:
+                self._rejected_at = self._clock()
+                self._request_grant(is_forced=True)
             return self._grant.options != refused
 
-    def lasting(self) -> Grant:
-        """Return the grant for another process, renewed after half of its life. Raises what `renew` raises."""
+    def get_grant_to_send(self) -> Grant:
+        """Return a grant for another process. It is valid for at least half of its lifetime.
+
+        Raises:
+            DeltacliError: If a new grant was requested without success.
+        """
         with self._lock:
-            if self._left() < self._life / 2:
-                self._take(is_forced=True)
+            if self._remaining_seconds() < self._lifetime_seconds / 2:
+                self._request_grant(is_forced=True)
             return self._grant
 
-    def begin_to_write(self) -> None:
-        """Ask for credentials that suffice to write, once, where those so far are to read."""
+    def request_write_access(self) -> None:
+        """Replace credentials for reading by credentials for writing. Later calls do nothing."""
         with self._lock:
             if self._ask_to_write is not None:
                 self._ask_to_write()
-                self._take(is_forced=True)
+                self._request_grant(is_forced=True)
                 self._ask_to_write = None
 
-    def _is_due(self) -> bool:
-        """Return whether little of the grant's life is left: 60 s or a tenth, but not more than half."""
-        spare_seconds = max(_SPARE_SECONDS, _SPARE_SHARE * self._life)
-        return self._left() < min(spare_seconds, self._life / 2)
+    def _needs_renewal(self) -> bool:
+        margin_seconds = max(_MARGIN_SECONDS, _MARGIN_SHARE * self._lifetime_seconds)
+        return self._remaining_seconds() < min(margin_seconds, self._lifetime_seconds / 2)
 
-    def _left(self) -> float:
-        """Return the seconds until the grant ends."""
-        return math.inf if self._grant.expires_ms is None else self._grant.expires_ms / 1000 - self._clock()
-
-    def _is_too_soon(self) -> bool:
-        return 0 <= self._clock() - self._taken < self._floor_seconds()
-
-    def _was_refused_lately(self) -> bool:
-        if self._refused_at is None:
-            return False
-        return 0 <= self._clock() - self._refused_at < self._floor_seconds()
-
-    def _floor_seconds(self) -> float:
-        """Return how long no other credentials are asked for after the last ones."""
+    def _remaining_seconds(self) -> float:
+        """Return the seconds until the grant expires."""
         if self._grant.expires_ms is None:
-            return _FLOOR_SECONDS
-        return max(min(_FLOOR_SECONDS, self._life / 2), _LOWEST_FLOOR_SECONDS)
+            return math.inf
+        return self._grant.expires_ms / 1000 - self._clock()
 
-    def _take(self, *, is_forced: bool) -> None:
-        """Ask for a grant, and use it from now on if it fits: the directory, the cloud, and the time."""
-        last_error, failed_at = self._failure
-        if last_error is not None and 0 <= self._clock() - failed_at < _LOWEST_FLOOR_SECONDS:
-            raise last_error  # this thread waited for the same renewal
+    def _is_within_min_interval(self, since: float) -> bool:
+        """Return whether less than the minimum interval has passed since a time.
+
+        If the clock was set back, the time is in the future, and the result is False.
+        """
+        if self._grant.expires_ms is None:
+            min_interval = _MIN_INTERVAL_SECONDS
+        else:
+            min_interval = max(min(_MIN_INTERVAL_SECONDS, self._lifetime_seconds / 2), _LOWEST_MIN_INTERVAL_SECONDS)
+        return 0 <= self._clock() - since < min_interval
+
+    def _request_grant(self, *, is_forced: bool) -> None:
+        """Request a grant, check it, and use it from now on.
+
+        Args:
+            is_forced: Whether the server must not return cached credentials.
+
+        Raises:
+            DeltacliError: If the request fails.
+            StorageFailed: If the grant is for another directory or store, or has expired.
+        """
+        # If a renewal has just failed, this thread was waiting for it: raise the same error instead
+        # of sending the same request again.
+        if self._last_error is not None and 0 <= self._clock() - self._last_error_at < _LOWEST_MIN_INTERVAL_SECONDS:
+            raise self._last_error
         try:
             grant = self._renew(is_forced)
         except DeltacliError as error:
-            self._failure = (error, self._clock())
+            self._last_error = error
+            self._last_error_at = self._clock()
             raise
 
         remember_secrets(grant.options)
-        self._require_fitting(grant)
+        self._require_usable(grant)
+
         now = self._clock()
-        life = 0.0
+        lifetime_seconds = 0.0
         if grant.expires_ms is not None:
-            life = grant.expires_ms / 1000 - now
-            if life <= 0:
+            lifetime_seconds = grant.expires_ms / 1000 - now
+            if lifetime_seconds <= 0:
                 raise self._error("the credentials had ended when they arrived", "storage.grant-ended")
         self._grant = grant._replace(options=dict(grant.options))
-        self._life = life
-        self._taken = now
+        self._lifetime_seconds = lifetime_seconds
+        self._granted_at = now
 
-    def _require_fitting(self, grant: Grant) -> None:
-        """Raise StorageFailed for credentials of another directory, or of another cloud."""
+    def _require_usable(self, grant: Grant) -> None:
+        """Check that a grant covers the directory and contains the credentials of its kind of store.
+
+        Raises:
+            StorageFailed: If it does not.
+        """
         try:
-            is_covered = read_location(grant.location).covers(self._location)
+            is_covered = parse_location(grant.location).covers(self._location)
         except ValueError:
             is_covered = False
         if not is_covered:
@@ -195,8 +248,9 @@ class HeldGrant:
             if grant.options:
                 raise self._error("credentials for local files", "storage.grant-form")
             return
-        given_names = {name for name, text in grant.options.items() if text}
-        if not set(_NEEDED[family]) <= given_names <= _KNOWN[family]:
+
+        option_names = {name for name, value in grant.options.items() if value}
+        if not _REQUIRED_OPTIONS[family] <= option_names <= _ALLOWED_OPTIONS[family]:
             raise self._error(f"the credentials do not fit {family}://", "storage.grant-form")
 
     def _error(self, reason: str, code: str) -> StorageFailed:

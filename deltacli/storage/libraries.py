@@ -1,4 +1,4 @@
-"""The libraries of stores, which are extras: imported when a scheme needs them, with a hint how to install them."""
+"""Import the client libraries of object stores, which are optional extras of this package."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from importlib import import_module
 from deltacli.core import errors
 from deltacli.core.optional_packages import allow_optional_packages
 
+# The extra that each scheme requires.
 _EXTRAS = {
     "s3": "s3",
     "s3a": "s3",
@@ -19,21 +20,29 @@ _EXTRAS = {
     "wasb": "azure",
     "wasbs": "azure",
 }
-"""Scheme -> the extra of this package that it needs."""
 
 
 def require_libraries(scheme: str, *modules: str) -> None:
-    """Import libraries of a scheme's extra. Raises UsageError unless they are installed."""
-    allow_optional_packages("dateutil", "pytz")  # botocore needs it
+    """Import the libraries of a scheme.
+
+    Args:
+        scheme: The scheme, such as `s3`.
+        modules: The names of the modules to import, such as `botocore`.
+
+    Raises:
+        UsageError: If a module is not installed. The hint is the command that installs the extra.
+    """
+    # botocore imports dateutil.
+    allow_optional_packages("dateutil", "pytz")
     try:
         for name in modules:
             import_module(name)
     except ImportError as error:
-        raise scheme_unavailable(scheme) from error
+        raise scheme_unavailable_error(scheme) from error
 
 
-def scheme_unavailable(scheme: str) -> errors.UsageError:
-    """Return the error for an unknown scheme, or one whose extra is not installed."""
+def scheme_unavailable_error(scheme: str) -> errors.UsageError:
+    """Return the error for an unknown scheme, or a scheme whose extra is not installed."""
     if scheme in _EXTRAS:
         extra = _EXTRAS[scheme]
         return errors.UsageError(

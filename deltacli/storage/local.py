@@ -1,14 +1,15 @@
-"""The local file system as a store.
+"""The store for the local file system.
 
-Three things need care on a disk:
+Local disks need care in three respects:
 
-* **Links.** Every method resolves the links in the path of a file before anything is opened
-  (`local_bounds.py`), and listings follow none (`local_listing.py`).
-* **Atomic creation.** A file is written as a draft beside its target and gets its name by a hard
-  link, which fails if the name exists (`local_write.py`).
-* **Another directory at the same path.** A store for a change is bound to the directory that was
-  there when the change was planned (`directory_identity.py`), and checks before each write that it
-  is still there.
+* **Links.** A table may contain links to files outside its directory. The links in a path are resolved
+  and checked before a file is opened (`local_bounds.py`), and listings do not follow links
+  (`local_listing.py`).
+* **Atomic creation.** A file is written under a temporary name first. A hard link then gives it its
+  final name, and fails if the name exists (`local_write.py`).
+* **Replaced directories.** While a change is planned and carried out, another directory may appear at
+  the path of the table. The store can be bound to the directory (`directory_identity.py`), and then
+  checks before each write that the directory is still the same.
 """
 
 from __future__ import annotations
@@ -27,41 +28,41 @@ from deltacli.storage.directory_identity import BoundDirectory, DirectoryIdentit
 from deltacli.storage.local_bounds import LocalBounds
 from deltacli.storage.local_deletion import delete_local_file, remove_entry, remove_local_directory
 from deltacli.storage.local_files import is_absent, local_uri, open_regular_file, translate_local_error
-from deltacli.storage.local_listing import leads_elsewhere, list_local_directory, stat_many
+from deltacli.storage.local_listing import has_link_in_path, list_local_directory, stat_many
 from deltacli.storage.os_errors import describe_os_error
 from deltacli.storage.outcomes import Creation, Deleted, Deletion, Failed, Missing
 
 _CAPABILITIES = Capabilities(has_cheap_requests=True, parallel_reads=1, atomic_create=True, has_directories=True)
 
-# Linux reads at most 2 GiB at a time.
-_LONGEST_READ = 1 << 30
+# Linux reads at most 2 GiB per call.
+_MAX_READ_BYTES = 1 << 30
 
-# Where drafts of earlier runs are looked for, besides the directories that are written to.
+# Directories in which abandoned drafts are removed, in addition to those that are written to.
 _LOG_DIRECTORIES = ("_delta_log", "_delta_log/_sidecars")
 
-# Codes for opening a link that must not be followed. The second one is FreeBSD's.
-_IS_LINK = {errno.ELOOP, errno.EMLINK}
+# Error codes for opening a link with O_NOFOLLOW. FreeBSD returns EMLINK.
+_IS_LINK_ERRORS = {errno.ELOOP, errno.EMLINK}
 
 
 class LocalStorage:
-    """The files below a local directory.
+    """The files below a local directory. Implements `Storage` and `DirectoryStore`.
 
-    Names that are not UTF-8 have surrogate escapes, as Python returns them.
+    File names that are not valid UTF-8 contain surrogate escapes, as in `os.fsdecode`.
 
-    Reading, writing or deleting outside the root through links or `..` raises PathExternal, except
-    below the allowed prefixes.
+    Methods with a path raise PathExternal if the path is outside the root because of a link or `..`,
+    unless it is below an allowed prefix.
 
     Attributes:
-        root: The absolute path of the directory, which may be a link.
-        bounds: Resolves the links in paths below the root.
+        root: The absolute path of the directory. It may be a link.
+        bounds: Resolves and checks the links in paths.
     """
 
     def __init__(self, root: str, allowed: AllowedPrefixes = NO_PREFIXES) -> None:
         self.root = os.path.abspath(root)
         self.bounds = LocalBounds(self.root, allowed)
         self._directory: BoundDirectory | None = None
-        # Directories in which abandoned drafts were removed already.
-        self._swept: set[str] = set()
+        # Directories in which abandoned drafts were already removed.
+        self._cleaned_directories: set[str] = set()
 
     @property
     def uri(self) -> str:
@@ -69,8 +70,8 @@ class LocalStorage:
 
     @property
     def aliases(self) -> tuple[str, ...]:
-        real = os.path.realpath(self.root)
-        return () if real == self.root else (local_uri(real),)
+        resolved_root = os.path.realpath(self.root)
+        return () if resolved_root == self.root else (local_uri(resolved_root),)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -85,18 +86,18 @@ class LocalStorage:
         return None if self._directory is None else self._directory.identity
 
     def bind_to_directory(self, identity: DirectoryIdentity | None = None) -> LocalStorage:
-        """Return the store bound to the directory at its path (`StoreOfDirectory.bind_to_directory`)."""
+        """Return a store that is bound to the directory at the root path (see `DirectoryStore`)."""
         if self._directory is not None and identity in (None, self.directory_identity):
             self.require_same_directory()
             return self
 
         directory = BoundDirectory.at(self.root)
-        found_identity = None if directory is None else directory.identity
-        if identity is not None and identity != found_identity:
-            # An identity of another kernel proves nothing: this machine numbers its devices in its
-            # own way.
-            is_of_this_kernel = found_identity is None or identity[0] == found_identity[0]
-            if is_of_this_kernel:
+        current_identity = None if directory is None else directory.identity
+        if identity is not None and identity != current_identity:
+            # The identity may come from another machine, or from this one before a restart. Then the
+            # numbers cannot be compared, and the directory may be the same.
+            is_comparable = current_identity is None or identity[0] == current_identity[0]
+            if is_comparable:
                 raise other_directory_refusal(self.root)
 
         store = copy.copy(self)
@@ -108,22 +109,28 @@ class LocalStorage:
             raise other_directory_refusal(self.root)
 
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
-        """Yield the files of a directory. All names are read and sorted first: the system returns them in no order."""
+        """Yield the files of a directory, sorted by name.
+
+        The system returns names in no particular order, so all of them are read and sorted first.
+        """
         full_path = self.full_path(directory)
         try:
             with os.scandir(full_path) as entries:
                 names = [entry.name for entry in entries if entry.name >= start]
         except (OSError, ValueError) as error:
             raise translate_local_error(error, full_path) from error
+
         names.sort(key=os.fsencode)
         for name in names:
             try:
                 status = os.stat(f"{full_path}/{name}")
             except FileNotFoundError:
-                continue  # deleted since the directory was listed, or a dangling link
+                # The file was deleted meanwhile, or is a broken link.
+                continue
             except OSError as error:
+                # A cyclic link is not a file.
                 if error.errno == errno.ELOOP:
-                    continue  # a link to itself
+                    continue
                 raise translate_local_error(error, f"{full_path}/{name}") from error
             if stat_module.S_ISREG(status.st_mode):
                 yield FileStat(name, status.st_size, status.st_mtime_ns // 1_000_000)
@@ -137,43 +144,49 @@ class LocalStorage:
             raise translate_local_error(error, full_path) from error
 
     def walk(self, directory: str, enter: ShouldDescend) -> Iterator[WalkEntry]:
-        """Yield all entries below a directory, one directory at a time.
+        """Yield all entries below a directory, one directory after another.
 
         Raises:
-            FileMissing: If the directory is behind a link. Links are not followed.
+            FileMissing: If the path of the directory contains a link. Links are not followed.
         """
-        if leads_elsewhere(self.root, directory):
+        if has_link_in_path(self.root, directory):
             raise errors.FileMissing(f"{self.full_path(directory)} is behind a link, and links are not followed")
 
-        waiting = [directory]
-        while waiting:
-            path = waiting.pop()
+        pending = [directory]
+        while pending:
+            path = pending.pop()
             full_path = self.full_path(path)
             subdirectories = list[str]()
             try:
-                yield from list_local_directory(full_path, path, subdirectories)
+                for part in list_local_directory(full_path, path):
+                    subdirectories += part.subdirectories
+                    yield part.walk_entry
             except (OSError, ValueError) as fault:
                 error = translate_local_error(fault, full_path)
                 if isinstance(error, errors.FileMissing) and path != directory:
-                    continue  # deleted, or replaced by a link, since its parent was listed
+                    # The directory was deleted, or replaced by a link, after its parent was listed.
+                    continue
                 raise error from fault
+
             for name in enter(path, sorted(subdirectories)):
-                waiting.append(f"{path}/{name}" if path else name)
+                pending.append(f"{path}/{name}" if path else name)
 
     def read(self, path: str) -> bytes:
-        """Return the whole file, by as few calls of the system as possible."""
+        """Return the content of a file with as few system calls as possible.
+
+        For a log of 10,000 small commits, this takes half the time of `open(path).read()`.
+        """
         full_path = self.full_path(path)
         try:
-            descriptor = self.open_inside(path)[0]
+            descriptor, _ = self.open_inside(path)
             try:
-                # Twice as fast as a file object on ten thousand small commits. One byte more than
-                # the size is asked for: if exactly `size` bytes come, that was the end. Otherwise
-                # the file is growing or shrinking, or is larger than one call returns, and is read
-                # until nothing comes.
+                # Request one byte more than the size. If exactly `size` bytes are returned, that was
+                # the end of the file. Otherwise the file is being written, or is larger than a single
+                # call returns: read until the end.
                 size = os.fstat(descriptor).st_size
                 data = os.read(descriptor, size + 1)
                 while len(data) != size:
-                    block = os.read(descriptor, _LONGEST_READ)
+                    block = os.read(descriptor, _MAX_READ_BYTES)
                     if not block:
                         break
                     data += block
@@ -184,13 +197,12 @@ class LocalStorage:
             raise translate_local_error(error, full_path) from error
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        """Return a range of a file, without moving a position that other threads could share."""
         full_path = self.full_path(path)
         try:
-            descriptor = self.open_inside(path)[0]
+            descriptor, _ = self.open_inside(path)
             try:
                 data = os.pread(descriptor, length, offset)
-                # One call may return less than there is.
+                # A single call may return less than requested.
                 while len(data) < length:
                     block = os.pread(descriptor, length - len(data), offset + len(data))
                     if not block:
@@ -203,17 +215,16 @@ class LocalStorage:
             raise translate_local_error(error, full_path) from error
 
     def open(self, path: str) -> Any:
-        # Commands that only read logs, such as `history`, need no pyarrow, whose import takes 100
-        # ms.
+        # Imported here, because it takes 100 ms, and commands that only read logs do not need it.
         import pyarrow as pa
 
         full_path = self.full_path(path)
         try:
-            descriptor, real = self.open_inside(path)
+            descriptor, resolved_path = self.open_inside(path)
             os.close(descriptor)
-            # Reads in C without the interpreter lock; a memory map would raise SIGBUS for a
-            # truncated file.
-            return pa.OSFile(os.fsencode(real), "rb")
+            # OSFile reads without holding the interpreter lock. A memory map would crash the process
+            # with SIGBUS if the file is truncated.
+            return pa.OSFile(os.fsencode(resolved_path), "rb")
         except (OSError, ValueError) as error:
             raise translate_local_error(error, full_path) from error
 
@@ -223,9 +234,9 @@ class LocalStorage:
             try:
                 status = os.fstat(opened.fileno())
             except AttributeError:
-                # `OSFile.fileno` is broken before pyarrow 24. The name, looked at after it was
-                # opened, does as well: it may lead to a newer file than the open one, and then the
-                # reading is refused for nothing.
+                # `OSFile.fileno` is broken before pyarrow 24. The tag of the path is sufficient: if
+                # the file was replaced after it was opened, the tag is that of the newer file, and
+                # the caller rejects a read that was correct. That is safe.
                 status = os.stat(full_path)
         except OSError as error:
             raise translate_local_error(error, full_path) from error
@@ -236,7 +247,8 @@ class LocalStorage:
         try:
             mode = os.stat(full_path).st_mode
         except ValueError:
-            return PathKind.MISSING  # no file can have such a name
+            # The path contains NUL, so no such file can exist.
+            return PathKind.MISSING
         except OSError as error:
             if is_absent(error, full_path):
                 return PathKind.MISSING
@@ -265,7 +277,11 @@ class LocalStorage:
         full_path = self._path_to_write(path)
         try:
             return create_file(
-                full_path, data, modified_ms, sweep=self._sweep, require_same_directory=self.require_same_directory
+                full_path,
+                data,
+                modified_ms,
+                remove_old_drafts=self._remove_old_drafts,
+                require_same_directory=self.require_same_directory,
             )
         except OSError as error:
             raise translate_local_error(error, full_path, "written") from error
@@ -275,25 +291,35 @@ class LocalStorage:
 
         full_path = self._path_to_write(path)
         try:
-            replace(full_path, data, modified_ms, sweep=self._sweep, require_same_directory=self.require_same_directory)
+            replace(
+                full_path,
+                data,
+                modified_ms,
+                remove_old_drafts=self._remove_old_drafts,
+                require_same_directory=self.require_same_directory,
+            )
         except OSError as error:
             raise translate_local_error(error, full_path, "written") from error
 
     def draft(self, path: str) -> Draft:
-        return _LocalDraft(self._path_to_write(path), self._sweep, self.require_same_directory)
+        return _LocalDraft(self._path_to_write(path), self._remove_old_drafts, self.require_same_directory)
 
     def copy_within(self, source: str, target: str) -> Creation:
-        """Copy a file with its permissions and times."""
+        """Copy a file with its permissions and modification time to a path that does not exist."""
         from deltacli.storage.local_copy import create_copy
 
         full_path = self._path_to_write(target)
         try:
-            descriptor = self.open_inside(source)[0]
+            descriptor, _ = self.open_inside(source)
         except (OSError, ValueError) as error:
             raise translate_local_error(error, self.full_path(source)) from error
+
         try:
             return create_copy(
-                descriptor, full_path, sweep=self._sweep, require_same_directory=self.require_same_directory
+                descriptor,
+                full_path,
+                remove_old_drafts=self._remove_old_drafts,
+                require_same_directory=self.require_same_directory,
             )
         except OSError as error:
             raise translate_local_error(error, full_path, "written") from error
@@ -301,25 +327,26 @@ class LocalStorage:
             os.close(descriptor)
 
     def copy_group(self, origin: LocalStorage, paths: Sequence[str]) -> list[Creation]:
-        """Copy files of another directory of the disk to the same paths, as `copy_within` does.
+        """Copy files of another local store to the same paths of this store, as `copy_within` does.
 
-        All of them are on the disk before the first one gets its name. The names are on the disk
-        after the next `sync`.
+        The contents of all files are synced to the disk before the first file gets its name. Call
+        `sync` afterwards to sync the names.
 
         Args:
-            origin: The store of the other directory.
-            paths: Paths of the files, in both stores.
+            origin: The store to copy from.
+            paths: The paths, relative to the roots of both stores.
 
         Returns:
-            The outcome of each file.
+            The outcome for each file.
         """
         from deltacli.storage.local_copy import create_copies
 
         def open_source(path: str) -> int:
             try:
-                return origin.open_inside(path)[0]
+                descriptor, _ = origin.open_inside(path)
             except (OSError, ValueError) as error:
                 raise translate_local_error(error, origin.full_path(path)) from error
+            return descriptor
 
         self.require_same_directory()
         root_descriptor = None if self._directory is None else self._directory.descriptor
@@ -330,17 +357,15 @@ class LocalStorage:
             raise translate_local_error(error, self.root, "written") from error
 
     def sync(self) -> None:
-        """Write the file system to the disk, and remove abandoned drafts of the root.
-
-        A draft of its own shows what time it is on the file system, by which the age of others is judged.
-        """
+        """Write all changes of the file system to the disk, and remove abandoned drafts."""
         from deltacli.storage.local_copy import sync_disk
         from deltacli.storage.locked_drafts import LockedDraft
 
         self.require_same_directory()
         try:
+            # A new file shows the current time of the file system.
             draft = LockedDraft(self.root, ".")
-            self._sweep(self.root, draft.changed_ns)
+            self._remove_old_drafts(self.root, draft.changed_ns)
             draft.close()
             sync_disk(self.root)
         except OSError as error:
@@ -357,92 +382,99 @@ class LocalStorage:
                 yield path, delete_local_file(self.full_path(path), self._directory, path)
 
     def remove_directory(self, path: str) -> Deletion:
-        """Remove an empty directory. The root of the store is never removed, and a link to a directory neither."""
+        """Remove an empty directory, but never the root of the store, and no link to a directory."""
         self.require_same_directory()
         if not path:
             return Failed("it is the root of the store")
 
         full_path = self.full_path(path)
         try:
-            if leads_elsewhere(self.root, path):
+            if has_link_in_path(self.root, path):
                 return Failed("a link leads to it")
             remove_entry(remove_local_directory, full_path, self._directory, path)
         except ValueError:
-            return Missing()  # no directory can have such a name
+            # The path contains NUL, so no such directory can exist.
+            return Missing()
         except OSError as error:
             return Failed(describe_os_error(error)) if os.path.lexists(full_path) else Missing()
         return Deleted()
 
-    def _sweep(self, directory: str, now_ns: int) -> None:
-        """Remove abandoned drafts, once per directory: in one that is written to, and in those of the log.
+    def _remove_old_drafts(self, directory: str, now_ns: int) -> None:
+        """Remove abandoned drafts from a directory and from the log. Each directory is only searched once.
 
         Args:
-            directory: The full path of the directory that a draft is in.
-            now_ns: The time of its file system.
+            directory: The absolute path of a directory to which a draft is written.
+            now_ns: The current time of its file system.
         """
         from deltacli.storage.local_write import DRAFT_PREFIX
-        from deltacli.storage.locked_drafts import sweep
+        from deltacli.storage.locked_drafts import remove_abandoned_drafts
 
         for full_path in (directory, *(self.full_path(log) for log in _LOG_DIRECTORIES)):
-            if full_path not in self._swept:
-                self._swept.add(full_path)
-                sweep(full_path, DRAFT_PREFIX, now_ns)
+            if full_path not in self._cleaned_directories:
+                self._cleaned_directories.add(full_path)
+                remove_abandoned_drafts(full_path, DRAFT_PREFIX, now_ns)
 
     def full_path(self, path: str) -> str:
-        """Return the absolute path of a path below the root, whose links are not resolved."""
+        """Return the absolute path for a path relative to the root. Links are not resolved."""
         return f"{self.root}/{path}" if path else self.root
 
     def open_inside(self, path: str) -> tuple[int, str]:
         """Open a regular file for reading.
 
-        The usual file is no link, and opening it with `O_NOFOLLOW` proves that. Only a link costs
-        the calls that resolve it, and it is resolved and checked before anything outside the root
-        is opened.
+        Most files are not links. Opening with `O_NOFOLLOW` succeeds for these without further calls.
+        If it fails because the file is a link, the link is resolved and its target is checked before
+        it is opened.
+
+        Args:
+            path: The path relative to the root.
 
         Returns:
-            The descriptor, and the path that was opened.
+            The file descriptor, and the path that was opened.
 
         Raises:
-            PathExternal: If the path leads outside the root and the allowed prefixes.
+            PathExternal: If the file is outside the root and the allowed prefixes.
             OSError: If the file cannot be opened.
         """
         full_path = self._path_inside(path)
         try:
             return open_regular_file(full_path, os.O_NOFOLLOW), full_path
         except OSError as error:
-            if error.errno not in _IS_LINK or not os.path.islink(full_path):
+            if error.errno not in _IS_LINK_ERRORS or not os.path.islink(full_path):
                 raise
 
-        resolved = self.bounds.file(path)
-        return open_regular_file(resolved), resolved
+        target = self.bounds.file(path)
+        return open_regular_file(target), target
 
     def _path_inside(self, path: str) -> str:
-        """Return the full path of a file. Raises PathExternal if its directory is outside."""
+        """Return the absolute path of a file. Raises PathExternal if its directory is outside the root."""
         self.bounds.directory_of(path)
         return self.full_path(path)
 
     def _path_to_write(self, path: str) -> str:
-        """Return the full path of a file to write.
+        """Return the absolute path of a file to write.
 
         Raises:
-            PathExternal: If its directory is outside.
-            Refused: If another directory is at the root than the one that the store is bound to.
+            PathExternal: If the directory of the file is outside the root and the allowed prefixes.
+            Refused: If the store is bound to a directory, and another one is at the root path.
         """
         self.require_same_directory()
         return self._path_inside(path)
 
 
 class _LocalDraft:
-    """A draft beside its target, which raises errors of deltacli instead of those of the system."""
+    """Wraps `local_write.LocalDraft`, and translates its errors. Implements `Draft`."""
 
     def __init__(
-        self, target: str, sweep: Callable[[str, int], None], require_same_directory: Callable[[], None]
+        self,
+        target: str,
+        remove_old_drafts: Callable[[str, int], None],
+        require_same_directory: Callable[[], None],
     ) -> None:
         from deltacli.storage.local_write import LocalDraft
 
         self._target = target
         self._require_same_directory = require_same_directory
-        self._draft = LocalDraft(target, sweep, require_same_directory)
+        self._draft = LocalDraft(target, remove_old_drafts, require_same_directory)
 
     @property
     def local_path(self) -> str:
@@ -462,14 +494,13 @@ class _LocalDraft:
         try:
             return self._draft.publish(replace=replace)
         except OSError as error:
-            # If another directory was put at the path, the error is a consequence, and that is the
-            # cause to report.
+            # If another directory is at the path now, that is the cause of the error. Report it.
             self._require_same_directory()
             raise translate_local_error(error, self._target, "written") from error
 
 
 def _is_directory(entry: os.DirEntry[str]) -> bool:
-    """Return whether an entry is a directory or a link to one. A cyclic or dangling link is none. Raises OSError."""
+    """Return whether an entry is a directory or a link to one. Broken and cyclic links are not."""
     try:
         return entry.is_dir()
     except OSError as error:

@@ -1,7 +1,7 @@
-"""Deleting local files and empty directories.
+"""Delete local files and empty directories.
 
-Below a directory that is held open (`BoundDirectory`), entries are removed relative to its
-descriptor. Whatever is put at its path meanwhile, nothing of that is deleted.
+If the store is bound to a directory, files are deleted relative to the descriptor of the open
+directory. Even if another directory appears at the path, none of its files are deleted.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from deltacli.storage.outcomes import Deleted, Deletion, Failed, Missing
 
 
 def delete_local_file(full_path: str, directory: BoundDirectory | None, path: str) -> Deletion:
-    """Delete a file and its checksum file, and return the outcome.
+    """Delete a file and its Hadoop checksum file.
 
     Args:
-        full_path: The full path of the file.
+        full_path: The absolute path of the file.
         directory: The root, if the store is bound to it.
-        path: The path of the file below the root.
+        path: The path of the file, relative to the root.
     """
     try:
         remove_entry(_unlink_with_checksum, full_path, directory, path)
     except ValueError:
-        return Missing()  # no file can have such a name
+        # The path contains NUL, so no such file can exist.
+        return Missing()
     except OSError as error:
         if error.errno in ABSENT_CODES:
             return Missing()
@@ -43,7 +44,14 @@ def delete_local_file(full_path: str, directory: BoundDirectory | None, path: st
 
 
 def remove_entry(remove: Callable[..., None], full_path: str, directory: BoundDirectory | None, path: str) -> None:
-    """Remove a file or a directory: relative to the open root if there is one, else by its full path."""
+    """Remove a file or directory, relative to the bound directory if there is one.
+
+    Args:
+        remove: Removes a path. It has the parameter `dir_fd`, like functions of `os`.
+        full_path: The absolute path.
+        directory: The root, if the store is bound to it.
+        path: The path relative to the root.
+    """
     if directory is None:
         remove(full_path)
     else:
@@ -51,11 +59,15 @@ def remove_entry(remove: Callable[..., None], full_path: str, directory: BoundDi
 
 
 def remove_local_directory(full_path: str, *, dir_fd: int | None = None) -> None:
-    """Remove a directory without entries, or with Hadoop's checksum files only, whose files are gone.
+    """Remove a directory that is empty, or only contains Hadoop checksum files of missing files.
+
+    Args:
+        full_path: The directory, relative to `dir_fd` if that is given.
+        dir_fd: The descriptor of an open directory.
 
     Raises:
-        OSError: It has other entries, which are kept.
-        ValueError: No directory can have such a name.
+        OSError: If the directory contains anything else. Nothing is removed then.
+        ValueError: If the path contains NUL.
     """
     try:
         os.rmdir(full_path, dir_fd=dir_fd)
@@ -67,7 +79,7 @@ def remove_local_directory(full_path: str, *, dir_fd: int | None = None) -> None
 
 
 def _delete_orphaned_checksums(full_path: str, dir_fd: int | None) -> None:
-    """Delete the entries of a directory if all of them are checksum files. Raises OSError."""
+    """Delete all files of a directory, if all of them are checksum files. Raises OSError."""
     descriptor = os.open(full_path, OPEN_DIRECTORY | os.O_NOFOLLOW, dir_fd=dir_fd)
     try:
         with os.scandir(descriptor) as entries:
@@ -80,6 +92,9 @@ def _delete_orphaned_checksums(full_path: str, dir_fd: int | None) -> None:
 
 
 def _unlink_with_checksum(full_path: str, *, dir_fd: int | None = None) -> None:
-    """Delete a file. Its checksum file goes first, so that it is never left with another file of the name."""
+    """Delete a checksum file and its file.
+
+    In this order, because a later file with the same name must not have an old checksum file.
+    """
     remove_checksum_before_deletion(full_path, dir_fd=dir_fd)
     os.unlink(full_path, dir_fd=dir_fd)

@@ -1,6 +1,7 @@
-"""Questions about paths of local stores: links in them, and names that are taken.
+"""Links and occupied names in local stores.
 
-All of them answer for any store: on an object store there are no links, and no name is taken by a directory.
+All functions accept any store. Object stores have no links, and a name can only be that of an object
+there, so the functions return the answer for a store without links.
 """
 
 from __future__ import annotations
@@ -13,12 +14,21 @@ from urllib.parse import unquote_to_bytes
 from deltacli.core import errors
 from deltacli.storage.base import ReadStorage
 from deltacli.storage.local import LocalStorage
-from deltacli.storage.local_listing import leads_elsewhere
+from deltacli.storage.local_listing import has_link_in_path
 from deltacli.storage.os_errors import is_not_a_file
 
 
-def link_targets(storage: ReadStorage, links: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield (final target, link) of links inside a store, both below its root; no links to targets outside."""
+def resolve_links(storage: ReadStorage, links: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Find the links whose target is inside the store.
+
+    Args:
+        storage: A store.
+        links: Paths of links, relative to the root of the store.
+
+    Yields:
+        The target, relative to the root, and the link. Links to targets outside the store are
+        omitted.
+    """
     if not storage.capabilities.has_directories:
         return
 
@@ -31,13 +41,17 @@ def link_targets(storage: ReadStorage, links: Iterable[str]) -> Iterator[tuple[s
 
 
 def require_inside(storage: ReadStorage, path: str) -> None:
-    """Raise PathExternal if a link in the path of a file leads outside the store and its allowed prefixes."""
+    """Check that a file is inside the store or its allowed prefixes after links are resolved.
+
+    Raises:
+        PathExternal: If a link in the path refers to a directory outside.
+    """
     if isinstance(storage, LocalStorage):
         storage.bounds.directory_of(path)
 
 
 def leads_outside(storage: ReadStorage, directory: str) -> bool:
-    """Return whether a link in the path of a directory leads outside the store and its allowed prefixes."""
+    """Return whether a directory is outside the store and its allowed prefixes after links are resolved."""
     try:
         require_inside(storage, f"{directory}/")
     except errors.PathExternal:
@@ -45,23 +59,32 @@ def leads_outside(storage: ReadStorage, directory: str) -> bool:
     return False
 
 
-def has_link(storage: ReadStorage, directory: str, below: str) -> bool:
-    """Return whether a part of `below`, a path relative to `directory`, is a link."""
-    return isinstance(storage, LocalStorage) and leads_elsewhere(f"{storage.root}/{directory}", below)
+def has_link(storage: ReadStorage, directory: str, path: str) -> bool:
+    """Return whether a component of a path is a link.
+
+    Args:
+        storage: A store.
+        directory: A directory of the store. Links in its own path do not count.
+        path: The path to check, relative to `directory`.
+    """
+    return isinstance(storage, LocalStorage) and has_link_in_path(f"{storage.root}/{directory}", path)
 
 
 def is_taken(storage: ReadStorage, path: str) -> bool:
-    """Return whether a name on a local disk is taken by something that is no file and therefore in no listing."""
+    """Return whether no file can be created at a path because a directory, link or pipe is there.
+
+    Listings of files do not contain such entries, so the path seems to be free.
+    """
     if not isinstance(storage, LocalStorage):
         return False
     full_path = storage.full_path(path)
     return os.path.lexists(full_path) and is_not_a_file(full_path)
 
 
-def will_read(storage: ReadStorage, path: str) -> None:
-    """Let the system fetch a file of a local disk in advance, while others are read.
+def prefetch_file(storage: ReadStorage, path: str) -> None:
+    """Ask the operating system to load a local file into the page cache, while other files are read.
 
-    It is only an announcement: an error shows when the file is read.
+    Errors are ignored here. They are raised when the file is read.
     """
     if not isinstance(storage, LocalStorage) or not hasattr(os, "posix_fadvise"):
         return

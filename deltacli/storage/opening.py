@@ -1,4 +1,4 @@
-"""The store that an address names: `open_storage` chooses the back end, and imports it only then."""
+"""Open the store for a path or URI. The back end of a store is only imported when it is needed."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ if TYPE_CHECKING:
     from deltacli.storage.retry import Retry
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+
+# file:/path, file:///path and file://localhost/path
 _FILE_URI = re.compile(r"file:(?://(?P<host>[^/]*))?(?=/|$)", re.IGNORECASE)
 
-# Hadoop has two more names for S3.
+# Hadoop uses s3a and s3n.
 _S3_SCHEMES = ("s3", "s3a", "s3n")
 _GCS_SCHEMES = ("gs", "gcs")
 _AZURE_SCHEMES = ("abfss", "abfs", "wasbs", "wasb", "az")
 _AZURE_HOST = re.compile(r"[a-z0-9-]+\.(?:blob|dfs)\.(?:core|fabric)\.[a-z0-9.-]+/", re.IGNORECASE)
 _FSSPEC_SCHEMES = ("ftp", "hdfs", "http", "memory", "sftp", "smb", "webhdfs")
 
-# Beginnings of addresses that other tools show of a store, and that are refused with the one to
-# use.
-_ADDRESSES_OF_OTHER_TOOLS = ("arn:", "http://", "https://", *(f"{scheme}://arn:" for scheme in _S3_SCHEMES))
+# An address with one of these prefixes may be copied from a cloud console.
+_CONSOLE_ADDRESS_PREFIXES = ("arn:", "http://", "https://", *(f"{scheme}://arn:" for scheme in _S3_SCHEMES))
 
 
 def open_storage(
@@ -39,22 +40,22 @@ def open_storage(
     *,
     retry: Retry | None = None,
 ) -> Storage:
-    """Return the store at an address.
+    """Open a store.
 
     Args:
-        uri: A path, a `file:` URI, or a URI of any scheme with a file system of fsspec.
+        uri: A local path, a `file:` URI, or a URI of an object store or of an fsspec file system.
         options: Storage options, such as credentials.
-        allowed: Prefixes that links of a local directory may lead to, besides the directory itself.
-        retry: The policy for repeating calls over a network.
+        allowed: Prefixes outside a local store that its links may refer to.
+        retry: The retry policy of the run.
 
     Raises:
-        UsageError: For an unknown scheme, or an extra that is not installed.
+        UsageError: If the scheme is unknown, or the extra that it needs is not installed.
     """
     if not uri:
         raise errors.UsageError("the table is an empty string", code="usage.table")
     require_path(uri, "the path")
-    if uri.lower().startswith(_ADDRESSES_OF_OTHER_TOOLS):
-        from deltacli.storage.other_addresses import require_store_address
+    if uri.lower().startswith(_CONSOLE_ADDRESS_PREFIXES):
+        from deltacli.storage.unsupported_addresses import require_store_address
 
         require_store_address(uri)
 
@@ -73,7 +74,15 @@ def open_storage(
 
 
 def _open_remote(scheme: str, address: str, uri: str, options: Mapping[str, str], retry: Retry | None) -> Storage:
-    """Return the store of a scheme in lower case, and what follows it in the URI."""
+    """Open a store that is not local.
+
+    Args:
+        scheme: The scheme of the URI, in lower case.
+        address: The part of the URI after `://`.
+        uri: The URI as the user wrote it, for error messages.
+        options: Storage options.
+        retry: The retry policy of the run.
+    """
     if scheme == "uc":
         raise errors.UsageError(
             f"{uri} is a table of a catalog, which cannot be used here",
@@ -84,22 +93,28 @@ def _open_remote(scheme: str, address: str, uri: str, options: Mapping[str, str]
         from deltacli.storage.s3.store import open_s3
 
         return open_s3(f"{scheme}://{address}", options, retry=retry)
+
     if scheme in _GCS_SCHEMES:
         from deltacli.storage.gcs.store import open_gcs
 
         return open_gcs(f"{scheme}://{address}", options, retry=retry)
+
     if scheme in _AZURE_SCHEMES or (scheme == "https" and _AZURE_HOST.match(address)):
         from deltacli.storage.azure.store import open_azure
 
         return open_azure(f"{scheme}://{address}", options, retry=retry)
 
-    from deltacli.storage.fsspec_storage import RemoteStorage
+    from deltacli.storage.fsspec_storage import FsspecStorage
 
-    return RemoteStorage(f"{scheme}://{address}", options, retry=retry)
+    return FsspecStorage(f"{scheme}://{address}", options, retry=retry)
 
 
-def usable_schemes() -> dict[str, str]:
-    """Return the schemes of addresses that can be opened here, each with the back end that serves it."""
+def list_usable_schemes() -> dict[str, str]:
+    """Return the URI schemes whose libraries are installed, each with its back end.
+
+    An example is `{"file": "local", "s3": "s3", "s3a": "s3", "memory": "fsspec"}`.
+    """
+    # Each kind of store, with a host for an example URI, and its schemes.
     stores = (
         ("s3", "bucket", _S3_SCHEMES),
         ("gcs", "bucket", _GCS_SCHEMES),
@@ -109,6 +124,7 @@ def usable_schemes() -> dict[str, str]:
     usable = {"file": "local"}
     for back_end, host, schemes in stores:
         try:
+            # Opening a store imports its libraries, but sends no request.
             open_storage(f"{schemes[0]}://{host}/path")
         except errors.UsageError:
             continue
@@ -117,32 +133,41 @@ def usable_schemes() -> dict[str, str]:
 
 
 def is_inside(inner: ReadStorage, outer: ReadStorage) -> bool:
-    """Return whether one store's root is another's or below it, also by links and other names of a store."""
-    for below in _all_roots(inner):
-        for above in _all_roots(outer):
-            if f"{below}/".startswith(f"{above.rstrip('/')}/"):
+    """Return whether the root of `inner` is the root of `outer` or a directory in it.
+
+    Links in local paths and aliases of stores are taken into account.
+    """
+    for inner_root in _list_roots(inner):
+        for outer_root in _list_roots(outer):
+            if f"{inner_root}/".startswith(f"{outer_root.rstrip('/')}/"):
                 return True
     return False
 
 
-def _all_roots(store: ReadStorage) -> tuple[str, ...]:
-    """Return the root of a store under all of its names; the path of a local one without links."""
+def _list_roots(store: ReadStorage) -> tuple[str, ...]:
+    """Return the URIs of the root of a store. For a local store, return its path without links."""
     if isinstance(store, LocalStorage):
         return (os.path.realpath(store.root),)
     return (store.uri, *store.aliases)
 
 
 def is_address_of(store: ReadStorage, uri: str) -> bool:
-    """Return whether a URI that was noted earlier names the root of a store now. Links of local paths are followed."""
+    """Return whether a URI refers to the root of a store.
+
+    The URI may be an old one, such as that in a saved plan. Links in local paths are resolved as they
+    are now.
+    """
     return _resolve_address(uri) in {_resolve_address(address) for address in (store.uri, *store.aliases)}
 
 
 def _resolve_address(address: str) -> str:
-    """Return a `file:` URI as a path without links, and any other address as it is."""
+    """Return the path of a `file:` URI without links. Other URIs are returned without trailing slashes."""
     file_uri = _FILE_URI.match(address)
     if file_uri is None:
         return address.rstrip("/")
     try:
         return os.path.realpath(unquote(address[file_uri.end() :], errors="surrogateescape"))
     except ValueError:
-        return address  # no file can have a name with NUL or half of a surrogate, which JSON can have
+        # The path contains NUL or half of a surrogate pair, for example from a JSON file. No such
+        # file exists.
+        return address

@@ -1,24 +1,39 @@
-"""Interfaces that only some stores have: of versions of a shared table, of grants, of prefixes.
+"""Interfaces that only some stores implement: shared tables, grants, and prefixes of buckets.
 
-A caller asks with `isinstance`. The protocols have methods only, because `isinstance` evaluates
-properties, and some of these would send a request.
+Check for them with `is_shared_table` and the other functions here, never with `isinstance`. A store
+that wraps another store forwards unknown attributes (`__getattr__`). From Python 3.12 on, `isinstance`
+does not see forwarded methods, so a wrapped directory would not be recognised as a directory, and its
+checks before each write would be skipped.
+
+The protocols only contain methods: the checks evaluate properties, and some of these would send a
+request.
 """
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard
 
 from deltacli.core.errors import UsageError
 from deltacli.storage.allowed_prefixes import AllowedPrefixes
-from deltacli.storage.base import FileStat, ReadStorage, Storage, no_atomic_create
+from deltacli.storage.base import FileStat, ReadStorage, Storage, no_atomic_create_error
+from deltacli.storage.protocol_members import has_members_of
 
 
-@runtime_checkable
-class StoreOfVersions(Protocol):
-    """A shared table, which its server shows one version at a time."""
+class SharedTableStore(Storage, Protocol):
+    """A table of a Delta Sharing server that is read by queries.
+
+    The server returns the files of one version per query. The store presents the answer as the log
+    of a Delta table.
+    """
 
     def at(self, version: int | None, timestamp_ms: int | None) -> Storage:
-        """Return the store of a version, or of the newest version at a time. Without both, of the newest version."""
+        """Return the store of a version.
+
+        Args:
+            version: The version.
+            timestamp_ms: The newest version that was committed at or before this time. Without
+                version and time, the newest version is used.
+        """
 
     def expecting(
         self,
@@ -28,36 +43,45 @@ class StoreOfVersions(Protocol):
         version: int | None = None,
         at_ms: int | None = None,
     ) -> Storage:
-        """Return the store for one scan, in which the server may leave out files that the scan does
-        not need.
+        """Return the store for a single scan. The server may omit files that the scan does not need.
 
         Args:
-            where: Condition of the rows that are wanted; None for all rows.
-            limit: Number of rows that are wanted; None for all rows.
+            where: The condition of the scan; None for all rows.
+            limit: The maximum number of rows; None for all rows.
             version: The version to scan.
             at_ms: Scan the newest version at this time.
         """
 
     def between(self, first: int, last: int) -> Storage:
-        """Return the store with the commits of a range of versions, both included."""
+        """Return the store with the commits from version `first` to `last`, inclusive."""
 
     def recent(self, limit: int) -> Storage:
-        """Return the store with the commits of the newest `limit` versions (0 for all), as far as they are known."""
+        """Return the store with the commits of the newest versions, as far as the server returns them.
+
+        Args:
+            limit: The number of versions; 0 for all.
+        """
 
     def untimed_versions(self) -> frozenset[int]:
-        """Return the versions whose times are unknown. The times of their commit files only keep their order."""
+        """Return the versions whose commit time is unknown.
+
+        Their commit files have invented modification times that only preserve the order.
+        """
 
     def knows_protocol(self) -> bool:
-        """Return whether the protocol is the table's own, not one that suffices to read what the server shows."""
+        """Return whether the server returned the protocol of the table.
+
+        Otherwise the store contains the lowest protocol that is sufficient to read the files.
+        """
 
     def refusal(self) -> UsageError:
         """Return the error for operations that write."""
 
     def newest_version(self) -> int:
-        """Return the newest version that exists now."""
+        """Return the current version of the table."""
 
     def has_change_feed(self) -> bool:
-        """Return whether the newest version says that changes are recorded."""
+        """Return whether the change data feed is enabled in the newest version."""
 
     def version_since(self, timestamp_ms: int) -> int:
         """Return the first version that was committed at or after a time."""
@@ -67,95 +91,126 @@ class StoreOfVersions(Protocol):
 
 
 class Openable(Protocol):
-    """Everything that another process needs to open a store: a small value that can be pickled and compared."""
+    """The arguments with which another process opens a store. Can be pickled and compared."""
 
     @property
     def allowed(self) -> AllowedPrefixes:
-        """The prefixes that links may lead to."""
+        """Prefixes outside the store that its links may refer to."""
 
     def open(self) -> Storage:
         """Open the store."""
 
     def open_other(self, uri: str) -> Storage:
-        """Open the store of files elsewhere."""
+        """Open the store of files outside the table directory."""
 
 
-@runtime_checkable
-class StoreWithBounds(Protocol):
-    """A shared directory. Its provider, not the user, decides which files elsewhere the table may
-    read.
+class SharedDirectoryStore(Storage, Protocol):
+    """A table of a Delta Sharing server that is read directly from its directory.
 
-    For these the provider gives credentials as well.
+    The server grants temporary credentials for the directory. The table may refer to files in other
+    directories, as shallow clones do. The provider decides which of these may be read, and grants
+    credentials for them as well.
     """
 
-    def to_send(self) -> Openable:
-        """Return what another process needs to open the store, with credentials that last for some time."""
+    def get_openable(self) -> Openable:
+        """Return the arguments with which another process opens the store.
 
-    def open_within(self, uri: str) -> Storage:
-        """Return the store of a directory that one of the provider's locations covers."""
+        They contain credentials that are valid for some time.
+        """
 
-    def allowed_within(self) -> AllowedPrefixes:
+    def open_granted(self, uri: str) -> Storage:
+        """Return the store of a directory that is inside one of the provider's locations."""
+
+    def list_granted_prefixes(self) -> AllowedPrefixes:
         """Return the provider's locations."""
 
     def refusal(self) -> UsageError:
         """Return the error for operations that write."""
 
     def require_announced(self, table_id: str | None, newest: int) -> None:
-        """Raise Unreadable unless the log belongs to the announced table and is not older than
-        announced.
+        """Check that the log in the directory is that of the shared table.
 
         Args:
-            table_id: The id of the table that the log describes; None if it is unknown.
-            newest: The newest version of the log.
+            table_id: The table id in the log; None if it is unknown.
+            newest: The newest version in the log.
+
+        Raises:
+            Unreadable: If the server has announced another table id or a newer version.
         """
 
 
-@runtime_checkable
-class StoreOfPrefix(Protocol):
-    """An object store below a prefix. It can look above the prefix, and list directories together."""
+class PrefixStore(Storage, Protocol):
+    """A store for a prefix of a bucket, which can also list directories outside the prefix."""
 
-    def find_prefix_above(self, name: str) -> str | None:
-        """Return the URI of the nearest prefix above the root that has a directory `name`; None if there is none."""
+    def find_ancestor_with(self, name: str) -> str | None:
+        """Return the URI of the nearest parent directory that contains a directory `name`; None if there is none."""
 
     def below(self, directory: str) -> Storage:
-        """Return the store of a directory. It shares client, connections and credentials with this one."""
+        """Return the store of a subdirectory. It uses the client, connections and credentials of this store."""
 
     def list_page_from(self, start: str) -> tuple[list[FileStat], bool]:
-        """Return the files at or below the root that one request lists from a path on, and whether
-        these are the last.
+        """Return the first page of a recursive listing.
 
-        Names are paths, ascending, and include those that end with `/`. ([], False) if the store
-        cannot list so.
+        Args:
+            start: The first path to list.
+
+        Returns:
+            The files, with paths relative to the root as names, sorted; and whether the page is the
+            last one. Directory markers, whose path ends with `/`, are included. ([], False) if the
+            store cannot start a listing at a path.
         """
 
 
-@runtime_checkable
 class StoreWithGrant(Protocol):
-    """A store that may have been opened with credentials that a server gave to this process."""
+    """A store that may have been opened with vended credentials."""
 
-    def begin_to_write(self) -> None:
-        """Ask the server for credentials that permit writing, once, if those so far only permit reading."""
+    def request_write_access(self) -> None:
+        """Replace vended credentials for reading by credentials for writing. Later calls do nothing."""
 
 
 def is_bound_to_this_process(storage: ReadStorage) -> bool:
-    """Return whether another process cannot open the store by its address alone."""
+    """Return whether other processes cannot open a store by its URI.
+
+    This is the case for vended credentials, for tables with catalog-managed commits, and for shared
+    tables.
+    """
     has_grant = getattr(storage, "grant", None) is not None
     is_managed_by_catalog = getattr(storage, "catalog_store", None) is not None
-    return has_grant or is_managed_by_catalog or isinstance(storage, StoreOfVersions)
+    return has_grant or is_managed_by_catalog or is_shared_table(storage)
 
 
 def require_writable(storage: ReadStorage) -> None:
-    """Refuse a store that is known to be read-only, without sending a request to it.
+    """Check that a store is not read-only, before a change is planned. Requests credentials for writing.
 
     Raises:
         NoAtomicCreate: If the store cannot create files atomically.
-        UsageError: If it is a share.
+        UsageError: If the table is shared.
     """
-    if isinstance(storage, StoreOfVersions | StoreWithBounds):
+    if is_shared_table(storage) or is_shared_directory(storage):
         raise storage.refusal()
     if not storage.capabilities.atomic_create:
-        raise no_atomic_create(storage.uri, "this store is not known to create files atomically")
+        raise no_atomic_create_error(storage.uri, "this store is not known to create files atomically")
 
-    # A catalog gives credentials to read unless it is asked for more, and a change begins here.
-    if isinstance(storage, StoreWithGrant):
-        storage.begin_to_write()
+    # Catalogs grant credentials for reading until credentials for writing are requested.
+    if is_store_with_grant(storage):
+        storage.request_write_access()
+
+
+def is_shared_table(storage: object) -> TypeGuard[SharedTableStore]:
+    """Return whether a store is a table of a Delta Sharing server that is read by queries."""
+    return has_members_of(SharedTableStore, storage)
+
+
+def is_shared_directory(storage: object) -> TypeGuard[SharedDirectoryStore]:
+    """Return whether a store is the directory of a shared table that is read with vended credentials."""
+    return has_members_of(SharedDirectoryStore, storage)
+
+
+def is_prefix_store(storage: object) -> TypeGuard[PrefixStore]:
+    """Return whether a store is a prefix of a bucket."""
+    return has_members_of(PrefixStore, storage)
+
+
+def is_store_with_grant(storage: object) -> TypeGuard[StoreWithGrant]:
+    """Return whether a store can ask for credentials for writing."""
+    return has_members_of(StoreWithGrant, storage)

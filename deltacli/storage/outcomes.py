@@ -1,4 +1,13 @@
-"""Outcomes for a file that was to be created or deleted."""
+"""The outcomes of creating and deleting a file.
+
+A request to create a file has three possible outcomes, because the response may be lost:
+
+    Created     the file was created
+    Existed     the file already existed
+    Unknown     no response: read the file to find out
+
+See docs/decisions/0009-three-outcomes-of-a-create.md.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +16,8 @@ from typing import NamedTuple
 from deltacli.core.errors import PermissionRefused
 
 
-class _Known:
-    """An outcome without facts: any two of one class are equal."""
+class _Outcome:
+    """An outcome without attributes. All instances of a class are equal."""
 
     __slots__ = ()
 
@@ -22,16 +31,20 @@ class _Known:
         return f"{type(self).__name__}()"
 
 
-class Created(_Known):
-    """The file was absent and now exists, complete and durable."""
+class Created(_Outcome):
+    """The file did not exist before. It exists now, is complete, and survives a crash of the machine."""
 
 
-class Existed(_Known):
-    """The name already exists; nothing was changed."""
+class Existed(_Outcome):
+    """The file already existed and was not changed."""
 
 
 class Unknown(NamedTuple):
-    """The file may exist, complete, or not at all: read it back to find out."""
+    """The file either exists and is complete, or does not exist. It must be read to find out.
+
+    Attributes:
+        cause: Why the outcome is unknown, such as a broken connection.
+    """
 
     cause: str
 
@@ -39,16 +52,21 @@ class Unknown(NamedTuple):
 Creation = Created | Existed | Unknown
 
 
-class Deleted(_Known):
-    """The file is deleted. Some stores also return this for a file that never existed."""
+class Deleted(_Outcome):
+    """The file was deleted. Some stores also report this if the file did not exist."""
 
 
-class Missing(_Known):
-    """There was no such file, which counts as deleted."""
+class Missing(_Outcome):
+    """The file did not exist."""
 
 
 class Failed(NamedTuple):
-    """The file exists, or may exist. `denied` is the error where permission is missing."""
+    """The file could not be deleted, and probably still exists.
+
+    Attributes:
+        reason: The message of the store.
+        denied: The error, if permission to delete the file is missing.
+    """
 
     reason: str
     denied: PermissionRefused | None = None

@@ -1,4 +1,4 @@
-"""The writing half of the interface for stores that nothing is written to: every method refuses."""
+"""A base class for stores that cannot be written to."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import NoReturn
 
 
 class ReadOnlyFiles(ABC):
-    """Refuses everything that writes. Such a store has no aliases and keeps no versions."""
+    """Implements the writing methods of `Storage`, each of which raises an error.
+
+    Such a store has no aliases and no object versions.
+    """
 
     @property
     def aliases(self) -> tuple[str, ...]:
@@ -20,7 +23,7 @@ class ReadOnlyFiles(ABC):
 
     @abstractmethod
     def _refuse(self) -> NoReturn:
-        """Raise the refusal, which says why the store is read-only."""
+        """Raise the error, which says why the store is read-only."""
 
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> NoReturn:  # noqa: ARG002
         self._refuse()

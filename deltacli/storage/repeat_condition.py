@@ -1,13 +1,14 @@
-"""A condition under which a thread may send a request again.
+"""A condition that stops retries.
 
-A deletion is permitted for a limited time after the log was checked. Retries deep below it must not
-run past that time, and they run in threads of pools. The condition belongs to the thread; who
-starts threads hands it on:
+Before files are deleted, the log is checked. The result is only valid for a limited time, after which
+no file may be deleted, not even by a retry of an earlier request. The retry loop is many calls below
+the code that knows the time limit, and runs in threads of a pool. The condition is therefore stored
+per thread. Code that starts threads must pass it on:
 
-    may_repeat = get_repeat_condition()
+    is_allowed = get_repeat_condition()
 
     def work(path):
-        with repeat_only_while(may_repeat):
+        with repeat_only_while(is_allowed):
             ...
 """
 
@@ -22,7 +23,11 @@ _thread_state = local()
 
 @contextmanager
 def repeat_only_while(is_allowed: Callable[[], bool]) -> Iterator[None]:
-    """Repeat failed calls of this thread only while a condition holds."""
+    """Allow retries in this thread only while a condition is true.
+
+    Args:
+        is_allowed: Called before each retry inside the block.
+    """
     previous = getattr(_thread_state, "is_allowed", None)
     _thread_state.is_allowed = is_allowed
     try:
@@ -38,6 +43,6 @@ def may_send() -> bool:
 
 
 def get_repeat_condition() -> Callable[[], bool]:
-    """Return the condition of this thread, for the threads that it starts."""
+    """Return the condition of this thread, to pass it to other threads. Without a condition, it is always true."""
     is_allowed: Callable[[], bool] | None = getattr(_thread_state, "is_allowed", None)
     return is_allowed or (lambda: True)

@@ -1,79 +1,83 @@
-"""The rate of requests to a host that was too busy."""
+"""Limit the rate of requests to a host that has answered "too many requests"."""
 
 from __future__ import annotations
 
 from threading import Lock
 
-# Errors within this time after a reduction belong to requests that were sent before it.
+# Errors that arrive within this time after a reduction belong to requests that were sent before it.
 _REACTION_SECONDS = 1.0
 
-# Requests per second that are always sent.
+# The rate is never lower than this, in requests per second.
 _LOWEST_RATE = 10.0
 
-# Requests per second that are added each second without an error.
+# How much the rate grows in each second without an error, in requests per second.
 _GROWTH_PER_SECOND = 5.0
 
-# From here on there is no limit.
+# A rate above this is not limited.
 _UNLIMITED_RATE = 1_000.0
 
 _WINDOW_SECONDS = 1.0
 
 
 class RequestRate:
-    """The rate of requests to one host, which all threads of a run share. Thread-safe.
+    """The rate of requests to one host, shared by all threads of a run. Thread-safe.
 
-    There is no limit until the host is too busy. Then the rate is halved, and grows slowly:
+    The rate is unlimited until the host reports that it is too busy. Then the rate is halved, and
+    grows slowly:
 
-        requests/s   100 -> 503 -> 50, 55, 60 … 1,000 -> no limit
+        100 requests/s, HTTP 503  ->  50, 55, 60, …, 1,000 requests/s  ->  unlimited
 
-    Times are seconds of one clock.
+    All times are seconds of the same clock.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
-        # The rate after the last reduction; None: no limit.
-        self._base: float | None = None
-        self._slowed_at = 0.0
-        self._next_turn = 0.0
-        # Requests are counted in windows of a second, to know what rate to halve.
-        self._window_began = 0.0
+        # The rate after the last reduction; None: unlimited.
+        self._reduced_rate: float | None = None
+        self._reduced_at = 0.0
+        # The earliest time at which the next request may be sent.
+        self._next_request_at = 0.0
+        # While the rate is unlimited, requests are counted per second to know the current rate.
+        self._window_started_at = 0.0
         self._sent_in_window = 0
-        self._previous_rate = 0.0
+        self._rate_in_last_window = 0.0
 
     def wait(self, now: float) -> float:
-        """Return the seconds until the next request may be sent, and count it."""
+        """Return the seconds to wait before the next request, and count the request."""
         with self._lock:
-            turn = now
-            rate = self._rate(now)
+            send_at = now
+            rate = self._compute_rate(now)
             if rate is not None:
-                turn = max(now, self._next_turn)
-                self._next_turn = turn + 1 / rate
+                send_at = max(now, self._next_request_at)
+                self._next_request_at = send_at + 1 / rate
 
-            elapsed = turn - self._window_began
+            elapsed = send_at - self._window_started_at
             if elapsed >= _WINDOW_SECONDS:
-                self._previous_rate = self._sent_in_window / elapsed
-                self._window_began = turn
+                self._rate_in_last_window = self._sent_in_window / elapsed
+                self._window_started_at = send_at
                 self._sent_in_window = 0
             self._sent_in_window += 1
-            return turn - now
+            return send_at - now
 
     def slow_down(self, now: float) -> None:
-        """Halve the rate because the host was too busy."""
+        """Halve the rate, because the host was too busy."""
         with self._lock:
-            if self._base is not None and now - self._slowed_at < _REACTION_SECONDS:
+            if self._reduced_rate is not None and now - self._reduced_at < _REACTION_SECONDS:
                 return
-            # Without a limit so far, the rate is that of the last whole window, or of this one if
-            # that is higher.
-            current = self._rate(now) or max(self._previous_rate, self._sent_in_window / _WINDOW_SECONDS)
-            self._base = max(_LOWEST_RATE, current / 2)
-            self._slowed_at = now
 
-    def _rate(self, now: float) -> float | None:
-        """Return the rate now; None if there is no limit (any more)."""
-        if self._base is None:
+            current_rate = self._compute_rate(now)
+            if current_rate is None:
+                # The current second may already contain more requests than the last one did.
+                current_rate = max(self._rate_in_last_window, self._sent_in_window / _WINDOW_SECONDS)
+            self._reduced_rate = max(_LOWEST_RATE, current_rate / 2)
+            self._reduced_at = now
+
+    def _compute_rate(self, now: float) -> float | None:
+        """Return the current rate in requests per second; None if it is unlimited."""
+        if self._reduced_rate is None:
             return None
-        rate = self._base + _GROWTH_PER_SECOND * max(0.0, now - self._slowed_at)
+        rate = self._reduced_rate + _GROWTH_PER_SECOND * max(0.0, now - self._reduced_at)
         if rate >= _UNLIMITED_RATE:
-            self._base = None
+            self._reduced_rate = None
             return None
         return rate

@@ -1,15 +1,17 @@
-"""Repeating requests that failed temporarily, within a time budget, and notes about delays.
+"""Retry failed requests within a time budget, and tell the user about delays.
 
-Only idempotent requests are repeated by `Retry.call`: reads, deletions, and writes that replace.
+`Retry.call` retries idempotent requests: reads, deletions, and unconditional writes.
 
-A conditional creation must not be. If the answer to it is lost, the object may exist, and a second
-request would find it and take it for another writer's:
+A conditional write, such as the creation of a commit, must not be retried after its response was lost.
+The first request may have created the object. The second request would then fail as if another writer
+had created it:
 
-    PUT 42.json  If-None-Match: *     the store creates it; the answer is lost
-    PUT 42.json  If-None-Match: *     412: "another writer was faster", although it was us
+    PUT 42.json  If-None-Match: *     the store creates the object, the response is lost
+    PUT 42.json  If-None-Match: *     412 Precondition Failed, because the object exists
 
-It is repeated in `Retry.rounds`, and only after an answer that nothing was done. So are the objects
-of a bulk deletion that the store was too busy for: the answer names them.
+Conditional writes and bulk deletions use `Retry.rounds`. Their callers decide after each response
+whether the request may be sent again. A conditional write may only be sent again if the response says
+that the store did not execute it.
 
 See docs/decisions/0009-three-outcomes-of-a-create.md and 0066-one-retry-budget-per-run.md.
 """
@@ -32,51 +34,61 @@ from deltacli.storage.tally import Tally
 
 Result = TypeVar("Result")
 
-# HTTP statuses after which a request may be repeated, if repeating it is harmless: of stores,
-# sharing servers and webhooks.
+# HTTP statuses of temporary errors, for stores, Delta Sharing servers and webhooks.
 TEMPORARY_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 
-# Requests for a file whose content breaks off, before that counts as one error of the call.
+# If the body of a response breaks off, this many requests for it count as one failed attempt.
 BODY_ATTEMPTS = 3
 
-# Seconds before the second round. Each further wait is twice as long.
+# The wait before the second round of a request in seconds. It doubles with each further round.
 CREATE_FIRST_WAIT = 0.1
 DELETE_FIRST_WAIT = 0.2
 _ROUNDS = 5
 
-# Seconds before the second attempt of a call, and the longest wait between two attempts.
+# The wait before the second attempt of a call in seconds. It doubles with each further attempt, up to
+# the second value.
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 5.0
 
-# Trouble that is over sooner is not worth a note.
+# Retries are only noted if errors occur for longer than this.
 QUIET_SECONDS = 5.0
 
-# A single request that takes longer is noted while it is running.
+# A request without an error is noted if it takes longer than this.
 _SLOW_SECONDS = 15.0
 
 _SECONDS_BETWEEN_NOTES = 30.0
 _SECONDS_BETWEEN_LOOKS = 1.0
+
+# A waiting thread checks this often whether the run was interrupted.
 _LONGEST_SLEEP = 0.25
 
-# How the causes begin by which a host asks for fewer requests.
+# Causes of errors after which fewer requests are sent to the host.
 _TOO_BUSY = ("HTTP 429", "HTTP 503")
 
+# The beginning of the note on an exception that says how often the call was attempted.
 _TRIED = "tried: "
 
 
 class _RunningRequest(NamedTuple):
+    """A request that was sent and has not finished.
+
+    Attributes:
+        host: The host that received it.
+        started_at: The time of the policy's clock.
+    """
+
     host: str
-    began: float
+    started_at: float
 
 
 @dataclass
 class Round:
-    """One round of `Retry.rounds`.
+    """One attempt of a request, in the loop over `Retry.rounds`.
 
     Attributes:
-        number: 0 for the first round.
-        retry_after_seconds: Set by the caller: how long the server wants to be left alone before
-            the next round.
+        number: 0 for the first attempt.
+        retry_after_seconds: How long the server asks to wait before the next attempt. The caller sets
+            it before it continues the loop.
     """
 
     number: int
@@ -84,13 +96,13 @@ class Round:
 
 
 class Retry:
-    """The retry policy of one run, shared by all of its stores and threads.
+    """The retry policy of a run, shared by all of its stores and threads. Thread-safe.
 
     Attributes:
-        budget_seconds: How long a call is repeated, counted from its first error.
-        is_explicit: Whether the user chose the budget. It then overrides limits of attempts in the
-            environment.
-        tally: The requests that were sent.
+        budget_seconds: How long a call is retried, from its first error.
+        is_explicit: Whether the user has set the budget. It then takes precedence over the number of
+            attempts in environment variables, such as `AWS_MAX_ATTEMPTS`.
+        tally: Counts the requests of the run.
     """
 
     def __init__(
@@ -104,18 +116,17 @@ class Retry:
         pause: Callable[[float], None] | None = None,
         is_watching: bool = True,
     ) -> None:
-        """Make a policy.
+        """Create a policy.
 
         Args:
-            budget_seconds: How long a call is repeated.
-            is_explicit: Whether the user chose the budget.
-            note: Receives one line of text about a delay. Without it nothing is noted, and no
-                thread is started.
-            is_stopping: Returns True once the run was interrupted. Nothing is repeated from then
-                on.
-            clock: Returns seconds.
+            budget_seconds: How long a call is retried, from its first error.
+            is_explicit: Whether the user has set the budget.
+            note: Receives a line of text about a delay. None: no notes, and no thread that watches
+                slow requests.
+            is_stopping: Returns True after the run was interrupted. Then nothing is retried.
+            clock: Returns the time in seconds. Only differences count.
             pause: Waits for a number of seconds.
-            is_watching: Whether a thread notes requests that take long while they are running.
+            is_watching: Whether a thread notes requests that take long.
         """
         self.budget_seconds = budget_seconds
         self.is_explicit = is_explicit
@@ -126,24 +137,26 @@ class Retry:
         self._wait = pause or self._wait_in_slices
         self._is_watching = is_watching and note is not None
 
-        # Guards everything below.
+        # Protects all attributes below.
         self._lock = Lock()
+        # Running requests by their numbers.
         self._running: dict[int, _RunningRequest] = {}
         self._request_count = 0
         self._watcher: Thread | None = None
-        self._trouble_since: float | None = None
+        # When the current series of errors began, over all hosts.
+        self._first_error_at: float | None = None
         self._last_error_at = 0.0
         self._noted_at: float | None = None
         self._rates: defaultdict[str, RequestRate] = defaultdict(RequestRate)
         self._shared: dict[Hashable, Any] = {}
 
     def get_shared(self, store: str, options: Mapping[str, str], make: Callable[[], Result]) -> Result:
-        """Return what all tables of this run in one bucket share: the client and its connections.
+        """Return an object that all tables in a bucket share in this run, such as the HTTP client.
 
         Args:
-            store: The address of the bucket.
-            options: Storage options. Other options make another client.
-            make: Makes it on first use. Sends no request.
+            store: The URI of the bucket.
+            options: Storage options. Tables with other options do not share the object.
+            make: Creates the object at the first call. It must not send requests.
         """
         key = (store, *sorted(options.items()))
         with self._lock:
@@ -153,11 +166,21 @@ class Retry:
             return shared
 
     def rounds(self, first_wait: float) -> Iterator[Round]:
-        """Yield a few rounds of a request whose answers the caller judges itself, waiting longer before each.
+        """Yield up to five attempts of a request, and wait between them.
 
-        The caller leaves the loop when the request has succeeded, or must not be repeated. Before
-        the next round it says in `retry_after_seconds` for how long the server asked to be left
-        alone. The rounds end early if all of these waits together are longer than the budget.
+        The caller sends the request in the loop. It leaves the loop if the request has succeeded or
+        must not be sent again. Otherwise it sets `retry_after_seconds` and continues:
+
+            for this_round in retry.rounds(CREATE_FIRST_WAIT):
+                response = send()
+                if response.status != 429:
+                    break
+                this_round.retry_after_seconds = response.retry_after_seconds
+
+        There are fewer attempts if the server asks for longer waits than the budget in total.
+
+        Args:
+            first_wait: Seconds before the second attempt. The wait doubles with each attempt.
         """
         total_retry_after = 0.0
         this_round = Round(0)
@@ -181,20 +204,20 @@ class Retry:
         max_attempts: int | None = None,
         retry_after: Callable[[Exception], float] = lambda _: 0.0,
     ) -> Result:
-        """Return what `send` returns, repeating it after temporary errors.
+        """Send a request, and retry it after temporary errors.
 
         Args:
-            send: Sends an idempotent request.
-            host: The host that it is sent to.
-            errors: Errors that may be temporary. Any other is raised at once.
-            temporary_cause: Returns the cause of a temporary error; None for a permanent one.
-            max_attempts: Limit of attempts; None: limited by the budget only.
-            retry_after: Returns for how many seconds the server asks to be left alone after an
-                error.
+            send: Sends an idempotent request and returns its result.
+            host: The host that receives the request.
+            errors: Exceptions that may be temporary. All others are raised immediately.
+            temporary_cause: Returns the cause of a temporary error, such as `HTTP 503`; None if the
+                error is permanent.
+            max_attempts: The maximum number of attempts. None: only the budget limits them.
+            retry_after: Returns the seconds that the server asks to wait after an error.
 
         Raises:
-            Exception: The last error, once the budget or the attempts are used up. Its notes say
-                how often it was tried (`describe_attempts`).
+            Exception: The last error, if it is permanent, or the budget or the attempts are used up.
+                Its notes contain the number of attempts (`describe_attempts`).
         """
         attempts = 0
         first_error_at = 0.0
@@ -214,29 +237,33 @@ class Retry:
                     first_error_at = now
 
                 retry_after_seconds = retry_after(error)
-                wait_seconds = max(_backoff(attempts), retry_after_seconds)
-                # A wait that ends after the budget is not begun.
+                wait_seconds = max(_compute_backoff(attempts), retry_after_seconds)
+                # Do not start a wait that would end after the budget.
                 is_over_budget = now + wait_seconds - first_error_at > self.budget_seconds
                 if attempts == max_attempts or is_over_budget or self._is_stopping():
-                    # The server's wait is named only if it alone is longer than the budget.
+                    # Mention the wait that the server asks for if it alone exceeds the budget.
                     refused_seconds = retry_after_seconds if retry_after_seconds > self.budget_seconds else 0.0
                     error.add_note(_format_attempts(attempts, now - first_error_at, refused_seconds))
                     raise
 
                 self._note_error(host, cause, now)
                 self._wait(wait_seconds)
-                # A limit of the operation, such as the time of a permit to delete, may have been
-                # reached meanwhile.
+
+                # The operation may have reached its time limit during the wait.
                 if not may_send():
                     error.add_note(_format_attempts(attempts, self._clock() - first_error_at))
                     raise
 
     @contextmanager
     def track_request(self, host: str) -> Iterator[None]:
-        """Wait while the host is too busy; then, while the block sends a request, note it if it takes long."""
-        seconds_ahead = self._rate_of(host).wait(self._clock())
-        if seconds_ahead > 0:
-            self._wait(seconds_ahead)
+        """Limit the rate of requests to a host, and watch the request that the block sends.
+
+        If the host was too busy, wait before the block. If the block takes long, write a note while it
+        is running.
+        """
+        seconds_to_wait = self._get_rate(host).wait(self._clock())
+        if seconds_to_wait > 0:
+            self._wait(seconds_to_wait)
         if not self._is_watching:
             yield
             return
@@ -255,7 +282,7 @@ class Retry:
                 del self._running[number]
 
     def now(self) -> float:
-        """Return the time of the policy's clock, in seconds."""
+        """Return the time of the policy's clock in seconds."""
         return self._clock()
 
     def is_stopping(self) -> bool:
@@ -263,40 +290,44 @@ class Retry:
         return self._is_stopping()
 
     def wait(self, seconds: float) -> None:
-        """Wait, or until the run is interrupted."""
+        """Wait for a time, or until the run is interrupted."""
         self._wait(seconds)
 
     def slow_down(self, host: str) -> None:
-        """Send fewer requests to a host that was too busy, in all threads."""
-        self._rate_of(host).slow_down(self._clock())
+        """Halve the rate of requests to a host, because it was too busy."""
+        self._get_rate(host).slow_down(self._clock())
 
     def note_delay(self, text: str) -> None:
-        """Write a note about a delay, unless there was one in the last half minute."""
+        """Write a note about a delay, unless a note was written in the last 30 seconds."""
         self._write_note(text, self._clock())
 
     def note_slow_request(self) -> None:
-        """Write a note about the request that has been running longest, if it is slow."""
+        """Write a note about the oldest running request, if it is slow."""
         now = self._clock()
         with self._lock:
-            oldest = min(self._running.values(), key=lambda request: request.began, default=None)
-        if oldest is not None and now - oldest.began >= _SLOW_SECONDS:
-            self._write_note(f"a request to {oldest.host} has been running for {now - oldest.began:.0f} s", now)
+            oldest = min(self._running.values(), key=lambda request: request.started_at, default=None)
+        if oldest is not None and now - oldest.started_at >= _SLOW_SECONDS:
+            self._write_note(f"a request to {oldest.host} has been running for {now - oldest.started_at:.0f} s", now)
 
-    def _rate_of(self, host: str) -> RequestRate:
+    def _get_rate(self, host: str) -> RequestRate:
         with self._lock:
             return self._rates[host]
 
     def _note_error(self, host: str, cause: str, now: float) -> None:
-        """Write a note about an error that is going to be repeated, if the trouble lasts for some time already."""
+        """Write a note about an error that is retried, if errors have occurred for some time.
+
+        Errors belong to the same series if there are at most 30 seconds between them.
+        """
         with self._lock:
-            if self._trouble_since is None or now - self._last_error_at > _SECONDS_BETWEEN_NOTES:
-                self._trouble_since = now
+            if self._first_error_at is None or now - self._last_error_at > _SECONDS_BETWEEN_NOTES:
+                self._first_error_at = now
             self._last_error_at = now
-            is_lasting = now - self._trouble_since >= QUIET_SECONDS
+            is_lasting = now - self._first_error_at >= QUIET_SECONDS
         if is_lasting:
             self._write_note(f"{host}: {cause}; retrying each request for up to {self.budget_seconds:g} s", now)
 
     def _write_note(self, text: str, now: float) -> None:
+        """Write a note, unless a note was written in the last 30 seconds."""
         with self._lock:
             if self._noted_at is not None and now - self._noted_at < _SECONDS_BETWEEN_NOTES:
                 return
@@ -305,11 +336,14 @@ class Retry:
             self._note(f"note: {text}")
 
     def _watch(self) -> None:
-        """Note slow requests, in a thread of its own, until none has been running for some seconds."""
+        """Note slow requests. This is the main function of a thread.
+
+        The thread ends if no request is running for some seconds. The next request starts another one.
+        """
         idle_seconds = 0.0
-        never = Event()
+        timer = Event()
         while True:
-            never.wait(_SECONDS_BETWEEN_LOOKS)
+            timer.wait(_SECONDS_BETWEEN_LOOKS)
             self.note_slow_request()
             with self._lock:
                 idle_seconds = 0.0 if self._running else idle_seconds + _SECONDS_BETWEEN_LOOKS
@@ -318,51 +352,67 @@ class Retry:
                     return
 
     def _wait_in_slices(self, seconds: float) -> None:
-        """Wait in short sleeps, because a worker thread receives no signals and has to look whether to stop."""
+        """Wait in short sleeps, and stop when the run is interrupted.
+
+        Worker threads do not receive signals, so a long sleep would delay the end of the run.
+        """
         end = self._clock() + seconds
         while not self._is_stopping():
-            left = end - self._clock()
-            if left <= 0:
+            remaining_seconds = end - self._clock()
+            if remaining_seconds <= 0:
                 return
-            time.sleep(min(left, _LONGEST_SLEEP))
+            time.sleep(min(remaining_seconds, _LONGEST_SLEEP))
 
 
 class ThrottledRetry(Retry):
-    """A policy that sends requests to a host at least a fixed time apart, over all threads and stores that share it."""
+    """A retry policy that also limits the number of requests per second to each host.
+
+    The limit applies to all stores and threads that share the policy.
+    """
 
     def __init__(self, budget_seconds: float, calls_per_second: float, **options: Any) -> None:  # Any: those of Retry
+        """Create a policy.
+
+        Args:
+            budget_seconds: How long a call is retried, from its first error.
+            calls_per_second: The maximum rate of requests to one host.
+            **options: Other arguments of `Retry`.
+        """
         super().__init__(budget_seconds, **options)
         self._seconds_apart = 1 / calls_per_second
-        self._next_turn: dict[str, float] = {}
-        self._queue = Lock()
+        # The earliest time of the next request to each host.
+        self._next_request_at: dict[str, float] = {}
+        self._throttle_lock = Lock()
 
     @contextmanager
     def track_request(self, host: str) -> Iterator[None]:
-        """Wait for the turn of a request, then do what `Retry` does."""
-        with self._queue:
+        """Wait until the request may be sent, then do the same as `Retry.track_request`."""
+        with self._throttle_lock:
             now = self._clock()
-            turn = max(now, self._next_turn.get(host, now))
-            self._next_turn[host] = turn + self._seconds_apart
-        if turn > now:
-            self._wait(turn - now)
+            send_at = max(now, self._next_request_at.get(host, now))
+            self._next_request_at[host] = send_at + self._seconds_apart
+        if send_at > now:
+            self._wait(send_at - now)
         with super().track_request(host):
             yield
 
 
 def describe_attempts(error: BaseException) -> dict[str, str]:
-    """Return how often a call was tried that ended with this error, as facts of a message; empty for one attempt."""
+    """Return the number of attempts of the call that raised an error, as facts of an error message.
+
+    An example is `{"tried": "4 times in 12 s (--retry-budget)"}`. Empty if the call was not retried.
+    """
     notes = [note for note in getattr(error, "__notes__", ()) if note.startswith(_TRIED)]
     return {"tried": notes[-1].removeprefix(_TRIED)} if notes else {}
 
 
 def _format_attempts(attempts: int, seconds: float, refused_wait_seconds: float = 0.0) -> str:
-    """Return the note for a call that is given up.
+    """Return the note for an exception after the last attempt.
 
     Args:
-        attempts: How often it was tried.
-        seconds: How long.
-        refused_wait_seconds: A wait that the server asks for and that is longer than the budget; 0
-            without.
+        attempts: The number of attempts.
+        seconds: The time from the first error to the last one.
+        refused_wait_seconds: The wait that the server asks for, if it exceeds the budget; 0 otherwise.
     """
     budget = parameter("open_table.retry_budget")
     times = "once" if attempts == 1 else f"{attempts} times in {seconds:.0f} s ({budget})"
@@ -373,10 +423,14 @@ def _format_attempts(attempts: int, seconds: float, refused_wait_seconds: float 
     return f"{_TRIED}{times}"
 
 
-def _backoff(attempts: int) -> float:
-    """Return a random wait that doubles with each attempt, so that many threads do not retry at the same time."""
+def _compute_backoff(attempts: int) -> float:
+    """Return the seconds to wait before the next attempt.
+
+    The time doubles with each attempt. It is random, so that many threads do not retry at the same
+    time.
+    """
     from random import SystemRandom
 
-    # The exponent is limited, because a float overflows after a thousand attempts.
+    # Limit the exponent: a float overflows after about 1,000 attempts.
     longest = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(attempts, 20))
     return SystemRandom().uniform(longest / 2, longest)

@@ -1,4 +1,4 @@
-"""For how long a server asks to be left alone: the header Retry-After.
+"""Parse the HTTP header `Retry-After`, by which a busy server asks clients to wait before the next request.
 
 Spec: RFC 9110, Retry-After.
 """
@@ -8,18 +8,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-# Digits of a number of seconds that are read: 31 years.
-_MOST_DIGITS = 9
+# Longer numbers of seconds are cut off. Nine digits are 31 years.
+_MAX_DIGITS = 9
 
 
 def read_retry_after(headers: Mapping[str, str], *, now: Callable[[], float] = time.time) -> float:
-    """Return the seconds for which a response asks to be left alone; 0 if it does not.
+    """Return the seconds to wait, from the headers of a response; 0 if there is no `Retry-After`.
 
-    A date is compared with the date of the same response, so that a wrong clock of this machine does no harm.
+    A `Retry-After` that is a date is compared with the `Date` of the response, not with the clock of
+    this machine, which may be wrong.
 
     Args:
-        headers: The headers of the response, with names in lower case.
-        now: Returns seconds of the epoch, for a response without a date.
+        headers: The headers, with names in lower case.
+        now: Returns the time in seconds since the epoch. Used if the response has no `Date`.
     """
     retry_after = headers.get("retry-after", "")
     if not retry_after:
@@ -29,21 +30,21 @@ def read_retry_after(headers: Mapping[str, str], *, now: Callable[[], float] = t
 
 
 def parse_retry_after(retry_after: str, now: float) -> float:
-    """Return the seconds that the header Retry-After asks to wait; 0 if it is empty or invalid.
+    """Return the seconds to wait; 0 if the value is empty or invalid.
 
     Args:
-        retry_after: A number of seconds, or a date.
-        now: Seconds of the epoch.
+        retry_after: The value of the header, such as `120` or `Wed, 21 Oct 2026 07:28:00 GMT`.
+        now: The time of the response in seconds since the epoch.
     """
     text = retry_after.strip()
     if text.isascii() and text.isdigit():
-        return float(text.lstrip("0")[:_MOST_DIGITS] or 0)
+        return float(text.lstrip("0")[:_MAX_DIGITS] or 0)
     retry_at = _parse_http_date(text)
     return 0.0 if retry_at is None else max(retry_at - now, 0.0)
 
 
 def _parse_http_date(text: str) -> float | None:
-    """Return the seconds of the epoch of a date in a header; None if it is invalid."""
+    """Return an HTTP date in seconds since the epoch; None if it is invalid."""
     from calendar import timegm
     from email.utils import parsedate_to_datetime
 

@@ -1,4 +1,8 @@
-"""The versions of files that a store keeps after they were overwritten or deleted."""
+"""The interface for object versions: older contents of files that a store retains.
+
+Object stores can retain the versions of objects that are overwritten or deleted ("versioning"), or
+only deleted objects ("soft delete"). `deltacli undelete` restores files from them.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +18,33 @@ NO_VERSIONS = "storage.no-versions"
 
 
 class VersionState(StrEnum):
+    """The state of an object version.
+
+    Attributes:
+        CURRENT: The version that a normal read returns.
+        NONCURRENT: The object was overwritten or deleted. The version can be read by its id.
+        DELETE_MARKER: A version without content, which S3 creates when an object is deleted.
+        SOFT_DELETED: The object was deleted. It must be restored before it can be read.
+    """
+
     CURRENT = "current"
-    """What the name leads to now."""
     NONCURRENT = "noncurrent"
-    """Overwritten, or below a delete marker, or without a current version."""
     DELETE_MARKER = "delete-marker"
-    """An entry without content that hides the versions before it (S3)."""
     SOFT_DELETED = "soft-deleted"
-    """Deleted and retained; its content can be read only after it was brought back."""
 
 
 class ObjectVersion(NamedTuple):
-    """One version of a file. `version_id` is what the store calls it: a version, a generation, '' for the only one.
+    """A version of a file.
 
-    `tag` identifies the content. `keeps_time`: bringing it back leaves `modified_ms` as it is. The
-    size of a delete marker is 0.
+    Attributes:
+        path: The path of the file, relative to the root of the store.
+        version_id: The store's identifier: a version id or a generation. Empty if the store retains
+            only one version.
+        size_bytes: The size; 0 for a delete marker.
+        modified_ms: When the version was created, in epoch milliseconds.
+        state: The state of the version.
+        tag: The tag of the content (ETag or generation).
+        keeps_time: Whether the file has the same modification time after it is restored.
     """
 
     path: str
@@ -41,15 +57,16 @@ class ObjectVersion(NamedTuple):
 
     @property
     def is_readable(self) -> bool:
+        """Whether the content can be read without restoring it first."""
         return self.state in (VersionState.CURRENT, VersionState.NONCURRENT)
 
 
 class VersionRetention(NamedTuple):
-    """The settings of a store about what is overwritten or deleted.
+    """Whether a store retains files that are overwritten or deleted.
 
     Attributes:
-        is_kept: Whether it is kept; None if the store does not let the caller see it.
-        how: What is turned on or off, or why it is unknown.
+        is_kept: Whether they are retained; None if the caller may not read the setting.
+        how: A description of the setting, or why it is unknown.
     """
 
     is_kept: bool | None
@@ -57,36 +74,52 @@ class VersionRetention(NamedTuple):
 
 
 class VersionedObjects(Protocol):
-    """The versions of the files of one store.
+    """The object versions of a store. Thread-safe.
 
     Every method raises PermissionRefused, with the missing permission as a fact, and StorageFailed.
-    All methods are thread-safe.
     """
 
     def keeping(self) -> VersionRetention:
-        """Return whether the store keeps versions or deleted files."""
+        """Return whether the store retains files that are overwritten or deleted."""
 
     def list(self, prefix: str = "") -> Iterator[ObjectVersion]:
-        """Yield the versions of all files whose path begins with `prefix`: those of one path in a
-        row, newest first. Nothing is cached.
+        """Yield the versions of all files with a path that begins with `prefix`.
+
+        The versions of a file follow each other, the newest first. Each call lists the store again.
         """
 
     def read(self, version: ObjectVersion) -> bytes:
-        """Return the whole content of a version. Raises FileMissing where it is gone or cannot be read yet."""
+        """Return the content of a version.
+
+        Raises:
+            FileMissing: If the version does not exist any more, or must be restored first.
+        """
 
     def open(self, version: ObjectVersion) -> BinaryFile:
-        """Open a version for random access. Raises FileMissing as `read` does."""
+        """Open a version for random access.
+
+        Raises:
+            FileMissing: If the version does not exist any more, or must be restored first.
+        """
 
     def bring_back(self, version: ObjectVersion, *, instead_of: ObjectVersion | None = None) -> Creation:
-        """Make the content of a version the current one of its path. Existed, with nothing changed,
-        where the path has a current version other than `instead_of`, which is replaced and remains
-        as a version.
+        """Restore a version: make its content the current content of the file.
 
-        Readers never see a partial file. FileMissing where the version is gone.
+        Readers never see a partial file.
+
+        Args:
+            version: The version to restore.
+            instead_of: The current version, which is replaced. None if the file must not exist.
+
+        Returns:
+            Existed, without a change, if the file has another current version than `instead_of`.
+
+        Raises:
+            FileMissing: If the version does not exist any more.
         """
 
 
-class _Keeper(Protocol):
+class _HasVersions(Protocol):
     @property
     def uri(self) -> str: ...
 
@@ -94,12 +127,22 @@ class _Keeper(Protocol):
     def versions(self) -> VersionedObjects | None: ...
 
 
-def require_versions(storage: _Keeper) -> VersionedObjects:
-    """Return the versions of the files of a store. Raises Refused where it certainly keeps none."""
+def require_versions(storage: _HasVersions) -> VersionedObjects:
+    """Return the object versions of a store.
+
+    Raises:
+        Refused: If the store certainly retains no versions. If the setting is unknown, no error is
+            raised.
+    """
     versions = storage.versions
-    keeping = (
-        VersionRetention(is_kept=False, how="stores of this kind keep none") if versions is None else versions.keeping()
-    )
-    if versions is None or keeping.is_kept is False:
-        raise Refused(f"{storage.uri} keeps no versions of its files", code=NO_VERSIONS, facts={"why": keeping.how})
+    if versions is None:
+        raise _no_versions_error(storage, "stores of this kind keep none")
+
+    retention = versions.keeping()
+    if retention.is_kept is False:
+        raise _no_versions_error(storage, retention.how)
     return versions
+
+
+def _no_versions_error(storage: _HasVersions, why: str) -> Refused:
+    return Refused(f"{storage.uri} keeps no versions of its files", code=NO_VERSIONS, facts={"why": why})

@@ -10,7 +10,7 @@ Start with `rebuild.py`, which every command uses. It rebuilds a version in four
 Terms of this package that the Delta protocol does not define:
 
     hint                   the file `_last_checkpoint`
-    decided file           a file that a newer commit adds or removes: older actions for it are dropped
+    superseded             older actions for a file are superseded if a newer commit adds or removes the file
     file action            an add or a remove; after reconciliation a live file or a tombstone
     logical file           a data file together with its deletion vector
     key                    identifies a logical file: path and deletion vector id, or a hash of them

@@ -28,8 +28,8 @@ from deltacli.core.errors import Refusal, Refused
 from deltacli.core.hints import command
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
-from deltacli.delta.encoding.many_values import PRINTED_BYTES, fingerprints
-from deltacli.delta.log.disputed_readings import DECISIONS, SETTLED_BY_CHECKPOINT
+from deltacli.delta.encoding.many_values import FINGERPRINTED_BYTES, compute_fingerprints
+from deltacli.delta.log.disputed_readings import DECISIONS, RULES_SETTLED_BY_CHECKPOINT
 from deltacli.delta.paths.engine_readings import (
     BEFORE_COMMITS,
     RULES_OF_SPELLINGS,
@@ -38,7 +38,8 @@ from deltacli.delta.paths.engine_readings import (
     SpelledAction,
     read_as_engines,
 )
-from deltacli.delta.paths.spelling import key_bytes, key_text, name_files
+from deltacli.delta.paths.spelling import decode_path_bytes, encode_path_bytes
+from deltacli.delta.paths.spelling_columns import resolve_file_names
 from deltacli.table.checkpoint_paths import CheckpointPaths, examine_checkpoint_paths
 from deltacli.table.commit_contents import read_commit_contents
 from deltacli.table.file_references import FileReferenceCollector, FileReferences, read_references_of_commits
@@ -94,7 +95,7 @@ def find_ambiguous_files(
         columns = _ActionColumns(references.path, references.vector, references.version)
         collector.add_actions(columns, are_adds=references.kind == "add")
 
-    files = [read_as_engines(key_text(name), actions) for name, actions in collector.actions.items()]
+    files = [read_as_engines(decode_path_bytes(name), actions) for name, actions in collector.actions.items()]
     return tuple(file for file in files if file is not None)
 
 
@@ -116,7 +117,7 @@ def find_differing_live_files(files: Sequence[AmbiguousFile], left: Snapshot, ri
 
 
 def find_live_names(snapshot: Snapshot, names: Set[str]) -> Set[str]:
-    """Return the `names` (see `name_files`) of files that are live in a version according to deltacli's own replay."""
+    """Return those `names` (see `resolve_file_names`) whose files are live in a version, as replayed by deltacli."""
     return _read_live_vector_ids(snapshot, names).keys()
 
 
@@ -126,17 +127,17 @@ def _read_live_vector_ids(snapshot: Snapshot, names: Set[str]) -> Mapping[str, l
     A file that is live with two spellings has two ids.
     """
     uris = (snapshot.table.storage.uri, *snapshot.table.storage.aliases)
-    requested_names = pa.array([key_bytes(name) for name in names], pa.binary())
+    requested_names = pa.array([encode_path_bytes(name) for name in names], pa.binary())
     ids_by_name: dict[str, list[str]] = defaultdict(list)
     for adds in _read_live_files(snapshot):
-        add_names = name_files(adds.paths, uris)
+        add_names = resolve_file_names(adds.paths, uris)
         is_requested = pc.is_in(add_names, value_set=requested_names)
         if not pc.any(is_requested).as_py():
             continue
         matching_names = pc.filter(add_names, is_requested).to_pylist()
         matching_ids = pc.filter(adds.vector_ids, is_requested).to_pylist()
         for name, vector_id in zip(matching_names, matching_ids, strict=True):
-            ids_by_name[key_text(name)].append(vector_id)
+            ids_by_name[decode_path_bytes(name)].append(vector_id)
     return {name: sorted(vector_ids) for name, vector_ids in ids_by_name.items()}
 
 
@@ -218,7 +219,7 @@ def find_damaged_commit_refusal(snapshot: Snapshot, product: str, *, replaces_ac
     Returns:
         The refusal, or None if the version does not depend on such a commit.
     """
-    rules = [rule for rule in SETTLED_BY_CHECKPOINT if rule in snapshot.disputed]
+    rules = [rule for rule in RULES_SETTLED_BY_CHECKPOINT if rule in snapshot.disputed]
     if not rules:
         return None
     effect = _describe_effect(replaces_actions=replaces_actions)
@@ -265,7 +266,7 @@ class _SpellingSearch:
         if not len(paths):
             return
         spellings = pc.cast(paths, pa.binary())
-        names = name_files(paths, self._uris)
+        names = resolve_file_names(paths, self._uris)
         is_respelled = pc.not_equal(spellings, names)
         if not pc.any(is_respelled).as_py():
             self._plain_names.append(_fingerprint_names(names))
@@ -300,12 +301,14 @@ class _SpellingSearch:
 def _fingerprint_names(names: ArrowArray) -> ArrowArray:
     """Return a 64-bit fingerprint of each name (binary -> int64).
 
-    `fingerprints` covers only the last 48 bytes of a value. The names of files of one Spark job
+    `compute_fingerprints` covers only the last 48 bytes of a value. The names of files of one Spark job
     differ before these bytes (`part-00001-UUID.c000.snappy.parquet`), so the beginning of each name
     has its own fingerprint.
     """
-    beginnings = pc.binary_slice(names, 0, -PRINTED_BYTES)
-    return pc.bit_wise_xor(pc.multiply(fingerprints(beginnings), _FINGERPRINT_FACTOR), fingerprints(names))
+    beginnings = pc.binary_slice(names, 0, -FINGERPRINTED_BYTES)
+    return pc.bit_wise_xor(
+        pc.multiply(compute_fingerprints(beginnings), _FINGERPRINT_FACTOR), compute_fingerprints(names)
+    )
 
 
 class _ActionColumns(NamedTuple):
@@ -383,7 +386,7 @@ class _ActionCollector:
             columns: The actions.
             are_adds: True for adds, False for removes.
         """
-        names = name_files(columns.paths, self._uris)
+        names = resolve_file_names(columns.paths, self._uris)
         is_ambiguous = pc.is_in(_fingerprint_names(names), value_set=self._ambiguous_names)
         if not pc.any(is_ambiguous).as_py():
             return

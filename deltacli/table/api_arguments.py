@@ -74,6 +74,20 @@ def require_at_least(minimum: int, value: int | None, name: str) -> None:
         raise errors.UsageError(f"{name} is {value}", facts={"expected": f"at least {minimum}"})
 
 
+def require_known_word(value: object, name: str, words: Iterable[str]) -> None:
+    """Require one of several words.
+
+    Raises:
+        UsageError: If the value is none of them, with the one that was probably meant.
+    """
+    known_words = [*words]
+    if value in known_words:
+        return
+    expected = ", ".join(known_words)
+    error = errors.UsageError(f"{name} is {value!r}, expected {expected}", facts={"expected": expected})
+    raise error.suggest(str(value), errors.nearest_name(str(value), known_words))
+
+
 def require_timestamp_ms(value: object, name: str, *, begins: bool = False) -> int:
     """Convert a datetime with a time zone, or a date, to epoch milliseconds.
 
@@ -197,19 +211,21 @@ def _normalize_bound(
     return _NormalizedBound(version, timestamp_ms)
 
 
-def require_path_text(uri: str | os.PathLike[str], what: str = "the table") -> str:
+def require_path_text(uri: str | os.PathLike[str], description: str = "the table") -> str:
     """Convert a path or URI to a string.
 
     Args:
         uri: A path or URI.
-        what: The thing at the path, for the message, such as "the table".
+        description: What the path refers to, for the message, such as "the table" or "the profile".
 
     Raises:
         UsageError: If the value is neither a string nor a path object.
     """
+    # Only tables can be opened by a URI. Profiles and policy files are local.
+    expected = "a path or a URI" if description == "the table" else "a path"
     text = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
     if not isinstance(text, str):
-        raise wrong_argument(uri, what, "a path or a URI" if what == "the table" else "a path")
+        raise wrong_argument(uri, description, expected)
     return text
 
 
@@ -403,16 +419,18 @@ def require_kind(value: object, name: str, annotation: object) -> None:
     """Check a value against the annotation of its parameter.
 
     Args:
-        value: The value.
-        name: The name of the parameter, for the message.
-        annotation: The annotation as a string, such as "Sequence[str] | None". Values of
-            annotations that are not in `ARGUMENT_KINDS` are not checked.
+        value: The argument of a call, such as `["id", "name"]`.
+        name: The name of the parameter, such as "columns".
+        annotation: The annotation as a string, such as "Sequence[str] | None", because modules of the API
+            use `from __future__ import annotations`. Values of annotations that are not in
+            `ARGUMENT_KINDS` are not checked.
 
     Raises:
         UsageError: If the value does not match, is a number that does not fit into 64 bits, or is a
             string that is not valid Unicode.
     """
     expected = str(annotation).removesuffix(" | None")
+    # Every operation has a class of plans, so their annotations are not listed in `ARGUMENT_KINDS`.
     if name == _PLAN_PARAMETER:
         require_plan(value, expected)
         return

@@ -20,7 +20,7 @@ from functools import wraps
 from typing import Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
 from deltacli.core import errors
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.api_arguments import accepts_arguments, check_arguments, is_integer, require_kind, signature_of
 
 Arguments = ParamSpec("Arguments")
@@ -92,7 +92,7 @@ def api_function(function: Callable[Arguments, Result]) -> Callable[Arguments, R
 
         _, table = [*arguments_by_name.values()][:2]
         other_arguments = dict([*arguments_by_name.items()][2:])
-        name = without_secrets(os.fspath(table)) if isinstance(table, str | os.PathLike) else None
+        name = mask_secrets(os.fspath(table)) if isinstance(table, str | os.PathLike) else None
         try:
             for parameter, value in other_arguments.items():
                 require_kind(value, parameter, signature_of(function).parameters[parameter].annotation)
@@ -112,7 +112,7 @@ def _raise_type_error(
 ) -> None:
     """Raise Python's own TypeError for a call with unknown or missing arguments.
 
-    Python's message contains the class that defines the method, for example `VacuumMethods.vacuum`.
+    Python's message contains the class that defines the method, for example `DataFileMethods.vacuum`.
     Callers only know the class of the table, so it is replaced: `Table.vacuum`.
     """
     try:
@@ -128,8 +128,15 @@ def iterate_naming_table(items: Iterator[Item], name: str | None) -> Iterator[It
     A method that returns an iterator has returned before the iterator fails, so `api_method` does
     not see its errors.
     """
-    try:
+    with name_table_in_errors(name):
         yield from items
+
+
+@contextmanager
+def name_table_in_errors(name: str | None) -> Iterator[None]:
+    """Insert the table into the hints of errors that the block raises (see `name_table`)."""
+    try:
+        yield
     except errors.DeltacliError as error:
         name_table(error, name)
         raise

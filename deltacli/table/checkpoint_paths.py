@@ -13,9 +13,9 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from deltacli.core.typing import ArrowArray, RecordBatch
-from deltacli.delta.encoding.many_values import hash_column, repeated
-from deltacli.delta.log.file_actions import key_column
-from deltacli.delta.paths.spelling import may_have_spellings
+from deltacli.delta.encoding.many_values import find_repeated_hashes, hash_column
+from deltacli.delta.log.file_actions import compute_file_keys
+from deltacli.delta.paths.spelling_columns import may_have_spellings
 from deltacli.table.rebuild import rebuild_version
 from deltacli.table.version import Snapshot
 
@@ -59,7 +59,7 @@ def examine_checkpoint_paths(snapshot: Snapshot) -> CheckpointPaths:
     for batch_may_have, batch_hashes in start.file_actions.map_narrow_adds(_examine_batch, with_records=False):
         may_have_other_spellings = may_have_other_spellings or batch_may_have
         hashes.append(batch_hashes)
-    return CheckpointPaths(start, may_have_other_spellings, repeated(pa.concat_arrays(hashes)))
+    return CheckpointPaths(start, may_have_other_spellings, find_repeated_hashes(pa.concat_arrays(hashes)))
 
 
 def rebuild_checkpoint_version(snapshot: Snapshot) -> Snapshot | None:
@@ -73,5 +73,5 @@ def rebuild_checkpoint_version(snapshot: Snapshot) -> Snapshot | None:
 def _examine_batch(adds: RecordBatch) -> tuple[bool, ArrowArray]:
     """Return True if a path of the batch may have another spelling, and a hash of each logical file."""
     paths = adds.column("path")
-    keys = key_column(paths, adds.column("dv_id"))
+    keys = compute_file_keys(paths, adds.column("dv_id"))
     return may_have_spellings(paths), hash_column(keys)

@@ -31,14 +31,14 @@ class ChecksumContradiction(NamedTuple):
         rule: The id of the rule of `validate` that reports the difference, such as "crc.num-files".
         path: The path of the checksum file, relative to the table directory.
         message: A description of the difference.
-        more_files: `numFiles` of the checksum minus the number of live files, 0 for a difference in
-            other fields.
+        surplus_files: The number of files by which `numFiles` of the checksum exceeds the live files of
+            the log. Negative if the checksum contains fewer files; 0 for a difference in other fields.
     """
 
     rule: str
     path: str
     message: str
-    more_files: int = 0
+    surplus_files: int = 0
 
     @property
     def hint(self) -> str:
@@ -61,6 +61,7 @@ def find_checksum_contradiction(
         The first difference. None if there is no difference, or if the checksum file is missing or
         unreadable: checksum files are optional.
     """
+    # A missing checksum file contradicts nothing.
     path = checksum_path(snapshot.version)
     try:
         checksum = state.read_checksum(snapshot.table.storage.read_range(path, 0, MAX_CHECKSUM_BYTES))
@@ -69,17 +70,23 @@ def find_checksum_contradiction(
     if checksum is None:
         return None
 
-    for name, rule, counted in (
+    # Compare the totals.
+    for name, rule, total_of_log in (
         ("numFiles", "crc.num-files", files),
         ("tableSizeBytes", "crc.table-size", size_bytes),
     ):
-        stated = checksum.get(name)
+        total_of_checksum = checksum.get(name)
         # `type` instead of `isinstance`, because JSON's `true` is an int in Python.
-        if counted is not None and type(stated) is int and stated != counted:
-            message = f"the log of version {snapshot.version} has {name} {counted}, but its checksum file has {stated}"
-            more_files = stated - counted if name == "numFiles" else 0
-            return ChecksumContradiction(rule, path, message, more_files)
+        if total_of_log is None or type(total_of_checksum) is not int or total_of_checksum == total_of_log:
+            continue
+        message = (
+            f"the log of version {snapshot.version} has {name} {total_of_log}, "
+            f"but its checksum file has {total_of_checksum}"
+        )
+        surplus_files = total_of_checksum - total_of_log if name == "numFiles" else 0
+        return ChecksumContradiction(rule, path, message, surplus_files)
 
+    # Compare the protocol and the metadata.
     for action, field in _find_differing_fields(snapshot, checksum, path):
         message = f"the log of version {snapshot.version} has another {field} than its checksum file"
         return ChecksumContradiction(f"crc.{action}-differs", path, message)
@@ -98,13 +105,13 @@ def _find_differing_fields(snapshot: Snapshot, checksum: JsonObject, path: str) 
     metadata = checksum.get("metadata")
     with suppress(CommitCorrupt):
         if isinstance(metadata, dict):
-            for field in state.metadata_differences(snapshot.metadata, state.read_metadata(metadata, path)):
+            for field in state.find_metadata_differences(snapshot.metadata, state.read_metadata(metadata, path)):
                 yield "metadata", field
     protocol = checksum.get("protocol")
     with suppress(CommitCorrupt):
         if isinstance(protocol, dict):
             stated_protocol = state.read_protocol(protocol, path)
-            for field in state.protocol_differences(snapshot.protocol, stated_protocol, with_null_lists=False):
+            for field in state.find_protocol_differences(snapshot.protocol, stated_protocol, with_null_lists=False):
                 yield "protocol", field
 
 

@@ -14,21 +14,21 @@ from typing import NamedTuple
 
 from deltacli.core.errors import CommitCorrupt
 from deltacli.core.typing import JsonObject
-from deltacli.delta.log.actions import Action, missing, shown, wrong_type
+from deltacli.delta.log.actions import Action, format_json_value, missing_field_error, wrong_type_error
 from deltacli.delta.log.state import (
     HISTOGRAM_LISTS,
-    REQUIRED_OF_CHECKSUM,
+    REQUIRED_CHECKSUM_FIELDS,
     TRANSACTION_RETENTION,
     DomainMetadata,
     Metadata,
     SetTransaction,
     StateBuilder,
-    fault_of_histogram,
+    find_histogram_fault,
+    get_action_list,
+    get_file_size_histogram,
+    get_histogram_list,
     has_in_commit_timestamps,
-    histogram_of,
-    numbers_of,
     read_checksum,
-    rows_of,
 )
 from deltacli.delta.protocol.features import Protocol
 
@@ -88,14 +88,15 @@ def parse_checksum_state(data: bytes, name: str) -> ChecksumState:
         raise CommitCorrupt(f"{name}: {field} {reason}", file=name)
 
     builder = StateBuilder()
-    builder.take(_iterate_actions(checksum, name), name)
+    builder.add_actions(_iterate_actions(checksum, name), name)
     assert builder.protocol is not None
     assert builder.metadata is not None
 
-    _, raw_histogram = histogram_of(checksum)
+    # `_find_impossible_numbers` has checked the lists of the histogram.
+    _, raw_histogram = get_file_size_histogram(checksum)
     histogram = None
     if raw_histogram is not None:
-        histogram = {part: numbers_of(raw_histogram, part) or [] for part in HISTOGRAM_LISTS}
+        histogram = {part: get_histogram_list(raw_histogram, part) or [] for part in HISTOGRAM_LISTS}
     # If transactions expire, the list depends on the time at which the file was written.
     transactions_may_expire = TRANSACTION_RETENTION in builder.metadata.configuration
     has_transactions = checksum.get("setTransactions") is not None and not transactions_may_expire
@@ -123,14 +124,14 @@ def parse_checksum_state(data: bytes, name: str) -> ChecksumState:
 
 def _require_types(checksum: JsonObject, name: str) -> None:
     """Raise CommitCorrupt if a required field is missing, or a field has the wrong type."""
-    for field, field_type in REQUIRED_OF_CHECKSUM.items():
+    for field, field_type in REQUIRED_CHECKSUM_FIELDS.items():
         if checksum.get(field) is None:
-            raise missing(field, name)
+            raise missing_field_error(field, name)
         if type(checksum[field]) is not field_type:
-            raise wrong_type(field, shown(checksum[field]), name)
+            raise wrong_type_error(field, format_json_value(checksum[field]), name)
     for field, field_type in (("txnId", str), ("inCommitTimestampOpt", int)):
         if checksum.get(field) is not None and type(checksum[field]) is not field_type:
-            raise wrong_type(field, shown(checksum[field]), name)
+            raise wrong_type_error(field, format_json_value(checksum[field]), name)
 
 
 def _iterate_actions(checksum: JsonObject, name: str) -> Iterator[tuple[str, Action]]:
@@ -138,9 +139,9 @@ def _iterate_actions(checksum: JsonObject, name: str) -> Iterator[tuple[str, Act
     yield "protocol", checksum["protocol"]
     yield "metaData", checksum["metadata"]
     for field, kind in (("setTransactions", "txn"), ("domainMetadata", "domainMetadata")):
-        actions = rows_of([] if checksum.get(field) is None else checksum[field])
+        actions = get_action_list([] if checksum.get(field) is None else checksum[field])
         if actions is None:
-            raise wrong_type(field, shown(checksum[field]), name)
+            raise wrong_type_error(field, format_json_value(checksum[field]), name)
         yield from ((kind, action) for action in actions)
 
 
@@ -163,22 +164,40 @@ def _find_impossible_numbers(checksum: JsonObject) -> Iterator[tuple[str, str]]:
     ):
         number = checksum.get(field)
         if number is not None and (type(number) is not int or not minimum <= number <= maximum):
-            yield field, f"is {shown(number)[:_MAX_CHARACTERS_SHOWN]}"
+            yield field, f"is {format_json_value(number)[:_MAX_CHARACTERS_SHOWN]}"
 
     listed_files = checksum.get("allFiles")
     if listed_files is not None and (not isinstance(listed_files, list) or len(listed_files) != files):
         yield "allFiles", "has another number of files than numFiles"
 
-    name, histogram = histogram_of(checksum)
-    if histogram is None:
-        return
-    boundaries, counts, sizes = (numbers_of(histogram, part) for part in HISTOGRAM_LISTS)
-    fault = fault_of_histogram(boundaries, counts, sizes)
-    if fault:
-        yield name, fault
-        return
+    histogram_name, histogram = get_file_size_histogram(checksum)
+    if histogram is not None:
+        reason = _explain_invalid_histogram(histogram, files, size_bytes)
+        if reason:
+            yield histogram_name, reason
 
-    numbers = [*(counts or ()), *(sizes or ())]
-    adds_up = sum(counts or ()) == files and sum(sizes or ()) == size_bytes
-    if not adds_up or min(numbers) < 0:
-        yield name, "does not add up to numFiles and tableSizeBytes"
+
+def _explain_invalid_histogram(histogram: object, files: int, size_bytes: int) -> str:
+    """Return why a histogram of file sizes is impossible; empty if it is possible.
+
+    A histogram consists of three lists of the same length: the lower boundaries of the bins, and the number and
+    the total size of the files in each bin.
+
+        sortedBinBoundaries   [0, 8192, 16384]
+        fileCounts            [2,    0,     1]     the sum is `files`
+        totalBytes            [9000, 0, 20000]     the sum is `size_bytes`
+
+    Args:
+        histogram: The histogram as in the checksum file. It may be any JSON value.
+        files: The number of live files.
+        size_bytes: The total size of the live files.
+    """
+    boundaries, counts, sizes = (get_histogram_list(histogram, part) for part in HISTOGRAM_LISTS)
+    reason = find_histogram_fault(boundaries, counts, sizes)
+    if reason or counts is None or sizes is None:
+        return reason
+
+    adds_up = sum(counts) == files and sum(sizes) == size_bytes
+    if not adds_up or min(*counts, *sizes) < 0:
+        return "does not add up to numFiles and tableSizeBytes"
+    return ""

@@ -7,13 +7,14 @@ and the search for ambiguous paths all read commits with the functions of this m
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from deltacli.core.progress import Progress, report_weighed_items
 from deltacli.delta.log.actions import Action, read_actions
 from deltacli.delta.log.segment import LogFile
 from deltacli.engine.base import Engine
 from deltacli.storage import ReadStorage
-from deltacli.work.commits.reading import is_large, read_commit, stream_commit
+from deltacli.work.commits.reading import is_large_commit, read_commit, stream_commit
 
 _BYTES_READ_AHEAD = 64 << 20
 """Maximum total size of the commits that are in memory at the same time."""
@@ -36,26 +37,32 @@ def read_commit_contents(
     Raises:
         CommitCorrupt: If a commit is empty, or shorter than listed.
     """
-
-    def read_small_commit(file: LogFile) -> tuple[LogFile, bytes | None]:
-        if is_large(file):
-            return file, None
-        return file, read_commit(storage, file)
-
     # The number of parallel requests is limited by the store and by the memory for their results.
-    largest_bytes = max((file.size_bytes for file in commits if not is_large(file)), default=0)
+    largest_bytes = max((file.size_bytes for file in commits if not is_large_commit(file)), default=0)
     max_in_memory = max(1, _BYTES_READ_AHEAD // max(1, largest_bytes))
     at_once = min(storage.capabilities.parallel_reads, max_in_memory)
 
-    contents = engine.run(read_small_commit, reversed(commits), at_once=at_once)
+    read_content = partial(_read_content_unless_large, storage)
+    contents = engine.run(read_content, reversed(commits), at_once=at_once)
     return report_weighed_items(
         contents,
         progress,
         "reading the log",
         unit="commits",
         weights=[file.size_bytes for file in commits],
-        weight_of=lambda content: content[0].size_bytes,
+        weight_of=_get_commit_size,
     )
+
+
+def _read_content_unless_large(storage: ReadStorage, file: LogFile) -> tuple[LogFile, bytes | None]:
+    """Return a commit with its content; None instead of the content of a large commit."""
+    if is_large_commit(file):
+        return file, None
+    return file, read_commit(storage, file)
+
+
+def _get_commit_size(commit: tuple[LogFile, bytes | None]) -> int:
+    return commit[0].size_bytes
 
 
 def read_commit_actions(storage: ReadStorage, file: LogFile, content: bytes | None) -> Iterator[tuple[str, Action]]:
@@ -70,7 +77,7 @@ def read_commit_actions(storage: ReadStorage, file: LogFile, content: bytes | No
     Raises:
         CommitCorrupt: If the commit is damaged.
     """
-    if content is None and not is_large(file):
+    if content is None and not is_large_commit(file):
         content = read_commit(storage, file)
     if content is None:
         yield from stream_commit(storage, file)

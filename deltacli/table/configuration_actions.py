@@ -7,13 +7,14 @@ quickly, lines of file actions are recognized by their first bytes (`{"add":`) a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from deltacli.core.errors import CommitCorrupt, FileMissing
 from deltacli.core.progress import report_items
 from deltacli.delta.log.actions import Action, read_actions
 from deltacli.delta.log.segment import LogFile
 from deltacli.table.handle import TableHandle
-from deltacli.work.commits.reading import is_large, read_commit, stream_commit, stream_lines
+from deltacli.work.commits.reading import is_large_commit, read_commit, stream_commit, stream_lines
 
 _KINDS = ("protocol", "metaData", "domainMetadata")
 _KEYS = tuple(f'"{kind}"'.encode() for kind in _KINDS)
@@ -35,24 +36,27 @@ def read_configuration_actions(
         after the log was listed.
     """
 
-    def read(file: LogFile) -> tuple[int, list[tuple[str, Action]] | None]:
-        try:
-            return file.version, _read_configuration_actions_of(table, file)
-        except (CommitCorrupt, FileMissing):
-            return file.version, None
-
-    results = table.engine.run(read, files, at_once=table.storage.capabilities.parallel_reads)
+    read_commit_actions = partial(_read_actions_if_undamaged, table)
+    results = table.engine.run(read_commit_actions, files, at_once=table.storage.capabilities.parallel_reads)
     return iter(report_items(results, table.progress, "reading the log", unit="commits", total=len(files)))
 
 
-def _read_configuration_actions_of(table: TableHandle, file: LogFile) -> list[tuple[str, Action]]:
+def _read_actions_if_undamaged(table: TableHandle, file: LogFile) -> tuple[int, list[tuple[str, Action]] | None]:
+    """Return the version of a commit and its actions; None instead of the actions if it cannot be read."""
+    try:
+        return file.version, _parse_configuration_lines(table, file)
+    except (CommitCorrupt, FileMissing):
+        return file.version, None
+
+
+def _parse_configuration_lines(table: TableHandle, file: LogFile) -> list[tuple[str, Action]]:
     """Return the protocol, metaData and domainMetadata actions of one commit.
 
     All known writers start a line with `{"KIND":`. If a line starts with anything else, such as
     white space, the kind of its action cannot be recognized by the first bytes, and the whole
     commit is parsed.
     """
-    if is_large(file):
+    if is_large_commit(file):
         lines = stream_lines(table.storage, file)
     else:
         lines = iter(read_commit(table.storage, file).split(b"\n"))

@@ -30,21 +30,24 @@ from deltacli.core.progress import SILENT
 from deltacli.core.quoting import quote_identifier
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.core.units import plural
-from deltacli.delta.log.file_actions import num_records_column
+from deltacli.delta.log.file_actions import extract_num_records_column
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.paths.spelling import key_text
+from deltacli.delta.paths.spelling import decode_path_bytes
 from deltacli.delta.predicate.parse import Predicate, parse_predicate
-from deltacli.delta.predicate.prune import certainly_true
-from deltacli.delta.schema.to_arrow import unread_columns, unread_type
-from deltacli.delta.schema.types import StructField, StructType, places_of
+from deltacli.delta.predicate.prune import find_certain_matches
+from deltacli.delta.schema.to_arrow import find_unsupported_columns, find_unsupported_type
+from deltacli.delta.schema.types import StructField, StructType, find_name_positions
 from deltacli.delta.sql.parser import parse_expression
-from deltacli.delta.sql.stored import StoredKind, StoredSql, stored_sql
+from deltacli.delta.sql.stored import StoredKind, StoredSql, list_stored_sql
 from deltacli.delta.sql.translation.translate import translate_condition
 from deltacli.delta.sql.translation.values import NotTranslated
 from deltacli.rules.expressions.row_values import CONDITIONS, NOT_EVALUATED_MEMORY, NULLS, Violations
 from deltacli.table.needed_files import build_needed_files, locate_files
-from deltacli.work.file_facts import FileFacts, FilesInListing, VectorPiece, file_of_vector
-from deltacli.work.rows.row_checks import CHECKS, ChecksOfTable, ReadRows, RowPiece, not_null_places, weight_of_rows
+from deltacli.work.facts.footer_files import FilesInListing
+from deltacli.work.facts.row_facts import FileFacts
+from deltacli.work.facts.vector_facts import VectorPiece, find_vector_file
+from deltacli.work.rows.null_check import find_not_null_places
+from deltacli.work.rows.row_checks import CHECKS, ChecksOfTable, ReadRows, RowPiece, weigh_row_piece
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
@@ -108,12 +111,12 @@ def find_new_constraints(current: TableConfiguration, target: TableConfiguration
 
 def find_constraints(config: TableConfiguration) -> Iterator[RowConstraint]:
     """Yield all constraints on the rows of a table."""
-    for required in not_null_places(_list_columns(config)):
+    for required in find_not_null_places(_list_columns(config)):
         field_path = tuple(step.name for step in required.fields) if required.is_of_structs else ()
         yield RowConstraint(required.name, (required.column,), field_path)
 
     column_names = [column.name for column in _list_columns(config)]
-    for stored in stored_sql(config):
+    for stored in list_stored_sql(config):
         referenced_names = {path[0] for path in parse_expression(stored.text or "").columns}
         # The name of an invariant or generated column is the path of its column.
         referenced_names.add(stored.name.partition(".")[0])
@@ -121,7 +124,7 @@ def find_constraints(config: TableConfiguration) -> Iterator[RowConstraint]:
         # Column names in SQL are not case-sensitive.
         columns: list[str] = []
         for name in referenced_names:
-            columns.extend(column_names[index] for index in places_of(name, column_names))
+            columns.extend(column_names[index] for index in find_name_positions(name, column_names))
         yield RowConstraint(stored, tuple(columns))
 
 
@@ -211,7 +214,7 @@ class ConstraintCheck:
         self._constraints = constraints
         self._zone = zone
         self._predicates = {constraint.owner: self._parse_condition(constraint) for constraint in constraints}
-        self._unread_columns = {column.name: column for column in unread_columns(_list_columns(config))}
+        self._unread_columns = {column.name: column for column in find_unsupported_columns(_list_columns(config))}
         readable_partition_columns = _find_partition_columns(config) - self._unread_columns.keys()
         self._not_null_partitions = {
             constraint.owner
@@ -266,7 +269,7 @@ class ConstraintCheck:
         self._check_rows(pc.filter(adds, needs_rows), unproved_files)
 
     def _add_null_partitions(self, constraint: RowConstraint, adds: RecordBatch) -> None:
-        row_counts = num_records_column(adds.column("stats")).to_pylist()
+        row_counts = extract_num_records_column(adds.column("stats")).to_pylist()
         for path, row_count in zip(adds.column("path").to_pylist(), row_counts, strict=True):
             self.violations[constraint].add_file(path, row_count)
 
@@ -275,7 +278,7 @@ class ConstraintCheck:
         predicate = self._predicates[constraint.owner]
         if predicate is None:
             return pa.repeat(True, adds.num_rows)
-        return pc.invert(certainly_true(adds, predicate, self._config))
+        return pc.invert(find_certain_matches(adds, predicate, self._config))
 
     def _check_rows(self, adds: RecordBatch, unproved_files: Sequence[_UnprovedFiles]) -> None:
         """Read the rows of files, evaluate the constraints, and add the results to `violations`.
@@ -302,12 +305,12 @@ class ConstraintCheck:
 
         # Each file is read once for all constraints.
         table = self._table
-        facts_of_files = table.engine.spread(
+        facts_of_files = table.engine.run_tasks(
             ReadRows(),
             self._build_row_pieces(adds),
             table.stores,
             shared={CHECKS: self._row_checks},
-            weigh=weight_of_rows,
+            weigh=weigh_row_piece,
         )
         for facts in facts_of_files:
             for unproved in evaluable:
@@ -333,12 +336,12 @@ class ConstraintCheck:
 
         # Data files and files of deletion vectors are listed once, instead of one request for each
         # of them.
-        records = num_records_column(adds.column("stats"))
+        records = extract_num_records_column(adds.column("stats"))
         needed = build_needed_files(
             uris, adds.column("path"), adds.column("size"), records, adds.column("deletionVector")
         )
         located = locate_files(table.storage, needed, table.engine, SILENT)
-        names = map(key_text, located.needed.files["path"].to_pylist())
+        names = map(decode_path_bytes, located.needed.files["path"].to_pylist())
         sizes = {name: size for name, size in zip(names, located.sizes.to_pylist(), strict=True) if size is not None}
 
         files = table.files()
@@ -348,7 +351,7 @@ class ConstraintCheck:
             vector_piece = None
             if add["deletionVector"] is not None:
                 descriptor = {name: value for name, value in add["deletionVector"].items() if value is not None}
-                vector_path = file_of_vector(files, descriptor)
+                vector_path = find_vector_file(files, descriptor)
                 vector_sizes = ((vector_path, sizes[vector_path]),) if vector_path in sizes else ()
                 vector_piece = VectorPiece(((row, descriptor),), vector_sizes)
             yield RowPiece(
@@ -373,7 +376,7 @@ def _parse_predicate(constraint: RowConstraint, config: TableConfiguration) -> P
     # Null counts can be compared for any type. Partition values have to be parsed, which some types
     # do not allow.
     has_partition_columns = bool(_find_partition_columns(config) & {*constraint.columns})
-    find_unread_type = unread_type if has_partition_columns else lambda _: None
+    find_unread_type = find_unsupported_type if has_partition_columns else lambda _: None
     try:
         return parse_predicate(constraint.condition, config.schema or StructType(()), find_unread_type)
     except UsageError:

@@ -24,7 +24,7 @@ from deltacli.engine.base import Engine
 from deltacli.table.selection import Selection
 from deltacli.work.rows.data_files import DataFile, ReadSpec, split_file
 from deltacli.work.rows.row_reader import read_rows
-from deltacli.work.task import TableFiles
+from deltacli.work.table_files import TableFiles
 
 if TYPE_CHECKING:
     import pyarrow
@@ -76,7 +76,8 @@ def build_data_files(
         actions: Adds or removes, with the fields `path`, `size`, `partitionValues`,
             `deletionVector`, `baseRowId` and `defaultRowCommitVersion`.
         config: The configuration of the version that contains the actions.
-        needed: The columns to read. Values of other partition columns are not parsed.
+        needed: The columns to read. Other partition columns are left out, so their values need not be
+            valid.
         version: The version of a commit, for changes. None for rows of a table.
 
     Raises:
@@ -116,9 +117,9 @@ def _read_partition_values(
     # partitions.
     if not names:
         return {}
-    from deltacli.delta.partitions.values import partition_columns
+    from deltacli.delta.partitions.values import parse_partition_columns
 
-    return partition_columns(actions, config, names)
+    return parse_partition_columns(actions, config, names)
 
 
 class PartitionValueWarnings:
@@ -157,6 +158,7 @@ class PartitionValueWarnings:
         physical_names = [name for name in config.partition_columns if name in logical_names]
         if not physical_names:
             return
+        # Imported here because tables without partitions are read faster without the parsers.
         from deltacli.delta.partitions.values import find_empty_texts, find_respelled_keys
 
         empty_texts = find_empty_texts(actions, config, physical_names)

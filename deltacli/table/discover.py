@@ -24,7 +24,7 @@ from deltacli.core.progress import SILENT, Progress, Step
 from deltacli.core.texts import summarize_names
 from deltacli.delta.log.segment import BACKUP_LIST, LOG_DIRECTORY
 from deltacli.storage import LocalStorage, PathKind, ReadStorage, Storage
-from deltacli.table.missing_log import missing_path_error
+from deltacli.table.missing_log import build_missing_path_error
 from deltacli.table.table_directories import is_paimon_directory, list_table_directories
 
 _WILDCARD = re.compile(r"[*?\[]")
@@ -100,14 +100,26 @@ def note_log_backups(note: Callable[[str], None], names: Sequence[str]) -> None:
         note(f"note: {summarize_names(names, _MAX_BACKUPS_IN_NOTE)} {are} and skipped ({BACKUP_LIST})")
 
 
+class _FoundTable(NamedTuple):
+    """A table that a search has found.
+
+    Attributes:
+        path: The path of the table, relative to the directory where the search started.
+        is_paimon: True for a Paimon table, False for a Delta table.
+    """
+
+    path: str
+    is_paimon: bool
+
+
 class _TableSearch:
     """One search for tables. Call `search_all` once, then read the attributes.
 
     Attributes:
         tables: The tables by URI.
-        failures: See `Targets`.
-        skipped_files: See `Targets`.
-        log_backups: See `Targets`.
+        failures: Paths without a table and directories that cannot be listed, each with the error.
+        skipped_files: Files next to tables, such as `lake/README.md`.
+        log_backups: Directories that are backups of a log.
     """
 
     def __init__(self, open_store: Opener, step: Step) -> None:
@@ -136,7 +148,7 @@ class _TableSearch:
                     case PathKind.MISSING if _WILDCARD.search(name):
                         self._search_pattern(name)
                     case PathKind.MISSING:
-                        self.failures.append((name, missing_path_error(target.storage)))
+                        self.failures.append((name, build_missing_path_error(target.storage)))
 
         # A file is only an error if it is not part of a table, so the tables have to be known first.
         self._search_directories(list(directories.values()), directories.keys())
@@ -205,7 +217,7 @@ class _TableSearch:
             segments.pop()
         base = self._open_store(prefix or ".")
         if base.kind_of("") is PathKind.MISSING:
-            self.failures.append((pattern, missing_path_error(base)))
+            self.failures.append((pattern, build_missing_path_error(base)))
             return
 
         has_table = False
@@ -225,28 +237,32 @@ class _TableSearch:
         """Add the table in a directory, or all tables below it.
 
         Returns:
-            True if a table was found, or if the directory was searched before.
+            True if the directory contains a table. A directory that was searched before counts as if it
+            contains one: the first search has reported whatever the directory contains.
         """
-        has_table = identify_directory(target.storage, "") in self._searched
-        for path, is_paimon in self._iterate_tables(target, "", 0):
+        if identify_directory(target.storage, "") in self._searched:
+            return True
+
+        has_table = False
+        for found_table in self._iterate_tables(target, "", 0):
             has_table = True
-            # A path becomes part of a `file:` URI.
-            name = join_name(target.name, quote(path) if target.name.startswith("file:") else path)
+            # If the user typed a `file:` URI, the relative path is appended to it, and characters such as
+            # spaces must be percent-encoded.
+            is_file_uri = target.name.startswith("file:")
+            relative_path = quote(found_table.path) if is_file_uri else found_table.path
+            name = join_name(target.name, relative_path)
             with self._collect_failure(name):
-                storage = self._open_store(name) if path else target.storage
-                self._add_table(Target(name or ".", storage, is_paimon))
+                storage = self._open_store(name) if found_table.path else target.storage
+                self._add_table(Target(name or ".", storage, found_table.is_paimon))
         return has_table
 
-    def _iterate_tables(self, target: Target, path: str, depth: int) -> Iterator[tuple[str, bool]]:
+    def _iterate_tables(self, target: Target, path: str, depth: int) -> Iterator[_FoundTable]:
         """Yield the tables in and below a directory, in the order of a depth-first search.
 
         Args:
             target: The directory where the search started.
             path: The directory to search, relative to `target`; "" for `target` itself.
             depth: The number of directories between them.
-
-        Yields:
-            The path of a table relative to `target`, and True for a Paimon table.
         """
         directory = identify_directory(target.storage, path)
         if directory in self._searched or depth > MAX_DEPTH:
@@ -257,12 +273,12 @@ class _TableSearch:
             if BACKUP_LIST in names:
                 self.log_backups.append(join_name(target.name, path))
             else:
-                yield path, False
+                yield _FoundTable(path, is_paimon=False)
             return
 
         self._searched.add(directory)
         if is_paimon_directory(target.storage, names, path):
-            yield path, True
+            yield _FoundTable(path, is_paimon=True)
             return
         for name in names:
             if not name.startswith("."):
@@ -276,7 +292,7 @@ class _TableSearch:
         Args:
             storage: The store that contains the directory.
             path: The path of the directory in the store.
-            name: The path of the directory for the user.
+            name: The path of the directory as shown to the user, such as `lake/orders`.
         """
         self._step.advance()
         try:

@@ -25,17 +25,23 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from deltacli.delta.log import state
-from deltacli.delta.log.file_actions import FileBatch, FileCounts, Survivors, TombstoneCounts, TouchedFiles, count_batch
+from deltacli.delta.log.file_actions import (
+    FileBatch,
+    FileCounts,
+    SupersededFiles,
+    TombstoneCounts,
+    add_counts_of_batch,
+)
 from deltacli.delta.log.segment import LogSegment
 from deltacli.table.handle import TableHandle
-from deltacli.table.replay import ReplayedCommits
 from deltacli.table.reread_commits import build_file_batch, reread_file_actions
+from deltacli.table.segment_contents import SegmentContents
 from deltacli.work.task import Task
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.work.checkpoints.reading import CheckpointPiece
+    from deltacli.work.checkpoints.parquet_files import CheckpointPiece
 
 Batch = TypeVar("Batch")
 Result = TypeVar("Result")
@@ -53,15 +59,7 @@ class VersionWithFiles(Protocol):
     @property
     def physical_partition_columns(self) -> tuple[str, ...]: ...
     @property
-    def _replayed(self) -> ReplayedCommits: ...
-    @property
-    def _json_checkpoint_actions(self) -> Survivors: ...
-    @property
-    def _narrow_json_checkpoint_actions(self) -> FileBatch: ...
-    @property
-    def _pieces(self) -> tuple[CheckpointPiece, ...]: ...
-    @property
-    def _decided_files(self) -> TouchedFiles: ...
+    def contents(self) -> SegmentContents: ...
 
 
 class PieceCounts(NamedTuple):
@@ -94,14 +92,14 @@ class FileActions(NamedTuple):
         return self.snapshot.table
 
     @property
-    def changed_after_checkpoint(self) -> TouchedFiles:
+    def changed_after_checkpoint(self) -> SupersededFiles:
         """The logical files that commits after the checkpoint add or remove. Their rows in the checkpoint are stale."""
-        return self.snapshot._decided_files
+        return self.snapshot.contents.superseded_files
 
     @property
     def pieces(self) -> tuple[CheckpointPiece, ...]:
         """The row groups of the checkpoint that may contain file actions."""
-        return self.snapshot._pieces
+        return self.snapshot.contents.pieces
 
     @property
     def has_parsed_statistics(self) -> bool:
@@ -133,34 +131,40 @@ class FileActions(NamedTuple):
                 yield function(rows)
         if not self.pieces:
             return
-        from deltacli.work.checkpoints.reading import read_whole
+        # Imported on use: a table without a checkpoint does not need the Parquet reader.
+        from deltacli.work.checkpoints.full_rows import read_full_actions
 
-        read = partial(read_whole, self.table.stores, touched=self.changed_after_checkpoint, kind=kind, fields=fields)
+        read = partial(
+            read_full_actions, self.table.stores, touched=self.changed_after_checkpoint, kind=kind, fields=fields
+        )
         yield from self._map_pieces(read, _count_rows, function, in_parallel=True)
 
-    def map_file_actions(
-        self,
-        function: Callable[[FileBatch], Result],
-        commit_function: Callable[[FileBatch], Result] | None = None,
-    ) -> Iterator[Result]:
-        """Call a function for each batch of file actions, and yield the results.
+    def map_file_actions(self, function: Callable[[FileBatch], Result]) -> Iterator[Result]:
+        """Call a function for each batch of file actions, first those of commits, and yield the results.
 
         Live files and tombstones are read in one pass, with all their fields. Tombstones whose
         retention has expired are included.
 
         Args:
             function: Receives a batch. It must be thread-safe.
-            commit_function: Receives the batches of commits instead of `function`.
 
         Raises:
             CheckpointUnreadable: If a row group of the checkpoint cannot be read.
             CommitCorrupt: If a commit is damaged.
             Refused: `plan.other-past`, if a commit was replaced since the version was read.
         """
-        from deltacli.work.checkpoints.reading import read_both
+        yield from map(function, self.read_commit_batches())
+        yield from self.map_checkpoint_file_actions(function)
 
-        yield from map(commit_function or function, self.read_commit_batches())
-        read = partial(read_both, self.table.stores, touched=self.changed_after_checkpoint)
+    def map_checkpoint_file_actions(self, function: Callable[[FileBatch], Result]) -> Iterator[Result]:
+        """Call a function for each batch of file actions in the row groups of the checkpoint, and yield the results.
+
+        Takes the same argument and raises the same errors as `map_file_actions`.
+        """
+        # Imported on use: a table without a checkpoint does not need the Parquet reader.
+        from deltacli.work.checkpoints.full_rows import read_all_full_actions
+
+        read = partial(read_all_full_actions, self.table.stores, touched=self.changed_after_checkpoint)
         yield from self._map_pieces(read, _count_rows_of_both, function, in_parallel=True)
 
     def read_commit_batches(self) -> Iterator[FileBatch]:
@@ -175,12 +179,13 @@ class FileActions(NamedTuple):
             table.storage,
             table.engine,
             self.snapshot.segment.commits,
-            self.snapshot._replayed,
+            self.snapshot.contents.replayed,
             partitions=self.snapshot.physical_partition_columns,
             progress=table.progress,
         )
-        if self._has_inline_actions:
-            yield build_file_batch([("checkpoint", self.snapshot._json_checkpoint_actions)])
+        contents = self.snapshot.contents
+        if contents.has_json_actions:
+            yield build_file_batch([("checkpoint", contents.json_actions)])
 
     def read_narrow_batches(self) -> Iterator[FileBatch]:
         """Yield all live files and tombstones as narrow batches.
@@ -192,14 +197,11 @@ class FileActions(NamedTuple):
 
     def read_narrow_commit_batches(self) -> Iterator[FileBatch]:
         """Yield the narrow batches of the commits and of a checkpoint in JSON format. They are in memory already."""
-        yield from (FileBatch(adds=batch) for batch in self.snapshot._replayed.adds)
-        yield from (FileBatch(removes=batch) for batch in self.snapshot._replayed.removes)
-        if self._has_inline_actions:
-            yield self.snapshot._narrow_json_checkpoint_actions
-
-    @property
-    def _has_inline_actions(self) -> bool:
-        return bool(self.snapshot._json_checkpoint_actions.adds or self.snapshot._json_checkpoint_actions.removes)
+        contents = self.snapshot.contents
+        yield from (FileBatch(adds=batch) for batch in contents.replayed.adds)
+        yield from (FileBatch(removes=batch) for batch in contents.replayed.removes)
+        if contents.has_json_actions:
+            yield contents.narrow_json_actions
 
     def read_narrow_pieces(
         self, pieces: Sequence[CheckpointPiece], *, with_records: bool = True
@@ -212,10 +214,11 @@ class FileActions(NamedTuple):
         """
         if not pieces:
             return
-        from deltacli.work.checkpoints.reading import read_narrow
+        # Imported on use: a table without a checkpoint does not need the Parquet reader.
+        from deltacli.work.checkpoints.narrow_rows import read_narrow_actions
 
         read = partial(
-            read_narrow,
+            read_narrow_actions,
             self.table.stores,
             touched=self.changed_after_checkpoint,
             with_paths=True,
@@ -226,22 +229,25 @@ class FileActions(NamedTuple):
     def map_narrow_adds(
         self, function: Callable[[pyarrow.RecordBatch], Result], *, with_records: bool = True
     ) -> Iterator[Result]:
-        """Call a function for each narrow batch of live files in the checkpoint, and yield the results.
+        """Call a function for each batch of live files in the checkpoint, and yield the results.
 
-        Live files in commits are not included. The order is the same each time.
+        The batches are narrow: they have the columns `path`, `dv_id` (the id of the deletion vector), `size`
+        and `num_records`, but neither statistics nor partition values, so that reading them is fast. Live
+        files in commits are not included. The order is the same each time.
 
         Args:
-            function: Receives a narrow batch. It must be thread-safe.
+            function: Receives a narrow batch. It must be thread-safe, because several pieces are read at a time.
             with_records: False to leave the row counts null. Row counts are part of the statistics,
                 which are most of the bytes of a checkpoint.
 
         Raises:
             CheckpointUnreadable: If a row group cannot be read.
         """
-        from deltacli.work.checkpoints.reading import read_narrow
+        # Imported on use: a table without a checkpoint does not need the Parquet reader.
+        from deltacli.work.checkpoints.narrow_rows import read_narrow_actions
 
         def read(piece: CheckpointPiece) -> Iterator[pyarrow.RecordBatch]:
-            batches = read_narrow(
+            batches = read_narrow_actions(
                 self.table.stores,
                 piece,
                 touched=self.changed_after_checkpoint,
@@ -278,14 +284,15 @@ class FileActions(NamedTuple):
         # tombstones as long as there are recent commits.
         are_young = for_checkpoint and self.has_commits_after(cutoff_ms)
         for batch in self.read_narrow_commit_batches():
-            files, tombstones = count_batch(batch, cutoff_ms, files, tombstones, are_young=are_young)
+            files, tombstones = add_counts_of_batch(batch, cutoff_ms, files, tombstones, are_young=are_young)
         yield PieceCounts(None, (files, tombstones))
 
         if not self.pieces:
             return
-        from deltacli.work.checkpoints.reading import CountPiece
+        # Imported on use: a table without a checkpoint does not need the Parquet reader.
+        from deltacli.work.checkpoints.narrow_rows import CountFileActions
 
-        counts_of_pieces = self.run_on_pieces(CountPiece(cutoff_ms), self.pieces, "counting files")
+        counts_of_pieces = self.run_on_pieces(CountFileActions(cutoff_ms), self.pieces, "counting files")
         for piece, counts in zip(self.pieces, counts_of_pieces, strict=True):
             yield PieceCounts(piece, counts)
 
@@ -304,7 +311,7 @@ class FileActions(NamedTuple):
         """
         table = self.table
         shared = {"touched": self.changed_after_checkpoint}
-        results = table.engine.spread(task, pieces, table.stores, shared=shared, weigh=_count_rows_of_piece)
+        results = table.engine.run_tasks(task, pieces, table.stores, shared=shared, weigh=_count_rows_of_piece)
         with table.progress.step(step_name, unit="rows", total=sum(map(_count_rows_of_piece, pieces))) as step:
             for piece, result in zip(pieces, results, strict=True):
                 yield result

@@ -24,12 +24,12 @@ import pyarrow.compute as pc
 from deltacli.arrow.batches import aggregate_rows
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.log.segment import LogListing
+from deltacli.delta.paths.keys import PathKeys
 from deltacli.table.file_references import FileReferenceReader
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.delta.paths.keys import PathKeys
     from deltacli.table.version import Snapshot
 
 MISSING_ADD_RULE = "checkpoint.missing-add"
@@ -98,7 +98,7 @@ def compute_keys_with_external(
         has_vector = pc.not_equal(vectors, "")
         needs_text_hash = pc.and_(is_external, has_vector)
         external_paths = pc.cast(pc.filter(paths, needs_text_hash), pa.binary())
-        hashes = pc.replace_with_mask(hashes, needs_text_hash, keys.of_listing(external_paths))
+        hashes = pc.replace_with_mask(hashes, needs_text_hash, keys.hash_listed_paths(external_paths))
     return compute_logical_keys(hashes, vectors)
 
 
@@ -172,7 +172,7 @@ class FileHistory:
         """Record the files that another reader would find under the path of an add or a remove.
 
         For example, the path `a%20b.parquet` is the file `a b.parquet`, but a reader that does not
-        decode paths opens a file named `a%20b.parquet` (see `LogKeys.spare`).
+        decode paths opens a file named `a%20b.parquet` (see `LogKeys.alternative_hashes`).
 
         Args:
             hashes: Hashes of the paths.
@@ -280,8 +280,6 @@ def count_missing_live_files(snapshot: Snapshot, listing: LogListing) -> int:
     Raises:
         CommitCorrupt: If a commit cannot be read. It might be the commit that removes a file.
     """
-    from deltacli.delta.paths.keys import PathKeys
-
     table = snapshot.table
     keys = PathKeys((table.uri, *table.storage.aliases))
     history = FileHistory()

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -27,10 +27,10 @@ import pyarrow.compute as pc
 from deltacli.arrow.batches import aggregate_rows
 from deltacli.core import errors
 from deltacli.core.typing import ArrowArray, RecordBatch
-from deltacli.delta.data_files import no_vector_ids, unique_id_column
-from deltacli.delta.encoding.many_values import fingerprints
+from deltacli.delta.data_files import repeat_empty_vector_id, unique_id_column
+from deltacli.delta.encoding.many_values import compute_fingerprints
 from deltacli.delta.log.actions import FIELDS
-from deltacli.delta.log.file_actions import key_column, spelled_keys
+from deltacli.delta.log.file_actions import compute_file_keys, join_paths_and_vector_ids
 from deltacli.table.find_log import list_log
 from deltacli.table.partition_condition import Mask
 
@@ -67,11 +67,11 @@ def hash_narrow_adds(adds: RecordBatch, spelling: Spelling | None, *, with_vecto
             another vector.
     """
     paths = adds.column("path")
-    vector_ids = adds.column("dv_id") if with_vectors else no_vector_ids(adds.num_rows)
+    vector_ids = adds.column("dv_id") if with_vectors else repeat_empty_vector_id(adds.num_rows)
     if spelling is None:
-        logical_files = key_column(paths, vector_ids)
+        logical_files = compute_file_keys(paths, vector_ids)
     else:
-        logical_files = spelled_keys(spelling(paths), vector_ids)
+        logical_files = join_paths_and_vector_ids(spelling(paths), vector_ids)
     hashes = pa.py_buffer(_hash_values(logical_files))
     return pa.Array.from_buffers(pa.int64(), len(logical_files), [None, hashes])
 
@@ -89,11 +89,11 @@ def hash_paths_and_vectors(paths: ArrowArray, vector_ids: ArrowArray) -> ArrowAr
         paths: Paths as written in the log (string).
         vector_ids: Unique ids of the deletion vectors (string), "" for files without one.
     """
-    logical_files = key_column(paths, vector_ids)
+    logical_files = compute_file_keys(paths, vector_ids)
     words = array("q", bytes(KEY_BYTES * len(logical_files)))
     words[::2] = _hash_values(logical_files)
     if logical_files:
-        fingerprint_bytes = memoryview(fingerprints(logical_files).buffers()[1])[: 8 * len(logical_files)]
+        fingerprint_bytes = memoryview(compute_fingerprints(logical_files).buffers()[1])[: 8 * len(logical_files)]
         words[1::2] = array("q", fingerprint_bytes.tobytes())
     return pa.Array.from_buffers(pa.binary(KEY_BYTES), len(logical_files), [None, pa.py_buffer(words)])
 
@@ -242,12 +242,10 @@ def read_adds_with_mask(
         # `where` needs the partition values.
         read_fields = [*fields] if where is None else [*fields, "partitionValues"]
 
-    def filter_and_hash(adds: RecordBatch) -> tuple[RecordBatch, ArrowArray]:
-        matching_adds = adds if where is None else pc.filter(adds, where(adds))
-        return matching_adds, hash_file_actions(matching_adds)
-
+    filter_and_hash = partial(_filter_and_hash, where=where)
     begin = 0
     for adds, batch_keys in snapshot.file_actions.map_actions("add", filter_and_hash, fields=read_fields):
+        # A batch with other keys means that the log was rewritten after `keys` was computed.
         expected_keys = keys.slice(begin, len(batch_keys))
         if not batch_keys.equals(expected_keys):
             raise _log_changed_error(snapshot)
@@ -256,6 +254,12 @@ def read_adds_with_mask(
     # The last files are missing if fewer files than keys were read.
     if begin != len(keys):
         raise _log_changed_error(snapshot)
+
+
+def _filter_and_hash(adds: RecordBatch, where: Mask | None) -> tuple[RecordBatch, ArrowArray]:
+    """Return the live files of a batch that `where` selects, and their keys."""
+    matching_adds = adds if where is None else pc.filter(adds, where(adds))
+    return matching_adds, hash_file_actions(matching_adds)
 
 
 def _log_changed_error(snapshot: Snapshot) -> errors.Refused:

@@ -19,11 +19,11 @@ import pyarrow as pa
 from deltacli.core.errors import CommitCorrupt
 from deltacli.core.hints import command
 from deltacli.core.typing import Json
-from deltacli.delta.data_files import fault_of, unique_id
+from deltacli.delta.data_files import find_descriptor_fault, unique_id
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import LogFile, LogListing
 from deltacli.table.commit_contents import read_commit_actions, read_commit_contents
-from deltacli.work.commits.reading import is_large
+from deltacli.work.commits.reading import is_large_commit
 
 if TYPE_CHECKING:
     import pyarrow
@@ -98,13 +98,24 @@ class FileReferenceCollector:
             if not isinstance(path, str):
                 raise _invalid_reference_error(file, f"{kind}.path is missing or not a string", _MISSING_PATH_RULE)
             vector = action.get("deletionVector")
-            fault = None if vector is None else fault_of(vector)
+            fault = None if vector is None else find_descriptor_fault(vector)
             if fault:
                 rule, reason = fault
                 raise _invalid_reference_error(file, f"{kind}: {reason}", rule)
             size = _get_int64(action.get("size"))
             deletion_timestamp = _get_int64(action.get("deletionTimestamp"))
             self._rows[kind].append((path, unique_id(vector), file.version, size, deletion_timestamp))
+
+    def flush_if_full(self, file: LogFile) -> Iterator[FileReferences]:
+        """Yield the remaining rows, and clear the collector, if they are enough for a batch.
+
+        Small commits share a batch. A large commit fills at least one batch of its own.
+
+        Args:
+            file: The commit that was added last.
+        """
+        if len(self) >= _ROWS_PER_BATCH or is_large_commit(file):
+            yield from self.flush()
 
     def flush(self) -> Iterator[FileReferences]:
         """Yield the remaining rows, one batch per kind of action, and clear the collector."""
@@ -144,8 +155,8 @@ def _invalid_reference_error(file: LogFile, reason: str, rule: str) -> CommitCor
 class FileReferenceReader:
     """Reads the files that the commits of a log reference, newest commit first.
 
-    Commits that are damaged are skipped and reported in `errors`. Each caller decides whether it
-    can do without them: a plan that deletes files cannot, an explanation can.
+    Damaged commits are skipped and reported in `errors`. Each caller decides whether it can do
+    without them: a plan that deletes files cannot, an explanation can.
 
     Attributes:
         errors: One error per damaged commit. Complete when `read` is exhausted.
@@ -172,7 +183,16 @@ class FileReferenceReader:
         # An interrupted write leaves an empty file.
         self.errors.extend(_empty_commit_error(commit) for commit in commits if not commit.size_bytes)
         nonempty_commits = [commit for commit in commits if commit.size_bytes]
-        yield from read_references_of_commits(self._table, nonempty_commits, self._collector, errors=self.errors)
+
+        table = self._table
+        for file, content in read_commit_contents(table.storage, table.engine, nonempty_commits, table.progress):
+            actions = read_commit_actions(table.storage, file, content)
+            try:
+                yield from self._collector.add_commit(actions, file)
+            except CommitCorrupt as error:
+                self.errors.append(error)
+            yield from self._collector.flush_if_full(file)
+        yield from self._collector.flush()
 
 
 def read_references_of_commits(
@@ -181,7 +201,6 @@ def read_references_of_commits(
     collector: FileReferenceCollector,
     *,
     kinds: Collection[str] | None = None,
-    errors: list[CommitCorrupt] | None = None,
 ) -> Iterator[FileReferences]:
     """Yield the files that some commits reference, newest commit first, in batches of bounded size.
 
@@ -191,27 +210,17 @@ def read_references_of_commits(
         collector: Builds the batches, and collects the metaData actions.
         kinds: Kinds of actions to read, such as `("add", "remove")`. Errors in other actions are
             not detected. None reads all kinds.
-        errors: A list to which the errors of damaged commits are appended. None raises the first
-            error.
 
     Raises:
-        CommitCorrupt: If a commit is damaged and `errors` is None.
+        CommitCorrupt: If a commit is damaged.
         StorageFailed: If a commit cannot be read because of the store.
     """
     for file, content in read_commit_contents(table.storage, table.engine, commits, table.progress):
         actions = read_commit_actions(table.storage, file, content)
         if kinds is not None:
             actions = (pair for pair in actions if pair[0] in kinds)
-        try:
-            yield from collector.add_commit(actions, file)
-        except CommitCorrupt as error:
-            if errors is None:
-                raise
-            errors.append(error)
-
-        # Small commits share a batch. A large commit fills at least one batch of its own.
-        if len(collector) >= _ROWS_PER_BATCH or is_large(file):
-            yield from collector.flush()
+        yield from collector.add_commit(actions, file)
+        yield from collector.flush_if_full(file)
     yield from collector.flush()
 
 

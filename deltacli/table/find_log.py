@@ -20,7 +20,7 @@ from deltacli.core.machine import MACHINE
 from deltacli.core.progress import SILENT, Progress, report_items
 from deltacli.delta.log import segment
 from deltacli.storage import ReadStorage, is_taken
-from deltacli.table.missing_log import missing_log_error
+from deltacli.table.missing_log import build_missing_log_error
 
 _FIRST_VERSIONED_NAME = "0"
 """The start of a listing that skips `_sidecars` and similar names. Names with a version start with a digit."""
@@ -110,7 +110,7 @@ def find_log(
 def _require_no_blocked_commit(storage: ReadStorage, version: int | None, log: ListedLog) -> None:
     """Raise LogIncomplete if the newest version is to be read, but the name of the next commit is not a file."""
     if version is None and find_blocked_commit_name(storage, log.listing) is not None:
-        raise segment.not_a_file(log.listing)
+        raise segment.blocked_commit_error(log.listing)
 
 
 def find_lost_versions(storage: ReadStorage, listing: segment.LogListing, hint_version: int) -> LostVersions | None:
@@ -206,7 +206,7 @@ def list_log_files(
     except errors.FileMissing:
         if table_path:
             raise errors.NotATable(f"{segment.LOG_DIRECTORY} is not a directory") from None
-        raise missing_log_error(storage) from None
+        raise build_missing_log_error(storage) from None
     return files
 
 

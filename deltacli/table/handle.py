@@ -14,11 +14,17 @@ from typing import TYPE_CHECKING, Self, cast
 
 from deltacli.core.machine import MACHINE, Clock, Machine, system_clock
 from deltacli.core.progress import SILENT, Progress
-from deltacli.engine.base import EmbeddedEngine, Engine
+from deltacli.engine.base import Engine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.storage import NO_PREFIXES, AllowedPrefixes, ReadStorage, Storage, open_storage
-from deltacli.storage.directory_identity import DirectoryIdentity, StoreOfDirectory, bind_to_directory
-from deltacli.storage.optional_interfaces import StoreOfVersions, StoreWithBounds, require_writable
-from deltacli.work.task import TableFiles, TableStores, read_prefixes
+from deltacli.storage.directory_identity import DirectoryIdentity, bind_to_directory, is_directory_store
+from deltacli.storage.optional_interfaces import (
+    is_shared_directory,
+    is_shared_table,
+    require_writable,
+)
+from deltacli.work.table_files import TableFiles, parse_allowed_prefixes
+from deltacli.work.table_stores import TableStores
 
 if TYPE_CHECKING:
     from deltacli.catalogs.managed_store import ManagedStore
@@ -77,7 +83,7 @@ class TableHandle:
                 cannot open it.
             machine: Clocks, random numbers and sleep. Tests replace it.
         """
-        if isinstance(storage, StoreWithBounds):
+        if is_shared_directory(storage):
             # Other processes open such a store with credentials that the store itself provides.
             location = None
         self.stores = TableStores(storage, open_other, allowed, location, machine)
@@ -178,7 +184,7 @@ class TableHandle:
         location = self.stores.location
         allowed = self.allowed
         if may_read_this_table:
-            prefixes = read_prefixes((self.uri,))
+            prefixes = parse_allowed_prefixes((self.uri,))
             allowed = AllowedPrefixes(allowed.directories + prefixes.directories, allowed.uris + prefixes.uris)
         return TableHandle(
             storage,
@@ -216,11 +222,12 @@ class TableHandle:
             UsageError: If `identity` is not a `DirectoryIdentity`.
         """
         if identity is not None:
+            # Only a saved plan contains an identity. Most commands start faster without this import.
             from deltacli.table.api_arguments import require_place
 
             require_place(identity)
         storage = bind_to_directory(self.stores.storage, identity)
-        if storage is self.stores.storage or not isinstance(storage, StoreOfDirectory):
+        if storage is self.stores.storage or not is_directory_store(storage):
             return self
         handle = self.replace_storage(storage)
         location = self.stores.location
@@ -244,8 +251,13 @@ class TableHandle:
             NoAtomicCreate: If the store is read-only.
             UsageError: If the table is a shared table.
         """
-        if not dry_run or isinstance(self.storage, StoreOfVersions):
+        if not dry_run or is_shared_table(self.storage):
             require_writable(self.storage)
+
+    @property
+    def is_shared(self) -> bool:
+        """True if the table is read through a sharing server, which sends versions instead of a log."""
+        return is_shared_table(self.storage)
 
     def note_version(self, version: int | None) -> None:
         """Update `newest_seen` after a version was read."""

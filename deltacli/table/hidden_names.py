@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.core import errors
-from deltacli.delta.listing import HiddenNames, partition_names
+from deltacli.delta.listing import HiddenNames, list_partition_directory_names
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.state import TableConfiguration, read_metadata
 from deltacli.delta.schema.types import parse_schema
@@ -35,16 +35,16 @@ def build_hidden_names(
         oldest: The configuration of the oldest version that can be rebuilt, if available. Its
             metaData action may be in a commit that was deleted.
     """
-    columns = set(partition_names(snapshot.config))
+    columns = set(list_partition_directory_names(snapshot.config))
     if oldest is not None:
-        columns |= partition_names(oldest)
+        columns |= list_partition_directory_names(oldest)
     for action in metadata:
         try:
             older_metadata = read_metadata(action, "a commit")
             schema = parse_schema(older_metadata.schema_string) if older_metadata.schema_string else None
         except errors.DeltacliError:
             continue  # the partition columns of invalid metadata are unknown
-        columns |= partition_names(TableConfiguration(snapshot.protocol, older_metadata, schema))
+        columns |= list_partition_directory_names(TableConfiguration(snapshot.protocol, older_metadata, schema))
     hides_metadata = "iceberg" in find_readable_formats(snapshot, metadata, oldest)
     return HiddenNames(sorted(columns), hides_metadata=hides_metadata)
 

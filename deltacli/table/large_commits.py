@@ -28,7 +28,7 @@ from deltacli.core.progress import Progress
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.disputed_readings import ADDED_AND_REMOVED, ADDED_TWICE
-from deltacli.delta.log.file_actions import TouchedFiles, key_column
+from deltacli.delta.log.file_actions import SupersededFiles, compute_file_keys
 from deltacli.delta.log.segment import LogFile
 from deltacli.engine.base import Engine
 from deltacli.storage import ReadStorage
@@ -56,20 +56,20 @@ class LargeCommit(NamedTuple):
 
 
 class LargeCommitRows(NamedTuple):
-    """The reconciled actions of a large commit, without files that newer commits decide.
+    """The reconciled actions of a large commit that no newer commit supersedes.
 
     Attributes:
         adds: Live files, in narrow columns.
         removes: Tombstones, in narrow columns.
         other_actions: The actions that are neither `add` nor `remove`, each with its kind.
-        disputed: Ids of `validate` rules for content that engines interpret differently.
+        disputed_rules: Ids of `validate` rules for content that engines interpret differently.
         commit: The part of the commit to keep.
     """
 
     adds: list[RecordBatch]
     removes: list[RecordBatch]
     other_actions: list[tuple[str, Action]]
-    disputed: set[str]
+    disputed_rules: set[str]
     commit: LargeCommit
 
 
@@ -77,7 +77,7 @@ def read_large_commit(
     storage: ReadStorage,
     engine: Engine,
     file: LogFile,
-    decided_files: TouchedFiles,
+    superseded_files: SupersededFiles,
     *,
     remember_keys: bool,
     progress: Progress,
@@ -88,7 +88,7 @@ def read_large_commit(
         storage: The store of the table.
         engine: The engine that parses the blocks.
         file: The commit.
-        decided_files: The files that newer commits add or remove. Their rows are dropped.
+        superseded_files: The files that newer commits add or remove. Their rows are dropped.
         remember_keys: True if older commits or a checkpoint are read after this commit. Their actions for
             files of this commit must be dropped, so the keys are returned.
         progress: Receives the number of bytes read.
@@ -96,41 +96,47 @@ def read_large_commit(
     Raises:
         CommitCorrupt: If the commit is damaged. The error contains the line and the byte offset.
     """
-    from deltacli.delta.encoding.many_values import KeyIndex, repeated
+    # Imported here because most tables have no large commits.
+    from deltacli.delta.encoding.many_values import KeyIndex, find_repeated_hashes
 
     # Parse the commit, and find the hashes that occur more than once. Lists are cleared as soon as they are
     # not needed: each may hold hundreds of megabytes.
-    blocks, hashes = _read_blocks(storage, engine, file, decided_files, progress)
+    blocks, hashes = _read_blocks(storage, engine, file, superseded_files, progress)
     joined_hashes = pa.concat_arrays(hashes)
     hashes.clear()
-    repeated_hashes = frozenset(repeated(joined_hashes).to_pylist())
+    repeated_hashes = frozenset(find_repeated_hashes(joined_hashes).to_pylist())
 
     # Keep one action of each repeated file.
-    disputed: set[str] = set()
+    disputed_rules: set[str] = set()
     for block in blocks:
-        disputed |= block.disputed
+        disputed_rules |= block.disputed_rules
     if repeated_hashes:
         reconciled = _reconcile_repeated_keys(blocks, repeated_hashes)
         blocks = reconciled.blocks
-        disputed |= reconciled.disputed
+        disputed_rules |= reconciled.disputed_rules
 
     other_actions = [action for block in blocks for action in block.small]
     adds = [block.adds for block in blocks]
     removes = [block.removes for block in blocks]
     blocks.clear()
     if not remember_keys:
-        return LargeCommitRows(adds, removes, other_actions, disputed, LargeCommit(repeated_hashes))
+        return LargeCommitRows(adds, removes, other_actions, disputed_rules, LargeCommit(repeated_hashes))
 
     # A `KeyIndex` refers to the paths of a record batch instead of copying them. Looking up keys in a few
     # large indexes is faster than in many small ones, so join the blocks first.
     joined_adds = list(_join_batches(adds))
     joined_removes = list(_join_batches(removes))
-    keys = [KeyIndex(key_column(rows.column("path"), rows.column("dv_id"))) for rows in (*joined_adds, *joined_removes)]
-    return LargeCommitRows(joined_adds, joined_removes, other_actions, disputed, LargeCommit(repeated_hashes, keys))
+    keys = [
+        KeyIndex(compute_file_keys(rows.column("path"), rows.column("dv_id")))
+        for rows in (*joined_adds, *joined_removes)
+    ]
+    return LargeCommitRows(
+        joined_adds, joined_removes, other_actions, disputed_rules, LargeCommit(repeated_hashes, keys)
+    )
 
 
 def _read_blocks(
-    storage: ReadStorage, engine: Engine, file: LogFile, decided_files: TouchedFiles, progress: Progress
+    storage: ReadStorage, engine: Engine, file: LogFile, superseded_files: SupersededFiles, progress: Progress
 ) -> tuple[list[NarrowBlock], list[ArrowArray]]:
     """Parse the blocks of a commit in parallel.
 
@@ -141,9 +147,10 @@ def _read_blocks(
     Raises:
         CommitCorrupt: If the commit is damaged. The error contains the line and the byte offset.
     """
+    # Imported here because most tables have no large commits.
     from deltacli.work.commits.blocks import plan_blocks, read_narrow_block
 
-    read_block = partial(read_narrow_block, storage, touched=decided_files)
+    read_block = partial(read_narrow_block, storage, touched=superseded_files)
     blocks: list[NarrowBlock] = []
     hashes: list[ArrowArray] = []
     error: CommitCorrupt | None = None
@@ -188,11 +195,11 @@ class _ReconciledBlocks(NamedTuple):
 
     Attributes:
         blocks: The blocks in the order of the commit.
-        disputed: Ids of `validate` rules for repeated files that engines interpret differently.
+        disputed_rules: Ids of `validate` rules for repeated files that engines interpret differently.
     """
 
     blocks: list[NarrowBlock]
-    disputed: set[str]
+    disputed_rules: set[str]
 
 
 def _reconcile_repeated_keys(blocks: list[NarrowBlock], repeated_hashes: frozenset[int]) -> _ReconciledBlocks:
@@ -205,19 +212,19 @@ def _reconcile_repeated_keys(blocks: list[NarrowBlock], repeated_hashes: frozens
         blocks: The blocks in the order of the commit.
         repeated_hashes: The hashes that occur more than once among the keys of the commit.
     """
-    disputed: set[str] = set()
+    disputed_rules: set[str] = set()
     row_filter = _LastActionFilter(repeated_hashes)
 
     # All adds are filtered before the first remove: an add wins even if a remove follows it.
     adds = [row_filter.filter(block.adds) for block in reversed(blocks)]
     adds.reverse()
     if sum(rows.num_rows for rows in adds) < sum(block.adds.num_rows for block in blocks):
-        disputed.add(ADDED_TWICE)
+        disputed_rules.add(ADDED_TWICE)
 
     added = {file for rows in adds for file in _list_files_with_hashes(rows, repeated_hashes)}
     removed = (file for block in blocks for file in _list_files_with_hashes(block.removes, repeated_hashes))
     if any(file in added for file in removed):
-        disputed.add(ADDED_AND_REMOVED)
+        disputed_rules.add(ADDED_AND_REMOVED)
 
     removes = [row_filter.filter(block.removes) for block in reversed(blocks)]
     removes.reverse()
@@ -225,14 +232,14 @@ def _reconcile_repeated_keys(blocks: list[NarrowBlock], repeated_hashes: frozens
         block._replace(adds=adds_of_block, removes=removes_of_block)
         for block, adds_of_block, removes_of_block in zip(blocks, adds, removes, strict=True)
     ]
-    return _ReconciledBlocks(reconciled_blocks, disputed)
+    return _ReconciledBlocks(reconciled_blocks, disputed_rules)
 
 
 def _list_files_with_hashes(rows: RecordBatch, hashes: frozenset[int]) -> list[tuple[str, str | None]]:
     """Return the path and deletion vector id of each row whose key has one of the hashes."""
-    from deltacli.work.commits.blocks import key_hashes
+    from deltacli.work.commits.blocks import hash_keys
 
-    has_hash = pc.is_in(key_hashes(rows), value_set=pa.array(hashes, pa.int64()))
+    has_hash = pc.is_in(hash_keys(rows), value_set=pa.array(hashes, pa.int64()))
     matches = rows.filter(has_hash)
     return list(zip(matches.column("path").to_pylist(), matches.column("dv_id").to_pylist(), strict=True))
 
@@ -259,11 +266,11 @@ class _LastActionFilter:
         Args:
             rows: Add actions or remove actions, in the order of the commit.
         """
-        from deltacli.work.commits.blocks import key_hashes
+        from deltacli.work.commits.blocks import hash_keys
 
         is_kept = [True] * rows.num_rows
-        keys = key_column(rows.column("path"), rows.column("dv_id"))
-        hashes = key_hashes(rows).to_pylist()
+        keys = compute_file_keys(rows.column("path"), rows.column("dv_id"))
+        hashes = hash_keys(rows).to_pylist()
         for index in range(rows.num_rows - 1, -1, -1):
             if hashes[index] in self._repeated_hashes:
                 key = keys[index].as_py()

@@ -9,7 +9,8 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from enum import Enum, auto
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 from deltacli.core import errors
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.delta.paths.keys import PathKeys
-from deltacli.delta.paths.spelling import are_absolute, encode_percent_signs_column
+from deltacli.delta.paths.spelling_columns import are_absolute, encode_percent_signs_column
 from deltacli.table.needed_files import (
     FileKind,
     NeededFiles,
@@ -32,10 +33,10 @@ from deltacli.table.needed_files import (
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
-    from deltacli.work.task import TableFiles
+    from deltacli.work.table_files import TableFiles
 
 
-class FileReferences(NamedTuple):
+class ReferencedFiles(NamedTuple):
     """References to files, as they occur in a log.
 
     Attributes:
@@ -57,8 +58,8 @@ class UnavailableFiles(NamedTuple):
             has not allowed it. Whether they exist is unknown.
     """
 
-    missing: FileReferences
-    inaccessible: FileReferences
+    missing: ReferencedFiles
+    inaccessible: ReferencedFiles
 
 
 class _UnavailableExternalFiles(NamedTuple):
@@ -94,7 +95,7 @@ def find_missing_files(
     paths = pc.unique(paths)
     vector_ids = pc.unique(vector_ids)
     path_keys = keys.compute_keys(paths)
-    vector_keys = keys.of_vectors(vector_ids)
+    vector_keys = keys.compute_vector_keys(vector_ids)
 
     # The key of a file outside the table directory is null.
     is_internal_path = pc.is_valid(path_keys.keys)
@@ -106,7 +107,7 @@ def find_missing_files(
 
     # Look up data files and files of deletion vectors together, which takes fewer requests. The sizes are
     # in the order of the references.
-    data_files = _build_internal_files(path_keys.keys, path_keys.written, FileKind.DATA)
+    data_files = _build_internal_files(path_keys.keys, path_keys.undecoded, FileKind.DATA)
     vector_files = _build_internal_files(vector_keys.keys, vector_keys.keys, FileKind.VECTOR)
     internal_files = pa.concat_tables([data_files, vector_files])
     needed = build_empty_needed_files((table.uri,))._replace(files=internal_files)
@@ -115,63 +116,86 @@ def find_missing_files(
     missing_paths = pc.filter(internal_paths, is_missing.slice(0, data_files.num_rows))
     missing_ids = pc.filter(internal_ids, is_missing.slice(data_files.num_rows))
 
-    unavailable_paths = _find_missing_external_files(table, external_paths, are_vectors=False)
-    unavailable_ids = _find_missing_external_files(table, external_ids, are_vectors=True)
+    # Look up external files one by one, each in its own store.
+    unavailable_paths = _find_unavailable_external_files(table, external_paths)
+    unavailable_ids = _find_unavailable_external_vectors(table, external_ids)
     return UnavailableFiles(
-        missing=FileReferences(
+        missing=ReferencedFiles(
             pa.concat_arrays([combine_chunks(missing_paths), unavailable_paths.missing]),
             pa.concat_arrays([combine_chunks(missing_ids), unavailable_ids.missing]),
         ),
-        inaccessible=FileReferences(unavailable_paths.inaccessible, unavailable_ids.inaccessible),
+        inaccessible=ReferencedFiles(unavailable_paths.inaccessible, unavailable_ids.inaccessible),
     )
 
 
-def _build_internal_files(keys: ArrowArray, written: ArrowArray, kind: FileKind) -> ArrowTable:
+def _build_internal_files(keys: ArrowArray, undecoded: ArrowArray, kind: FileKind) -> ArrowTable:
     """Build the table `NeededFiles.files` of the files whose key is not null."""
     is_internal = pc.is_valid(keys)
-    return build_files_of_unknown_size(pc.filter(keys, is_internal), pc.filter(written, is_internal), kind)
+    return build_files_of_unknown_size(pc.filter(keys, is_internal), pc.filter(undecoded, is_internal), kind)
 
 
-def _find_missing_external_files(
-    table: TableHandle, references: ArrowArray, *, are_vectors: bool
-) -> _UnavailableExternalFiles:
-    """Look up files outside the table directory, one by one.
+def _find_unavailable_external_files(table: TableHandle, paths: ArrowArray) -> _UnavailableExternalFiles:
+    """Look up data files outside the table directory.
 
     Args:
         table: The table.
-        references: Paths of data files, or ids of deletion vectors.
-        are_vectors: True for ids of deletion vectors. Ids without an absolute path are skipped: they are
-            inline vectors, which have no file.
+        paths: Absolute paths, as in the log.
     """
-    external_references: list[str] = references.to_pylist()
-    paths = external_references
-    if are_vectors:
-        # The id of a vector with an absolute path is `p<path>@<offset>`.
-        external_references = [vector_id for vector_id in external_references if vector_id[:1] == "p"]
-        paths = [vector_id[1:].rpartition("@")[0] or vector_id[1:] for vector_id in external_references]
+    return _look_up_external_files(table, {path: path for path in paths.to_pylist()})
 
-    check_existence = partial(_check_existence, table.files())
-    existences = list(table.engine.run(check_existence, paths))
+
+def _find_unavailable_external_vectors(table: TableHandle, vector_ids: ArrowArray) -> _UnavailableExternalFiles:
+    """Look up the files of deletion vectors outside the table directory.
+
+    Args:
+        table: The table.
+        vector_ids: Unique ids of deletion vectors. Inline vectors have no file and are skipped.
+    """
+    paths_by_id: dict[str, str] = {}
+    for vector_id in vector_ids.to_pylist():
+        # The id of a vector with an absolute path is `p<path>@<offset>`, or `p<path>` without an offset.
+        if vector_id[:1] == "p":
+            paths_by_id[vector_id] = vector_id[1:].rpartition("@")[0] or vector_id[1:]
+    return _look_up_external_files(table, paths_by_id)
+
+
+def _look_up_external_files(table: TableHandle, paths_by_reference: Mapping[str, str]) -> _UnavailableExternalFiles:
+    """Look up files outside the table directory in parallel.
+
+    Args:
+        table: The table.
+        paths_by_reference: The absolute path of each file, by the path or vector id that the result contains.
+    """
+    look_up_file = partial(_look_up_file, table.files())
+    lookups = list(table.engine.run(look_up_file, paths_by_reference.values()))
     missing: list[str] = []
     inaccessible: list[str] = []
-    for reference, exists in zip(external_references, existences, strict=True):
-        if exists is None:
+    for reference, lookup in zip(paths_by_reference, lookups, strict=True):
+        if lookup is _Lookup.INACCESSIBLE:
             inaccessible.append(reference)
-        elif not exists:
+        elif lookup is _Lookup.MISSING:
             missing.append(reference)
     return _UnavailableExternalFiles(pa.array(missing, pa.string()), pa.array(inaccessible, pa.string()))
 
 
-def _check_existence(files: TableFiles, path: str) -> bool | None:
-    """Return True if a file exists, False if not, and None if this process may not access it."""
+class _Lookup(Enum):
+    """The result of looking up a file. A file is inaccessible if the user has not allowed access to its location."""
+
+    EXISTS = auto()
+    MISSING = auto()
+    INACCESSIBLE = auto()
+
+
+def _look_up_file(files: TableFiles, path: str) -> _Lookup:
+    """Look up a file by its path in the log, in the store that contains it."""
     try:
         storage, path_in_store = files.locate(path)
         storage.stat(path_in_store)
     except errors.FileMissing:
-        return False
+        return _Lookup.MISSING
     except errors.PathExternal:
-        return None
-    return True
+        return _Lookup.INACCESSIBLE
+    return _Lookup.EXISTS
 
 
 def find_unencoded_paths(snapshot: Snapshot) -> ArrowArray:
@@ -201,7 +225,7 @@ def find_unencoded_paths(snapshot: Snapshot) -> ArrowArray:
     # Most tables have no path that decoding changes. They need no request.
     table = snapshot.table
     keys = PathKeys((table.storage.uri, *table.storage.aliases)).compute_keys(escaped_paths)
-    differs = pc.fill_null(pc.not_equal(keys.keys, keys.written), False)
+    differs = pc.fill_null(pc.not_equal(keys.keys, keys.undecoded), False)
     escaped_paths = pc.filter(escaped_paths, differs)
     if not len(escaped_paths):
         return escaped_paths
@@ -209,7 +233,7 @@ def find_unencoded_paths(snapshot: Snapshot) -> ArrowArray:
     # `locate_files` returns the actual path of each file. If it is not the decoded path, the path in the
     # log is not encoded.
     decoded_paths = pc.filter(keys.keys, differs)
-    files = _build_internal_files(decoded_paths, pc.filter(keys.written, differs), FileKind.DATA)
+    files = _build_internal_files(decoded_paths, pc.filter(keys.undecoded, differs), FileKind.DATA)
     needed = NeededFiles(files, pa.table({"path": pa.array([], pa.binary())}))
     located = locate_files(table.storage, needed, table.engine, table.progress)
     exists = pc.is_valid(located.sizes)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from itertools import islice
+from typing import NamedTuple
 
 from deltacli.core import errors
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.storage import LocalStorage, PathKind, ReadStorage
-from deltacli.table.table_directories import is_paimon_directory, list_table_directories, paimon_table_error
+from deltacli.table.table_directories import build_paimon_table_error, is_paimon_directory, list_table_directories
 
 _PARTITION_DIRECTORY = r"(?<=[^/:])/[^/=]+=[^/]*(?=/|$)"
 """Matches a partition directory in a URI, such as `/day=2026-01-01`."""
@@ -24,13 +26,13 @@ _MAX_OBJECT_VERSIONS = 100
 """Number of object versions to examine. Every store returns that many in its first page."""
 
 
-def missing_log_error(storage: ReadStorage) -> errors.DeltacliError:
+def build_missing_log_error(storage: ReadStorage) -> errors.DeltacliError:
     """Build the error for a path without a Delta log, depending on what exists at the path."""
     match storage.kind_of(""):
         case PathKind.MISSING:
-            return missing_path_error(storage)
+            return build_missing_path_error(storage)
         case PathKind.FILE:
-            return _path_is_file_error(storage)
+            return _build_path_is_file_error(storage)
 
     directories = set(list_table_directories(storage, ""))
     if storage.uri.rstrip("/").endswith(f"/{LOG_DIRECTORY}"):
@@ -40,23 +42,22 @@ def missing_log_error(storage: ReadStorage) -> errors.DeltacliError:
             hint=_suggest_enclosing_table(storage) or errors.command("snapshot", table="{parent}"),
         )
     if is_paimon_directory(storage, directories):
-        return paimon_table_error(storage)
+        return build_paimon_table_error(storage)
     # `_delta_log` exists, but as a file or as a broken link.
     if LOG_DIRECTORY in directories:
-        error = errors.NotATable(f"{LOG_DIRECTORY} is not a directory")
-        _suggest_undelete(error, storage)
-        return error
-    return _not_a_table_error(storage, directories)
+        undelete = _suggest_undelete(storage)
+        return errors.NotATable(f"{LOG_DIRECTORY} is not a directory", facts=undelete.facts, hint=undelete.hint)
+    return _build_not_a_table_error(storage, directories)
 
 
-def missing_path_error(storage: ReadStorage) -> errors.NotATable:
+def build_missing_path_error(storage: ReadStorage) -> errors.NotATable:
     """Build the error for a path that does not exist. If a table there was deleted, the hint is `undelete`."""
-    error = errors.NotATable("no such file or directory", code="table.path-missing", facts={"path": storage.uri})
-    _suggest_undelete(error, storage)
-    return error
+    undelete = _suggest_undelete(storage)
+    facts = {"path": storage.uri, **undelete.facts}
+    return errors.NotATable("no such file or directory", code="table.path-missing", facts=facts, hint=undelete.hint)
 
 
-def _path_is_file_error(storage: ReadStorage) -> errors.NotATable:
+def _build_path_is_file_error(storage: ReadStorage) -> errors.NotATable:
     """Build the error for a path that is a file. If a table contains the file, the error suggests that table."""
     enclosing = find_enclosing_table(storage)
     facts = {"path": storage.uri}
@@ -70,41 +71,53 @@ def _path_is_file_error(storage: ReadStorage) -> errors.NotATable:
     )
 
 
-def _not_a_table_error(storage: ReadStorage, directories: set[str]) -> errors.NotATable:
-    """Build the error for a directory that is not a table.
+def _build_not_a_table_error(storage: ReadStorage, directories: set[str]) -> errors.NotATable:
+    """Build the error for a directory that is not a table, such as `lake` or `lake/orders/day=2026-01-01`.
 
-    The error lists tables in subdirectories, and the table that contains the directory.
+    The error lists tables in subdirectories, and the table that contains the directory. The hint is a command
+    for the first of these tables, or `undelete` if the store has deleted versions of a log.
 
     Args:
         storage: The store of the directory.
         directories: The names of its subdirectories.
     """
-    nested_tables = [
-        name for name in sorted(directories) if storage.kind_of(f"{name}/{LOG_DIRECTORY}") is PathKind.DIRECTORY
-    ]
-    nested_tables = nested_tables[:_MAX_NESTED_TABLES]
-
+    is_table = {name: storage.kind_of(f"{name}/{LOG_DIRECTORY}") is PathKind.DIRECTORY for name in sorted(directories)}
+    nested_tables = [name for name in is_table if is_table[name]][:_MAX_NESTED_TABLES]
     enclosing = find_enclosing_table(storage)
+    undelete = _suggest_undelete(storage)
+
     facts = {"path": storage.uri}
     if enclosing:
         facts["inside the table"] = enclosing
     if nested_tables:
         facts["tables below"] = ", ".join(nested_tables)
-        hint: str | None = errors.command("snapshot", table=f"{{table}}/{nested_tables[0]}")
+    facts |= undelete.facts
+
+    first_nested_table = nested_tables[0] if nested_tables else None
+    if undelete.hint is not None:
+        hint: str | None = undelete.hint
+    elif first_nested_table is not None:
+        hint = errors.command("snapshot", table=f"{{table}}/{first_nested_table}")
     else:
         hint = _suggest_enclosing_table(storage)
-
-    error = errors.NotATable("this is not a Delta table: the directory has no _delta_log", facts=facts, hint=hint)
-    error.below = nested_tables[0] if nested_tables else None
-    _suggest_undelete(error, storage)
-    return error
+    return errors.NotATable(
+        "this is not a Delta table: the directory has no _delta_log", facts=facts, hint=hint, below=first_nested_table
+    )
 
 
-def _suggest_undelete(error: errors.NotATable, storage: ReadStorage) -> None:
-    """Replace the hint of an error by `undelete` if the store has deleted versions of a log. Makes one request."""
-    if has_deleted_log(storage):
-        error.facts["deleted log"] = "the store keeps versions of its files"
-        error.hint = errors.command("undelete", dry_run=True)
+class _UndeleteSuggestion(NamedTuple):
+    """Facts and a hint that suggest `undelete`. Without a deleted log, the facts are empty and the hint is None."""
+
+    facts: Mapping[str, str]
+    hint: str | None
+
+
+def _suggest_undelete(storage: ReadStorage) -> _UndeleteSuggestion:
+    """Suggest `undelete` if the store has deleted versions of a log. This sends one request."""
+    if not has_deleted_log(storage):
+        return _UndeleteSuggestion({}, None)
+    facts = {"deleted log": "the store keeps versions of its files"}
+    return _UndeleteSuggestion(facts, errors.command("undelete", dry_run=True))
 
 
 def has_deleted_log(storage: ReadStorage) -> bool:

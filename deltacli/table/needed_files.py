@@ -26,10 +26,10 @@ from deltacli.core import errors
 from deltacli.core.progress import Progress
 from deltacli.core.typing import ArrowArray, ArrowTable, RecordBatch
 from deltacli.delta.data_files import unique_id_column
-from deltacli.delta.encoding.many_values import hash_column, repeated
-from deltacli.delta.log.file_actions import action_schemas, num_records_column
+from deltacli.delta.encoding.many_values import find_repeated_hashes, hash_column
+from deltacli.delta.log.file_actions import action_schemas, extract_num_records_column
 from deltacli.delta.paths.keys import PathKeys
-from deltacli.delta.paths.spelling import key_bytes, key_text
+from deltacli.delta.paths.spelling import decode_path_bytes, encode_path_bytes
 from deltacli.engine.base import Engine
 from deltacli.storage import ReadStorage
 
@@ -66,7 +66,7 @@ class NeededFiles(NamedTuple):
     Attributes:
         files: A table with one row per file and these columns:
             `path` (binary): the path inside the table directory, decoded.
-            `written` (binary): the path without decoding, for writers that do not percent-encode; null if
+            `undecoded_path` (binary): the path without decoding, for writers that do not percent-encode; null if
             decoding does not change the path.
             `kind` (string): a `FileKind`.
             `sizeBytes`, `rows` (int64): null if the log does not contain the number.
@@ -97,7 +97,7 @@ class LocatedFiles(NamedTuple):
     """Needed files, and their sizes in storage.
 
     Attributes:
-        needed: The files. `path` of an existing file is its actual path, and `written` is null.
+        needed: The files. `path` of an existing file is its actual path, and `undecoded_path` is null.
         sizes: The size of each file in bytes (int64); null if the file does not exist.
     """
 
@@ -144,7 +144,7 @@ def build_needed_files(
     all_files = pa.table(
         {
             "path": keys.keys,
-            "written": _clear_equal_paths(keys.keys, keys.written),
+            "undecoded_path": _clear_equal_paths(keys.keys, keys.undecoded),
             "kind": pa.repeat(kind.value, len(keys.keys)),
             "sizeBytes": pc.cast(combine_chunks(sizes), pa.int64()),
             "rows": pc.cast(combine_chunks(rows), pa.int64()),
@@ -162,19 +162,21 @@ def build_needed_files(
     return NeededFiles(pa.concat_tables([_drop_repeated_paths(files, hashes), vector_files]), vectors, outside_count)
 
 
-def build_files_of_unknown_size(paths: ArrowArray, written: ArrowArray | None, kind: FileKind) -> ArrowTable:
+def build_files_of_unknown_size(paths: ArrowArray, undecoded: ArrowArray | None, kind: FileKind) -> ArrowTable:
     """Build the table `NeededFiles.files` for files whose size and number of rows are unknown.
 
     Args:
         paths: The decoded paths inside the table directory (binary).
-        written: The same paths without decoding. None if decoding does not change any of them.
+        undecoded: The same paths without decoding. None if decoding does not change any of them.
         kind: The kind of the files.
     """
     unknown = pa.nulls(len(paths), pa.int64())
     return pa.table(
         {
             "path": paths,
-            "written": pa.nulls(len(paths), pa.binary()) if written is None else _clear_equal_paths(paths, written),
+            "undecoded_path": pa.nulls(len(paths), pa.binary())
+            if undecoded is None
+            else _clear_equal_paths(paths, undecoded),
             "kind": pa.repeat(kind.value, len(paths)),
             "sizeBytes": unknown,
             "rows": unknown,
@@ -189,10 +191,10 @@ def build_empty_needed_files(uris: Sequence[str]) -> NeededFiles:
     return build_needed_files(uris, no_paths, no_numbers, no_numbers)
 
 
-def _clear_equal_paths(paths: ArrowArray, written: ArrowArray) -> ArrowArray:
-    """Return `written`, with null for paths that decoding does not change."""
-    differs = pc.fill_null(pc.not_equal(paths, written), False)
-    return pc.if_else(differs, written, pa.scalar(None, pa.binary()))
+def _clear_equal_paths(paths: ArrowArray, undecoded: ArrowArray) -> ArrowArray:
+    """Return `undecoded_path`, with null for paths that decoding does not change."""
+    differs = pc.fill_null(pc.not_equal(paths, undecoded), False)
+    return pc.if_else(differs, undecoded, pa.scalar(None, pa.binary()))
 
 
 def read_live_files(
@@ -255,7 +257,7 @@ def map_live_columns(
 
 def _build_live_columns(adds: RecordBatch, *, with_rows: bool) -> LiveColumns:
     """Build the columns of a batch of add actions. Without `with_rows`, the numbers of rows are null."""
-    rows = num_records_column(adds.column("stats")) if with_rows else pa.nulls(adds.num_rows, pa.int64())
+    rows = extract_num_records_column(adds.column("stats")) if with_rows else pa.nulls(adds.num_rows, pa.int64())
     return LiveColumns(adds.column("path"), adds.column("size"), rows, adds.column("deletionVector"))
 
 
@@ -283,7 +285,7 @@ def _locate_vectors(uris: Sequence[str], descriptors: ArrowArray | None) -> Arro
         descriptor_type = action_schemas().add.field("deletionVector").type
         return pa.table({"path": pa.array([], pa.binary()), "deletionVector": pa.array([], descriptor_type)})
     vectors = pc.drop_null(combine_chunks(descriptors))
-    paths = PathKeys(uris).of_vectors(combine_chunks(unique_id_column(vectors))).keys
+    paths = PathKeys(uris).compute_vector_keys(combine_chunks(unique_id_column(vectors))).keys
     return pc.filter(pa.table({"path": paths, "deletionVector": vectors}), pc.is_valid(paths))
 
 
@@ -304,7 +306,7 @@ def _drop_repeated_paths(files: ArrowTable, hashes: ArrowArray | None = None) ->
     """
     paths = files["path"]
     hashes = hash_column(paths) if hashes is None else hashes
-    repeated_hashes = repeated(hashes)
+    repeated_hashes = find_repeated_hashes(hashes)
     if not len(repeated_hashes):
         return files
 
@@ -358,26 +360,26 @@ def locate_files(
         StorageFailed: If the store does not answer.
     """
     paths = combine_chunks(needed.files["path"])
-    written = combine_chunks(needed.files["written"])
+    undecoded = combine_chunks(needed.files["undecoded_path"])
     with progress.step("looking for files", unit="files", total=len(paths)) as step:
         sizes = _read_sizes(storage, paths, engine, check_listing)
 
         # Look up missing files again under the path without decoding.
-        may_be_unencoded = pc.and_(pc.is_null(sizes), pc.is_valid(written))
+        may_be_unencoded = pc.and_(pc.is_null(sizes), pc.is_valid(undecoded))
         if pc.any(may_be_unencoded).as_py():
-            unencoded_paths = pc.filter(written, may_be_unencoded)
+            unencoded_paths = pc.filter(undecoded, may_be_unencoded)
             sizes_of_unencoded = _read_sizes(storage, unencoded_paths, engine, check_listing)
             sizes = pc.replace_with_mask(sizes, may_be_unencoded, sizes_of_unencoded)
             is_unencoded = pc.and_(may_be_unencoded, pc.is_valid(sizes))
-            paths = pc.if_else(is_unencoded, written, paths)
+            paths = pc.if_else(is_unencoded, undecoded, paths)
 
-        if written.null_count < len(written):
+        if undecoded.null_count < len(undecoded):
             # The actual path of an existing file is known now. A missing file may be restored under either
             # path, so it keeps both.
-            written = pc.if_else(pc.is_null(sizes), written, pa.scalar(None, pa.binary()))
-            other_columns = needed.files.drop_columns(["path", "written"])
+            undecoded = pc.if_else(pc.is_null(sizes), undecoded, pa.scalar(None, pa.binary()))
+            other_columns = needed.files.drop_columns(["path", "undecoded_path"])
             columns = {name: other_columns[name] for name in other_columns.column_names}
-            needed = needed._replace(files=pa.table({"path": paths, "written": written, **columns}))
+            needed = needed._replace(files=pa.table({"path": paths, "undecoded_path": undecoded, **columns}))
         step.advance(len(paths))
     return LocatedFiles(needed, sizes)
 
@@ -412,7 +414,7 @@ def _request_sizes(storage: ReadStorage, paths: ArrowArray, engine: Engine) -> A
 
 
 def _request_sizes_of_batch(storage: ReadStorage, paths: ArrowArray) -> ArrowArray:
-    names = [key_text(path) for path in paths.to_pylist()]
+    names = [decode_path_bytes(path) for path in paths.to_pylist()]
     sizes: list[int | None] = []
     for name, size in zip(names, storage.stat_many(names)[0], strict=True):
         # A negative size means that the file does not exist, or that its path contains a symbolic link.
@@ -439,14 +441,15 @@ def _read_size_of_link(storage: ReadStorage, path: str) -> int | None:
 
 def _list_sizes(storage: ReadStorage, paths: ArrowArray) -> ArrowArray:
     """Return the size of each file, by listing the directories of the files."""
-    from deltacli.work.files.listing import in_batches
+    # Imported here because local tables and small tables are not listed.
+    from deltacli.work.files.walking import batch_listed_files
 
     # Other directories are skipped: the table may have millions of them, such as old partitions.
     directories_of_files = pc.unique(pc.replace_substring_regex(paths, r"/?[^/]*$", ""))
     directories: set[str] = set()
     for directory in directories_of_files.to_pylist():
         # To reach "a/b/c", the walk must enter "a" and "a/b".
-        directories.update(accumulate(key_text(directory).split("/"), "{}/{}".format))
+        directories.update(accumulate(decode_path_bytes(directory).split("/"), "{}/{}".format))
 
     def select_subdirectories(directory: str, names: Sequence[str]) -> list[str]:
         prefix = f"{directory}/" if directory else ""
@@ -454,8 +457,8 @@ def _list_sizes(storage: ReadStorage, paths: ArrowArray) -> ArrowArray:
 
     sizes = pa.nulls(len(paths), pa.int64())
     try:
-        for files in in_batches(storage.walk("", select_subdirectories)):
-            listed_paths = pa.array([key_bytes(path) for path in files.paths], pa.binary())
+        for files in batch_listed_files(storage.walk("", select_subdirectories)):
+            listed_paths = pa.array([encode_path_bytes(path) for path in files.paths], pa.binary())
             listed_sizes = files.sizes
             if listed_sizes is None:
                 # A local disk does not return sizes in listings.

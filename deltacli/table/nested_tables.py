@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from deltacli.core import errors
-from deltacli.delta.listing import find_table_roots, kind_of_directories
+from deltacli.delta.listing import find_table_roots, identify_table_format
 from deltacli.delta.log.segment import LOG_DIRECTORY
-from deltacli.delta.paths.keys import binary_paths
-from deltacli.delta.paths.spelling import key_text
+from deltacli.delta.paths.keys import encode_paths_as_binary
+from deltacli.delta.paths.spelling import decode_path_bytes
 from deltacli.storage import ReadStorage, Storage
-from deltacli.work.files.listing import TELLING
+from deltacli.work.files.walking import METADATA_DIRECTORIES
 
 if TYPE_CHECKING:
     import pyarrow
@@ -44,16 +44,16 @@ def find_table_format(storage: ReadStorage, directory: str) -> str | None:
         FileMissing: If the directory does not exist.
     """
     names = [name for name in storage.list_directories(directory) if directory or name != LOG_DIRECTORY]
-    table_format = kind_of_directories(names)
+    table_format = identify_table_format(names)
     if table_format is not None:
         return table_format
 
     prefix = f"{directory}/" if directory else ""
     paths: list[str] = []
-    for name in TELLING:
+    for name in METADATA_DIRECTORIES:
         if name in names:
             paths += [f"{name}/{file.name}" for file in storage.list_from(f"{prefix}{name}")]
-    return find_table_roots(binary_paths(paths)).get("")
+    return find_table_roots(encode_paths_as_binary(paths)).get("")
 
 
 def find_tables_containing(table: TableHandle, paths: pyarrow.Array) -> dict[str, str]:
@@ -71,7 +71,7 @@ def find_tables_containing(table: TableHandle, paths: pyarrow.Array) -> dict[str
     parents = pc.unique(pc.replace_substring_regex(paths, "/?[^/]*$", ""))
     ancestors = {""}
     for parent in parents.to_pylist():
-        segments = key_text(parent).split("/")
+        segments = decode_path_bytes(parent).split("/")
         ancestors |= {"/".join(segments[:length]) for length in range(1, len(segments) + 1)}
 
     directories = sorted(ancestors)

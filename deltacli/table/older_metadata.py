@@ -33,12 +33,12 @@ class LogMetadataReader:
     """
 
     def __init__(self, table: TableHandle, version: int, read_metadata: Callable[[int], Action]) -> None:
-        """Create a reader. Nothing is read.
+        """Create a reader. The log is read when the reader is called for the first time.
 
         Args:
             table: The table.
             version: The last version whose metadata is read.
-            read_metadata: Rebuilds a version, and returns its metaData action.
+            read_metadata: Rebuilds a version, such as 7, and returns its metaData action.
         """
         self._table = table
         self._version = version
@@ -58,7 +58,7 @@ class LogMetadataReader:
             return self._metadata
 
     def __reduce__(self) -> tuple[type[LoadedMetadata], tuple[OlderMetadata]]:
-        # Locks and table handles cannot be pickled.
+        """Pickle only the metadata: locks and table handles cannot be pickled."""
         return LoadedMetadata, (self._metadata or OlderMetadata((), reaches_back=False),)
 
     def _read(self) -> OlderMetadata:
@@ -103,8 +103,11 @@ def read_column_names_for_tasks(snapshot: Snapshot) -> None:
     Args:
         snapshot: The version whose files are rewritten.
     """
-    if snapshot.table.engine.may_repeat and snapshot.config.mapping_mode != "none":
-        _ = snapshot.config.assigned_names  # the property reads the log and caches the result
+    runs_in_other_processes = snapshot.table.engine.may_repeat
+    read_older_metadata = snapshot.config.older_metadata
+    if runs_in_other_processes and snapshot.config.mapping_mode != "none" and read_older_metadata is not None:
+        # The reader keeps the result, and includes it when the configuration is pickled for a task.
+        read_older_metadata()
 
 
 class LoadedMetadata:

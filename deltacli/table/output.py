@@ -27,26 +27,27 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from deltacli.core.errors import DeltacliError, FileMissing, PermissionRefused, StorageFailed, UsageError
 from deltacli.core.texts import summarize_names
 from deltacli.delta.log.segment import LOG_DIRECTORY
-from deltacli.delta.paths.spelling import root_of
+from deltacli.delta.paths.spelling import canonicalize_root
 from deltacli.storage import Existed, Failed, LocalStorage, PathKind, ReadStorage, Storage, Unknown, is_inside
 from deltacli.storage.optional_interfaces import require_writable
-from deltacli.storage.secrets import without_secrets
-from deltacli.table.api_errors import name_table
+from deltacli.storage.secrets import mask_secrets
+from deltacli.table.api_errors import name_table_in_errors
 from deltacli.table.handle import TableHandle
-from deltacli.work import outputs
+from deltacli.table.table_directories import SubdirectoryRecorder
+from deltacli.work.outputs import action_outputs, output_files, row_outputs
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 from deltacli.work.task import Task, TaskContext
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.delta.log.file_actions import FileBatch, TouchedFiles
-    from deltacli.work.checkpoints.reading import CheckpointPiece
+    from deltacli.delta.log.file_actions import FileBatch, SupersededFiles
+    from deltacli.work.checkpoints.parquet_files import CheckpointPiece
 
 SUCCESS = "_SUCCESS"
 _MAX_NAMES = 5
 """Number of file names that an error message lists."""
-Piece = TypeVar("Piece", outputs.RowsPiece, outputs.ActionsPiece)
+Piece = TypeVar("Piece", row_outputs.RowsPiece, action_outputs.ActionsPiece)
 
 
 class ListedActions(Protocol):
@@ -60,7 +61,7 @@ class ListedActions(Protocol):
     @property
     def pieces(self) -> Sequence[CheckpointPiece]: ...
     @property
-    def changed_after_checkpoint(self) -> TouchedFiles: ...
+    def changed_after_checkpoint(self) -> SupersededFiles: ...
     def read_commit_batches(self) -> Iterator[FileBatch]: ...
 
 
@@ -75,7 +76,7 @@ class WrittenDirectory:
     """
 
     uri: str
-    files: tuple[outputs.OutputFile, ...]
+    files: tuple[output_files.OutputFile, ...]
     was_cut: bool = False
 
     @property
@@ -108,13 +109,15 @@ def write_rows(
         StorageFailed: If the directory cannot be written.
     """
     with _open_output_run(table, directory, spec.schema, limit) as run:
-        task = outputs.WriteRows(run.target)
-        run.write_in_tasks(task, outputs.plan_row_pieces(files), {"spec": spec}, step_name="writing rows", unit="files")
+        task = row_outputs.WriteRows(run.target)
+        run.write_in_tasks(
+            task, row_outputs.plan_row_pieces(files), {"spec": spec}, step_name="writing rows", unit="files"
+        )
         return run.finish()
 
 
 def write_actions(
-    files: ListedActions, directory: str | os.PathLike[str], columns: outputs.ActionColumns, limit: int | None
+    files: ListedActions, directory: str | os.PathLike[str], columns: action_outputs.ActionColumns, limit: int | None
 ) -> WrittenDirectory:
     """Write the live files, the tombstones or both of a version to a new or empty directory.
 
@@ -131,15 +134,17 @@ def write_actions(
     with _open_output_run(files.table, directory, columns.schema(), limit) as run:
         # Actions of commits are in memory of this process. Those of the checkpoint are read by tasks.
         run.write_in_process(_read_actions_of_commits(files, columns))
-        task = outputs.WriteActions(run.target, columns)
-        pieces = outputs.plan_action_pieces(files.pieces, first=1)
+        task = action_outputs.WriteActions(run.target, columns)
+        pieces = action_outputs.plan_action_pieces(files.pieces, first=1)
         total_rows = sum(piece.group.rows for piece in files.pieces)
         shared = {"touched": files.changed_after_checkpoint}
         run.write_in_tasks(task, pieces, shared, step_name="writing file actions", unit="rows", total=total_rows)
         return run.finish()
 
 
-def _read_actions_of_commits(files: ListedActions, columns: outputs.ActionColumns) -> Iterator[pyarrow.RecordBatch]:
+def _read_actions_of_commits(
+    files: ListedActions, columns: action_outputs.ActionColumns
+) -> Iterator[pyarrow.RecordBatch]:
     """Yield the file actions of the commits after the checkpoint, and of the lines of a JSON checkpoint."""
     for batch in files.read_commit_batches():
         for kind, actions in (("add", batch.adds), ("remove", batch.removes)):
@@ -151,8 +156,18 @@ def _read_actions_of_commits(files: ListedActions, columns: outputs.ActionColumn
 def _open_output_run(
     table: TableHandle, directory: str | os.PathLike[str], schema: pyarrow.Schema, limit: int | None
 ) -> Iterator[_OutputRun]:
-    """Claim an output directory. If the body raises, delete all files that it has written."""
-    try:
+    """Claim an output directory for the body of a `with` statement.
+
+    If the body raises, all files that it has written are deleted. The names of files that cannot be deleted
+    are added to the error.
+
+    Args:
+        table: The table whose content is written.
+        directory: A path, or the URI of a store that supports atomic creation.
+        schema: The schema of the Parquet files.
+        limit: The maximum number of rows. None for all rows.
+    """
+    with name_table_in_errors(table.name):
         storage = _open_empty_directory(table, directory)
         run = _OutputRun(table, storage, schema, limit)
         try:
@@ -164,9 +179,6 @@ def _open_output_run(
             if undeleted and isinstance(error, DeltacliError):
                 error.facts["left behind"] = summarize_names(undeleted, _MAX_NAMES)
             raise
-    except DeltacliError as error:
-        name_table(error, table.name)
-        raise
 
 
 class _OutputRun:
@@ -180,7 +192,7 @@ class _OutputRun:
     """
 
     def __init__(self, table: TableHandle, storage: Storage, schema: pyarrow.Schema, limit: int | None) -> None:
-        """Prepare a run. Nothing is written.
+        """Generate the id of the run. Nothing is written before `claim_directory` is called.
 
         Args:
             table: The table whose content is written.
@@ -188,13 +200,13 @@ class _OutputRun:
             schema: The schema of the Parquet files.
             limit: The maximum number of rows. None for all rows.
         """
-        self.target = outputs.OutputTarget(storage.uri, table.machine.new_hex(8))
+        self.target = output_files.OutputTarget(storage.uri, table.machine.new_hex(8))
         self._table = table
         self._storage = storage
         self._schema = schema
         self._limit = limit
         self._creates_directory = storage.capabilities.has_directories and storage.kind_of("") is PathKind.MISSING
-        self._files: list[outputs.OutputFile] = []
+        self._files: list[output_files.OutputFile] = []
         self._row_count = 0
         self._was_cut = False
         self._is_claimed = False
@@ -210,12 +222,12 @@ class _OutputRun:
             StorageFailed: If the store cannot be written.
         """
         self._is_claimed = True
-        outcome = self._storage.put_if_absent(outputs.CLAIM, self.target.run.encode())
+        outcome = self._storage.put_if_absent(output_files.CLAIM, self.target.run.encode())
         if isinstance(outcome, Existed | Unknown) and not self.target.is_claimed(self._storage):
             self._is_claimed = False
             if isinstance(outcome, Unknown):
                 raise StorageFailed(f"{self.target.uri} cannot be written", facts={"why": outcome.cause})
-            raise _not_empty_error(self.target.uri, [outputs.CLAIM])
+            raise _not_empty_error(self.target.uri, [output_files.CLAIM])
 
     def write_in_process(self, batches: Iterator[pyarrow.RecordBatch]) -> None:
         """Write rows in this process. These rows precede those of `write_in_tasks`."""
@@ -223,7 +235,7 @@ class _OutputRun:
 
     def write_in_tasks(
         self,
-        task: Task[Piece, tuple[outputs.OutputFile, ...]],
+        task: Task[Piece, tuple[output_files.OutputFile, ...]],
         pieces: Iterable[Piece],
         shared: Mapping[str, Any],  # Any: values of the task
         *,
@@ -255,7 +267,7 @@ class _OutputRun:
 
         # Add the files of the pieces, in their order, up to the piece that exceeds the limit.
         cut_piece: Piece | None = None
-        results = engine.spread(task, started_pieces, stores, shared=shared, weigh=attrgetter("weight"))
+        results = engine.run_tasks(task, started_pieces, stores, shared=shared, weigh=attrgetter("weight"))
         with self._table.progress.step(step_name, unit=unit, total=total) as step, _close_at_end(results):
             for files in results:
                 piece = started_pieces.pop_oldest()
@@ -270,7 +282,7 @@ class _OutputRun:
         # Write that piece again, without the surplus rows. Its first files are deleted by `finish`.
         remaining_rows = (self._limit or 0) - self._row_count
         if cut_piece is not None and remaining_rows:
-            (files,) = engine.spread(task, [replace(cut_piece, limit=remaining_rows)], stores, shared=shared)
+            (files,) = engine.run_tasks(task, [replace(cut_piece, limit=remaining_rows)], stores, shared=shared)
             self._add_files(files)
 
     def finish(self) -> WrittenDirectory:
@@ -284,7 +296,7 @@ class _OutputRun:
         if not self._files:
             # Readers need at least one Parquet file to get the schema.
             self._add_files(self._write_batches(iter(()), is_needed=True))
-        self._delete([outputs.CLAIM])
+        self._delete([output_files.CLAIM])
         self._is_claimed = False
 
         # Attempts that the engine repeated have left files that are not part of the result.
@@ -312,26 +324,29 @@ class _OutputRun:
     def roll_back(self) -> list[str]:
         """Delete all files of this run, and the directory if this run has created it.
 
+        The claim file is deleted first. Other attempts of a task may still be running on a cluster: each of them
+        checks the claim before it writes a file, and stops if the claim does not exist.
+
         Returns:
             The names of files that could not be deleted, or that may exist because the store failed.
         """
         names = [SUCCESS] if self._has_success_file else []
         undeleted: list[str] = []
         try:
-            # Deleted first, so that attempts that are still running stop writing.
             if self._is_claimed and self.target.is_claimed(self._storage):
-                undeleted += self._delete_if_possible([outputs.CLAIM])
+                undeleted += self._delete_if_possible([output_files.CLAIM])
             with suppress(FileMissing):
                 names += [file.name for file in self._storage.list_from("") if self.target.owns(file.name)]
             undeleted += self._delete_if_possible(names)
             if self._creates_directory and not undeleted and isinstance(self._storage, LocalStorage):
+                # A store cannot remove its own root directory, so open the parent directory.
                 parent, name = os.path.split(self._storage.root)
                 LocalStorage(parent).remove_directory(name)
         except DeltacliError:
-            return [outputs.CLAIM, *names]
+            return [output_files.CLAIM, *names]
         return undeleted
 
-    def _add_files(self, files: Iterable[outputs.OutputFile]) -> None:
+    def _add_files(self, files: Iterable[output_files.OutputFile]) -> None:
         for file in files:
             self._files.append(file)
             self._row_count += file.rows
@@ -352,9 +367,9 @@ class _OutputRun:
 
     def _write_batches(
         self, batches: Iterator[pyarrow.RecordBatch], *, is_needed: bool = False
-    ) -> tuple[outputs.OutputFile, ...]:
+    ) -> tuple[output_files.OutputFile, ...]:
         context = TaskContext(self._table.stores)
-        return outputs.write_batches(context, self.target, 0, self._schema, batches, is_needed=is_needed)
+        return output_files.write_batches(context, self.target, 0, self._schema, batches, is_needed=is_needed)
 
     def _delete(self, names: list[str]) -> None:
         """Delete files of the output directory.
@@ -424,13 +439,13 @@ def _open_empty_directory(table: TableHandle, directory: str | os.PathLike[str])
     name = os.fspath(directory)
     if not name:
         raise UsageError("the output directory is an empty string", code="usage.output")
-    storage = table.stores.other(table.open_other(name).uri)
+    storage = table.stores.open_output(table.open_other(name).uri)
     require_writable(storage)
 
     enclosing_table = _find_table_containing(table, storage)
     if enclosing_table is not None:
         raise UsageError(
-            f"the output directory {without_secrets(name)} is inside a table",
+            f"the output directory {mask_secrets(name)} is inside a table",
             code="usage.output",
             facts={"table": enclosing_table, "why": "its files would be mixed with data files"},
         )
@@ -450,10 +465,10 @@ def _find_table_containing(table: TableHandle, storage: ReadStorage) -> str | No
         table: The table whose rows are written. It is checked first, without a request.
         storage: The store of the output directory.
     """
-    output_root = root_of(storage.uri)
-    table_root = root_of(table.storage.uri)
+    output_root = canonicalize_root(storage.uri)
+    table_root = canonicalize_root(table.storage.uri)
     if is_inside(storage, table.storage) or f"{output_root}/".startswith(f"{table_root}/"):
-        return without_secrets(table.uri)
+        return mask_secrets(table.uri)
 
     # Split the location into the top of the store, such as `s3://bucket`, and the path inside it.
     if isinstance(storage, LocalStorage):
@@ -471,7 +486,7 @@ def _find_table_containing(table: TableHandle, storage: ReadStorage) -> str | No
         # The credentials may not cover the parent directories.
         with suppress(PermissionRefused):
             if top_storage.kind_of(f"{ancestor}/{LOG_DIRECTORY}".lstrip("/")) is PathKind.DIRECTORY:
-                return without_secrets(f"{top.rstrip('/')}/{ancestor}")
+                return mask_secrets(f"{top.rstrip('/')}/{ancestor}")
     return None
 
 
@@ -488,27 +503,23 @@ def _list_first_names(storage: ReadStorage) -> list[str]:
         case PathKind.MISSING:
             return []
         case PathKind.FILE:
-            raise UsageError(f"{without_secrets(storage.uri)} is a file, not a directory", code="usage.output")
+            raise UsageError(f"{mask_secrets(storage.uri)} is a file, not a directory", code="usage.output")
 
-    content: list[str] = []
-
-    def note_subdirectories(_: str, names: Sequence[str]) -> Iterable[str]:
-        content.extend(f"{name}/" for name in names)
-        return ()  # do not list them
-
-    entries = storage.walk("", note_subdirectories)
+    subdirectories = SubdirectoryRecorder()
+    file_names: list[str] = []
+    entries = storage.walk("", subdirectories)
     with _close_at_end(entries):
         for entry in entries:
             # On object stores, the name of the marker object of the directory itself is empty.
-            content += filter(None, (*entry.names, *entry.special))
-            if len(content) > _MAX_NAMES:
+            file_names += filter(None, (*entry.names, *entry.special))
+            if len(file_names) + len(subdirectories.names) > _MAX_NAMES:
                 break
-    return sorted(content)
+    return sorted([*file_names, *(f"{name}/" for name in subdirectories.names)])
 
 
 def _not_empty_error(uri: str, names: Sequence[str]) -> UsageError:
     return UsageError(
-        f"the output directory {without_secrets(uri)} is not empty",
+        f"the output directory {mask_secrets(uri)} is not empty",
         code="usage.output",
         facts={
             "found": summarize_names(names, _MAX_NAMES),

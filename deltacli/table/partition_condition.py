@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from deltacli.core import errors
 from deltacli.core.typing import ArrowArray, RecordBatch
-from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.file_actions import action_schemas, build_action_batch
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.partitions.values import partition_columns
+from deltacli.delta.partitions.values import parse_partition_columns
 
 if TYPE_CHECKING:
     import pyarrow
@@ -38,6 +38,7 @@ class PartitionCondition:
         Raises:
             UsageError: `usage.where`, if the condition is invalid or uses other columns.
         """
+        # Imported here because most operations have no condition, and start faster without the parser.
         from deltacli.delta.predicate.parse import parse_on_partitions
 
         self._config = config
@@ -54,7 +55,7 @@ class PartitionCondition:
         """
         if not adds.num_rows:
             return pa.array([], pa.bool_())
-        values = partition_columns(adds, self._config, [name for name, _ in self._partition_columns])
+        values = parse_partition_columns(adds, self._config, [name for name, _ in self._partition_columns])
         columns = {column.name: values[name] for name, column in self._partition_columns}
         if not columns:
             # A condition such as `true` uses no column, but a record batch needs one to have a length.
@@ -72,7 +73,7 @@ class PartitionCondition:
         """
         try:
             add = {"path": "", "partitionValues": dict(values)}
-            adds = whole_actions([add], action_schemas().add, "")
+            adds = build_action_batch([add], action_schemas().add, "")
             return bool(self(adds)[0].as_py())
         except (errors.CommitCorrupt, errors.DataUnreadable):
             return True

@@ -38,10 +38,10 @@ from deltacli.delta.log.disputed_readings import (
 )
 from deltacli.delta.log.file_actions import (
     FileBatch,
-    Survivors,
-    decided_keys,
-    file_key,
-    narrow_batches,
+    ReconciledActions,
+    build_narrow_batches,
+    compute_file_key,
+    find_superseded_keys,
     reconcile_commit,
 )
 from deltacli.delta.log.segment import (
@@ -50,22 +50,24 @@ from deltacli.delta.log.segment import (
     LogListing,
     LogSegment,
     choose_segment,
-    hint_readable,
+    suggest_readable_version,
 )
-from deltacli.delta.log.state import StateBuilder, plain_action
+from deltacli.delta.log.state import StateBuilder, drop_null_fields
 from deltacli.delta.protocol.features import require_readable
-from deltacli.storage.optional_interfaces import StoreWithBounds
+from deltacli.storage.optional_interfaces import is_shared_directory
 from deltacli.table.api_errors import api_method
 from deltacli.table.find_log import ListedLog, find_log, find_lost_versions, list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.older_metadata import LogMetadataReader
 from deltacli.table.replay import ReplayedCommits, replay_commits
+from deltacli.table.segment_contents import SegmentContents
 from deltacli.table.timestamp_enablement import get_enablement_version
 from deltacli.table.version import Snapshot
 
 if TYPE_CHECKING:
     from deltacli.delta.log.actions import Action
-    from deltacli.work.checkpoints.reading import CheckpointContents, CheckpointPiece
+    from deltacli.work.checkpoints.parquet_files import CheckpointPiece
+    from deltacli.work.checkpoints.reading import CheckpointContents
 
 _MOST_VERSIONS_TRIED = 8
 """Number of versions that `find_newest_readable` tries.
@@ -80,7 +82,7 @@ def read_snapshot(table: TableHandle, *, version: int | None = None) -> Snapshot
     """List the log and rebuild a version.
 
     Args:
-        table: The table.
+        table: The table. Its `machine` provides the clock that records when the log was listed.
         version: The version to read. None for the newest version.
 
     Raises:
@@ -100,24 +102,33 @@ def read_snapshot(table: TableHandle, *, version: int | None = None) -> Snapshot
         return rebuild_version(table, ListedLog(listing), version)
 
 
-@api_method
-def read_newest_readable(table: TableHandle) -> tuple[Snapshot, errors.LogIncomplete | None]:
-    """Rebuild the newest version or, if commits are missing, the newest version that does not need them.
+class NewestReadable(NamedTuple):
+    """The newest version that can be rebuilt.
 
-    Returns:
-        The snapshot, and the error that prevented reading the newest version; None if the snapshot is
-        the newest version.
+    Attributes:
+        snapshot: The version.
+        gap: The error that prevented reading the newest version of the table; None if `snapshot` is the
+            newest version.
+    """
+
+    snapshot: Snapshot
+    gap: errors.LogIncomplete | None = None
+
+
+@api_method
+def read_newest_readable(table: TableHandle) -> NewestReadable:
+    """Rebuild the newest version or, if commits are missing, the newest version that does not need them.
 
     Raises:
         LogIncomplete: If no version can be rebuilt.
     """
     try:
-        return read_snapshot(table), None
+        return NewestReadable(read_snapshot(table))
     except errors.LogIncomplete as error:
         readable_versions = list_log(table.storage, progress=table.progress).reconstructable
         if not readable_versions:
             raise
-        return read_snapshot(table, version=max(readable_versions)), error
+        return NewestReadable(read_snapshot(table, version=max(readable_versions)), error)
 
 
 def rebuild_version(
@@ -243,7 +254,7 @@ def _rebuild_from_listing(
             snapshot = _read_segment(table, log, segment, rejected)
         except errors.CommitCorrupt as error:
             corrupt_versions = [file.version for file in segment.commits if file.name == error.file]
-            error.hint = hint_readable(log.listing, corrupt_versions) or errors.command("validate")
+            error.hint = suggest_readable_version(log.listing, corrupt_versions) or errors.command("validate")
             raise
         except errors.CheckpointUnreadable as error:
             if segment.checkpoint is None:
@@ -262,7 +273,7 @@ def _suggest_catalog_status(listing: LogListing) -> str:
     The catalog may have ratified these commits without publishing them to `_delta_log` yet.
     """
     status = errors.command("catalog status")
-    readable = hint_readable(listing)
+    readable = suggest_readable_version(listing)
     return status if readable is None else f"{readable}   # or see what the catalog has: {status}"
 
 
@@ -273,7 +284,7 @@ def _note_version(table: TableHandle, log: ListedLog, snapshot: Snapshot) -> Non
         AnswerInvalid: If the server of a share announced a different table id or a newer version.
     """
     table.note_version(log.listing.newest_version)
-    if isinstance(table.storage, StoreWithBounds):
+    if is_shared_directory(table.storage):
         table.storage.require_announced(snapshot.metadata.id, log.listing.newest_version)
     managed = managed_store(table.storage)
     if managed is not None:
@@ -289,12 +300,12 @@ class _CheckpointState(NamedTuple):
     Attributes:
         file_actions: File actions that no later commit replaces.
         narrow_file_actions: The same file actions in narrow columns.
-        disputed: Ids of `validate` rules for content that other engines may interpret differently.
+        disputed_rules: Ids of `validate` rules for content that other engines may interpret differently.
     """
 
-    file_actions: Survivors
+    file_actions: ReconciledActions
     narrow_file_actions: FileBatch
-    disputed: set[str]
+    disputed_rules: set[str]
 
 
 def _read_segment(
@@ -320,7 +331,7 @@ def _read_segment(
     state = replayed.state
 
     contents: CheckpointContents | None = None
-    checkpoint_state = _CheckpointState(Survivors([], []), FileBatch(), set())
+    checkpoint_state = _CheckpointState(ReconciledActions([], []), FileBatch(), set())
     if segment.checkpoint is not None:
         contents = _open_checkpoint(table, segment.checkpoint)
         checkpoint_state = _reconcile_checkpoint(replayed, contents, segment.checkpoint.files[0].name)
@@ -331,7 +342,7 @@ def _read_segment(
     try:
         require_readable(state.protocol, segment.version)
     except errors.ProtocolUnsupported as error:
-        error.actions = list(state.described())
+        error.actions = list(state.to_actions())
         raise
     if state.metadata is None:
         raise _missing_action_error(segment, "metaData", "metadata.missing")
@@ -339,6 +350,10 @@ def _read_segment(
     sidecars = contents.sidecars if contents else ()
     pieces = [*contents.pieces] if contents else []
     pieces += _plan_sidecar_pieces(table, sidecars)
+    contents_of_segment = SegmentContents(
+        replayed, checkpoint_state.file_actions, checkpoint_state.narrow_file_actions, tuple(pieces)
+    )
+    problems = _find_problems(table, log, segment, state, rejected)
     return Snapshot(
         table=table,
         version=segment.version,
@@ -349,14 +364,11 @@ def _read_segment(
         segment=segment,
         checkpoint_layout=_name_layout(segment.checkpoint, contents),
         sidecars=len(sidecars),
-        raw_protocol=plain_action(state.raw_protocol or {}),
-        raw_metadata=plain_action(state.raw_metadata or {}),
-        _problems=_find_problems(table, log, segment, state, rejected) | replayed.disputed | checkpoint_state.disputed,
+        raw_protocol=drop_null_fields(state.raw_protocol or {}),
+        raw_metadata=drop_null_fields(state.raw_metadata or {}),
+        contents=contents_of_segment,
+        _problems=problems | replayed.disputed_rules | checkpoint_state.disputed_rules,
         _log=log,
-        _replayed=replayed,
-        _json_checkpoint_actions=checkpoint_state.file_actions,
-        _narrow_json_checkpoint_actions=checkpoint_state.narrow_file_actions,
-        _pieces=tuple(pieces),
         _unusable=dict(rejected),
         _older_metadata=LogMetadataReader(table, segment.version, partial(_read_metadata, table)),
         _find_enablement_version=partial(find_enablement_version, table, log.listing),
@@ -383,26 +395,26 @@ def _reconcile_checkpoint(replayed: ReplayedCommits, contents: CheckpointContent
         CheckpointUnreadable: If an action is invalid. The same action in a commit raises CommitCorrupt,
             but a damaged checkpoint can be skipped and a damaged commit cannot.
     """
-    disputed: set[str] = set()
+    disputed_rules: set[str] = set()
     try:
-        disputed.update(_find_repeated_kinds_of_checkpoint(replayed.state, contents.small))
-        replayed.state.take(contents.small, file_name)
+        disputed_rules.update(_find_repeated_kinds_of_checkpoint(replayed.state, contents.small))
+        replayed.state.add_actions(contents.small, file_name)
 
-        replaced_keys = replayed.decided_keys | decided_keys(
+        replaced_keys = replayed.superseded_keys | find_superseded_keys(
             contents.json_actions, replayed.keys_of_large_commits, file_name
         )
         if _has_repeated_adds(contents.json_actions, replaced_keys, file_name):
-            disputed.add(REPEATED_IN_CHECKPOINT)
+            disputed_rules.add(REPEATED_IN_CHECKPOINT)
         file_actions = reconcile_commit(contents.json_actions, replaced_keys, file_name)
-        narrow_file_actions = FileBatch(*narrow_batches(file_actions.adds, file_actions.removes, file_name))
+        narrow_file_actions = FileBatch(*build_narrow_batches(file_actions.adds, file_actions.removes, file_name))
     except errors.CommitCorrupt as error:
         raise errors.CheckpointUnreadable(error.message, code=error.code, facts=error.facts) from error
-    return _CheckpointState(file_actions, narrow_file_actions, disputed)
+    return _CheckpointState(file_actions, narrow_file_actions, disputed_rules)
 
 
 def _has_repeated_adds(actions: Sequence[tuple[str, Action]], replaced_keys: Collection[str], file_name: str) -> bool:
     """Return True if a JSON checkpoint adds a file twice and no later commit replaces that file."""
-    keys = [file_key(action, file_name) for kind, action in actions if kind == "add"]
+    keys = [compute_file_key(action, file_name) for kind, action in actions if kind == "add"]
     return any(count > 1 and key not in replaced_keys for key, count in Counter(keys).items())
 
 
@@ -428,13 +440,14 @@ def _plan_sidecar_pieces(table: TableHandle, sidecars: Sequence[str]) -> Iterato
     """Read the Parquet footers of the sidecar files of a V2 checkpoint, and yield their row groups."""
     if not sidecars:
         return
+    # Imported here because tables without sidecars start faster without the Parquet reader.
     from deltacli.work.checkpoints.reading import plan_checkpoint_pieces
 
     # Reading a footer from a remote store is dominated by latency, so use all requests that the store
     # allows in parallel. On a local disk, the number of threads of the engine is the limit.
     parallel_reads = table.storage.capabilities.parallel_reads
     at_once = parallel_reads if parallel_reads > 1 else None
-    planned = table.engine.spread(plan_checkpoint_pieces, sidecars, table.stores, at_once=at_once)
+    planned = table.engine.run_tasks(plan_checkpoint_pieces, sidecars, table.stores, at_once=at_once)
     for pieces in report_items(planned, table.progress, "opening sidecars", unit="files", total=len(sidecars)):
         yield from pieces
 

@@ -28,11 +28,18 @@ import pyarrow.compute as pc
 
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.data_files import unique_id_column
-from deltacli.delta.encoding.many_values import hash_column, repeated
+from deltacli.delta.encoding.many_values import find_repeated_hashes, hash_column
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.disputed_readings import REPEATED_IN_CHECKPOINT
-from deltacli.delta.log.file_actions import FileBatch, Survivors, file_key, key_column, narrow_batches
-from deltacli.work.rows.files_once import differing_adds
+from deltacli.delta.log.file_actions import (
+    FileBatch,
+    ReconciledActions,
+    build_narrow_batches,
+    compute_file_key,
+    compute_file_keys,
+)
+from deltacli.table.segment_contents import SegmentContents
+from deltacli.work.rows.files_once import contradictory_adds_error
 
 if TYPE_CHECKING:
     from deltacli.table.checkpoint_paths import CheckpointPaths
@@ -62,21 +69,16 @@ def deduplicate_live_files(snapshot: Snapshot, checkpoint_paths: CheckpointPaths
         return snapshot
     adds = _read_last_adds(snapshot, repeated_keys)
 
-    # Files that commits decide are skipped in the row groups of the checkpoint.
-    replayed = copy(snapshot._replayed)
-    replayed.decided_keys = replayed.decided_keys | {file_key(add) for add in adds}
+    # Files that commits add or remove are skipped in the row groups of the checkpoint.
+    contents = snapshot.contents
+    replayed = copy(contents.replayed)
+    replayed.superseded_keys = replayed.superseded_keys | {compute_file_key(add) for add in adds}
 
     # The adds themselves are passed on together with the lines of a JSON checkpoint.
-    json_actions = snapshot._json_checkpoint_actions
-    json_actions = Survivors([*json_actions.adds, *adds], json_actions.removes)
-    narrow_json_actions = FileBatch(*narrow_batches(json_actions.adds, json_actions.removes, "the checkpoint"))
-    return replace(
-        snapshot,
-        _replayed=replayed,
-        _json_checkpoint_actions=json_actions,
-        _narrow_json_checkpoint_actions=narrow_json_actions,
-        _problems=snapshot._problems | {REPEATED_IN_CHECKPOINT},
-    )
+    json_actions = ReconciledActions([*contents.json_actions.adds, *adds], contents.json_actions.removes)
+    narrow_json_actions = FileBatch(*build_narrow_batches(json_actions.adds, json_actions.removes, "the checkpoint"))
+    deduplicated = SegmentContents(replayed, json_actions, narrow_json_actions, contents.pieces)
+    return replace(snapshot, contents=deduplicated).add_problem(REPEATED_IN_CHECKPOINT)
 
 
 def _find_repeated_keys(snapshot: Snapshot, checkpoint_paths: CheckpointPaths | None) -> set[bytes]:
@@ -90,7 +92,7 @@ def _find_repeated_keys(snapshot: Snapshot, checkpoint_paths: CheckpointPaths | 
         return set()
     if checkpoint_paths is None:
         hashes = [hash_column(keys) for keys in actions.map_narrow_adds(_build_keys, with_records=False)]
-        repeated_hashes = repeated(pa.concat_arrays([pa.array([], pa.int64()), *hashes]))
+        repeated_hashes = find_repeated_hashes(pa.concat_arrays([pa.array([], pa.int64()), *hashes]))
     else:
         repeated_hashes = checkpoint_paths.repeated_hashes
     if not len(repeated_hashes):
@@ -110,7 +112,7 @@ def _find_repeated_keys(snapshot: Snapshot, checkpoint_paths: CheckpointPaths | 
 
 def _build_keys(adds: RecordBatch) -> ArrowArray:
     """Return the keys of live files in narrow columns."""
-    return key_column(adds.column("path"), adds.column("dv_id"))
+    return compute_file_keys(adds.column("path"), adds.column("dv_id"))
 
 
 def _read_last_adds(snapshot: Snapshot, keys: set[bytes]) -> list[Action]:
@@ -127,17 +129,17 @@ def _read_last_adds(snapshot: Snapshot, keys: set[bytes]) -> list[Action]:
     for batch in snapshot.file_actions.map_actions("add", select_adds):
         for row in batch.to_pylist(maps_as_pydicts="strict"):
             add = _drop_null_fields(row)
-            key = file_key(add)
+            key = compute_file_key(add)
             previous_add = last_adds.get(key, add)
             if previous_add.get("partitionValues") != add.get("partitionValues"):
-                raise differing_adds(add["path"])
+                raise contradictory_adds_error(add["path"])
             last_adds[key] = add
     return list(last_adds.values())
 
 
 def _select_adds(adds: RecordBatch, keys: ArrowArray) -> RecordBatch:
     """Return the adds of a batch whose key is one of the given keys."""
-    keys_of_adds = key_column(adds.column("path"), unique_id_column(adds.column("deletionVector")))
+    keys_of_adds = compute_file_keys(adds.column("path"), unique_id_column(adds.column("deletionVector")))
     return pc.filter(adds, pc.is_in(keys_of_adds, value_set=keys))
 
 

@@ -29,17 +29,17 @@ from deltacli.delta.log.actions import Action, read_actions, stream_actions
 from deltacli.delta.log.disputed_readings import TWO_PROTOCOLS, find_repeated_kinds
 from deltacli.delta.log.file_actions import (
     NarrowRows,
-    Survivors,
-    TouchedFiles,
-    decided_keys,
-    file_key,
-    narrow_batches,
+    ReconciledActions,
+    SupersededFiles,
+    build_narrow_batches,
+    compute_file_key,
+    extract_num_records,
+    find_superseded_keys,
     reconcile_commit,
-    stated_records,
 )
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.log.state import StateBuilder
-from deltacli.delta.paths.spelling import canonical
+from deltacli.delta.paths.spelling import canonicalize_path
 from deltacli.engine.base import Engine
 from deltacli.storage import ReadStorage
 from deltacli.table.commit_contents import read_commit_contents
@@ -61,17 +61,18 @@ _FILE_ACTIONS = ("add", "remove")
 class ReplayedCommits:
     """The state that results from the commits after a checkpoint, and the files that these commits change.
 
-    Commits are added from the newest to the oldest. A file is called decided as soon as one of the added
-    commits adds or removes it: actions for that file in older commits and in the checkpoint are dropped.
+    Commits are added from the newest to the oldest. As soon as one of the added commits adds or removes a
+    file, older actions for the file are superseded: those in older commits and in the checkpoint are dropped.
 
     Most commits are small: they are parsed in memory, and the keys of their files are strings in
-    `decided_keys`. Large commits are read in blocks, and their keys are columns (`large_commits.py`).
+    `superseded_keys`. Large commits are read in blocks, and their keys are columns (`large_commits.py`).
 
     Attributes:
         state: The protocol, metadata, transactions and domains.
         adds: Live files, in narrow columns.
         removes: Tombstones, in narrow columns.
-        decided_keys: The keys of the files that small commits add or remove.
+        superseded_keys: The keys of the files that small commits add or remove. Older actions for these
+            files are superseded.
         large_commits: The part of each large commit that a second reading needs, by version.
         checksums: The CRC-32 of each small commit, by version. A second reading must read the same bytes.
         contradicted_paths: The canonical paths of live files whose add actions in different commits
@@ -79,7 +80,7 @@ class ReplayedCommits:
         paths_with_other_vectors: The canonical paths of live files that a newer commit adds or removes
             with a different deletion vector, or without one. Large commits are not compared.
         paths_with_vectors: The canonical paths that are added or removed with a deletion vector.
-        disputed: Ids of `validate` rules for content that engines interpret differently.
+        disputed_rules: Ids of `validate` rules for content that engines interpret differently.
         newest_commit_info: The `commitInfo` action of the newest commit, if it has one.
         commit_info_is_first: True if `commitInfo` is the first action of the newest commit. The protocol
             requires this for commits with an in-commit timestamp.
@@ -89,13 +90,13 @@ class ReplayedCommits:
         self.state = StateBuilder()
         self.adds: list[pa.RecordBatch] = []
         self.removes: list[pa.RecordBatch] = []
-        self.decided_keys: set[str] = set()
+        self.superseded_keys: set[str] = set()
         self.large_commits: dict[int, LargeCommit] = {}
         self.checksums: dict[int, int] = {}
         self.contradicted_paths: set[str] = set()
         self.paths_with_other_vectors: set[str] = set()
         self.paths_with_vectors: set[str] = set()
-        self.disputed: set[str] = set()
+        self.disputed_rules: set[str] = set()
         self.newest_commit_info: Action | None = None
         self.commit_info_is_first = False
         self._record_counts: dict[str, int | None] = {}
@@ -106,12 +107,12 @@ class ReplayedCommits:
         return [keys for commit in self.large_commits.values() for keys in commit.keys]
 
     @property
-    def decided_files(self) -> TouchedFiles:
-        """A filter for actions of files that the added commits decide.
+    def superseded_files(self) -> SupersededFiles:
+        """A filter for actions that the added commits supersede.
 
         The filter is a copy: it does not include commits that are added later.
         """
-        return TouchedFiles(self.decided_keys, self.keys_of_large_commits)
+        return SupersededFiles(self.superseded_keys, self.keys_of_large_commits)
 
     def add_other_actions(self, actions: Sequence[tuple[str, Action]], source: str) -> None:
         """Add the actions of a commit that are neither `add` nor `remove`.
@@ -127,10 +128,10 @@ class ReplayedCommits:
             # Two protocol actions in one commit do not matter if a newer commit replaces them.
             newer_action = self.state.protocol if rule == TWO_PROTOCOLS else self.state.metadata
             if newer_action is None:
-                self.disputed.add(rule)
-        self.state.take(actions, source)
+                self.disputed_rules.add(rule)
+        self.state.add_actions(actions, source)
 
-    def compare_record_counts(self, actions: Sequence[tuple[str, Action]], reconciled: Survivors) -> None:
+    def compare_record_counts(self, actions: Sequence[tuple[str, Action]], reconciled: ReconciledActions) -> None:
         """Find live files whose add actions in different commits have a different `numRecords`.
 
         Writers add a file again to change its deletion vector or its statistics. The number of records in
@@ -156,13 +157,13 @@ class ReplayedCommits:
         if any(kind == "commitInfo" and info.get("operation") == "FSCK" for kind, info in actions):
             return
         for add in repeated_adds:
-            self._record_counts.setdefault(canonical(str(add["path"])), stated_records(add.get("stats")))
+            self._record_counts.setdefault(canonicalize_path(str(add["path"])), extract_num_records(add.get("stats")))
 
     def _compare_with_newer_add(self, add: Action) -> None:
-        path = canonical(str(add["path"]))
+        path = canonicalize_path(str(add["path"]))
         if path not in self._record_counts:
             return
-        older_count = stated_records(add.get("stats"))
+        older_count = extract_num_records(add.get("stats"))
         newer_count = self._record_counts[path]
         if older_count is not None and newer_count is not None and older_count != newer_count:
             self.contradicted_paths.add(path)
@@ -174,31 +175,31 @@ class ReplayedCommits:
         files. A correct writer removes the old one in the commit that adds the new one. If the remove is
         missing, the rows of the data file are in the table twice.
 
-        This must be called before the keys of the commit are added to `decided_keys`, and before
-        `note_paths_with_vectors`: both must describe newer commits only.
+        This must be called before the keys of the commit are added to `superseded_keys`, and before
+        `record_paths_with_vectors`: both must describe newer commits only.
 
         Args:
             actions: All actions of the commit.
         """
-        # If the path has no deletion vector in either commit, the keys are equal, and `decided_keys` is
+        # If the path has no deletion vector in either commit, the keys are equal, and `superseded_keys` is
         # enough to drop the older add. So if newer commits have no vectors, adds without one are fine.
         candidates = actions if self.paths_with_vectors else _filter_actions_with_vectors(actions)
         adds: list[Action] = []
         for kind, add in candidates:
             if kind != "add":
                 continue
-            path = canonical(str(add.get("path")))
+            path = canonicalize_path(str(add.get("path")))
             # The key of a file without a deletion vector is its path.
-            newer_has_no_vector = add.get("deletionVector") is not None and path in self.decided_keys
+            newer_has_no_vector = add.get("deletionVector") is not None and path in self.superseded_keys
             if path in self.paths_with_vectors or newer_has_no_vector:
                 adds.append(add)
         return adds
 
-    def note_paths_with_vectors(self, actions: Sequence[tuple[str, Action]]) -> None:
+    def record_paths_with_vectors(self, actions: Sequence[tuple[str, Action]]) -> None:
         """Add the paths of a commit that have a deletion vector to `paths_with_vectors`."""
         for kind, action in _filter_actions_with_vectors(actions):
             if kind in _FILE_ACTIONS:
-                self.paths_with_vectors.add(canonical(str(action.get("path"))))
+                self.paths_with_vectors.add(canonicalize_path(str(action.get("path"))))
 
 
 def _filter_actions_with_vectors(actions: Sequence[tuple[str, Action]]) -> list[tuple[str, Action]]:
@@ -260,7 +261,7 @@ def replay_commits(
 
     if not has_older_actions:
         # The sets are only used to filter older actions. For a long log they take much memory.
-        replayed.decided_keys.clear()
+        replayed.superseded_keys.clear()
         replayed.paths_with_vectors.clear()
     return replayed
 
@@ -270,26 +271,34 @@ def _replay_small_commit(
 ) -> _OtherActions:
     """Parse a commit that is held in memory, and add its actions to the newer commits.
 
+    Args:
+        replayed: The newer commits. Receives the state and the keys of this commit.
+        buffer: Receives the live files and tombstones of this commit.
+        file: The commit.
+        content: The bytes of the commit.
+
     Raises:
         CommitCorrupt: If the commit is damaged. The error contains the line and the byte offset.
     """
     replayed.checksums[file.version] = crc32(content)
-    actions = read_actions(content, file.name, disputed=replayed.disputed)
+    actions = read_actions(content, file.name, disputed_rules=replayed.disputed_rules)
     other_actions = [(kind, action) for kind, action in actions if kind not in _FILE_ACTIONS]
     try:
         # The keys of large commits are stored in columns. Look up the keys of this commit there.
-        replayed.decided_keys |= decided_keys(actions, replayed.keys_of_large_commits, file.name)
+        replayed.superseded_keys |= find_superseded_keys(actions, replayed.keys_of_large_commits, file.name)
 
-        # `reconcile_commit` adds the keys of this commit to `decided_keys`, so compare the deletion
+        # `reconcile_commit` adds the keys of this commit to `superseded_keys`, so compare the deletion
         # vectors with those of newer commits first.
         adds_with_other_vectors = replayed.find_adds_with_other_vectors(actions)
-        replayed.note_paths_with_vectors(actions)
-        reconciled = reconcile_commit(actions, replayed.decided_keys, file.name, disputed=replayed.disputed)
+        replayed.record_paths_with_vectors(actions)
+        reconciled = reconcile_commit(
+            actions, replayed.superseded_keys, file.name, disputed_rules=replayed.disputed_rules
+        )
         if adds_with_other_vectors:
             # Compare by identity: a commit may contain two equal adds, of which only one is live.
             live_ids = {id(add) for add in reconciled.adds}
             replayed.paths_with_other_vectors |= {
-                canonical(str(add["path"])) for add in adds_with_other_vectors if id(add) in live_ids
+                canonicalize_path(str(add["path"])) for add in adds_with_other_vectors if id(add) in live_ids
             }
 
         replayed.compare_record_counts(actions, reconciled)
@@ -314,15 +323,23 @@ def _replay_large_commit(
 ) -> _OtherActions:
     """Read a large commit in blocks, and add its actions to the newer commits.
 
+    Args:
+        replayed: The newer commits. Receives the state, the live files and the tombstones of this commit.
+        storage: The store of the table.
+        engine: The engine that parses the blocks.
+        file: The commit.
+        remember_keys: True if older commits or a checkpoint are read after this commit.
+        progress: Receives the number of bytes read.
+
     Raises:
         CommitCorrupt: If the commit is damaged. The error contains the line and the byte offset.
     """
     rows = read_large_commit(
-        storage, engine, file, replayed.decided_files, remember_keys=remember_keys, progress=progress
+        storage, engine, file, replayed.superseded_files, remember_keys=remember_keys, progress=progress
     )
     replayed.adds += rows.adds
     replayed.removes += rows.removes
-    replayed.disputed |= rows.disputed
+    replayed.disputed_rules |= rows.disputed_rules
     replayed.large_commits[file.version] = rows.commit
 
     first_kind = next((kind for kind, _ in stream_commit(storage, file)), "")
@@ -350,9 +367,9 @@ class _NarrowRowBuffer:
         self._ends: list[tuple[LogFile, tuple[int, int]]] = []
         self._size_bytes = 0
 
-    def append(self, file: LogFile, reconciled: Survivors) -> None:
+    def append(self, file: LogFile, reconciled: ReconciledActions) -> None:
         """Append the reconciled file actions of a commit, and flush the buffer if it is full."""
-        self._rows.take(reconciled.adds, reconciled.removes)
+        self._rows.append(reconciled.adds, reconciled.removes)
         self._ends.append((file, self._rows.position))
         self._size_bytes += file.size_bytes
         if len(self._rows) >= ACTIONS_PER_BATCH or self._size_bytes >= BYTES_PER_BATCH:
@@ -371,7 +388,7 @@ class _NarrowRowBuffer:
         self._ends = []
         self._size_bytes = 0
         try:
-            adds, removes = rows.batches("")
+            adds, removes = rows.build_batches("")
         except CommitCorrupt:
             self._raise_for_invalid_commit(rows, ends)
             raise
@@ -390,7 +407,7 @@ class _NarrowRowBuffer:
         start = (0, 0)
         for file, end in ends:
             try:
-                rows.part(start, end).batches(file.name)
+                rows.slice(start, end).build_batches(file.name)
             except CommitCorrupt as corrupt:
                 content = read_commit(self._storage, file)
                 corrupt.facts = {**corrupt.facts, **_locate_invalid_action(corrupt, content, file.name)}
@@ -428,9 +445,9 @@ def _locate_invalid_action(corrupt: CommitCorrupt, content: bytes, source: str) 
 def _require_valid_action(kind: str, action: Action, source: str) -> None:
     """Raise CommitCorrupt if a replay cannot process an action."""
     if kind not in _FILE_ACTIONS:
-        StateBuilder().take([(kind, action)], source)
+        StateBuilder().add_actions([(kind, action)], source)
         return
-    file_key(action, source)
+    compute_file_key(action, source)
     adds = [action] if kind == "add" else []
     removes = [action] if kind == "remove" else []
-    narrow_batches(adds, removes, source)
+    build_narrow_batches(adds, removes, source)

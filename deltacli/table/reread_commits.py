@@ -19,13 +19,13 @@ from deltacli.core.progress import SILENT, Progress
 from deltacli.delta.log.actions import read_actions
 from deltacli.delta.log.file_actions import (
     FileBatch,
-    Survivors,
-    TouchedFiles,
-    decided_keys,
+    ReconciledActions,
+    SupersededFiles,
+    build_full_batch,
+    decode_file_keys,
+    find_superseded_keys,
     reconcile_commit,
-    survivors_of_stream,
-    texts_of,
-    whole_file_batch,
+    reconcile_streamed_commit,
 )
 from deltacli.delta.log.segment import LogFile
 from deltacli.engine.base import Engine
@@ -72,7 +72,7 @@ def reread_file_actions(
         Refused: `plan.other-past`, if a commit was replaced after the first reading. Combining actions of
             the old and the new commit would produce a version that never existed.
     """
-    decided: set[str] = set()
+    superseded_keys: set[str] = set()
     keys_of_large_commits: list[KeyIndex] = []
     buffer = _FileActionBuffer()
     for file, content in read_commit_contents(storage, engine, commits, progress):
@@ -80,29 +80,33 @@ def reread_file_actions(
             if crc32(content) != replayed.checksums[file.version]:
                 raise _commit_replaced_error(file)
             actions = read_actions(content, file.name)
-            decided |= decided_keys(actions, keys_of_large_commits, file.name)
-            yield from buffer.append(file.name, reconcile_commit(actions, decided, file.name), file.size_bytes)
+            superseded_keys |= find_superseded_keys(actions, keys_of_large_commits, file.name)
+            yield from buffer.append(file.name, reconcile_commit(actions, superseded_keys, file.name), file.size_bytes)
             continue
 
-        # The commit is too large to be held in memory. Drop the files that newer commits decide.
+        # The commit is too large to be held in memory. Drop the actions that newer commits supersede.
         repeated_hashes, keys = replayed.large_commits[file.version]
         if repeated_hashes:
             # The last action of a repeated key wins, so such actions are held back until the end.
-            all_decided = decided.union(*(texts_of(index.keys) for index in keys_of_large_commits))
+            all_superseded_keys = superseded_keys.union(
+                *(decode_file_keys(index.keys) for index in keys_of_large_commits)
+            )
             actions_of_commit = stream_commit(storage, file)
-            for reconciled in survivors_of_stream(actions_of_commit, all_decided, repeated_hashes, file.name):
+            for reconciled in reconcile_streamed_commit(
+                actions_of_commit, all_superseded_keys, repeated_hashes, file.name
+            ):
                 yield from buffer.append(file.name, reconciled, _measure_statistics(reconciled))
         else:
-            decided_files = TouchedFiles(decided, keys_of_large_commits)
-            yield from _read_blocks_of_large_commit(storage, engine, file, decided_files, partitions, progress)
+            superseded_files = SupersededFiles(superseded_keys, keys_of_large_commits)
+            yield from _read_blocks_of_large_commit(storage, engine, file, superseded_files, partitions, progress)
         _require_same_commit(storage, file)
 
-        # From now on, files of this commit are decided for older commits.
+        # Actions for the files of this commit are superseded in older commits.
         keys_of_large_commits += keys
     yield from buffer.flush()
 
 
-def _measure_statistics(reconciled: Survivors) -> int:
+def _measure_statistics(reconciled: ReconciledActions) -> int:
     """Return the total length of the statistics of added files, which take most of their memory."""
     statistics = (add.get("stats") for add in reconciled.adds)
     return sum(len(text) for text in statistics if isinstance(text, str))
@@ -112,7 +116,7 @@ def _read_blocks_of_large_commit(
     storage: ReadStorage,
     engine: Engine,
     file: LogFile,
-    decided_files: TouchedFiles,
+    superseded_files: SupersededFiles,
     partitions: tuple[str, ...],
     progress: Progress,
 ) -> Iterator[FileBatch]:
@@ -125,13 +129,14 @@ def _read_blocks_of_large_commit(
         storage: The store of the table.
         engine: The engine that parses the blocks.
         file: The commit.
-        decided_files: The files that newer commits decide. Their rows are dropped.
+        superseded_files: The files that newer commits add or remove. Their rows are dropped.
         partitions: The physical names of the partition columns.
         progress: Receives the number of bytes read.
     """
-    from deltacli.work.commits.blocks import plan_blocks, read_whole_block
+    # Imported here because most tables have no large commits.
+    from deltacli.work.commits.blocks import plan_blocks, read_full_block
 
-    read_block = partial(read_whole_block, storage, touched=decided_files, partitions=partitions)
+    read_block = partial(read_full_block, storage, touched=superseded_files, partitions=partitions)
     blocks = plan_blocks(file)
     with progress.step(f"reading commit {file.version} again", unit="bytes", total=file.size_bytes) as step:
         for block, batch in zip(blocks, engine.run(read_block, blocks), strict=True):
@@ -169,11 +174,11 @@ class _FileActionBuffer:
     """
 
     def __init__(self) -> None:
-        self._commits: list[tuple[str, Survivors]] = []
+        self._commits: list[tuple[str, ReconciledActions]] = []
         self._action_count = 0
         self._size_bytes = 0
 
-    def append(self, source: str, reconciled: Survivors, size_bytes: int) -> Iterator[FileBatch]:
+    def append(self, source: str, reconciled: ReconciledActions, size_bytes: int) -> Iterator[FileBatch]:
         """Append the reconciled file actions of a commit. Yields a batch if the buffer is full.
 
         Args:
@@ -196,7 +201,7 @@ class _FileActionBuffer:
         self._size_bytes = 0
 
 
-def build_file_batch(commits: Sequence[tuple[str, Survivors]]) -> FileBatch:
+def build_file_batch(commits: Sequence[tuple[str, ReconciledActions]]) -> FileBatch:
     """Convert reconciled file actions to record batches.
 
     Args:
@@ -208,10 +213,10 @@ def build_file_batch(commits: Sequence[tuple[str, Survivors]]) -> FileBatch:
     adds = [add for _, reconciled in commits for add in reconciled.adds]
     removes = [remove for _, reconciled in commits for remove in reconciled.removes]
     try:
-        return whole_file_batch(adds, removes, "")
+        return build_full_batch(adds, removes, "")
     except CommitCorrupt:
         # The error does not tell which commit is invalid. Converting the commits one by one raises the
         # same error with the name of the commit.
         for source, reconciled in commits:
-            whole_file_batch(*reconciled, source)
+            build_full_batch(*reconciled, source)
         raise

@@ -22,17 +22,17 @@ from deltacli.arrow.batches import limit_rows
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.log.disputed_readings import REPEATED_IN_CHECKPOINT
-from deltacli.delta.log.file_actions import num_records_column
-from deltacli.delta.schema.to_arrow import UnreadColumn, unsupported
+from deltacli.delta.log.file_actions import extract_num_records_column
+from deltacli.delta.schema.to_arrow import UnreadColumn, unsupported_columns_error
 from deltacli.delta.schema.type_changes import require_readable_rows
 from deltacli.delta.schema.types import StructField
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.api_errors import iterate_naming_table
 from deltacli.table.data_files import PartitionValueWarnings, build_live_data_files, stream_rows
 from deltacli.table.scan_requests import ScanRequest
 from deltacli.table.selection import Selection, VersionWithSchema, require_row_ids
 from deltacli.work.rows.data_files import DataFile, ReadSpec
-from deltacli.work.task import TableFiles
+from deltacli.work.table_files import TableFiles
 
 if TYPE_CHECKING:
     import pyarrow
@@ -119,7 +119,8 @@ class ArrowRows(ABC):
     def disputed(self) -> tuple[str, ...]:
         """Ids of `validate` rules for damage in the log that engines interpret differently.
 
-        Only damage that affects the files read so far is included.
+        The only such rule is `checkpoint.duplicate-key`: a checkpoint contains a file twice, and some engines
+        return its rows twice. Only files that have been read so far are compared.
         """
         return (REPEATED_IN_CHECKPOINT,) if self._has_repeated_files else ()
 
@@ -130,7 +131,7 @@ class ArrowRows(ABC):
             Refused: `type.unsupported`, if columns are left out because of their types.
         """
         if self.left_out:
-            raise unsupported(self.left_out, self.columns)
+            raise unsupported_columns_error(self.left_out, self.columns)
 
     def to_reader(self) -> pyarrow.RecordBatchReader:
         """Return the rows as a streaming reader, for engines that accept Arrow, such as DuckDB."""
@@ -212,6 +213,7 @@ class Scan(ArrowRows):
 
     def _drop_repeated_files(self, files: Iterable[DataFile]) -> Iterator[DataFile]:
         """Yield each file once, and remember whether a file was repeated."""
+        # Imported here because tables without a checkpoint do not need it.
         from deltacli.work.rows.files_once import FilesOnce
 
         files_once = FilesOnce()
@@ -227,7 +229,7 @@ class Scan(ArrowRows):
         return iterate_naming_table(limit_rows(batches, self._limit), table.name)
 
     def __repr__(self) -> str:
-        return f"Scan({without_secrets(self._snapshot.table.uri)!r}, version={self.version})"
+        return f"Scan({mask_secrets(self._snapshot.table.uri)!r}, version={self.version})"
 
     def write_parquet(self, directory: str | os.PathLike[str]) -> WrittenDirectory:
         """Write the rows to a directory of Parquet files.
@@ -246,6 +248,7 @@ class Scan(ArrowRows):
             DataUnreadable: If a data file is missing or damaged.
             StorageFailed: If the directory cannot be written.
         """
+        # Imported here because few scans are written to a directory.
         from deltacli.table.output import write_rows
 
         self.require_all_columns()
@@ -275,7 +278,7 @@ class Scan(ArrowRows):
         pruning = self._prune(adds)
         reason = pc.if_else(pruning.is_skipped_by_partition, pa.scalar(BY_PARTITION), pa.scalar(BY_STATISTICS))
         reason = pc.if_else(pruning.is_kept, pa.scalar(None, pa.string()), reason)
-        records = num_records_column(adds.column("stats"))
+        records = extract_num_records_column(adds.column("stats"))
         return pa.RecordBatch.from_arrays(
             [adds.column("path"), adds.column("size"), records, pruning.is_kept, reason],
             names=["path", "size", "records", "kept", "reason"],
@@ -286,6 +289,7 @@ class Scan(ArrowRows):
         if self._selection.predicate is None:
             is_kept = pa.repeat(pa.scalar(True), adds.num_rows)
             return _Pruning(is_kept, pa.repeat(pa.scalar(False), adds.num_rows))
+        # Imported here because a scan of all rows needs no predicates.
         from deltacli.delta.predicate.prune import prune_files
 
         pruned = prune_files(adds, self._selection.predicate, self._snapshot.config)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deltacli.core.errors import UsageError
-from deltacli.core.request_fields import Kind, option
 from deltacli.table.api_arguments import VersionBounds, require_count, require_optional_count
 
 
@@ -21,9 +20,9 @@ class ScanRequest:
         limit: The maximum number of rows. None for all rows.
     """
 
-    columns: Sequence[str] | None = option("Show only these columns, in this order.", "A,B,…", Kind.NAMES)
-    where: str | None = option("Return only rows that match it.", "CONDITION")
-    row_ids: bool = option("Add the id of each row and the version of its last change.", default=False)
+    columns: Sequence[str] | None = None
+    where: str | None = None
+    row_ids: bool = False
     limit: int | None = None
 
     def __post_init__(self) -> None:
@@ -43,10 +42,6 @@ class ChangesRequest(ScanRequest, VersionBounds):
         columns: Names of top-level columns of the table. None for all columns. The columns of the change
             data feed, such as `_change_type`, are always appended.
     """
-
-    columns: Sequence[str] | None = option(
-        "Show only these columns of the table; those of the change follow.", "A,B,…", Kind.NAMES
-    )
 
     def __post_init__(self) -> None:
         """Raise UsageError if an argument is invalid.

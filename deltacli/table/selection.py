@@ -19,18 +19,18 @@ from deltacli.core.hints import command
 from deltacli.core.texts import summarize_names
 from deltacli.delta.log.row_ids import ENABLED, FEATURE, MATERIALIZED_NAMES
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.schema.column_path import nearest_place
+from deltacli.delta.schema.column_path import find_nearest_column
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import (
     UnreadColumn,
-    arrow_schema,
-    read_columns,
-    unread_columns,
-    unsupported,
+    build_arrow_schema,
+    drop_unsupported_columns,
+    find_unsupported_columns,
+    unsupported_columns_error,
 )
-from deltacli.delta.schema.types import NameIndex, StructField, StructType, recorded_name
-from deltacli.storage.optional_interfaces import StoreOfVersions
-from deltacli.work.rows.data_files import ReadSpec, row_id_fields
+from deltacli.delta.schema.types import NameIndex, StructField, StructType, get_recorded_physical_name
+from deltacli.storage.optional_interfaces import is_shared_table
+from deltacli.work.rows.data_files import ReadSpec, make_row_id_fields
 
 if TYPE_CHECKING:
     from deltacli.delta.predicate import Predicate
@@ -71,7 +71,7 @@ def find_row_id_columns(config: TableConfiguration) -> tuple[StructField, ...]:
     is_enabled = FEATURE in config.features and config.is_on(ENABLED)
     if not is_enabled or not id_name or not version_name:
         return ()
-    return row_id_fields((ROW_ID, ROW_COMMIT_VERSION), (id_name, version_name))
+    return make_row_id_fields((ROW_ID, ROW_COMMIT_VERSION), (id_name, version_name))
 
 
 def require_row_ids(snapshot: VersionWithSchema) -> tuple[StructField, ...]:
@@ -84,7 +84,7 @@ def require_row_ids(snapshot: VersionWithSchema) -> tuple[StructField, ...]:
     """
     columns = find_row_id_columns(snapshot.config)
     # A share may be of a table with row tracking whose server does not send the properties.
-    if not columns and isinstance(snapshot.table.storage, StoreOfVersions):
+    if not columns and is_shared_table(snapshot.table.storage):
         raise Refused(
             "the server of the share does not send the ids of rows",
             code=NOT_ENABLED,
@@ -119,7 +119,7 @@ def _require_distinct_names(snapshot: VersionWithSchema, row_id_columns: Sequenc
     Raises:
         Unreadable: `rowtracking.column-names`.
     """
-    stored_names = [recorded_name(column) for column in row_id_columns]
+    stored_names = [get_recorded_physical_name(column) for column in row_id_columns]
     physical_names = map(snapshot.config.physical_name, snapshot.schema.fields)
     counts = Counter(name.lower() for name in (*stored_names, *physical_names))
     ambiguous = [name for name in stored_names if counts[name.lower()] > 1]
@@ -166,8 +166,9 @@ class Selection(NamedTuple):
             columns: The names of the columns to return, in this order. None for all columns.
             where: The condition in SQL. None for all rows.
             extra_columns: Columns that are not part of the table, such as `_change_type`. They are always
-                returned, after the columns of the table unless `columns` contains them.
-            row_ids: The columns of row ids. They are returned like extra columns.
+                returned: where `columns` names them, else after the columns of the table.
+            row_ids: The columns of row ids. They are always returned, in the same order as extra columns.
+                In `needed` they are last, because they are read by other rules than columns of the table.
 
         Raises:
             UsageError: `usage.column`, if a column does not exist; `usage.where`, if the condition is
@@ -186,9 +187,9 @@ class Selection(NamedTuple):
         if not row_ids:
             return selection
 
-        # `sorted` is stable: columns of row ids move to the end, the order of the others stays.
-        needed = sorted(selection.needed, key=lambda column: column in row_ids)
-        return selection._replace(needed=tuple(needed), row_ids=row_ids)
+        table_columns = [column for column in selection.needed if column not in row_ids]
+        needed_row_ids = [column for column in selection.needed if column in row_ids]
+        return selection._replace(needed=(*table_columns, *needed_row_ids), row_ids=row_ids)
 
     @classmethod
     def _resolve_in_schema(cls, schema: StructType, columns: Sequence[str] | None, where: str | None) -> Selection:
@@ -197,11 +198,11 @@ class Selection(NamedTuple):
 
         # All columns means all readable columns. A column that is selected by name must not be left out
         # silently.
-        left_out = unread_columns(selected)
+        left_out = find_unsupported_columns(selected)
         if left_out:
-            selected = read_columns(selected)
+            selected = drop_unsupported_columns(selected)
             if columns is not None or not selected:
-                raise unsupported(left_out, read_columns(schema.fields))
+                raise unsupported_columns_error(left_out, drop_unsupported_columns(schema.fields))
         if not selected and columns is not None:
             raise UsageError(
                 "the list of columns is empty", code="usage.column", facts={"columns": _summarize_columns(schema)}
@@ -212,6 +213,7 @@ class Selection(NamedTuple):
         if where is None:
             return cls(selected, selected, None, left_out)
 
+        # Imported here because reading all rows does not need the parser.
         from deltacli.delta.predicate import parse_predicate
 
         # The condition may use columns that are not returned. They are read, too.
@@ -227,11 +229,11 @@ class Selection(NamedTuple):
         Args:
             config: The configuration of the table, which contains the column mapping.
         """
-        schema = arrow_schema(self.columns)
-        needed_schema = schema if self.needed == self.columns else arrow_schema(self.needed)
+        schema = build_arrow_schema(self.columns)
+        needed_schema = schema if self.needed == self.columns else build_arrow_schema(self.needed)
         file_columns = FileColumns(config.mapping_mode, config.physical_name, config)
         # Columns of row ids are found by their names even if the table uses column mapping by id.
-        row_id_columns = {column.name: FileColumns("none", recorded_name) for column in self.row_ids}
+        row_id_columns = {column.name: FileColumns("none", get_recorded_physical_name) for column in self.row_ids}
         row_ids = (ROW_ID, ROW_COMMIT_VERSION) if self.row_ids else None
         return ReadSpec(self.needed, schema, needed_schema, file_columns, self.predicate, row_id_columns, row_ids)
 
@@ -252,22 +254,23 @@ def _find_column(schema: StructType, index: NameIndex, name: str) -> StructField
     Raises:
         UsageError: `usage.column`, if the column does not exist. The error suggests the most similar name.
     """
-    matches = index.places_of(name)
-    if len(matches) == 1:
-        return schema.fields[matches[0]]
+    positions = index.places_of(name)
+    if len(positions) == 1:
+        return schema.fields[positions[0]]
 
-    # A name such as `address.city` is a nested field. Only whole columns can be selected.
-    nearest = nearest_place(schema, name.split("."))
+    hint = command("snapshot", schema=True)
+    nearest = find_nearest_column(schema, name.split("."))
+    if nearest is None:
+        facts = {"columns": _summarize_columns(schema)}
+        raise UsageError(f"the table has no column {name}", code="usage.column", facts=facts, hint=hint)
+
+    # Names such as `address.city` are nested fields. Only whole columns can be selected.
     reason = ""
-    if nearest is not None and len(nearest.steps) > 1:
+    if len(nearest.steps) > 1:
         field = "it" if nearest.text == name else nearest.text
         reason = f": {field} is a field, and only whole columns can be read"
-    raise UsageError(
-        f"the table has no column {name}{reason}",
-        code="usage.column",
-        facts={} if nearest else {"columns": _summarize_columns(schema)},
-        hint=command("snapshot", schema=True),
-    ).suggest_as_fact(name, nearest and nearest.column.name)
+    error = UsageError(f"the table has no column {name}{reason}", code="usage.column", hint=hint)
+    raise error.suggest_as_fact(name, nearest.column.name)
 
 
 def _find_repeated_name(columns: Iterable[StructField]) -> str | None:

@@ -17,6 +17,25 @@ _MARKER_NAMES = (LOG_DIRECTORY, BACKUP_LIST)
 """Names that show the purpose of a directory even if they are not subdirectories."""
 
 
+class SubdirectoryRecorder:
+    """Prevents `ReadStorage.walk` from entering subdirectories, and records their names.
+
+    Pass an instance to `walk` to list a single directory of a store that returns files and directories in one
+    listing.
+
+    Attributes:
+        names: The names of the subdirectories, complete when the walk is exhausted.
+    """
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def __call__(self, _: str, subdirectories: Sequence[str]) -> Sequence[str]:
+        """Record the names of the subdirectories of a directory, and return those to enter: none."""
+        self.names += subdirectories
+        return ()
+
+
 def list_table_directories(storage: ReadStorage, at: str) -> list[str]:
     """Return the names of subdirectories that show whether a directory is a table.
 
@@ -39,15 +58,11 @@ def list_table_directories(storage: ReadStorage, at: str) -> list[str]:
         return directories + [name for name in other_names if os.path.lexists(os.path.join(path, name))]
 
     # Object stores return files and directories in one listing. No subdirectory is entered.
-    names: set[str] = set()
-
-    def note_subdirectories(_: str, subdirectories: Sequence[str]) -> tuple[()]:
-        names.update(subdirectories)
-        return ()
-
-    for entry in storage.walk(at, note_subdirectories):
-        names.update(name for name in (*entry.names, *entry.special) if name in _MARKER_NAMES)
-    return sorted(names)
+    subdirectories = SubdirectoryRecorder()
+    marker_names: list[str] = []
+    for entry in storage.walk(at, subdirectories):
+        marker_names += [name for name in (*entry.names, *entry.special) if name in _MARKER_NAMES]
+    return sorted({*subdirectories.names, *marker_names})
 
 
 def require_one_format(storage: ReadStorage) -> None:
@@ -83,7 +98,7 @@ def require_no_paimon_table(storage: ReadStorage) -> None:
     except errors.FileMissing:
         return
     if is_paimon_directory(storage, directories):
-        raise paimon_table_error(storage)
+        raise build_paimon_table_error(storage)
 
 
 def is_paimon_directory(storage: ReadStorage, directories: Collection[str], at: str = "") -> bool:
@@ -105,7 +120,7 @@ def is_paimon_directory(storage: ReadStorage, directories: Collection[str], at: 
     return _find_numbered_name(storage, f"{prefix}snapshot", "snapshot-") is not None
 
 
-def paimon_table_error(storage: ReadStorage) -> errors.PaimonTable:
+def build_paimon_table_error(storage: ReadStorage) -> errors.PaimonTable:
     """Build the error for a command that requires a Delta table but got a Paimon table."""
     return errors.PaimonTable(
         "this is a Paimon table, and this command works on Delta tables only",

@@ -21,14 +21,13 @@ Spec: In-Commit Timestamps, Recommendations for Readers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import date, datetime
 from typing import NamedTuple
 
 from deltacli.core import errors
 from deltacli.core.times import format_timestamp
-from deltacli.delta.log.segment import LogListing, file_times
-from deltacli.storage.optional_interfaces import StoreOfVersions
+from deltacli.delta.log.segment import LogListing, compute_file_times
+from deltacli.storage.optional_interfaces import SharedTableStore, is_shared_table
 from deltacli.table.api_arguments import VersionTime, require_optional_version, require_timestamp_ms
 from deltacli.table.api_errors import api_method
 from deltacli.table.find_log import list_log
@@ -36,7 +35,7 @@ from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import find_newest_readable, read_snapshot
 from deltacli.table.timestamp_enablement import get_timestamp_enablement
 from deltacli.table.version import Snapshot
-from deltacli.work.commits.reading import read_provenance
+from deltacli.work.commits.provenance import read_provenance
 
 
 @api_method
@@ -68,11 +67,11 @@ def find_snapshot(
     if timestamp is not None:
         timestamp_ms = require_timestamp_ms(timestamp, "timestamp")
 
-    if isinstance(table.storage, StoreOfVersions):
+    if is_shared_table(table.storage):
         # The server of a share finds the version. Its response is presented as a log that consists of one
         # checkpoint. The commit of that version is missing in this log, which is not a problem.
         snapshot = read_snapshot(table.replace_storage(table.storage.at(version, timestamp_ms)))
-        return replace(snapshot, _problems=snapshot._problems - {"log.checkpoint-commit-missing"})
+        return snapshot.remove_problem("log.checkpoint-commit-missing")
 
     if timestamp_ms is not None:
         version = find_version_at(table, timestamp_ms)
@@ -165,7 +164,7 @@ def find_version_range(
         swapped = errors.command("changes", from_version=last, to_version=first)
         raise errors.UsageError(f"{to_version} is before {from_version}", hint=swapped)
 
-    if isinstance(table.storage, StoreOfVersions):
+    if is_shared_table(table.storage):
         return _find_range_of_share(table.storage, first, last)
 
     listing = _require_commits(table, listing)
@@ -197,7 +196,7 @@ def find_commit_range(
     Raises:
         VersionAbsent: If a version does not exist yet.
     """
-    if isinstance(table.storage, StoreOfVersions):
+    if is_shared_table(table.storage):
         return _find_range_of_share(table.storage, first or 0, last)
 
     newest = listing.newest_version
@@ -214,7 +213,7 @@ def find_commit_range(
 
 
 def _find_range_of_share(
-    store: StoreOfVersions, first: int | VersionTime, last: int | VersionTime | None
+    store: SharedTableStore, first: int | VersionTime, last: int | VersionTime | None
 ) -> VersionRange:
     """Return the range of versions of a shared table. The server converts timestamps to versions.
 
@@ -340,7 +339,7 @@ class _CommitTimes:
         self._enablement = None if newest is None else get_timestamp_enablement(newest)
         self._storage = table.storage
         self._commits = listing.commits
-        self._file_times = file_times(listing.commits)
+        self._file_times = compute_file_times(listing.commits)
 
     def read(self, version: int) -> int:
         """Return the time of a commit in epoch milliseconds. In-commit timestamps require a request."""

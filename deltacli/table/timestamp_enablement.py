@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.delta.log.state import in_commit_keys, parse_integer
+from deltacli.delta.log.state import get_in_commit_timestamp_keys, parse_integer_property
 
 if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
@@ -43,11 +43,11 @@ def get_timestamp_enablement(newest: Snapshot) -> TimestampEnablement | None:
     Returns:
         The version and its timestamp; None if in-commit timestamps are not enabled.
     """
-    keys = in_commit_keys(newest.protocol.supported_features, newest.properties)
+    keys = get_in_commit_timestamp_keys(newest.protocol.supported_features, newest.properties)
     if keys is None:
         return None
-    version = parse_integer(newest.properties, keys.version)
-    timestamp_ms = parse_integer(newest.properties, keys.timestamp)
+    version = parse_integer_property(newest.properties, keys.version)
+    timestamp_ms = parse_integer_property(newest.properties, keys.timestamp)
     if version is None or timestamp_ms is None:
         # The properties are absent if the first commit enabled in-commit timestamps. Then they are valid
         # for all versions, and for all timestamps that are searched for.

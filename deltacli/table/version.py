@@ -8,25 +8,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.errors import Unreadable, UsageError
 from deltacli.core.lock_free_property import cached_property
-from deltacli.delta.data_files import no_vector_ids, unique_id_column
+from deltacli.delta.data_files import repeat_empty_vector_id, unique_id_column
 from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.disputed_readings import DECISIONS
 from deltacli.delta.log.file_actions import (
-    FileBatch,
     FileCounts,
-    Survivors,
     TombstoneCounts,
-    TouchedFiles,
-    key_column,
-    texts_of,
+    compute_file_keys,
+    decode_file_keys,
 )
 from deltacli.delta.log.segment import (
     CheckpointInstance,
@@ -34,24 +32,23 @@ from deltacli.delta.log.segment import (
     LogListing,
     LogSegment,
     TimestampSource,
-    file_times,
+    compute_file_times,
 )
 from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.types import NO_COLUMNS, PHYSICAL_NAME, StructType, parse_schema
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.api_errors import api_method, iterate_naming_table
 from deltacli.table.file_actions import FileActions
 from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
-from deltacli.table.replay import ReplayedCommits
-from deltacli.work.commits.reading import Provenance, read_provenance
+from deltacli.table.segment_contents import SegmentContents
+from deltacli.work.commits.provenance import Provenance, read_provenance
 
 if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.table.output import WrittenDirectory
     from deltacli.table.scan import Scan
-    from deltacli.work.checkpoints.reading import CheckpointPiece
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,13 +68,10 @@ class Snapshot:
         sidecars: The number of sidecar files of the checkpoint.
         raw_protocol: The protocol action with all its fields. Changes preserve unknown fields.
         raw_metadata: The metaData action with all its fields. Changes preserve unknown fields.
+        contents: The replayed commits and the row groups of the checkpoint. Internal: `file_actions` reads
+            them.
         _log: The listing that the version was rebuilt from.
-        _replayed: The reconciled commits after the checkpoint.
         _problems: Ids of `validate` rules that the log violates although the version could be rebuilt.
-        _narrow_json_checkpoint_actions: `_json_checkpoint_actions` in narrow columns.
-        _json_checkpoint_actions: File actions in the lines of a JSON checkpoint (not in its sidecars) that
-            no later commit replaces.
-        _pieces: The row groups of the checkpoint that may contain file actions.
         _unusable: Checkpoints that were skipped, each with the id of the rule that it violates.
         _older_metadata: Reads the metadata of this and all older versions.
         _find_enablement_version: Returns the first version whose commit time is its in-commit timestamp;
@@ -95,18 +89,15 @@ class Snapshot:
     sidecars: int
     raw_protocol: Action = field(repr=False)
     raw_metadata: Action = field(repr=False)
+    contents: SegmentContents = field(repr=False)
     _log: ListedLog = field(repr=False)
-    _replayed: ReplayedCommits = field(repr=False)
     _problems: frozenset[str] = field(repr=False)
-    _narrow_json_checkpoint_actions: FileBatch = field(repr=False)
-    _json_checkpoint_actions: Survivors = field(repr=False)
-    _pieces: tuple[CheckpointPiece, ...] = field(repr=False)
     _unusable: Mapping[CheckpointInstance, str] = field(repr=False)
     _older_metadata: Callable[[], state.OlderMetadata] | None = field(default=None, repr=False)
     _find_enablement_version: Callable[[], int | None] | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
-        return f"Snapshot({without_secrets(self.table.uri)!r}, version={self.version})"
+        return f"Snapshot({mask_secrets(self.table.uri)!r}, version={self.version})"
 
     @property
     def name(self) -> str | None:
@@ -120,19 +111,32 @@ class Snapshot:
         Computed on first use, which may list the log again: without in-commit timestamps, the time depends on
         the modification times of all older commits.
         """
-        return self._time_and_problem[0]
+        return self._timed_commit.time
 
     @property
     def problems(self) -> tuple[str, ...]:
         """Ids of the `validate` rules that the log violates although the version could be rebuilt, sorted."""
-        time_problem = self._time_and_problem[1]
-        problems = self._problems if time_problem is None else self._problems | {time_problem}
-        return tuple(sorted(problems))
+        violated_rules = set(self._problems)
+        if self._timed_commit.violated_rule is not None:
+            violated_rules.add(self._timed_commit.violated_rule)
+        return tuple(sorted(violated_rules))
 
     @property
     def disputed(self) -> tuple[str, ...]:
-        """The `problems` that engines interpret differently. Unlike `problems`, this makes no request."""
+        """The ids in `problems` of damage that engines interpret differently, such as `commit.duplicate-metadata`.
+
+        If a commit contains two metaData actions, for example, Spark uses the last one and delta-rs the first
+        one. Unlike `problems`, this property makes no request.
+        """
         return tuple(problem for problem in sorted(self._problems) if problem in DECISIONS)
+
+    def add_problem(self, rule: str) -> Snapshot:
+        """Return a copy of the snapshot whose `problems` contain one more rule of `validate`."""
+        return replace(self, _problems=self._problems | {rule})
+
+    def remove_problem(self, rule: str) -> Snapshot:
+        """Return a copy of the snapshot whose `problems` do not contain a rule of `validate`."""
+        return replace(self, _problems=self._problems - {rule})
 
     @property
     def decisions(self) -> list[str]:
@@ -140,7 +144,7 @@ class Snapshot:
         return [f"{problem}: {DECISIONS[problem]}" for problem in self.disputed]
 
     @cached_property
-    def _time_and_problem(self) -> tuple[CommitTime | None, str | None]:
+    def _timed_commit(self) -> _TimedCommit:
         return _determine_time(self)
 
     @property
@@ -198,6 +202,8 @@ class Snapshot:
             Refused: If row tracking is not enabled (`rowtracking.not-enabled`).
             Unreadable: If the type of a column is not supported.
         """
+        # Reading rows imports the readers of Parquet and of predicates. Commands that read only the log start
+        # faster without them.
         from deltacli.table.scan import Scan
         from deltacli.table.scan_requests import ScanRequest
 
@@ -223,12 +229,12 @@ class Snapshot:
     @property
     def paths_with_contradictory_counts(self) -> frozenset[bytes]:
         """The encoded canonical paths of live files whose adds disagree on the number of records."""
-        return frozenset(_encode_path(path) for path in self._replayed.contradicted_paths)
+        return frozenset(_encode_path(path) for path in self.contents.replayed.contradicted_paths)
 
     @property
     def has_contradictory_counts(self) -> bool:
         """True if two add actions of one live file disagree on the number of records."""
-        return bool(self._replayed.contradicted_paths)
+        return bool(self.contents.replayed.contradicted_paths)
 
     def find_files_with_other_vectors(self, adds: pyarrow.RecordBatch) -> pyarrow.Array | None:
         """Find live files whose path a newer commit adds or removes with a different deletion vector.
@@ -245,30 +251,32 @@ class Snapshot:
         Returns:
             A mask of the batch that is true for such files; None if there are none.
         """
-        import pyarrow
-
-        replayed = self._replayed
+        replayed = self.contents.replayed
         vectors = adds.column("deletionVector")
         has_vectors = vectors.null_count < len(vectors)
         # Most tables have no deletion vectors, so that none can differ.
         may_differ = (
-            replayed.paths_with_other_vectors or replayed.paths_with_vectors or (replayed.decided_keys and has_vectors)
+            replayed.paths_with_other_vectors
+            or replayed.paths_with_vectors
+            or (replayed.superseded_keys and has_vectors)
         )
         if not may_differ:
             return None
 
         # Suspects are files with a deletion vector, and files whose path occurs with one in a commit.
         # Keys are computed for suspects only, because that is slow for millions of files.
-        paths = key_column(adds.column("path"), no_vector_ids(adds.num_rows))
+        paths = compute_file_keys(adds.column("path"), repeat_empty_vector_id(adds.num_rows))
         paths_in_commits = [
             _encode_path(path) for path in (*replayed.paths_with_other_vectors, *replayed.paths_with_vectors)
         ]
-        is_in_commits = pc.is_in(paths, value_set=pyarrow.array(paths_in_commits, pyarrow.binary()))
+        is_in_commits = pc.is_in(paths, value_set=pa.array(paths_in_commits, pa.binary()))
         is_suspect = pc.or_(pc.is_valid(vectors), is_in_commits)
         suspect_rows = pc.indices_nonzero(is_suspect)
-        suspect_paths = texts_of(pc.take(paths, suspect_rows))
+        suspect_paths = decode_file_keys(pc.take(paths, suspect_rows))
         suspect_vector_ids = unique_id_column(pc.take(vectors, suspect_rows))
-        suspect_keys = texts_of(key_column(pc.take(adds.column("path"), suspect_rows), suspect_vector_ids))
+        suspect_keys = decode_file_keys(
+            compute_file_keys(pc.take(adds.column("path"), suspect_rows), suspect_vector_ids)
+        )
 
         # Compare each suspect with the newer commits.
         rows_with_other_vector = [
@@ -280,8 +288,8 @@ class Snapshot:
             return None
 
         # Convert the row numbers to a mask.
-        all_rows = pyarrow.array(range(adds.num_rows), suspect_rows.type)
-        return pc.is_in(all_rows, value_set=pyarrow.array(rows_with_other_vector, suspect_rows.type))
+        all_rows = pa.array(range(adds.num_rows), suspect_rows.type)
+        return pc.is_in(all_rows, value_set=pa.array(rows_with_other_vector, suspect_rows.type))
 
     def _has_other_vector(self, path: str, key: str) -> bool:
         """Return True if a newer commit contains the path of a live file with a different deletion vector.
@@ -290,20 +298,16 @@ class Snapshot:
             path: The canonical path of the file.
             key: The key of the file: its path and the id of its deletion vector, or only its path.
         """
-        replayed = self._replayed
+        replayed = self.contents.replayed
         if path in replayed.paths_with_other_vectors:
             return True
         # The add is in one of the commits, and the replay has compared it with the newer commits.
-        if key in replayed.decided_keys:
+        if key in replayed.superseded_keys:
             return False
         # The add is in the checkpoint, so every commit is newer. A path without a deletion vector is its
         # own key.
-        is_without_vector_in_commits = path != key and path in replayed.decided_keys
+        is_without_vector_in_commits = path != key and path in replayed.superseded_keys
         return path in replayed.paths_with_vectors or is_without_vector_in_commits
-
-    @cached_property
-    def _decided_files(self) -> TouchedFiles:
-        return self._replayed.decided_files
 
     @property
     def physical_partition_columns(self) -> tuple[str, ...]:
@@ -363,8 +367,9 @@ class Snapshot:
         """
         if not (files or tombstones):
             raise UsageError("neither files nor tombstones are to be written")
+        # Imported here because only few commands write a directory.
         from deltacli.table.output import write_actions
-        from deltacli.work.outputs import ActionColumns
+        from deltacli.work.outputs.action_outputs import ActionColumns
 
         kinds = []
         if files:
@@ -374,9 +379,14 @@ class Snapshot:
         return write_actions(self.file_actions, directory, ActionColumns(tuple(kinds)), None)
 
     @property
-    def set_aside(self) -> Mapping[str, str]:
+    def skipped_checkpoints(self) -> Mapping[str, str]:
         """The first file name of each checkpoint that was skipped, with the id of the rule that it violates."""
         return {checkpoint.files[0].name: rule for checkpoint, rule in self._unusable.items()}
+
+    @property
+    def set_aside(self) -> Mapping[str, str]:
+        """The former name of `skipped_checkpoints`, for callers of older releases."""
+        return self.skipped_checkpoints
 
     @property
     def log(self) -> ListedLog:
@@ -397,22 +407,31 @@ def _return_batch(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
     return batch
 
 
-def _determine_time(snapshot: Snapshot) -> tuple[CommitTime | None, str | None]:
-    """Return the commit time of a version, and the rule that is violated if its in-commit timestamp is missing.
+class _TimedCommit(NamedTuple):
+    """The time of the commit of a version.
+
+    Attributes:
+        time: The time; None if the commit file does not exist any more.
+        violated_rule: `ict.missing` if the commit should have an in-commit timestamp and has none, else None.
+    """
+
+    time: CommitTime | None
+    violated_rule: str | None = None
+
+
+def _determine_time(snapshot: Snapshot) -> _TimedCommit:
+    """Return the commit time of a version.
 
     The time is the in-commit timestamp, or the modification time of the commit file for versions before
     in-commit timestamps were enabled. The newest version of the table records when they were enabled, as
     for time travel (`time_travel.py`).
-
-    Returns:
-        The time, None if the commit file does not exist any more; and the rule id `ict.missing`, or None.
     """
     storage = snapshot.table.storage
     listing = snapshot._log.listing
     # The commit of an old version may have expired while its checkpoint still exists.
     file = listing.commits.get(snapshot.version)
     if file is None:
-        return None, None
+        return _TimedCommit(None)
 
     uses_in_commit_timestamp = state.has_in_commit_timestamps(snapshot.protocol, snapshot.metadata)
     is_newest = snapshot.version >= listing.newest_version
@@ -422,20 +441,21 @@ def _determine_time(snapshot: Snapshot) -> tuple[CommitTime | None, str | None]:
     if uses_in_commit_timestamp:
         provenance = _read_own_provenance(snapshot)
         if provenance.in_commit_timestamp is not None:
-            return CommitTime(provenance.in_commit_timestamp, TimestampSource.IN_COMMIT), None
+            return _TimedCommit(CommitTime(provenance.in_commit_timestamp, TimestampSource.IN_COMMIT))
 
     # Delta adjusts file times so that they increase from the first commit on, so all commits are needed.
     # The commit of this version may have been deleted since the first listing; keep its known time.
     commits = listing.commits
     if listing.start_version:
         commits = {**list_log(storage, progress=snapshot.table.progress).commits, snapshot.version: file}
-    return file_times(commits)[snapshot.version], "ict.missing" if uses_in_commit_timestamp else None
+    violated_rule = "ict.missing" if uses_in_commit_timestamp else None
+    return _TimedCommit(compute_file_times(commits)[snapshot.version], violated_rule)
 
 
 def _read_own_provenance(snapshot: Snapshot) -> Provenance:
     """Return the provenance of the commit of a version, without a request if the commit was replayed."""
     if snapshot.segment.commits:
-        replayed = snapshot._replayed
+        replayed = snapshot.contents.replayed
         return Provenance(replayed.newest_commit_info, is_first=replayed.commit_info_is_first)
     # The version was rebuilt from a checkpoint of the same version.
     commit = snapshot._log.listing.commits[snapshot.version]

@@ -28,21 +28,22 @@ from deltacli.delta.log.segment import (
     LogFile,
     LogListing,
     TimestampSource,
+    blocked_commit_error,
     checksum_path,
     choose_segment,
-    file_times,
-    not_a_file,
-    time_as_json,
+    compute_file_times,
+    format_time_as_json,
 )
 from deltacli.delta.log.state import DomainMetadata, Metadata, SetTransaction, StateBuilder, has_in_commit_timestamps
 from deltacli.delta.protocol.features import Protocol, require_readable
 from deltacli.delta.schema.types import StructType, parse_schema
 from deltacli.storage.base import ReadStorage
-from deltacli.storage.optional_interfaces import StoreOfVersions
+from deltacli.storage.optional_interfaces import is_shared_table
 from deltacli.table.checksum_state import ChecksumState, parse_checksum_state
 from deltacli.table.find_log import find_blocked_commit_name, find_lost_versions, list_log
 from deltacli.table.handle import TableHandle
-from deltacli.work.commits.reading import Provenance, read_commit, read_provenance
+from deltacli.work.commits.provenance import Provenance, read_provenance
+from deltacli.work.commits.reading import read_commit
 
 _MAX_CHECKSUM_BYTES = 8 << 20
 """Larger checksums contain the list of all files. Parsing it takes as long as a replay."""
@@ -73,7 +74,7 @@ class VersionFromChecksum:
     problems: tuple[str, ...] = ()
 
     @property
-    def set_aside(self) -> Mapping[str, str]:
+    def skipped_checkpoints(self) -> Mapping[str, str]:
         """The checkpoints that were skipped. Always empty, because no checkpoint is opened."""
         return {}
 
@@ -115,7 +116,7 @@ class VersionFromChecksum:
             files["sizeHistogram"] = dict(checksum.histogram)
         document = {
             "version": self.version,
-            **time_as_json(self.time),
+            **format_time_as_json(self.time),
             "protocol": self.protocol.as_json(),
             "metadata": self.metadata.as_json(),
             "files": files,
@@ -156,7 +157,7 @@ def read_version_from_checksum(
         LogIncomplete: If commits are missing that are required to rebuild the version.
     """
     storage = table.storage
-    if isinstance(storage, StoreOfVersions):
+    if is_shared_table(storage):
         return ReplayNeeded("a share has no version checksums")
     if timestamp_ms is not None:
         # Imported here because time travel loads the replay, which most calls do not need.
@@ -166,7 +167,7 @@ def read_version_from_checksum(
 
     listing = list_log(storage, progress=table.progress)
     if version is None and find_blocked_commit_name(storage, listing) is not None:
-        raise not_a_file(listing)
+        raise blocked_commit_error(listing)
     segment = choose_segment(listing, version)
 
     # A replay reports problems of the log. A summary must not hide them.
@@ -234,7 +235,7 @@ def _determine_time(table: TableHandle, listing: LogListing, version: int, state
     """
     timestamp_ms = state.in_commit_timestamp
     if timestamp_ms is None:
-        return file_times(listing.commits)[version]
+        return compute_file_times(listing.commits)[version]
 
     if version == listing.newest_version:
         is_enabled = has_in_commit_timestamps(state.protocol, state.metadata)
@@ -246,7 +247,7 @@ def _determine_time(table: TableHandle, listing: LogListing, version: int, state
         is_enabled = enablement_version is not None and version >= enablement_version
     if is_enabled:
         return CommitTime(timestamp_ms, TimestampSource.IN_COMMIT)
-    return file_times(listing.commits)[version]
+    return compute_file_times(listing.commits)[version]
 
 
 def _find_differences(storage: ReadStorage, commit: LogFile, state: ChecksumState, version: int) -> Iterator[str]:
@@ -263,7 +264,7 @@ def _find_differences(storage: ReadStorage, commit: LogFile, state: ChecksumStat
     """
     provenance, actions = _read_provenance_and_actions(storage, commit)
     builder = StateBuilder()
-    builder.take(actions, commit.name)
+    builder.add_actions(actions, commit.name)
     if builder.metadata is not None and builder.metadata.id != state.metadata.id:
         yield "table id"
     if commit.version != version:
@@ -286,12 +287,12 @@ def _find_differences(storage: ReadStorage, commit: LogFile, state: ChecksumStat
         domains = {domain.domain: domain for domain in state.domains}
         if any(domains.get(name) != domain for name, domain in builder.domains.items()):
             yield "domain"
-    if _has_different_totals(state, commit, actions):
+    if _contradicts_totals_of_commit(state, commit, actions):
         yield "number of files or bytes"
 
 
-def _has_different_totals(state: ChecksumState, commit: LogFile, actions: Sequence[tuple[str, Action]]) -> bool:
-    """Return True if the totals of a checksum are impossible for its commit.
+def _contradicts_totals_of_commit(state: ChecksumState, commit: LogFile, actions: Sequence[tuple[str, Action]]) -> bool:
+    """Return True if the number of files or bytes in a checksum contradicts the adds of its commit.
 
     A version has at least the files that its commit adds. The first commit of a table adds all of its
     files, so there the numbers must be equal.

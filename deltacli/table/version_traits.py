@@ -16,16 +16,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.typing import RecordBatch
-from deltacli.delta.partitions.values import kernel_refuses
-from deltacli.delta.paths.spelling import are_absolute
-from deltacli.delta.protocol.clients import ABSOLUTE_PATHS, OTHER_DIRECTORIES, TIMES_BEYOND_NANOSECONDS, traits_of
+from deltacli.delta.log.state import TableConfiguration
+from deltacli.delta.partitions.hive_directories import are_in_hive_directories
+from deltacli.delta.partitions.values import is_refused_by_kernel
+from deltacli.delta.paths.keys import PathKeys
+from deltacli.delta.paths.spelling_columns import are_absolute
+from deltacli.delta.protocol.clients import (
+    ABSOLUTE_PATHS,
+    OTHER_DIRECTORIES,
+    TIMES_BEYOND_NANOSECONDS,
+    find_table_traits,
+)
 from deltacli.delta.schema.types import PrimitiveType, has_timestamps
+from deltacli.delta.stats.nanosecond_range import may_exceed_nanoseconds
 from deltacli.table.version import Snapshot
 
-_TYPES_WITH_SEVERAL_FORMS = ("decimal", "timestamp", "float", "double")
-"""Prefixes of the names of types whose values have several textual forms, such as `1.0` and `1.00`.
+_TYPES_WITH_SEVERAL_TEXTS = ("decimal", "timestamp", "float", "double")
+"""Prefixes of the names of types whose values can be written in several ways in the log.
 
-Only partition columns of these types can have values that Delta Kernel cannot parse.
+The same decimal is `1.0` or `1.00`, and the same double is `NaN` or `nan`. Delta Kernel parses only some of
+them. For other types, such as integers, it parses all values that writers use.
 """
 
 _INT96_TYPES = frozenset({"timestamp"})
@@ -41,7 +51,7 @@ def find_version_traits(snapshot: Snapshot) -> frozenset[str]:
     Raises:
         DeltacliError: If the checkpoint or the commits cannot be read.
     """
-    traits = traits_of(snapshot.config, [domain.domain for domain in snapshot.domains])
+    traits = find_table_traits(snapshot.config, [domain.domain for domain in snapshot.domains])
     if _has_external_files(snapshot):
         traits |= {ABSOLUTE_PATHS}
     if _has_files_in_other_directories(snapshot):
@@ -59,9 +69,9 @@ def _has_values_refused_by_kernel(snapshot: Snapshot) -> bool:
         if field is None or not isinstance(field.data_type, PrimitiveType):
             continue
         type_name = field.data_type.name
-        if type_name.startswith(_TYPES_WITH_SEVERAL_FORMS):
+        if type_name.startswith(_TYPES_WITH_SEVERAL_TEXTS):
             texts = read_partition_values(snapshot, name)
-            if any(text is not None and kernel_refuses(type_name, text) for text in texts):
+            if any(text is not None and is_refused_by_kernel(type_name, text) for text in texts):
                 return True
     return False
 
@@ -101,8 +111,6 @@ def _has_external_file(adds: RecordBatch, table_uris: Sequence[str]) -> bool:
     absolute_paths = pc.filter(paths, are_absolute(paths))
     if not len(absolute_paths):
         return False
-    from deltacli.delta.paths.keys import PathKeys
-
     # An absolute path may still lead into the table directory. The key of an external file is null.
     keys = PathKeys(table_uris).compute_keys(absolute_paths).keys
     return bool(keys.null_count)
@@ -117,13 +125,14 @@ def _has_files_in_other_directories(snapshot: Snapshot) -> bool:
     columns = list(snapshot.config.partition_columns)
     if not columns:
         return False
-    from deltacli.delta.partitions.hive_directories import are_in_hive_directories
-
-    def has_file_in_other_directory(adds: RecordBatch) -> bool:
-        return not are_in_hive_directories(adds, columns)
-
+    has_file_in_other_directory = partial(_has_file_in_other_directory, columns=columns)
     fields = ["path", "partitionValues"]
     return any(snapshot.file_actions.map_actions("add", has_file_in_other_directory, fields=fields))
+
+
+def _has_file_in_other_directory(adds: RecordBatch, columns: Sequence[str]) -> bool:
+    """Return True if a file in a batch of live files is not in the directory of its partition values."""
+    return not are_in_hive_directories(adds, columns)
 
 
 def _may_have_times_beyond_nanoseconds(snapshot: Snapshot) -> bool:
@@ -136,9 +145,11 @@ def _may_have_times_beyond_nanoseconds(snapshot: Snapshot) -> bool:
     fields = config.schema.fields if config.schema else ()
     if not any(has_timestamps(field.data_type, _INT96_TYPES) for field in fields):
         return False
-    from deltacli.delta.stats.nanosecond_range import may_exceed_nanoseconds
+    may_have_such_time = partial(_may_have_time_beyond_nanoseconds, config=config)
+    return any(snapshot.file_actions.map_actions("add", may_have_such_time, fields=["stats"]))
 
-    def may_exceed(adds: RecordBatch) -> bool:
-        return bool(pc.any(may_exceed_nanoseconds(adds.column("stats"), config, _INT96_TYPES)).as_py())
 
-    return any(snapshot.file_actions.map_actions("add", may_exceed, fields=["stats"]))
+def _may_have_time_beyond_nanoseconds(adds: RecordBatch, config: TableConfiguration) -> bool:
+    """Return True if a file in a batch of live files may contain such a timestamp."""
+    may_exceed = may_exceed_nanoseconds(adds.column("stats"), config, _INT96_TYPES)
+    return bool(pc.any(may_exceed).as_py())

@@ -20,22 +20,21 @@ from deltacli.core import errors
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.texts import add_article
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.listing import HiddenNames, kind_of_directories
+from deltacli.delta.listing import HiddenNames, identify_table_format
 from deltacli.delta.log.segment import LOG_DIRECTORY
-from deltacli.delta.paths.keys import binary_paths
-from deltacli.delta.paths.spelling import key_text
-from deltacli.storage import PathKind, ReadStorage, WalkEntry, is_flat_level, link_targets
+from deltacli.delta.paths.keys import encode_paths_as_binary
+from deltacli.delta.paths.spelling import decode_path_bytes
+from deltacli.storage import PathKind, ReadStorage, WalkEntry, is_flat_level, resolve_links
 from deltacli.table.nested_tables import find_table_format
-from deltacli.work.files.listing import (
+from deltacli.work.files.classifying import (
     KNOWN_FILES,
     ClassifiedDirectory,
     ClassifiedFiles,
     DirectoryPiece,
     KnownFiles,
-    ListedFiles,
     classify_directory,
-    in_batches,
 )
+from deltacli.work.files.walking import ListedFiles, batch_listed_files
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
@@ -50,15 +49,15 @@ class TableWalk:
         storage: The store of the table.
         names: The rules that decide which names are hidden, such as names that start with `_`.
         directory: The directory in which the walk starts, "" for the table directory.
-        tables: The format of each nested table, such as `paimon`, by its directory. "" is a key if the table
-            directory is also a table of another format.
+        tables: The format of each nested table by its directory, such as `{"archive/orders": "paimon"}`. "" is
+            a key if the table directory is also a table of another format.
         links: The paths of entries that are neither files nor directories. Nearly all are symbolic links.
-        hidden_directories: Hidden directories, which were not entered.
+        hidden_directories: Hidden directories, such as `_tmp`. They were not entered.
         empty_directories: Empty directories, and their modification times in epoch milliseconds.
     """
 
     def __init__(self, storage: ReadStorage, names: HiddenNames, directory: str = "") -> None:
-        """Prepare a walk. Nothing is listed.
+        """Set the rules of the walk. The directory is listed when `files` or `classify_files` is iterated.
 
         Args:
             storage: The store of the table.
@@ -82,7 +81,7 @@ class TableWalk:
         """
         if self.directory:
             self.check_start_directory()
-        yield from in_batches(self._walk())
+        yield from batch_listed_files(self._walk())
 
     @cached_property
     def hidden_links(self) -> list[str]:
@@ -120,7 +119,7 @@ class TableWalk:
 
         levels = _DirectoryLevels(self)
         while levels.next_level:
-            listings = table.engine.spread(
+            listings = table.engine.run_tasks(
                 classify_directory,
                 levels.next_level,
                 table.stores,
@@ -145,7 +144,7 @@ class TableWalk:
         """
         names = _exclude_own_log(path, directories)
         # The files of a nested table belong to that table.
-        if path and kind_of_directories(names) is not None:
+        if path and identify_table_format(names) is not None:
             return ()
         prefix = f"{path}/" if path else ""
         return [name for name in names if "=" in name or not self.names.hides_directory(prefix + name)]
@@ -180,7 +179,7 @@ class TableWalk:
         Returns:
             True if the directory is a table.
         """
-        table_format = kind_of_directories(_exclude_own_log(directory, names))
+        table_format = identify_table_format(_exclude_own_log(directory, names))
         if table_format is not None:
             self.tables[directory] = table_format
         return table_format is not None
@@ -212,7 +211,7 @@ class TableWalk:
     def _is_link(self, path: str) -> bool:
         if not self.storage.capabilities.has_directories:
             return False
-        return list(link_targets(self.storage, [path])) != [(path, path)]
+        return list(resolve_links(self.storage, [path])) != [(path, path)]
 
     def _find_format(self, path: str) -> str | None:
         """Return the format of the table in a directory; None if it is not a table.
@@ -275,7 +274,7 @@ class CachedWalk(TableWalk):
             self.hidden_directories.clear()
             self.empty_directories.clear()
             self.skipped_directories.clear()
-            self._files = [files._replace(paths=binary_paths(list(files.paths))) for files in super().files()]
+            self._files = [files._replace(paths=encode_paths_as_binary(list(files.paths))) for files in super().files()]
         yield from self._files
 
     def check_paths(self, paths: ArrowArray) -> ArrowArray:
@@ -297,7 +296,9 @@ class CachedWalk(TableWalk):
             return pc.if_else(is_listed, is_listed, pa.scalar(None, pa.bool_()))
 
         parents = pc.replace_substring_regex(paths, r"/?[^/]*$", "")
-        skipped_parents = [parent for parent in pc.unique(parents).to_pylist() if self._is_skipped(key_text(parent))]
+        skipped_parents = [
+            parent for parent in pc.unique(parents).to_pylist() if self._is_skipped(decode_path_bytes(parent))
+        ]
         is_in_skipped_directory = pc.is_in(parents, value_set=pa.array(skipped_parents, pa.binary()))
         is_unknown = pc.and_not(is_in_skipped_directory, is_listed)
         return pc.if_else(is_unknown, pa.scalar(None, pa.bool_()), is_listed)

@@ -57,13 +57,13 @@ class CurveOrder:
             held.append(batch)
             size += batch.nbytes
             if size > self.held_bytes:
-                yield from self._spilled(chain(_drained(held), rows), schema)
+                yield from self._sort_on_disk(chain(_drain(held), rows), schema)
                 return
             sample.take(batch)
         if held:
-            yield from _cut(_sorted(held, self._keys(sample), schema))
+            yield from _cut_into_batches(_sort_rows(held, self._keys(sample), schema))
 
-    def in_little_memory(self) -> CurveOrder:
+    def use_less_memory(self) -> CurveOrder:
         """Return the same order, for which an eighth of the memory is used."""
         return replace(self, held_bytes=self.held_bytes // _LITTLE, most_sorted_bytes=self.most_sorted_bytes // _LITTLE)
 
@@ -81,14 +81,14 @@ class CurveOrder:
         curve: Curve = hilbert if self.is_hilbert and len(self.columns) > 1 else z_order
         return _Keys(self.columns, curve, sample.bounds())
 
-    def _spilled(self, rows: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _sort_on_disk(self, rows: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         with ExitStack() as files:
             segments = _Segments(files, self.temp_dir, schema, self.columns)
             for batch in rows:
                 segments.add(batch)
             keys = self._keys(segments.sample)
             count = min(max(-(-segments.size // self.held_bytes), 2), _MOST_BUCKETS)
-            bounds = range_bounds(keys.of_columns(segments.sample.values()), count)
+            bounds = range_bounds(keys.compute_keys(segments.sample.values()), count)
             buckets = _Buckets(files, self.temp_dir, schema, keys, bounds)
             with closing(segments.batches()) as batches:
                 buckets.fill(batches, self.held_bytes)
@@ -107,12 +107,12 @@ class _Sample:
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Look at rows."""
-        values = _compared(batch, self._columns)
-        self._taken.append(self._some(values, self._share))
+        values = _select_sort_values(batch, self._columns)
+        self._taken.append(self._sample_rows(values, self._share))
         self._rows += len(self._taken[-1][0])
         if self._rows > 2 * _SAMPLE:
             self._share /= 2
-            self._taken = [self._some(values, 0.5) for values in [self.values()]]
+            self._taken = [self._sample_rows(values, 0.5) for values in [self.values()]]
             self._rows = len(self._taken[0][0])
 
     def values(self) -> list[ArrowArray]:
@@ -123,7 +123,7 @@ class _Sample:
         """Return the bounds of the ranges of each column."""
         return [range_bounds(column) for column in self.values()]
 
-    def _some(self, values: list[ArrowArray], share: float) -> list[ArrowArray]:
+    def _sample_rows(self, values: list[ArrowArray], share: float) -> list[ArrowArray]:
         if share == 1:
             return values
         is_taken = pc.less(pc.random(len(values[0]), initializer=self._random.getrandbits(62)), share)
@@ -138,10 +138,10 @@ class _Keys:
     curve: Curve
     bounds: Sequence[ArrowArray]
 
-    def of_batch(self, batch: pa.RecordBatch) -> ArrowArray:
-        return self.of_columns(_compared(batch, self.columns))
+    def compute_batch_keys(self, batch: pa.RecordBatch) -> ArrowArray:
+        return self.compute_keys(_select_sort_values(batch, self.columns))
 
-    def of_columns(self, values: Sequence[ArrowArray]) -> ArrowArray:
+    def compute_keys(self, values: Sequence[ArrowArray]) -> ArrowArray:
         pairs = zip(values, self.bounds, strict=True)
         return self.curve([range_ids(column, bounds) for column, bounds in pairs])
 
@@ -152,7 +152,9 @@ class _Segments:
     def __init__(
         self, files: ExitStack, temp_dir: str | None, schema: pa.Schema, columns: Sequence[tuple[str, ...]]
     ) -> None:
-        self._files, self._temp_dir, self._schema = files, temp_dir, schema
+        self._files = files
+        self._temp_dir = temp_dir
+        self._schema = schema
         self._segments: list[SpillFile] = []
         self.sample = _Sample(columns)
         self.size = 0
@@ -181,7 +183,9 @@ class _Buckets:
     def __init__(
         self, files: ExitStack, temp_dir: str | None, schema: pa.Schema, keys: _Keys, bounds: ArrowArray
     ) -> None:
-        self._schema, self._keys, self._bounds = schema, keys, bounds
+        self._schema = schema
+        self._keys = keys
+        self._bounds = bounds
         self._file = files.enter_context(SpillFile(temp_dir, schema.append(pa.field("key", pa.int64()))))
         self._numbers: list[list[int]] = [[] for _ in range(len(bounds) + 1)]
         self._sizes = [0] * (len(bounds) + 1)
@@ -194,23 +198,25 @@ class _Buckets:
             held.append(batch)
             size += batch.nbytes
             if size >= held_bytes:
-                self._write(_sorted(held, self._keys, self._schema, with_keys=True))
-                held, size = [], 0
+                self._write(_sort_rows(held, self._keys, self._schema, with_keys=True))
+                held = []
+                size = 0
         if held:
-            self._write(_sorted(held, self._keys, self._schema, with_keys=True))
+            self._write(_sort_rows(held, self._keys, self._schema, with_keys=True))
         self._file.finish()
 
     def batches(self, most_sorted_bytes: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows in their order."""
         for numbers, size in zip(self._numbers, self._sizes, strict=True):
+            # Nearly all keys of such a bucket are equal, so sorting it would change little.
             if size > most_sorted_bytes:
                 for number in numbers:
-                    yield from _cut(_without_keys(self._file.read(number), self._schema))
+                    yield from _cut_into_batches(_remove_keys(self._file.read(number), self._schema))
             elif numbers:
-                whole = _joined([self._file.read(number) for number in numbers])
+                whole = _concat_batches([self._file.read(number) for number in numbers])
                 ordered = pc.take(whole, pc.sort_indices(whole.column(whole.num_columns - 1)))
                 del whole
-                yield from _cut(_without_keys(ordered, self._schema))
+                yield from _cut_into_batches(_remove_keys(ordered, self._schema))
 
     def _write(self, rows: pa.RecordBatch) -> None:
         """Write sorted rows, a batch for each bucket."""
@@ -223,30 +229,32 @@ class _Buckets:
             first += count
 
 
-def _compared(batch: pa.RecordBatch, columns: Sequence[tuple[str, ...]]) -> list[ArrowArray]:
+def _select_sort_values(batch: pa.RecordBatch, columns: Sequence[tuple[str, ...]]) -> list[ArrowArray]:
     """Return the values of the columns at paths of names, as they are compared."""
-    found = []
+    sort_values = []
     for first, *below in columns:
         column = batch.column(batch.schema.names.index(first))
-        found.append(orderable_values(pc.struct_field(column, below) if below else column))
-    return found
+        sort_values.append(orderable_values(pc.struct_field(column, below) if below else column))
+    return sort_values
 
 
-def _drained(held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _drain(held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield batches, none of which is kept."""
     held.reverse()
     while held:
         yield held.pop()
 
 
-def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+def _concat_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
-def _sorted(held: list[pa.RecordBatch], keys: _Keys, schema: pa.Schema, *, with_keys: bool = False) -> pa.RecordBatch:
+def _sort_rows(
+    held: list[pa.RecordBatch], keys: _Keys, schema: pa.Schema, *, with_keys: bool = False
+) -> pa.RecordBatch:
     """Return rows by their keys, and empty the list of them. `with_keys` adds the keys as the last column."""
-    whole = _joined(list(_drained(held)))
-    of_rows = keys.of_batch(whole)
+    whole = _concat_batches(list(_drain(held)))
+    of_rows = keys.compute_batch_keys(whole)
     places = pc.sort_indices(of_rows)
     ordered = pc.take(whole, places)
     if not with_keys:
@@ -255,9 +263,9 @@ def _sorted(held: list[pa.RecordBatch], keys: _Keys, schema: pa.Schema, *, with_
     return pa.RecordBatch.from_arrays([*ordered.columns, pc.take(of_rows, places)], schema=schema.append(key))
 
 
-def _without_keys(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def _remove_keys(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(batch.columns[:-1], schema=schema)
 
 
-def _cut(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def _cut_into_batches(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     yield from (rows.slice(first, _ROWS_A_BATCH) for first in range(0, rows.num_rows, _ROWS_A_BATCH))

@@ -21,9 +21,10 @@ from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.to_arrow import table_schema
 from deltacli.delta.schema.types import parse_schema
 from deltacli.delta.stats.schema import indexed_columns
-from deltacli.work.file_facts import footer_of
-from deltacli.work.file_statistics import WantedStatistics, statistics_of_footers
+from deltacli.work.facts.footer_files import read_footer
 from deltacli.work.rows.data_files import DataFile, data_faults
+from deltacli.work.statistics.file_statistics import WantedStatistics
+from deltacli.work.statistics.from_footers import compute_footer_statistics
 
 if TYPE_CHECKING:
     import pyarrow
@@ -76,7 +77,7 @@ class ForeignFile(NamedTuple):
     stored_partitions: tuple[StoredPartition, ...] = ()
 
 
-def read_foreign(
+def read_foreign_file(
     storage: ReadStorage,
     path: str,
     size_bytes: int,
@@ -91,25 +92,35 @@ def read_foreign(
     try:
         with storage.open(path) as source, data_faults(DataFile(path, size_bytes)):
             reader = ParquetReader(source, int96_unit="s")
-            stored, metadata = reader.schema_arrow, reader.metadata
+            stored = reader.schema_arrow
+            metadata = reader.metadata
             leaves = [metadata.schema.column(leaf).physical_type for leaf in range(metadata.num_columns)]
-            described = _schema(stored, leaves)
-            places = [place for one in described["fields"] for place, _ in leaves_within(one["name"], one["type"])]
-            described["fields"] = [one for one in described["fields"] if one["name"] not in apart]
+            described = _describe_schema(stored, leaves)
+            places = [
+                column_path
+                for column in described["fields"]
+                for column_path, _ in list_leaf_types(column["name"], column["type"])
+            ]
+            described["fields"] = [column for column in described["fields"] if column["name"] not in apart]
             text = dumps(described).decode()
-            footer, _ = footer_of(source, FooterReader())
-            found = () if footer is None else statistics_of_footers(_wanted(text), footer.schema, [footer], [None])
+            footer, _ = read_footer(source, FooterReader())
+            file_statistics = (
+                ()
+                if footer is None
+                else compute_footer_statistics(_make_wanted_statistics(text), footer.schema, [footer], [None])
+            )
             statistics = next(
-                (one.text for one in found if one.text), dumps({"numRecords": metadata.num_rows}).decode()
+                (statistics_of_file.text for statistics_of_file in file_statistics if statistics_of_file.text),
+                dumps({"numRecords": metadata.num_rows}).decode(),
             )
             return ForeignFile(
                 text,
                 metadata.num_rows,
                 statistics,
-                mark=_mark(metadata),
-                variant=_variant(metadata),
-                ids=tuple(_ids(stored)),
-                beyond=tuple(_beyond(reader, places, frozenset(apart), wanted)),
+                mark=_find_delta_writer(metadata),
+                variant=_find_variant(metadata),
+                ids=tuple(_list_field_ids(stored)),
+                beyond=tuple(_find_times_beyond(reader, places, frozenset(apart), wanted)),
                 stored_partitions=tuple(_stored_partitions(stored, metadata, apart)),
             )
     except DataUnreadable as fault:
@@ -127,18 +138,22 @@ def _stored_partitions(
         low = high = nulls = None
         if field.name in leaves:
             groups = (metadata.row_group(group).column(leaves[field.name]) for group in range(metadata.num_row_groups))
-            found = [group.statistics for group in groups]
-            if found and all(one is not None and one.has_null_count for one in found):
-                nulls = sum(one.null_count for one in found)
-            bounds = [one for one in found if one is not None and one.has_min_max]
-            if bounds and len(bounds) == len(found):
+            chunk_statistics = [group.statistics for group in groups]
+            if chunk_statistics and all(
+                statistics is not None and statistics.has_null_count for statistics in chunk_statistics
+            ):
+                nulls = sum(statistics.null_count for statistics in chunk_statistics)
+            bounds = [
+                statistics for statistics in chunk_statistics if statistics is not None and statistics.has_min_max
+            ]
+            if bounds and len(bounds) == len(chunk_statistics):
                 with suppress(ValueError, OverflowError, NotImplementedError):  # a date that Python does not have
-                    low = _partition_text(min(one.min for one in bounds))
-                    high = _partition_text(max(one.max for one in bounds))
+                    low = _format_partition_value(min(statistics.min for statistics in bounds))
+                    high = _format_partition_value(max(statistics.max for statistics in bounds))
         yield StoredPartition(field.name, str(field.type), low, high, nulls)
 
 
-def _partition_text(value: object) -> str | None:
+def _format_partition_value(value: object) -> str | None:
     """Return a bound in a footer as a partition value is written; None for types whose texts may differ."""
     if isinstance(value, bool):
         return str(value).lower()
@@ -147,7 +162,7 @@ def _partition_text(value: object) -> str | None:
     return None
 
 
-def _mark(metadata: pyarrow.parquet.FileMetaData) -> str:
+def _find_delta_writer(metadata: pyarrow.parquet.FileMetaData) -> str:
     """Return the writer of a file, if it writes Delta tables and says so; '' if it may be any."""
     writer = metadata.created_by or ""
     if writer.startswith("delta-rs"):
@@ -158,7 +173,7 @@ def _mark(metadata: pyarrow.parquet.FileMetaData) -> str:
     return ""
 
 
-def _variant(metadata: pyarrow.parquet.FileMetaData) -> str:
+def _find_variant(metadata: pyarrow.parquet.FileMetaData) -> str:
     """Return a column that is a variant, '' without one: Arrow says only that it is a struct."""
     leaves = (metadata.schema.column(leaf).path for leaf in range(metadata.num_columns))
     groups = [path.removesuffix(".metadata") for path in leaves if path.endswith(".metadata")]
@@ -170,45 +185,56 @@ def _variant(metadata: pyarrow.parquet.FileMetaData) -> str:
     return groups[0] if b'"variant"' in spark else ""
 
 
-def _ids(fields: Any, place: str = "") -> Iterator[tuple[str, int | None]]:  # Any: a schema, or a type of structs
+def _list_field_ids(
+    fields: Any, prefix: str = ""
+) -> Iterator[tuple[str, int | None]]:  # Any: a schema, or a type of structs
     for field in fields:
-        found = (field.metadata or {}).get(_FIELD_ID)
-        yield f"{place}{field.name}", None if found is None else int(found)
-        yield from _ids_below(field.type, f"{place}{field.name}")
+        field_id = (field.metadata or {}).get(_FIELD_ID)
+        yield f"{prefix}{field.name}", None if field_id is None else int(field_id)
+        yield from _list_field_ids_of_type(field.type, f"{prefix}{field.name}")
 
 
-def _ids_below(kind: Any, place: str) -> Iterator[tuple[str, int | None]]:
+def _list_field_ids_of_type(kind: Any, path: str) -> Iterator[tuple[str, int | None]]:
     if pa.types.is_struct(kind):
-        yield from _ids(kind, f"{place}.")
+        yield from _list_field_ids(kind, f"{path}.")
     elif pa.types.is_map(kind):
-        yield from _ids_below(kind.key_type, f"{place}.key")
-        yield from _ids_below(kind.item_type, f"{place}.value")
+        yield from _list_field_ids_of_type(kind.key_type, f"{path}.key")
+        yield from _list_field_ids_of_type(kind.item_type, f"{path}.value")
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        yield from _ids_below(kind.value_type, f"{place}.element")
+        yield from _list_field_ids_of_type(kind.value_type, f"{path}.element")
 
 
 @lru_cache(maxsize=64)
-def _wanted(schema: str) -> WantedStatistics:
+def _make_wanted_statistics(schema: str) -> WantedStatistics:
     metadata = Metadata("", None, None, "parquet", {}, schema, (), {}, None)
     config = TableConfiguration(_LEAST, metadata, parse_schema(schema))
     return WantedStatistics(config, tuple(indexed_columns(config)))
 
 
-def _beyond(
+def _find_times_beyond(
     reader: ParquetReader, places: Sequence[str], apart: frozenset[str], wanted: Mapping[str, str] | None
 ) -> Iterator[tuple[str, str]]:
     """Yield `ForeignFile.beyond`. Values are read only where the bounds of a row group do not show that they fit, of
     which INT96 has none. Those are read in seconds, of which the last one is taken not to fit.
     """
     footer = reader.metadata
-    for leaf, (place, names) in enumerate(zip(places, reader.paths, strict=False)):  # other types may have more leaves
+    for leaf, (column_path, names) in enumerate(
+        zip(places, reader.paths, strict=False)
+    ):  # other types may have more leaves
         stored = str(footer.schema.column(leaf).logical_type)
         is_int96 = footer.schema.column(leaf).physical_type == "INT96"
-        unit = "seconds" if is_int96 else "days" if stored == "Date" else "milliseconds"
+        if is_int96:
+            unit = "seconds"
+        else:
+            unit = "days" if stored == "Date" else "milliseconds"
         is_stored = unit != "milliseconds" or (stored.startswith("Timestamp") and unit in stored)
-        name = wanted.get(place, "") if wanted is not None else "date" if unit == "days" else "timestamp"
+        if wanted is not None:
+            name = wanted.get(column_path, "")
+        else:
+            name = "date" if unit == "days" else "timestamp"
         if names[0] in apart or not is_stored or not name.startswith("timestamp"):
             continue
+        # Seconds are whole: the last one may have microseconds that do not fit.
         most = ((1 << 63) - 1) // _MICROSECONDS[unit] - is_int96
         for group in range(footer.num_row_groups):
             bounds = footer.row_group(group).column(leaf).statistics
@@ -219,54 +245,56 @@ def _beyond(
                 and -most <= bounds.min_raw <= bounds.max_raw <= most
             ):
                 continue
-            found = {0}
+            extremes = {0}
             for batch in reader.read_leaves(_ROWS_AT_ONCE, group, [leaf]):
                 values = batch.column(0)
                 while values.type.num_fields:
                     inside = values.flatten()
                     values = inside[0] if isinstance(inside, list) else inside
                 numbers = values.view(pa.int32() if unit == "days" else pa.int64())
-                found.update(number or 0 for number in pc.min_max(numbers).as_py().values())
-            if abs(number := max(found, key=abs)) > most:
-                yield place, f"a time {number:,} {unit} from 1970"
+                extremes.update(number or 0 for number in pc.min_max(numbers).as_py().values())
+            if abs(number := max(extremes, key=abs)) > most:
+                yield column_path, f"a time {number:,} {unit} from 1970"
                 break
 
 
-def leaves_within(place: str, kind: Any) -> Iterator[tuple[str, str]]:  # Any: a type as in a schemaString
+def list_leaf_types(path: str, kind: Any) -> Iterator[tuple[str, str]]:  # Any: a type as in a schemaString
     """Yield the types without parts within a type, by place."""
     if isinstance(kind, str):
-        yield place, kind
+        yield path, kind
     elif kind["type"] == "struct":
         for part in kind["fields"]:
-            yield from leaves_within(f"{place}.{part['name']}", part["type"])
+            yield from list_leaf_types(f"{path}.{part['name']}", part["type"])
     else:
         for key, name in PARTS:
             if key in kind:
-                yield from leaves_within(f"{place}.{name}", kind[key])
+                yield from list_leaf_types(f"{path}.{name}", kind[key])
 
 
-def _schema(stored: pyarrow.Schema, leaves: list[str]) -> Any:
+def _describe_schema(stored: pyarrow.Schema, leaves: list[str]) -> Any:
     """Return the columns as a schemaString. INT96 are instants; nanoseconds keep their name in Arrow."""
     described: Any = table_schema(stored)
     physical = iter(leaves)
-    for place, field in zip(described["fields"], stored, strict=True):
-        place["type"] = _exact(field.type, place["type"], physical)
+    for described_field, field in zip(described["fields"], stored, strict=True):
+        described_field["type"] = _correct_type(field.type, described_field["type"], physical)
     return described
 
 
-def _exact(kind: Any, described: Any, physical: Iterator[str]) -> Json:
+def _correct_type(kind: Any, described: Any, physical: Iterator[str]) -> Json:
     """Return the type with what only the file knows: which leaves are INT96."""
     if pa.types.is_struct(kind):
         for part, field in zip(described["fields"], kind, strict=True):
-            part["type"] = _exact(field.type, part["type"], physical)
+            part["type"] = _correct_type(field.type, part["type"], physical)
     elif pa.types.is_map(kind):
-        described["keyType"] = _exact(kind.key_type, described["keyType"], physical)
-        described["valueType"] = _exact(kind.item_type, described["valueType"], physical)
+        described["keyType"] = _correct_type(kind.key_type, described["keyType"], physical)
+        described["valueType"] = _correct_type(kind.item_type, described["valueType"], physical)
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        described["elementType"] = _exact(kind.value_type, described["elementType"], physical)
+        described["elementType"] = _correct_type(kind.value_type, described["elementType"], physical)
     else:
         stored = next(physical)
         if pa.types.is_timestamp(kind):
-            return "timestamp" if stored == "INT96" else str(kind) if kind.unit == "ns" else described
-    found: Json = described
-    return found
+            if stored == "INT96":
+                return "timestamp"
+            return str(kind) if kind.unit == "ns" else described
+    corrected: Json = described
+    return corrected

@@ -1,19 +1,18 @@
-"""Write Parquet files: how all of them are encoded, and batches of Arrow as one file."""
+"""Write batches of Arrow as one Parquet file."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 import pyarrow as pa
 
 from deltacli.arrow.parquet import open_writer
-from deltacli.core.errors import Refused, UsageError, command, parameter
+from deltacli.core.errors import UsageError, parameter
 from deltacli.core.typing import RecordBatch
 from deltacli.delta.footers.chunk_bounds import remove_bounds
-from deltacli.delta.protocol.known_properties import CODEC, FORMAT_VERSION, PARQUET_VERSIONS
 from deltacli.delta.schema.file_columns import describe_calendar
 from deltacli.work.nan_columns import find_nan_leaves, has_floats
 
@@ -21,71 +20,6 @@ if TYPE_CHECKING:
     import pyarrow
     import pyarrow.parquet
 
-# -- the encoding ------------------------------------------------------------------------------------------------------
-
-DEFAULT_CODEC = "zstd"
-
-
-class _Codec(NamedTuple):
-    """The name of a codec in Arrow, and what precedes `.parquet` in the name of a data file."""
-
-    arrow: str
-    ending: str
-
-
-_CODECS = {
-    **dict.fromkeys(("none", "uncompressed"), _Codec("none", "")),
-    "snappy": _Codec("snappy", ".snappy"),
-    "gzip": _Codec("gzip", ".gz"),
-    "brotli": _Codec("brotli", ".br"),
-    "zstd": _Codec("zstd", ".zstd"),
-    **dict.fromkeys(("lz4", "lz4_raw"), _Codec("lz4", ".lz4raw")),
-}
-"""By the value of the property. Only Hadoop has `lzo`."""
-_ENDINGS = {codec.arrow: codec.ending for codec in _CODECS.values()}
-
-
-class Encoding(NamedTuple):
-    """How Parquet is written: the codec by Arrow's name, and the data page version."""
-
-    codec: str = DEFAULT_CODEC
-    page_version: str = "1.0"
-
-    @classmethod
-    def of(cls, properties: Mapping[str, str]) -> Encoding:
-        """Return the encoding that the table properties request.
-
-        Uses the default, if they name no codec that can be written here. Raises Refused for an invalid version of the
-        format. Spec: Table Properties.
-        """
-        version = properties.get(FORMAT_VERSION, "1.0.0").strip()
-        if not PARQUET_VERSIONS.fullmatch(version):
-            raise Refused(
-                f"the property {FORMAT_VERSION} is invalid, so no Parquet file can be written",
-                code="property.parquet-version",
-                facts={"found": version, "expected": "1.0.0 or 2.x.y"},
-                hint=command("properties set", {FORMAT_VERSION: "1.0.0"}),
-            )
-        return cls(_codec_of(properties) or DEFAULT_CODEC, "2.0" if version.startswith("2.") else "1.0")
-
-    @property
-    def extension(self) -> str:
-        """The end of the name of a data file: its codec, and `.parquet`."""
-        return f"{_ENDINGS[self.codec]}.parquet"
-
-
-def unwritable_codec(properties: Mapping[str, str]) -> str | None:
-    """Return the codec that the table properties name, if it cannot be written here."""
-    return properties.get(CODEC) if _codec_of(properties) is None else None
-
-
-def _codec_of(properties: Mapping[str, str]) -> str | None:
-    known = _CODECS.get(str(properties.get(CODEC) or "").strip().lower())
-    is_there = known is not None and (known.arrow == "none" or pa.Codec.is_available(known.arrow))
-    return known.arrow if known is not None and is_there else None
-
-
-# -- the writer --------------------------------------------------------------------------------------------------------
 
 _ROWS_PER_GROUP = 1 << 20
 """Also the most rows that Arrow's writer puts into one row group, whatever it is asked for."""
@@ -98,7 +32,7 @@ _LENGTH_BYTES = 4
 """What ends a Parquet file: the length of the footer before it, and the magic number."""
 
 
-class _Tap(io.RawIOBase):
+class _CountingSink(io.RawIOBase):
     """A stream that counts its bytes. What is written after it was closed is discarded."""
 
     def __init__(self, sink: BinaryIO) -> None:
@@ -140,9 +74,22 @@ class ParquetStream:
         group_bytes: int = _BYTES_PER_GROUP,
         **settings: Any,  # Any: as Arrow's writer takes them
     ) -> None:
+        """Begin a file.
+
+        Args:
+            sink: Where the bytes go. A file that Arrow opened is written without the interpreter.
+            schema: The schema of all batches.
+            group_rows: Rows after which a row group is written.
+            group_bytes: Bytes in memory after which a row group is written.
+            **settings: Settings of Arrow's writer.
+
+        Raises:
+            UsageError: If Parquet does not have a type of the schema.
+        """
         self.rows = 0
-        self._group_rows, self._group_bytes = group_rows, group_bytes
-        self._sink = sink if isinstance(sink, pa.NativeFile) else _Tap(sink)
+        self._group_rows = group_rows
+        self._group_bytes = group_bytes
+        self._sink = sink if isinstance(sink, pa.NativeFile) else _CountingSink(sink)
         self._held: list[pyarrow.Table] = []
         self._held_rows = self._held_bytes = 0
         self._has_floats = any(has_floats(column.type) for column in schema)
@@ -151,7 +98,7 @@ class ParquetStream:
         try:
             self._writer = open_writer(self._sink, schema, **{"compression": "zstd", **settings})
         except pa.ArrowNotImplementedError as fault:
-            raise _unwritable(fault) from fault
+            raise _make_type_error(fault) from fault
         # An empty list would be written into the footer, too.
         if calendar := describe_calendar(schema):
             self._writer.add_key_value_metadata(calendar)
@@ -160,6 +107,7 @@ class ParquetStream:
         return self
 
     def __exit__(self, kind: object, fault: object, trace: object) -> None:
+        # A file without a footer cannot be mistaken for a complete one.
         if kind is None:
             try:
                 self.finish()
@@ -218,14 +166,17 @@ class ParquetStream:
 
     def _flush(self) -> None:
         """Write the held rows as row groups of similar size, usually as one."""
+        # Row groups of similar size: no small one is left at the end.
         groups = max(-(-self._held_rows // self._group_rows), round(self._held_bytes / self._group_bytes), 1)
         rows_per_group = min(max(-(-self._held_rows // groups), 1), _ROWS_PER_GROUP)
         table = pa.concat_tables(self._held)
-        self._held, self._held_rows, self._held_bytes = [], 0, 0
+        self._held = []
+        self._held_rows = 0
+        self._held_bytes = 0
         try:
             self._writer.write_table(table, rows_per_group)
         except pa.ArrowNotImplementedError as fault:
-            raise _unwritable(fault) from fault
+            raise _make_type_error(fault) from fault
         self._note_nan_chunks(table, rows_per_group)
 
     def _note_nan_chunks(self, table: pyarrow.Table, rows_per_group: int) -> None:
@@ -247,7 +198,7 @@ def write_parquet(sink: BinaryIO, schema: pyarrow.Schema, batches: Iterable[pyar
             stream.add(batch)
 
 
-def _unwritable(fault: Exception) -> UsageError:
+def _make_type_error(fault: Exception) -> UsageError:
     return UsageError(
         "these columns cannot be written as Parquet",
         code="usage.format",

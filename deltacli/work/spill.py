@@ -10,31 +10,31 @@ import pyarrow as pa
 
 from deltacli.core.errors import NoSpace, StorageFailed
 from deltacli.core.units import format_size
-from deltacli.storage.locked_drafts import LockedDraft, sweep
+from deltacli.storage.locked_drafts import LockedDraft, remove_abandoned_drafts
 from deltacli.storage.os_errors import translate_os_error
 
 _PREFIX = "deltacli-rows-"
 
 
-def free_bytes(directory: str | None) -> int:
+def get_free_bytes(directory: str | None) -> int:
     """Return the free space of a directory for temporary files (None: the one of the system). Raises StorageFailed."""
-    place = directory or tempfile.gettempdir()
+    directory_path = directory or tempfile.gettempdir()
     try:
-        found = os.statvfs(place)
+        file_system = os.statvfs(directory_path)
     except OSError as fault:
-        raise translate_os_error(fault, place, place, "used for temporary files") from fault
-    return found.f_bavail * found.f_frsize
+        raise translate_os_error(fault, directory_path, directory_path, "used for temporary files") from fault
+    return file_system.f_bavail * file_system.f_frsize
 
 
 def require_space(directory: str | None, needed: int) -> None:
     """Raise NoSpace where temporary files of a size do not fit."""
-    free = free_bytes(directory)
+    free = get_free_bytes(directory)
     if needed > free:
-        place = directory or tempfile.gettempdir()
+        directory_path = directory or tempfile.gettempdir()
         raise NoSpace(
-            f"{place} has no room for the rows to sort",
+            f"{directory_path} has no room for the rows to sort",
             facts={"needed": format_size(needed), "free": format_size(free)},
-            hint=f"df -h {place}",
+            hint=f"df -h {directory_path}",
         )
 
 
@@ -42,7 +42,8 @@ class SpillFile:
     """A temporary file of batches of one schema, removed at the end. All methods raise StorageFailed."""
 
     def __init__(self, directory: str | None, schema: pa.Schema) -> None:
-        self._directory, self._schema = directory or tempfile.gettempdir(), schema
+        self._directory = directory or tempfile.gettempdir()
+        self._schema = schema
         self._batches = 0
         self._draft: LockedDraft | None = None
         self._writer: Any = None  # Any: Arrow's writer, reader and files
@@ -51,8 +52,9 @@ class SpillFile:
 
     def __enter__(self) -> Self:
         try:
+            # Files of runs that were killed are removed: nobody holds their locks.
             self._draft = LockedDraft(self._directory, _PREFIX, mode=0o600)
-            sweep(self._directory, _PREFIX, self._draft.changed_ns)
+            remove_abandoned_drafts(self._directory, _PREFIX, self._draft.changed_ns)
             self._file = pa.OSFile(os.fsencode(self._draft.local_path), "wb")
             codec = "lz4" if pa.Codec.is_available("lz4") else None
             options = pa.ipc.IpcWriteOptions(compression=codec)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from deltacli.core.errors import UsageError
 from deltacli.delta.predicate import parse_predicate
-from deltacli.delta.schema.to_arrow import arrow_schema
+from deltacli.delta.schema.to_arrow import build_arrow_schema
 from deltacli.delta.schema.types import parse_schema
 
 TYPES = ("long", "string", "date", "timestamp", "timestamp_ntz", "double", "decimal(10,2)", "boolean", "binary")
@@ -59,5 +59,5 @@ _FIELDS = [
 ]
 _SCHEMA = parse_schema(json.dumps({"type": "struct", "fields": _FIELDS}))
 _ROWS = pa.RecordBatch.from_arrays(
-    [pa.nulls(2, field.type) for field in arrow_schema(_SCHEMA.fields)], schema=arrow_schema(_SCHEMA.fields)
+    [pa.nulls(2, field.type) for field in build_arrow_schema(_SCHEMA.fields)], schema=build_arrow_schema(_SCHEMA.fields)
 )

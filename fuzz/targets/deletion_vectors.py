@@ -9,8 +9,8 @@ import orjson
 import pyarrow as pa
 
 from deltacli.core.errors import DeltacliError
-from deltacli.delta.data_files import fault_of, unique_id, unique_id_column
-from deltacli.delta.log.file_actions import action_schemas, file_key, narrow_batches, whole_actions
+from deltacli.delta.data_files import find_descriptor_fault, unique_id, unique_id_column
+from deltacli.delta.log.file_actions import action_schemas, build_action_batch, build_narrow_batches, compute_file_key
 from fuzz.mutate import JSON_TOKENS
 from fuzz.targets.collect import collect
 from tests.support import strategies as some
@@ -41,13 +41,13 @@ def test_one_input(data: bytes) -> None:
     except orjson.JSONDecodeError:
         return
     action = {"path": "a", "size": 1, "deletionVector": vector}
-    key, fault = _key(action), fault_of(vector) if vector is not None else None
+    key, fault = _key(action), find_descriptor_fault(vector) if vector is not None else None
     if (key is None) != (fault is not None):
         raise AssertionError(f"fault {fault}, key {key!r}")
     narrow: Any = None  # Any: pyarrow has no types
     for read in (
-        lambda: narrow_batches([action], [action], "source"),
-        lambda: whole_actions([action], action_schemas().add, "source"),
+        lambda: build_narrow_batches([action], [action], "source"),
+        lambda: build_action_batch([action], action_schemas().add, "source"),
     ):
         with contextlib.suppress(DeltacliError):
             narrow = read() if narrow is None else narrow
@@ -57,7 +57,7 @@ def test_one_input(data: bytes) -> None:
 
 def _key(action: dict[str, Any]) -> str | None:  # Any: JSON values
     try:
-        return file_key(action, "source")
+        return compute_file_key(action, "source")
     except DeltacliError:
         return None
 

@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from deltacli.core.errors import DeltacliError
 from deltacli.delta.log.segment import LogFileKind, choose_segment, make_log_file, parse_log_path, read_listing
-from deltacli.delta.paths.spelling import canonical, canonical_column, decode, decode_column
+from deltacli.delta.paths.spelling import canonicalize_path, decode
+from deltacli.delta.paths.spelling_columns import canonicalize_paths, decode_column
 from fuzz.mutate import JSON_TOKENS
 from fuzz.targets.collect import collect
 from tests.support import strategies as some
@@ -50,7 +51,7 @@ def test_one_input(data: bytes) -> None:
     _check_listing(names)
     _check_paths([name for name in names if _is_text(name)])
     for name in names:
-        canonical(name)
+        canonicalize_path(name)
         decode(name)
 
 
@@ -78,7 +79,7 @@ def _check_listing(names: list[str]) -> None:
 
 def _check_paths(paths: list[str]) -> None:
     column = pa.array(paths, pa.string())
-    for whole, one in ((canonical_column, canonical), (decode_column, decode)):
+    for whole, one in ((canonicalize_paths, canonicalize_path), (decode_column, decode)):
         expected = [one(path).encode("utf-8", "surrogateescape") for path in paths]
         found = whole(column).to_pylist()
         if expected != found:

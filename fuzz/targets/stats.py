@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from deltacli.delta.log.file_actions import num_records_column, parse_num_records
+from deltacli.delta.log.file_actions import extract_num_records_column, parse_num_records
 from fuzz.mutate import JSON_TOKENS
 from fuzz.targets.collect import collect
 from tests.support import strategies as some
@@ -24,10 +24,10 @@ def seeds() -> list[bytes]:
 def test_one_input(data: bytes) -> None:
     """A text counts the same rows whatever its neighbours are."""
     texts: list[str | None] = [*data.decode("utf-8", "replace").split("\n"), None]
-    found = num_records_column(pa.array(texts, pa.string())).to_pylist()
+    found = extract_num_records_column(pa.array(texts, pa.string())).to_pylist()
     for text, records in zip(texts, found, strict=True):
         if text is None or (text.startswith(_LEAD) and text.endswith("}")):
             continue  # by position, whatever its tail is
-        alone = num_records_column(pa.array([text], pa.string())).to_pylist()
+        alone = extract_num_records_column(pa.array([text], pa.string())).to_pylist()
         if not [parse_num_records(text)] == alone == [records]:
             raise AssertionError(f"{text[:200]!r}: {parse_num_records(text)} by itself, {alone}, {records} in a column")

@@ -15,7 +15,7 @@ from deltacli import Table, open_table
 from deltacli.catalogs.unity.unity import open_catalog, open_in_catalog
 from deltacli.core.errors import CatalogNameUnknown, DeltacliError
 from deltacli.core.machine import Machine
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.fleet.planning.discovery import discover
 from deltacli.fleet.policy_file.reading import read_fleet_file
 from deltacli.sharing.model import SharedTable

@@ -13,7 +13,7 @@ from deltacli.changing.commit import commit
 from deltacli.core.errors import DeltacliError, Refused
 from deltacli.storage import LocalStorage
 from deltacli.table.rebuild import read_snapshot
-from deltacli.work.rewrite.new_files import withdraw
+from deltacli.work.rewrite.file_writing import delete_unnamed_files
 from tests.support.actions import add, commit_info, remove, to_bytes
 from tests.support.appending import append
 from tests.support.catalog_state import ALL, FEATURES, MemoryCatalog, Row
@@ -193,7 +193,7 @@ def test_new_files_that_may_not_be_deleted_hide_no_error() -> None:
     table.builder.file("new.parquet", b"x" * 100)
     opened, _ = table.open()
     table.now.operations = ["DATA_REORGANIZATION"]
-    withdraw(opened.writable(), ["new.parquet"])
+    delete_unnamed_files(opened.writable(), ["new.parquet"])
     assert table.memory.read("new.parquet") == b"x" * 100
 
 

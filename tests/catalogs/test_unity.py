@@ -21,7 +21,7 @@ from deltacli.catalogs.lockstep import on_the_wire
 from deltacli.catalogs.ratified import view_of
 from deltacli.catalogs.unity.addresses import parse_container, parse_pattern, parse_table, profile_of
 from deltacli.catalogs.unity.answers import columns_of
-from deltacli.catalogs.unity.calls import BODY_SECONDS, LARGEST_ANSWER, Calls
+from deltacli.catalogs.unity.calls import BODY_SECONDS, MAX_RESPONSE_BYTES, Calls
 from deltacli.catalogs.unity.unity import UnityCatalog, open_catalog
 from deltacli.core.errors import (
     CatalogAnswerInvalid,
@@ -537,7 +537,7 @@ ERRORS: dict[str, tuple[Said, type[DeltacliError], str]] = {
     "78 long": (
         Said(200, b"", {"Content-Length": str(100 << 20)}),
         CatalogAnswerInvalid,
-        f"more than {LARGEST_ANSWER:,} bytes",
+        f"more than {MAX_RESPONSE_BYTES:,} bytes",
     ),
     "cut": (Said(0, is_cut=True), CatalogUnavailable, "connection closed"),
 }

@@ -16,7 +16,7 @@ from deltacli.changing import base_version, commit, commit_sender, rechecks, req
 from deltacli.core.errors import DeltacliError, FileMissing, PartlyDone, Refused
 from deltacli.core.machine import Machine, fixed_clock
 from deltacli.delta.log import conflicts
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.fleet.policy_file.model import OptimizePolicy, Policy
 from deltacli.fleet.running.steps import StepWork, attempt
 from deltacli.operations.optimize import plan as plans

@@ -15,7 +15,8 @@ import pytest
 
 from deltacli.cli.app import run
 from deltacli.cli.command_table import COMMANDS
-from deltacli.cli.errors import _hint, report_error
+from deltacli.cli.error_hints import find_hint
+from deltacli.cli.errors import report_error
 from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.suggested_commands import add_context_options
 from deltacli.core.errors import (
@@ -905,15 +906,15 @@ def test_damage_without_a_hint_of_its_own_is_answered_with_validate(monkeypatch:
     of_data = DataUnreadable("", code="data.type-mismatch")
     of_log = CheckpointUnreadable("", code="checkpoint.unreadable")
 
-    assert "deltacli validate t --level data" == _hint(of_data, ["read", "t"], "t")
-    assert "deltacli validate t" == _hint(of_log, ["optimize", "t"], "t")
-    assert "deltacli reach t" == _hint(of_log, ["read", "t"], "t")
+    assert "deltacli validate t --level data" == find_hint(of_data, ["read", "t"], "t")
+    assert "deltacli validate t" == find_hint(of_log, ["optimize", "t"], "t")
+    assert "deltacli reach t" == find_hint(of_log, ["read", "t"], "t")
     of_paimon = Unreadable("", code="paimon.schema-missing")
-    assert "deltacli validate t" == _hint(of_paimon, ["snapshot", "t"], "t")
+    assert "deltacli validate t" == find_hint(of_paimon, ["snapshot", "t"], "t")
     monkeypatch.setitem(sys.modules, "fastavro", None)
-    assert "deltacli validate t --no-refs" == _hint(of_paimon, ["snapshot", "t"], "t")
-    assert _hint(of_log, ["validate", "t"], "t") is None
-    assert _hint(Refused("", code="consent.denied"), ["vacuum", "t"], "t") is None
+    assert "deltacli validate t --no-refs" == find_hint(of_paimon, ["snapshot", "t"], "t")
+    assert find_hint(of_log, ["validate", "t"], "t") is None
+    assert find_hint(Refused("", code="consent.denied"), ["vacuum", "t"], "t") is None
 
 
 def test_a_readable_version_is_no_hint_for_a_command_that_changes_the_table(table: Path) -> None:
@@ -936,15 +937,15 @@ def test_a_refused_profile_and_a_missing_source_are_answered_with_what_to_look_a
     missing = Unreadable("there is no directory bakup", code="recover.source-missing")
     missing.wrong_word = "bakup"
 
-    assert "deltacli share profile check acme.share" == _hint(refused, ["share", "ls", "acme.share#sales"], None)
-    assert "deltacli undelete t --from backup" == _hint(missing, ["undelete", "t", "--from", "bakup"], "t")
+    assert "deltacli share profile check acme.share" == find_hint(refused, ["share", "ls", "acme.share#sales"], None)
+    assert "deltacli undelete t --from backup" == find_hint(missing, ["undelete", "t", "--from", "bakup"], "t")
 
 
 def test_a_hint_keeps_the_other_values_of_a_repeatable_option() -> None:
     given = ["snapshot", "s3://b/t", "--storage-option", "endpoint_url=http://127.0.0.1:1"]
     fault = StorageFailed("", hint=suggest_parameters("--storage-option region=eu-west-1"))
 
-    assert f"deltacli {' '.join(given)} --storage-option region=eu-west-1" == _hint(fault, given, "s3://b/t")
+    assert f"deltacli {' '.join(given)} --storage-option region=eu-west-1" == find_hint(fault, given, "s3://b/t")
 
 
 @pytest.mark.parametrize(

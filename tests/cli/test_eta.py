@@ -46,7 +46,7 @@ def replay(trace: list[list[Any]], look: Callable[[float, list[StepSnapshot]], N
             while looked + 1 <= 100 * seconds / end:
                 looked += 1
                 clock.seconds = began + looked * end / 100
-                look(looked / 100, progress.shown_steps())
+                look(looked / 100, progress.take_snapshots())
             clock.seconds = began + seconds
             if name == "plan":
                 plan = whole.enter_context(progress.plan("checking the table", *arguments))

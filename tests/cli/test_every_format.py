@@ -9,24 +9,24 @@ from pathlib import Path
 
 import pytest
 
+from deltacli.cli.described_commands import DescribedCommand, describe_commands
 from deltacli.core.errors import EXIT_BUG
 from tests.cli.test_pasted import PAGES, is_endless, places, prepare, run
 from tests.docs.test_schemas import SCHEMAS, faults, line_faults
 from tests.support.effort import InTurn
-from tools.command_tree import Command, read_commands
 
 __all__ = ["places"]  # a fixture
 
 CHOSEN_ANYHOW = ("--format", "--json", "--output")
 
 
-def formats(command: Command) -> tuple[str, ...]:
+def formats(command: DescribedCommand) -> tuple[str, ...]:
     """Return the formats that the help of a command names."""
     values = (option.value for option in command.options if "--format" in option.spellings)
     return next((value.choices for value in values if value), ())
 
 
-COMMANDS = {command.name: found for command in read_commands() if (found := formats(command))}
+COMMANDS = {command.name: found for command in describe_commands() if (found := formats(command))}
 
 
 def example_of(name: str) -> list[str]:

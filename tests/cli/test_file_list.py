@@ -18,7 +18,7 @@ from deltacli.cli.output.text_tables import write_text_table
 from deltacli.cli.render.data import file_list
 from deltacli.cli.render.data.file_list import FileListing, FilesResult
 from deltacli.table.version import Snapshot
-from deltacli.work.outputs import fields_of
+from deltacli.work.outputs.action_outputs import list_action_fields
 from tests.cli.test_rows import PIPE
 from tests.support.actions import add, deletion_vector, metadata, protocol, remove
 from tests.support.builder import TableBuilder
@@ -67,7 +67,7 @@ def test_lists_of_files_are_written_in_columns_with_the_text_of_rows(
     snapshot = make_snapshot(5)
     expected = io.BytesIO()
     if form == "csv":
-        columns = [file_list._exact_column(name) for name in ("type", *fields_of(BOTH.kinds))]
+        columns = [file_list._exact_column(name) for name in ("type", *list_action_fields(BOTH.kinds))]
         expected.writelines(RowGrid(columns, row_by_row(snapshot, columns)).encode(CsvEncoder()))
     else:
         columns = file_list._screen_columns(BOTH)

@@ -109,4 +109,4 @@ def test_only_the_modules_of_the_command_are_imported(sample: Path) -> None:
     assert set() == modules & helped
     assert set() == helped & {"pyarrow", "fsspec", "rich", "numpy", "deltacli.api.table"}
     assert {COMMANDS["log cat"].module} == modules & called
-    assert set() == called & {"fsspec", "rich", "numpy", "deltacli.api.table"}
+    assert set() == called & {"fsspec", "rich", "numpy"}

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from deltacli.cli.command_tree import TABLE_OR_HERE
+from deltacli.cli.described_commands import describe_tree
 from deltacli.cli.options.configuration import read_configuration
 from deltacli.cli.terminal.suggested_commands import add_context_options
 from tests.cli.support import ROOT, deltacli
-from tools.command_tree import read_tree
 
 # -- TABLE left out ----------------------------------------------------------------------------------------------------
 
@@ -55,7 +55,7 @@ def test_without_a_table_validate_checks_those_below_the_current_directory(sampl
 def test_the_table_may_be_left_out_of_commands_that_only_read() -> None:
     optional = {
         command.path
-        for command in read_tree().walk()
+        for command in describe_tree().walk()
         if any(one.value.name == "TABLE" and not one.required for one in command.arguments)
     }
 

@@ -12,14 +12,20 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from deltacli.cli import help_page, help_text, help_topics, option_index
 from deltacli.cli.app import run
 from deltacli.cli.command_table import COMMANDS
 from deltacli.cli.command_table import HEADINGS as HEADINGS_OF_COMMANDS
 from deltacli.cli.command_tree import FORMER_OPTIONS
 from deltacli.cli.commands.completion import SCRIPTS
+from deltacli.cli.described_commands import describe_commands, describe_tree
+from deltacli.cli.documentation import PAGES as PAGES_OF_HELP
 from deltacli.cli.exit_codes import read_exit_codes
-from deltacli.cli.help_sections import OptionHeading, section_of
+from deltacli.cli.help import option_index
+from deltacli.cli.help import pages as help_page
+from deltacli.cli.help import text as help_text
+from deltacli.cli.help.sections import OptionHeading, section_of
+from deltacli.cli.help.text import Definitions, Topic
+from deltacli.cli.help.topics import read_topics
 from deltacli.core.errors import EXIT_CODES
 from deltacli.core.typing import Json
 from deltacli.delta.evolution.requests import POSSIBLE
@@ -30,7 +36,6 @@ from deltacli.storage.base import RETRY_BUDGET
 from tests.cli.pty_session import Session
 from tests.cli.support import ROOT, deltacli, make_sample
 from tests.completions.shells import FILES
-from tools.command_tree import read_commands, read_tree
 from tools.reference_pages import read_error_codes
 
 ERRORS = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
@@ -39,7 +44,7 @@ MOST_LINES = 60
 PAGES = option_index.read_pages()
 
 
-@pytest.mark.parametrize("command", [command.name for command in read_commands()])
+@pytest.mark.parametrize("command", [command.name for command in describe_commands()])
 def test_help_shows_examples_first_and_exit_codes_last(command: str) -> None:
     common, whole = help_text.fold_common(PAGES[command]), help_text.fold(PAGES[command])
 
@@ -54,7 +59,7 @@ def test_help_shows_examples_first_and_exit_codes_last(command: str) -> None:
 
 
 def test_help_has_what_its_examples_use_and_says_how_many_options_there_are_more() -> None:
-    for command in read_commands():
+    for command in describe_commands():
         shown = help_text.fold_common(PAGES[command.name])
         examples, _, options = shown.partition("Common options:")
         (count,) = re.findall(r"^  (\d+) more options: deltacli [a-z -]+ --help-all \(", options, re.MULTILINE)
@@ -68,7 +73,7 @@ def test_help_has_what_its_examples_use_and_says_how_many_options_there_are_more
 
 
 def test_help_all_explains_every_option() -> None:
-    for command in read_commands():
+    for command in describe_commands():
         whole = help_text.fold(PAGES[command.name])
 
         assert [] == [one.spellings for one in command.options if one.spellings[-1] not in whole], command.name
@@ -126,7 +131,7 @@ def test_history_imports_neither_pyarrow_nor_the_modules_of_clusters_and_topics(
         "import sys\nfrom deltacli.cli.app import run\n"
         f"code = run(['history', {str(log.parent)!r}, '--json'])\n"
         "loaded = {name for name in sys.modules if name.split('.')[0] in ('pyarrow', 'fsspec', 'rich', 'numpy')}\n"
-        "unused = {'deltacli.work.task', 'deltacli.engine.spark.engine', 'deltacli.cli.help_topics'}\n"
+        "unused = {'deltacli.table.rebuild', 'deltacli.engine.spark.engine', 'deltacli.cli.help.topics'}\n"
         "loaded |= unused & sys.modules.keys()\n"
         "sys.exit(repr(sorted(loaded)) if loaded or code else 0)"
     )
@@ -155,7 +160,7 @@ def test_completion_without_a_known_shell_names_the_known_ones() -> None:
 
 
 def test_every_option_has_a_section() -> None:
-    options = {(option.spellings, option.help) for command in read_tree().walk() for option in command.options}
+    options = {(option.spellings, option.help) for command in describe_tree().walk() for option in command.options}
 
     assert [] == [option for option in options if section_of(*option) is None]
     writes = "Write the token to this new profile file."
@@ -177,14 +182,14 @@ def test_help_has_the_width_of_the_terminal_and_bold_headings() -> None:
 
 @pytest.mark.parametrize("width", [60, 80])
 def test_no_page_breaks_a_word_or_an_example(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(help_text, "_looks", lambda: (width, False))
+    monkeypatch.setattr(help_text, "find_layout", lambda: help_text.Layout(width, is_bold=False))
 
     folded = {name: help_text.fold(page) for name, page in PAGES.items()}
     common = [help_text.fold_common(page) for page in PAGES.values()]
 
     assert [line for text in (*folded.values(), *common) for line in text.splitlines() if len(line) > width] == []
     words = {word for text in folded.values() for word in text.split()}
-    assert {word for page in PAGES.values() for word in page["description"].replace("\b", "").split()} <= words
+    assert {word for page in PAGES.values() for word in page.description.replace("\b", "").split()} <= words
     assert "delta.deletedFileRetentionDuration," in words
     if width == 60:
         assert "    # to review, then\n    deltacli vacuum ./tbl --save-plan plan.parquet\n" in folded["vacuum"]
@@ -204,7 +209,7 @@ def test_the_root_help_explains_the_global_options_that_commands_only_list() -> 
 def test_every_command_has_one_heading_in_the_help_of_the_program() -> None:
     listed = [name for names in HEADINGS_OF_COMMANDS.values() for name in names.split()]
 
-    assert sorted(command.name for command in read_tree().children) == sorted(listed)
+    assert sorted(command.name for command in describe_tree().children) == sorted(listed)
 
 
 def test_help_explains_a_rule_of_a_table_or_of_a_server() -> None:
@@ -297,13 +302,19 @@ def test_help_on_a_rule_says_once_what_to_do() -> None:
     assert ("\n    fix      " in shown, "  what to do  " in shown) == (True, False)
 
 
+def rows_of(topic: Topic) -> tuple[tuple[str, str], ...]:
+    """Return the labels and texts of the topic of a code."""
+    definitions = topic.blocks[0]
+    assert isinstance(definitions, Definitions)
+    return definitions.rows
+
+
 def test_help_on_a_code_says_what_to_do_in_general_and_labels_what_is_so_in_spark() -> None:
-    topics = json.loads(Path(help_topics.GENERATED).read_text(encoding="utf-8"))
+    topics = read_topics()
     advice = {
-        name: [text for label, text in topic["blocks"][0] if label == "what to do"]
+        name: [text for label, text in rows_of(topic) if label == "what to do"]
         for name, topic in topics.items()
-        if "is a code of" in topic["title"]
-        and name.partition(".")[0] in ("append", "share", "spark", "stream", "table")
+        if topic.is_code and name.partition(".")[0] in ("append", "share", "spark", "stream", "table")
     }
 
     shown = deltacli("help", "table.version-absent").out
@@ -317,11 +328,11 @@ def test_help_on_a_code_says_what_to_do_in_general_and_labels_what_is_so_in_spar
 
 def test_help_on_every_code_says_once_what_to_do_with_commands_that_exist() -> None:
     rules = {*CATALOGUE.rules, *PAIMON_CATALOGUE.rules}
-    topics = json.loads(Path(help_topics.GENERATED).read_text(encoding="utf-8"))
+    topics = read_topics()
     advice = {
-        name: [text for label, text in topic["blocks"][0] if label == "what to do"]
+        name: [text for label, text in rows_of(topic) if label == "what to do"]
         for name, topic in topics.items()
-        if "is a code of" in topic["title"] and name not in rules
+        if topic.is_code and name not in rules
     }
     declared = {code for rows in read_error_codes().values() for row in rows for code in row.codes if "*" not in code}
     asked = {(path, option) for path, option in _asked_of_commands(ERRORS) if option not in _options_of(path)}
@@ -414,7 +425,7 @@ def test_help_is_found_behind_global_options_and_names_the_kinds_of_its_words() 
 
 
 def test_optional_arguments_have_one_pair_of_brackets() -> None:
-    assert [] == [name for name, page in PAGES.items() if "[[" in " ".join(page["usage"])]
+    assert [] == [name for name, page in PAGES.items() if "[[" in " ".join(page.usage)]
     assert "Usage: deltacli features [OPTIONS] TABLE [add|drop] [NAME]...\n" in deltacli("features", "--help").out
 
 
@@ -430,7 +441,7 @@ def test_commands_say_when_they_exit_with_1() -> None:
 
 
 def test_help_lists_exit_codes_in_their_order() -> None:
-    codes = {command.name: [*read_exit_codes(command.epilog)] for command in read_commands()}
+    codes = {command.name: [*read_exit_codes(command.epilog)] for command in describe_commands()}
 
     assert [] == [name for name, listed in codes.items() if listed != [code for code in EXIT_CODES if code in listed]]
     assert [] == [name for name, listed in codes.items() if not {0, 2, 70} <= {*listed}]
@@ -446,8 +457,16 @@ def test_an_exit_code_says_what_it_means_for_each_command_where_that_differs() -
     assert "  3   unreadable: nothing at a path, or a table" in deltacli("validate", "--help").out
 
 
+def test_every_page_with_a_table_of_codes_is_one_that_help_reads() -> None:
+    codes = re.compile(r"^\| code \|.*\n.*\n\| (?:<a id=[^>]*></a>)?\[?`[a-z]", re.MULTILINE)
+    pages = {path.name for path in (ROOT / "docs").glob("*.md") if codes.search(path.read_text(encoding="utf-8"))}
+
+    assert "errors.md" in pages
+    assert set() == pages - {*PAGES_OF_HELP}
+
+
 def test_help_explains_every_code_of_the_documentation() -> None:
-    topics = json.loads(Path(help_topics.GENERATED).read_text(encoding="utf-8"))
+    topics = read_topics()
     codes = {code for rows in read_error_codes().values() for row in rows if row.exit for code in row.codes}
 
     assert 300 < len(codes)
@@ -469,7 +488,7 @@ def test_former_names_of_options_work_and_are_not_shown(command: str, former: st
 
 
 def test_the_parts_of_a_change_are_not_under_execution() -> None:
-    sections = next(one for one in read_commands() if one.name == "alter").sections
+    sections = next(one for one in describe_commands() if one.name == "alter").sections
     names = {heading: {option.spellings[-1] for option in options} for heading, options in sections.items()}
 
     parts = {"--comment", "--default", "--position", "--keep-nullability", "--drop", "--none", "--with-options"}
@@ -479,7 +498,7 @@ def test_the_parts_of_a_change_are_not_under_execution() -> None:
 
 @pytest.mark.parametrize(("command", "types"), [("alter", POSSIBLE), ("widen-type", WIDER_TYPES)])
 def test_help_and_documentation_name_the_types_that_errors_name(command: str, types: str) -> None:
-    shown = next(one for one in read_commands() if one.name == command).help
+    shown = next(one for one in describe_commands() if one.name == command).help
 
     assert types in " ".join(shown.split())
     assert types in (ROOT / "docs" / f"{command}.md").read_text()
@@ -501,8 +520,8 @@ def test_help_all_is_one_document_that_fits_its_schema(whole: Json) -> None:
 
     assert [] == [fault.message for fault in Draft202012Validator(schema).iter_errors(whole)]
     assert deltacli("help", "all", "--json").out == deltacli("--json", "help", "all").out
-    assert [command.name for command in read_commands()] == [command["name"] for command in whole["commands"]]
-    for command, found in zip(read_commands(), whole["commands"], strict=True):
+    assert [command.name for command in describe_commands()] == [command["name"] for command in whole["commands"]]
+    for command, found in zip(describe_commands(), whole["commands"], strict=True):
         names = {one["name"] for one in (*found["options"], *whole["globalOptions"])}
         spelled = {
             next((name for name in one.spellings if name[:2] == "--"), one.spellings[-1]) for one in command.options
@@ -582,7 +601,7 @@ def test_help_all_for_people_has_a_line_per_command() -> None:
     shown = deltacli("help", "all")
 
     assert (0, "") == (shown.code, shown.err)
-    assert len(read_commands()) == len(shown.out.splitlines())
+    assert len(describe_commands()) == len(shown.out.splitlines())
     assert "\nlog expire              Delete log files that no kept version needs.\n" in shown.out
     assert (2, "hint: deltacli help all --format json") == (
         (refused := deltacli("help", "all", "--format", "csv")).code,
@@ -592,7 +611,7 @@ def test_help_all_for_people_has_a_line_per_command() -> None:
 
 def test_common_options_begin_with_what_a_command_selects_and_the_consent() -> None:
     first = {
-        name: [help_page.names_in(spelled)[-1] for spelled, _ in PAGES[name]["common"]]
+        name: [help_page.names_in(spelled)[-1] for spelled, _ in PAGES[name].common or ()]
         for name in ("vacuum", "restore", "history")
     }
 

@@ -66,7 +66,7 @@ def test_pretty_lines_keep_every_value_and_what_is_not_json(odd: Path, capsysbin
 def test_block_boundaries_do_not_affect_the_output(
     odd: Path, block_bytes: int, monkeypatch: pytest.MonkeyPatch, capsysbinary: Capture
 ) -> None:
-    monkeypatch.setattr("deltacli.work.commits.reading._BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr("deltacli.work.commits.reading.READ_BLOCK_BYTES", block_bytes)
     lines = ODD_LINES.splitlines(keepends=True)
 
     assert ODD_LINES == cat(capsysbinary, odd, 3)[1]
@@ -93,8 +93,8 @@ def test_lines_are_selected_by_kind_and_unparseable_ones_are_counted(odd: Path, 
 def test_a_line_too_long_for_memory_is_copied_but_not_parsed(
     odd: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: Capture
 ) -> None:
-    monkeypatch.setattr("deltacli.work.commits.reading._BLOCK_BYTES", 16)
-    monkeypatch.setattr("deltacli.work.commits.inspection.MAX_LINE_BYTES", 32)
+    monkeypatch.setattr("deltacli.work.commits.reading.READ_BLOCK_BYTES", 16)
+    monkeypatch.setattr("deltacli.work.commits.raw_lines.MAX_LINE_BYTES", 32)
 
     assert (0, ODD_LINES, "") == cat(capsysbinary, odd, 3)
     code, _, err = cat(capsysbinary, odd, 3, "--actions", "add")

@@ -199,7 +199,7 @@ def test_an_interruption_stops_between_tables_and_tells_what_is_done(
             raise Interrupted(signal.SIGINT)
         return execute_change(*given, **options)
 
-    monkeypatch.setattr("deltacli.cli.running.changing.execute_change", interrupted)
+    monkeypatch.setattr("deltacli.api.prepared_change.execute_change", interrupted)
     code = run(["vacuum", *(str(several / name) for name in "abc"), *NOW, "--yes", "--json"])
     out, err = capfdbinary.readouterr()
 
@@ -259,7 +259,7 @@ def test_an_unexpected_error_of_one_table_does_not_stop_the_others(
             raise fault
         return execute_change(*given, **options)
 
-    monkeypatch.setattr("deltacli.cli.running.changing.execute_change", failing)
+    monkeypatch.setattr("deltacli.api.prepared_change.execute_change", failing)
     ended = run(["vacuum", *(str(several / name) for name in "abc"), *NOW, "--yes", "--json"])
 
     _, second, _ = json.loads(capfdbinary.readouterr().out)["documents"]

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from deltacli.cli.described_commands import describe_tree
 from deltacli.sharing.signing.keys import ServerKeys
 from tests.cli.support import Result, check_words, deltacli, make_sample
 from tests.support.effort import InTurn
 from tests.support.paimon_builder import ID, NAME, PRICE, PaimonBuilder, field
 from tests.support.stream_checkpoints import offset, write_checkpoint
-from tools.command_tree import read_tree
 
 NOT_USABLE = {2, 70}
 """Exit codes of a usage error and of a bug."""
@@ -83,7 +83,7 @@ def run(place: Path, *words: str) -> Result:
 
 def examples() -> Iterator[tuple[str, str]]:
     """Yield each page of the help with each of its examples."""
-    for command in read_tree().walk():
+    for command in describe_tree().walk():
         found = re.search(r"Examples:\n((?: +\S.*\n?)+)", command.help)
         if found:
             yield from ((command.name, line.strip()) for line in found[1].splitlines())

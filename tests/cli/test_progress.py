@@ -13,7 +13,8 @@ from jsonschema import Draft202012Validator
 
 from deltacli import open_table
 from deltacli.cli.output.formats import NDJSON
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.result_options import ResultOptions
 from deltacli.cli.terminal import progress as progress_module
 from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.cli.terminal.characters import count_cells
@@ -231,7 +232,7 @@ def test_an_immediate_exit_waits_briefly_for_a_drawing_in_progress(monkeypatch: 
         ticker.start()
         drawing.wait(30)
         leaving.set()
-        progress.leave()
+        progress.try_close()
         join(ticker)
 
     assert "\r\x1b[K" == paper.written[-1]
@@ -398,14 +399,12 @@ def test_progress_ends_when_the_result_is_written_into_a_pipe_unless_requested(
     progress = line_on(paper, Watch())
     read, write = os.pipe()
     run = CommandContext(
-        format=NDJSON,
-        output=None,
+        results=ResultOptions(
+            format=NDJSON,
+            terminal=Terminal(is_terminal=False, width=None, colour=False),
+            keeps_progress=was_asked_for,
+        ),
         clock=fixed_clock(0),
-        storage_options={},
-        terminal=Terminal(is_terminal=False, width=None, colour=False),
-        quiet=False,
-        verbosity=0,
-        progress_is_asked_for=was_asked_for,
     )
     set_live_line(progress)
     try:

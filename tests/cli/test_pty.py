@@ -224,7 +224,7 @@ def test_an_interruption_behind_a_change_does_not_deny_it(
         raise Interrupted(signal.SIGINT)
 
     make_sample(tmp_path / "tbl")
-    monkeypatch.setattr("deltacli.cli.running.run.CommandContext.say_next", interrupt)
+    monkeypatch.setattr("deltacli.cli.running.context.CommandContext.say_next", interrupt)
 
     assert 130 == run([words[0], str(tmp_path / "tbl"), *words[1:]])
     assert f"interrupted; {said}" in capsys.readouterr().err
@@ -235,8 +235,8 @@ def test_an_interruption_behind_a_change_does_not_deny_it(
     [
         ("os.replace", "before", "rows.csv", False),
         ("os.replace", "behind", "rows.csv", True),
-        ("deltacli.cli.running.run.CommandContext._say_where", "before", "rows.csv", True),
-        ("deltacli.cli.running.run.CommandContext.write", "before", "rows/", True),
+        ("deltacli.cli.running.context.CommandContext._say_where", "before", "rows.csv", True),
+        ("deltacli.cli.running.context.CommandContext.write", "before", "rows/", True),
         ("deltacli.table.output._OutputRun.finish", "before", "rows/", False),
     ],
 )
@@ -281,7 +281,7 @@ shares:
     ("place", "command"),
     [
         ("deltacli.operations.vacuum.saved.save_plan", "vacuum tbl --save-plan {}"),
-        ("deltacli.cli.commands.repair.save_repair_plan", "repair tbl --save-plan {}"),
+        ("deltacli.operations.repair.plan.save_repair_plan", "repair tbl --save-plan {}"),
         ("deltacli.cli.running.trend_file.Trend.append", "validate tbl --trend {}"),
         ("deltacli.storage.LocalStorage.put_if_absent", "fleet init . {}"),
         ("deltacli.storage.LocalStorage.put_if_absent", "share init . --config {}"),
@@ -388,7 +388,7 @@ import faulthandler, os, signal, subprocess, sys
 faulthandler.dump_traceback_later(60, exit=True)
 import concurrent.futures.thread
 from deltacli.cli.terminal import signals
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 
 class Trace:
     def __init__(self, at):

@@ -135,8 +135,8 @@ def test_rows_are_the_same_in_whatever_pieces_they_are_written(
 ) -> None:
     many = [batch().slice(1), batch(), batch(TABLE * 5).slice(2, 9)]
     whole = {form: write(form, *many) for form in ("ndjson", "json", "csv")}
-    monkeypatch.setattr(arrow_rows, "_ROWS_PER_PIECE", pieces[0])
-    monkeypatch.setattr(arrow_rows, "_BYTES_PER_PIECE", pieces[1])
+    monkeypatch.setattr(arrow_rows, "_MAX_PIECE_ROWS", pieces[0])
+    monkeypatch.setattr(arrow_rows, "_MAX_PIECE_BYTES", pieces[1])
 
     for form in ("ndjson", "csv"):
         assert whole[form] == write(form, *many)

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.output.formats import TABLE
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.note_options import NoteOptions
+from deltacli.cli.running.result_options import ResultOptions
 from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.cli.terminal.suggested_commands import (
     repeat_command,
@@ -104,21 +106,18 @@ def test_the_command_that_a_dry_run_suggests_is_the_same_without_it() -> None:
 
 def test_a_command_that_would_lose_a_secret_is_not_suggested(sample: Path) -> None:
     run = CommandContext(
-        format=TABLE,
-        output=None,
+        results=ResultOptions(format=TABLE, terminal=Terminal(is_terminal=True, width=80, colour=False)),
         clock=fixed_clock(0),
-        storage_options={},
-        terminal=Terminal(is_terminal=True, width=80, colour=False),
-        quiet=False,
-        verbosity=0,
     )
     said: list[str] = []
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("deltacli.cli.running.run.write_message", lambda text, painted=str: said.append(painted(text)))
+        patched.setattr(
+            "deltacli.cli.running.context.write_message", lambda text, painted=str: said.append(painted(text))
+        )
         run.note("next: deltacli history s3://user:hunter2@host/t")
         run.note(f"next: deltacli history {sample}")
 
-        replace(run, colours_notes=True).note("next: deltacli history t")
-        replace(run, colours_notes=True).note("note: plain")
+        replace(run, notes=NoteOptions(coloured=True)).note("next: deltacli history t")
+        replace(run, notes=NoteOptions(coloured=True)).note("note: plain")
 
     assert [f"next: deltacli history {sample}", "\x1b[1;36mnext: deltacli history t\x1b[0m", "note: plain"] == said

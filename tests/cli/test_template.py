@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.command_table import COMMANDS
-from deltacli.cli.output.template import check_template, read_known_lines
+from deltacli.cli.documentation import read_schemas
+from deltacli.cli.documents_of_commands import find_fields, find_item_lines, read_documents
+from deltacli.cli.output.template import check_template
 from deltacli.core.errors import UsageError
 from tests.cli.support import deltacli
 from tests.support.actions import add, birth, commit_info
@@ -120,10 +122,10 @@ def test_fields_in_the_way_of_other_programs_are_explained(table: Path) -> None:
     assert "--template '{version}'" in ran.err
 
 
-def test_every_command_with_lines_has_types_and_every_type_a_command() -> None:
-    lines = read_known_lines()
+def test_every_line_that_is_an_item_belongs_to_a_command() -> None:
+    lines = {name for name, schema in read_schemas().items() if schema.get("title", "").startswith("an NDJSON line")}
 
-    assert {*lines.changing} <= {*lines.commands} == {*COMMANDS}
-    assert {kind for kind, fields in lines.types.items() if fields} == {
-        kind for kinds in lines.commands.values() for kind in kinds
+    assert read_documents().keys() <= COMMANDS.keys()
+    assert {line for line in lines if find_fields(line)} == {
+        line for name in COMMANDS for line in find_item_lines(name)
     }

@@ -13,7 +13,7 @@ import pytest
 from deltacli import open_table
 from deltacli.changing.change import execute_change
 from deltacli.changing.execution import ChangeExecution
-from deltacli.cli.commands.undelete import UndeleteScreen
+from deltacli.cli.render.undelete import UndeleteScreen
 from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.core.errors import PartlyDone, Refused, StorageFailed
 from deltacli.operations.recover import undelete as execute

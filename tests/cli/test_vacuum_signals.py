@@ -29,11 +29,11 @@ from deltacli.operations.vacuum import execute as deleting
 from deltacli.storage import local
 deleting.FILES_A_BATCH = 2
 made = []
-class Stop(deleting.Stop):
+class RecordedStop(deleting.StopRequest):
     def __init__(self, **options):
         super().__init__(**options)
         made.append(self)
-deleting.Stop = Stop
+deleting.StopRequest = RecordedStop
 call, number, moment = "{moment}".split()
 owner = local if hasattr(local, call) else local.LocalStorage
 original, seen = getattr(owner, call), []
@@ -165,10 +165,18 @@ CLONE = ("clone", "tbl", "other", "--yes")
 @pytest.mark.parametrize(
     ("moment", "arguments", "said"),
     [
-        ("deltacli.cli.running.changing _done 1 before", VACUUM, "15 of 15 files deleted, VACUUM END (COMPLETED) is"),
-        ("deltacli.cli.running.changing _done 1 before", ("checkpoint", "tbl"), "_last_checkpoint names version 44"),
-        ("deltacli.cli.running.changing _done 1 after", ALTER, "version 45 was committed"),
-        ("deltacli.cli.running.run CommandContext._say_where 1 after", ALTER, "version 45 was committed"),
+        (
+            "deltacli.cli.running.changing _make_result 1 before",
+            VACUUM,
+            "15 of 15 files deleted, VACUUM END (COMPLETED) is",
+        ),
+        (
+            "deltacli.cli.running.changing _make_result 1 before",
+            ("checkpoint", "tbl"),
+            "_last_checkpoint names version 44",
+        ),
+        ("deltacli.cli.running.changing _make_result 1 after", ALTER, "version 45 was committed"),
+        ("deltacli.cli.running.context CommandContext._say_where 1 after", ALTER, "version 45 was committed"),
         ("deltacli.changing.commit_sender following 1 before", ALTER, "version 45 was committed"),
         ("deltacli.changing.execution is_true 1 before", ALTER, "a version was committed"),
         (
@@ -197,7 +205,7 @@ def test_an_interruption_says_what_was_changed(moment: str, arguments: tuple[str
     [
         "locked_drafts create_locked_file 1 after",
         "local_write LocalDraft.__exit__ 1 before",
-        "locked_drafts sweep 1 before",
+        "locked_drafts remove_abandoned_drafts 1 before",
     ],
 )
 def test_an_interruption_leaves_no_temporary_file(moment: str, home: Path) -> None:

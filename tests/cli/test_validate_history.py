@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from deltacli.cli.running import trend_file
+from deltacli.cli.running.trend_entries import Entry, TableTally, Tally, last_like, read_trend
 from deltacli.cli.running.trend_file import Trend, comparison
-from deltacli.operations.validate.trend import Entry, TableTally, Tally, last_like, read_trend
 from tests.cli.conftest import BAD, Run
 from tests.cli.pty_session import Session
 from tests.cli.support import ROOT

@@ -14,9 +14,9 @@ from deltacli.cli.render.validate.findings import all_sentence, judge
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
 from deltacli.core.errors import ProtocolUnsupported
 from deltacli.delta.log.segment import Place
-from deltacli.operations.validate.findings import COULD_NOT_BE_READ
 from deltacli.operations.validate.validate import Validation
 from deltacli.rules.framework.base import CATALOGUE, Finding, Severity
+from deltacli.rules.framework.choice import COULD_NOT_BE_READ
 from deltacli.rules.framework.repairs import SAYS, Risk
 from tests.cli.conftest import Run
 from tests.cli.pty_session import Session

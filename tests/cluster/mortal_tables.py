@@ -17,7 +17,7 @@ from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.storage import open_storage
 from deltacli.table.find_log import list_log
 from deltacli.work.checkpoints.reading import open_checkpoint
-from deltacli.work.task import TableStores
+from deltacli.work.table_stores import TableStores
 from tests.support import peers
 from tests.support.actions import add, metadata, protocol, remove
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder

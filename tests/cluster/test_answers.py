@@ -9,9 +9,10 @@ import pytest
 
 from deltacli import open_table
 from deltacli.core.errors import Refused
-from deltacli.engine.base import EmbeddedEngine, Engine
+from deltacli.engine.base import Engine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.engine.spark.engine import SparkEngine
-from tests.engine.test_spread import OPERATIONS, answer_of
+from tests.engine.test_run_tasks import OPERATIONS, answer_of
 from tests.support import corpus
 from tests.support.effort import is_soaking
 from tests.support.rows import parquet_bytes, schema_of, table_of
@@ -99,7 +100,7 @@ def test_nulls_stop_not_null_as_on_the_embedded_engine(
         return str(done.committed_version)
 
     expected = verdict(here, EmbeddedEngine())
-    monkeypatch.setattr(EmbeddedEngine, "spread", None)  # what would read rows in this process
+    monkeypatch.setattr(EmbeddedEngine, "run_tasks", None)  # what would read rows in this process
     assert expected == verdict(there, spark_engine)
     assert expected == "1" if last else "1 null in 1 file violates column n (NOT NULL), first in 4.parquet" in expected
     assert (2 if last else 1) == len(list((there / "_delta_log").glob("*.json")))

@@ -13,8 +13,8 @@ import pytest
 from deltacli import open_table
 from deltacli.core.errors import DeltacliError, UsageError
 from deltacli.core.machine import fixed_clock
-from deltacli.delta.log.file_actions import num_records_column
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.delta.log.file_actions import extract_num_records_column
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.fleet.planning.due import plan_fleet
 from deltacli.fleet.policy_file.reading import require_fleet_file
 from deltacli.operations.read.snapshot import summarize
@@ -78,7 +78,7 @@ def test_files_and_tombstones_are_those_of_the_log(session: Any) -> None:
     for path in paths:
         table = _opened(path)
         for batch in table.snapshot().files():
-            records = num_records_column(batch.column("stats")).to_pylist()
+            records = extract_num_records_column(batch.column("stats")).to_pylist()
             for row, rows in zip(batch.to_pylist(), records, strict=True):
                 expected[
                     (table.uri, row["path"], row["size"], rows, (row["deletionVector"] or {}).get("cardinality", 0))

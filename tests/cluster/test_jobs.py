@@ -19,7 +19,7 @@ from deltacli.engine.spark.cluster import JobFailedError
 from deltacli.engine.spark.engine import SparkEngine
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
-from deltacli.work.task import TableStores
+from deltacli.work.table_stores import TableStores
 from tests.cluster.tasks import double, fail, touch_slowly
 from tests.support.clusters import Cluster
 
@@ -37,7 +37,7 @@ def stores(tmp_path: Path) -> TableStores:
 def test_smoke_results_come_in_order_up_to_the_first_piece_that_fails(
     spark_engine: SparkEngine, stores: TableStores
 ) -> None:
-    results = spark_engine.spread(double, range(300), stores, shared={"broken": 250}, weigh=lambda piece: piece % 7)
+    results = spark_engine.run_tasks(double, range(300), stores, shared={"broken": 250}, weigh=lambda piece: piece % 7)
 
     assert [2 * piece for piece in range(250)] == [next(results) for _ in range(250)]
     with pytest.raises(DeltacliError, match="piece 250 is broken") as raised:
@@ -48,25 +48,27 @@ def test_smoke_results_come_in_order_up_to_the_first_piece_that_fails(
 def test_large_shared_values_are_sent_as_a_file(spark_engine: SparkEngine, stores: TableStores) -> None:
     shared = {"broken": -1, "ballast": bytes(1 << 20)}
 
-    assert [0, 2, 4] == list(spark_engine.spread(double, range(3), stores, shared=shared))
+    assert [0, 2, 4] == list(spark_engine.run_tasks(double, range(3), stores, shared=shared))
 
 
 def test_pieces_too_large_for_the_function_of_a_job_are_a_table(spark_engine: SparkEngine, stores: TableStores) -> None:
     pieces: list[Any] = [bytes([number]) * 10_000 for number in range(40)]
 
-    assert [2 * piece for piece in pieces] == list(spark_engine.spread(double, pieces, stores, shared={"broken": -1}))
+    assert [2 * piece for piece in pieces] == list(
+        spark_engine.run_tasks(double, pieces, stores, shared={"broken": -1})
+    )
 
 
 def test_a_bug_in_a_task_is_raised_with_its_traceback(spark_engine: SparkEngine, stores: TableStores) -> None:
     with pytest.raises(RuntimeError, match="IndexError"):
-        list(spark_engine.spread(fail, range(3), stores))
+        list(spark_engine.run_tasks(fail, range(3), stores))
 
 
 def test_executors_that_see_another_table_are_refused(spark_engine: SparkEngine, stores: TableStores) -> None:
     elsewhere = TableStores(stores.storage, location=StoreLocation.of(f"{stores.storage.uri}-elsewhere"))
 
     with pytest.raises(Refused) as raised:
-        list(spark_engine.spread(double, range(3), elsewhere, shared={"broken": -1}))
+        list(spark_engine.run_tasks(double, range(3), elsewhere, shared={"broken": -1}))
 
     assert "cluster.other-table" == raised.value.code
 
@@ -83,7 +85,7 @@ def test_what_cannot_be_sent_is_refused_without_a_job(
     location: StoreLocation | None, code: str, spark_engine: SparkEngine, stores: TableStores
 ) -> None:
     with pytest.raises(UsageError) as raised:
-        list(spark_engine.spread(double, range(3), TableStores(stores.storage, location=location)))
+        list(spark_engine.run_tasks(double, range(3), TableStores(stores.storage, location=location)))
 
     assert code == raised.value.code
     assert "hidden-value" not in f"{raised.value} {raised.value.facts}"
@@ -110,10 +112,10 @@ def test_an_interruption_cancels_our_job_at_once_and_no_other(
     place = str(tmp_path)
     others: list[Any] = []
     theirs = threading.Thread(target=lambda: others.append(_count_slowly(spark_engine)))
-    list(spark_engine.spread(double, range(3), stores, shared={"broken": -1}))  # workers are warm
+    list(spark_engine.run_tasks(double, range(3), stores, shared={"broken": -1}))  # workers are warm
     theirs.start()
 
-    results = spark_engine.spread(touch_slowly, range(40), stores, shared={"place": place, "seconds": 1.0})
+    results = spark_engine.run_tasks(touch_slowly, range(40), stores, shared={"place": place, "seconds": 1.0})
     threading.Thread(target=_interrupt_when_begun, args=(tmp_path,)).start()
     with pytest.raises(_InterruptedError):
         list(results)
@@ -145,7 +147,7 @@ def test_progress_advances_while_a_job_runs(spark_engine: SparkEngine, stores: T
     engine = SparkEngine(spark_engine._cluster.session, progress=progress)
     shared = {"place": str(tmp_path), "seconds": 0.5}
 
-    list(engine.spread(touch_slowly, range(12), stores, shared=shared))
+    list(engine.run_tasks(touch_slowly, range(12), stores, shared=shared))
     engine.close()
 
     names = [what for what, _, _ in progress.steps]
@@ -163,7 +165,7 @@ def test_a_job_ends_at_once_when_its_caller_says_so_or_leaves(
     """Cancelled as by a vacuum, whose deletions run in another thread; abandoned as by a second Ctrl-C."""
     shared = {"place": str(tmp_path), "seconds": 1.0}
     stop = threading.Event()
-    list(spark_engine.spread(double, range(3), stores, shared={"broken": -1}))  # workers are warm
+    list(spark_engine.run_tasks(double, range(3), stores, shared={"broken": -1}))  # workers are warm
 
     def end() -> None:
         _wait_until_begun(tmp_path)
@@ -174,7 +176,7 @@ def test_a_job_ends_at_once_when_its_caller_says_so_or_leaves(
 
     threading.Thread(target=end).start()
     with pytest.raises(CancelledError if how == "cancelled" else ClusterFailed):
-        list(spark_engine.spread(touch_slowly, range(40), stores, shared=shared, is_cancelled=stop.is_set))
+        list(spark_engine.run_tasks(touch_slowly, range(40), stores, shared=shared, is_cancelled=stop.is_set))
     ended = len(list(tmp_path.glob("ended-*")))
     time.sleep(1.5)
 

@@ -20,13 +20,14 @@ from deltacli.api.table import Table, open_table
 from deltacli.core.errors import DeltacliError
 from deltacli.core.machine import fixed_clock
 from deltacli.delta.checkpoint.layout import Layout
-from deltacli.engine.base import EmbeddedEngine, Engine
+from deltacli.engine.base import Engine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.engine.spark.engine import SparkEngine
 from deltacli.operations.read.snapshot import summarize
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
-from tests.engine.test_spread import _LARGEST, _NOW_MS, OPERATIONS, _findings, _written, answer_of
-from tests.engine.test_spread_vacuum import FAR_MS, expire, plan_of, vacuum
+from tests.engine.test_run_tasks import _LARGEST, _NOW_MS, OPERATIONS, _findings, _written, answer_of
+from tests.engine.test_run_tasks_of_vacuum import FAR_MS, expire, plan_of, vacuum
 from tests.support import corpus, peers
 from tests.support.corpus_checkpoints import (
     BEFORE_ALL_MS,

@@ -11,7 +11,7 @@ import pytest
 
 from deltacli.api.table import open_table
 from deltacli.core.errors import ClusterFailed, UsageError
-from deltacli.engine.spark import cluster as package
+from deltacli.engine.spark import package_archive as package
 from deltacli.engine.spark import worker
 from deltacli.engine.spark.engine import SparkEngine
 from tests.cluster import mortal_tables as tables

@@ -14,7 +14,7 @@ from deltacli.engine.spark.engine import SparkEngine
 from deltacli.engine.spark.jobs import run_job
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
-from deltacli.work.task import TableStores
+from deltacli.work.table_stores import TableStores
 from tests.cluster import mortal_tables as tables
 from tests.cluster.commands import start
 from tests.cluster.gates import Gates, Step, of_session
@@ -65,7 +65,7 @@ def test_an_error_of_an_executor_holds_no_secret(spark_engine: SparkEngine, tmp_
     stores = TableStores(open_storage(uri), location=StoreLocation.of(uri))
 
     with pytest.raises(RuntimeError, match="ValueError: piece 0") as raised:
-        list(spark_engine.spread(leak, range(2), stores))
+        list(spark_engine.run_tasks(leak, range(2), stores))
 
     assert SECRET not in str(raised.value)
 

@@ -15,7 +15,7 @@ from deltacli.engine.spark.engine import SparkEngine
 from deltacli.engine.spark.jobs import run_job
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
-from deltacli.work.task import TableStores
+from deltacli.work.table_stores import TableStores
 from tests.cluster.commands import run
 from tests.cluster.tasks import use_keys
 from tests.support.actions import add, metadata, protocol, remove
@@ -85,11 +85,11 @@ def test_large_shared_values_are_sent_once(
     (tmp_path / LOG / f"{0:020d}.json").write_text("{}\n")
     stores = TableStores(open_storage(str(tmp_path)), location=StoreLocation.of(str(tmp_path)))
     keys = list(range(_KEYS))
-    list(spark_engine.spread(use_keys, range(3), stores, shared={"keys": keys[:3]}))
+    list(spark_engine.run_tasks(use_keys, range(3), stores, shared={"keys": keys[:3]}))
     sent = Sent(spark_engine, monkeypatch)
 
     for _ in range(2):
-        assert list(range(1_000)) == list(spark_engine.spread(use_keys, range(1_000), stores, shared={"keys": keys}))
+        assert list(range(1_000)) == list(spark_engine.run_tasks(use_keys, range(1_000), stores, shared={"keys": keys}))
 
     assert [".pickle"] == sent.files
     assert 4 <= len(sent.job_bytes)

@@ -7,10 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from deltacli.cli.described_commands import (
+    CompletionKind,
+    DescribedArgument,
+    DescribedCommand,
+    DescribedOption,
+    DescribedValue,
+    describe_commands,
+    describe_tree,
+)
 from tests.completions.shells import FILES, bash, fish, zsh
 from tests.support.altering import table_of
 from tools.bash_completion import render_bash
-from tools.command_tree import Argument, Command, Kind, Option, Value, read_commands, read_tree
 from tools.fish_completion import render_fish
 from tools.zsh_completion import render_zsh
 
@@ -18,11 +26,11 @@ pytestmark = pytest.mark.quartered  # fish takes half a second for a line
 
 Matches = Callable[[str], list[str]]
 SHELLS = ("bash", "bash with bash-completion", "zsh", "fish")
-COMMANDS = sorted(["help", *(command.name for command in read_tree().children)])
-IN_LOG = sorted(command.path[-1] for command in read_commands() if command.path[0] == "log")
+COMMANDS = sorted(["help", *(command.name for command in describe_tree().children)])
+IN_LOG = sorted(command.path[-1] for command in describe_commands() if command.path[0] == "log")
 NAMES = {
     command.name: sorted(spelling for option in command.options for spelling in option.spellings)
-    for command in read_commands()
+    for command in describe_commands()
 }
 
 
@@ -143,19 +151,26 @@ HOSTILE = 'It\'s [a] "b" `echo c` $(echo d) $HOME; e:f\\g | 100%'
 """A help text with everything that means something to a shell."""
 
 
-def grown_tree() -> Command:
+def grown_tree() -> DescribedCommand:
     """A tree as it may become: groups in a group, choices as arguments, arguments that repeat, hostile help."""
-    level = Option(("-l", "--level"), Value("log|data", Kind.CHOICE, ("log", "data")), HOSTILE, HOSTILE)
-    shout = Option(("--shout",), None, HOSTILE, HOSTILE)
-    table = Argument(Value("TABLE", Kind.DIRECTORY), HOSTILE)
-    validate = Command(
-        ("validate",), HOSTILE, HOSTILE, "", (level,), (Argument(Value("TABLE", Kind.DIRECTORY), "", True, True),)
+    level = DescribedOption(
+        ("-l", "--level"), DescribedValue("log|data", CompletionKind.CHOICE, ("log", "data")), HOSTILE, HOSTILE
     )
-    kinds = Argument(Value("TYPE", Kind.CHOICE, ("int", "long")), HOSTILE)
-    expire = Command(("log", "expire"), HOSTILE, HOSTILE, "", (level, shout), (table, kinds))
-    cat = Command(("log", "cat-all"), HOSTILE, HOSTILE, "", (level,), (table,))
-    log = Command(("log",), HOSTILE, HOSTILE, "", (), (), (cat, expire))
-    return Command((), HOSTILE, HOSTILE, "", (shout,), (), (log, validate))
+    shout = DescribedOption(("--shout",), None, HOSTILE, HOSTILE)
+    table = DescribedArgument(DescribedValue("TABLE", CompletionKind.DIRECTORY), HOSTILE)
+    validate = DescribedCommand(
+        ("validate",),
+        HOSTILE,
+        HOSTILE,
+        "",
+        (level,),
+        (DescribedArgument(DescribedValue("TABLE", CompletionKind.DIRECTORY), "", True, True),),
+    )
+    kinds = DescribedArgument(DescribedValue("TYPE", CompletionKind.CHOICE, ("int", "long")), HOSTILE)
+    expire = DescribedCommand(("log", "expire"), HOSTILE, HOSTILE, "", (level, shout), (table, kinds))
+    cat = DescribedCommand(("log", "cat-all"), HOSTILE, HOSTILE, "", (level,), (table,))
+    log = DescribedCommand(("log",), HOSTILE, HOSTILE, "", (), (), (cat, expire))
+    return DescribedCommand((), HOSTILE, HOSTILE, "", (shout,), (), (log, validate))
 
 
 @pytest.mark.parametrize("shell", SHELLS)

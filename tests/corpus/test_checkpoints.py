@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.core.errors import DeltacliError
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.checkpoint.checkpoint import StatsForm, write_checkpoint
 from deltacli.operations.read.snapshot import summarize
 from deltacli.storage import open_storage

@@ -10,7 +10,7 @@ from deltacli.api.table import Table
 from deltacli.changing.change import execute_change
 from deltacli.core.errors import Refused
 from deltacli.core.machine import fixed_clock
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.log.crc_and_compact import MOST_BYTES, Checksum, ChecksumStatus, LogCompaction
 from deltacli.operations.log.expire import ExpiryRequest, LogExpiry, plan_expiry
 from deltacli.operations.read.snapshot import summarize

@@ -9,7 +9,7 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.core.errors import Refused
 from deltacli.core.machine import fixed_clock
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.read.snapshot import summarize
 from deltacli.storage import open_storage
 from tests.corpus.test_checkpoints import LARGE, NOW_MS, WRITABLE, known_versions

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.cli.output.template import read_known_lines
+from deltacli.cli.documents_of_commands import find_fields
 from deltacli.cli.terminal.characters import escape_control
 from tests.cli.support import deltacli
 from tests.support import corpus
@@ -22,7 +22,7 @@ TABLES = [table for table in corpus.tables() if table.id in NAMES]
 def test_each_field_has_the_value_of_its_column(command: str, kind: str, table: corpus.CorpusTable, root: Path) -> None:
     words = [*command.split(), str(table.path(root))]
     rows = list(csv.DictReader(io.StringIO(deltacli(*words, "--format", "csv").out, newline="")))
-    names = [name for name in rows[0] if name in read_known_lines().types[kind]]
+    names = [name for name in rows[0] if name in find_fields(kind)]
 
     ran = deltacli(*words, "--template", r"\t".join(f"{{{name}}}" for name in names))
 

@@ -19,7 +19,7 @@ from deltacli.core.machine import fixed_clock
 from deltacli.operations.vacuum.plan import Reason, VacuumPlan, VacuumResult
 from deltacli.rules.framework.base import Severity
 from deltacli.storage import open_storage
-from deltacli.storage.hadoop_checksums import file_of, is_checksum_name
+from deltacli.storage.hadoop_checksums import get_checksummed_path, is_checksum_name
 from tests.corpus.test_read_corpus import REFUSED as UNREADABLE
 from tests.support import corpus
 from tests.support.corpus import CorpusTable
@@ -182,7 +182,9 @@ def keeps_all_but_what_goes(table: CorpusTable, root: Path, tmp_path: Path) -> N
     planned = {path.decode() for path in plan.candidates.column("path").to_pylist()}
     gone = {path for path in files - left if not is_checksum_name(path.rpartition("/")[2])}
     assert planned == gone
-    assert all(file_of(path) in gone for path in files - left - gone), "only the checksum files of deleted files"
+    assert all(get_checksummed_path(path) in gone for path in files - left - gone), (
+        "only the checksum files of deleted files"
+    )
     assert all(path.startswith("_delta_log/") for path in left - files)
     assert (len(planned), 0) == (outcome.deleted.files, outcome.failed.count)
     assert rows == rows_of(open_at(place))

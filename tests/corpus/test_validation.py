@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.engine.base import EmbeddedEngine
-from deltacli.operations.validate.findings import CHECK_CRASHED
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.rules.framework.base import Level, Severity
+from deltacli.rules.framework.choice import CHECK_CRASHED
 from deltacli.storage import AllowedPrefixes, open_storage
 from tests.support import corpus
 from tests.support.corpus import CorpusTable

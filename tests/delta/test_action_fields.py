@@ -11,14 +11,14 @@ FIELDS["add"]["newField"] = Field(FieldType.LONG)  # before anything is derived
 
 from deltacli.delta.checkpoint.comparison import comparable_adds, compare
 from deltacli.delta.checkpoint.content import Columns, checkpoint_schema
-from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.file_actions import action_schemas, build_action_batch
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.rules.checkpoints.columns import _known_columns
 from deltacli.rules.log.commit_lines import faults_of, unknown_fields
 from deltacli.rules.log.compactions import _ADD_FIELDS
 
 add = {"path": "a", "partitionValues": {}, "size": 1, "modificationTime": 2, "dataChange": True, "newField": 7}
-one, other = (whole_actions([{**add, "newField": value}], action_schemas().add, "x") for value in (7, 8))
+one, other = (build_action_batch([{**add, "newField": value}], action_schemas().add, "x") for value in (7, 8))
 (difference,) = compare(comparable_adds(one), comparable_adds(other), TableConfiguration()).different
 print(
     one.column("newField").to_pylist(),

@@ -15,7 +15,7 @@ from deltacli.arrow import batches as arrow_rows
 from deltacli.core.errors import Refused
 from deltacli.core.typing import RecordBatch
 from deltacli.delta.log.commit_content import NextVersion, body_lines, encoded_files
-from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.file_actions import action_schemas, build_action_batch
 from tests.support.actions import Line, add, deletion_vector, remove
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=4)
@@ -47,7 +47,7 @@ def lines(draw: st.DrawFn) -> list[Line]:
 def batches_of(found: Sequence[Line]) -> Iterator[tuple[str, RecordBatch]]:
     schemas = {"add": action_schemas().add, "remove": action_schemas().remove}
     for kind, group in groupby(found, lambda line: next(iter(line))):
-        yield kind, whole_actions([line[kind] for line in group], schemas[kind], "t")
+        yield kind, build_action_batch([line[kind] for line in group], schemas[kind], "t")
 
 
 def in_columns(found: Sequence[Line], slot: NextVersion) -> list[Any]:  # Any: JSON
@@ -75,7 +75,7 @@ def test_columns_are_encoded_as_their_actions_are(found: list[Line], first: int 
     slot = NextVersion(7, first, fresh_rows(found))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arrow_rows, "_ROWS_PER_PIECE", rows)
+        patch.setattr(arrow_rows, "_MAX_PIECE_ROWS", rows)
         lines = in_columns(found, slot)
 
     assert in_lines(found, slot) == lines

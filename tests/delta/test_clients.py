@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltacli.delta.protocol.clients import ClientAccess, access, read_clients
+from deltacli.delta.protocol.clients import ClientAccess, determine_access, read_clients
 from deltacli.table.known_clients import find_affected_clients
 
 MEASURED = {
@@ -51,7 +51,7 @@ BOTH = {
 
 def told(name: str, *traits: str, version: str | None = None) -> ClientAccess:
     clients = {one.name: one for one in read_clients({"clients": [MEASURED, DOCUMENTED, BOTH]})}
-    return access(clients[name], traits, version)
+    return determine_access(clients[name], traits, version)
 
 
 def pair(found: ClientAccess) -> tuple[bool | None, bool | None]:

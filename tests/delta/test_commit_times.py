@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.delta.log.segment import CommitTime, TimestampSource, file_times, make_log_file
+from deltacli.delta.log.segment import CommitTime, TimestampSource, compute_file_times, make_log_file
 from tests.support.effort import examples
 
 
@@ -14,7 +14,7 @@ def times_of(modified_ms: list[int], first: int = 0) -> list[CommitTime]:
         version: make_log_file(f"{version:020d}.json", 1, moment)
         for version, moment in enumerate(modified_ms, start=first)
     }
-    return [time for _, time in sorted(file_times(commits).items())]
+    return [time for _, time in sorted(compute_file_times(commits).items())]
 
 
 def test_increasing_times_stay_as_they_are() -> None:

@@ -139,7 +139,7 @@ def test_a_winner_lets_pass_what_it_does_not_disturb(
         found = verdict_of(request_, *winners)
         assert isinstance(found, verdict), found
         if isinstance(found, Rebase):
-            assert 7 + len(winners) == found.base.version
+            assert 7 + len(winners) == found.previous_version.version
         else:
             version = 8 + winners.index(lines) if lines in winners else 8
             assert f"version {version} " in found.reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from deltacli.delta.paths.spelling import drop_first_bytes
+from deltacli.delta.paths.spelling_columns import drop_first_bytes
 
 
 @pytest.mark.parametrize("rows", range(9))

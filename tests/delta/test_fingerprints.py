@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.delta.encoding.many_values import KeyIndex, fingerprints, repeated
+from deltacli.delta.encoding.many_values import KeyIndex, compute_fingerprints, find_repeated_hashes
 from deltacli.rules.paths import rows_that_may_repeat
 from tests.support.effort import examples
 
@@ -19,8 +19,8 @@ from tests.support.effort import examples
 def test_equal_keys_have_equal_fingerprints_next_to_keys_of_any_length(length: int) -> None:
     key = bytes(range(65, 65 + 100))[100 - length :]
 
-    alone = fingerprints(pa.array([key], pa.binary())).to_pylist()
-    beside = fingerprints(pa.array([b"x", key, b"y" * 48, key], pa.binary())).to_pylist()
+    alone = compute_fingerprints(pa.array([key], pa.binary())).to_pylist()
+    beside = compute_fingerprints(pa.array([b"x", key, b"y" * 48, key], pa.binary())).to_pylist()
 
     assert [*alone, *alone] == [beside[1], beside[3]]
 
@@ -29,7 +29,7 @@ def test_each_of_the_last_bytes_distinguishes_keys() -> None:
     whole = b"a" * 60
     keys = [whole, *(whole[:-end] + b"b" + whole[len(whole) - end + 1 :] for end in range(1, 49))]
 
-    assert len(keys) == len(set(fingerprints(pa.array(keys, pa.binary())).to_pylist()))
+    assert len(keys) == len(set(compute_fingerprints(pa.array(keys, pa.binary())).to_pylist()))
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_each_of_the_last_bytes_distinguishes_keys() -> None:
     [([], []), ([1], []), ([2, 1], []), ([1, 1], [1]), ([3, 1, 2, 1, 3, 1], [1, 3]), ([-1, 5, -1, 4], [-1])],
 )
 def test_repeated_values_are_found_in_order(prints: list[int], expected: list[int]) -> None:
-    assert expected == repeated(pa.array(prints, pa.int64())).to_pylist()
+    assert expected == find_repeated_hashes(pa.array(prints, pa.int64())).to_pylist()
 
 
 @given(st.lists(st.sampled_from([-(2**63), -(2**60) - 1, -(2**60), -1, 0, 2**60 - 1, 2**60, 2**63 - 1]), max_size=12))
@@ -46,7 +46,7 @@ def test_repeated_values_among_many_are_found_in_order(some: list[int]) -> None:
     many = [number * 0x9E3779B97F4A7C15 % 2**64 - 2**63 for number in range(1, 20_001)]
     prints = [*many[:7_000], *some, *many[7_000:], *many[::1_999]]
 
-    found = repeated(pa.array(prints, pa.int64())).to_pylist()
+    found = find_repeated_hashes(pa.array(prints, pa.int64())).to_pylist()
 
     assert sorted(number for number, times in Counter(prints).items() if times > 1) == found
 

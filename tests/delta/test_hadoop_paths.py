@@ -12,7 +12,7 @@ from deltacli.delta.paths.hadoop import (
     spell_as_hadoop,
     spell_root_as_hadoop,
 )
-from deltacli.delta.paths.spelling import canonical
+from deltacli.delta.paths.spelling import canonicalize_path
 
 # What `new Path(…).toUri().toString()` of Hadoop returns for the decoded path of each.
 SPELLED = {
@@ -42,7 +42,7 @@ def test_a_path_as_hadoop_spells_it(path: str, spelled: str) -> None:
 
 @pytest.mark.parametrize(("path", "spelled"), SPELLED.items())
 def test_both_spellings_are_one_file_to_replay(path: str, spelled: str) -> None:
-    assert canonical(path) == canonical(spelled)
+    assert canonicalize_path(path) == canonicalize_path(spelled)
 
 
 def test_a_column_of_paths() -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.file_actions import action_schemas, build_action_batch
 from deltacli.rules.framework import known_files
 from deltacli.rules.framework.known_files import KnownFiles
 from deltacli.rules.framework.views import LocatedAction, Totals, TouchedFile
@@ -28,9 +28,11 @@ def remove_of(path: str, time: int = 1) -> Action:
 def known_of(adds: list[Action], removes: list[Action] | None = None) -> KnownFiles:
     """What is known at a checkpoint that holds these actions."""
     schemas = action_schemas()
-    columns = pa.table(whole_actions(adds, schemas.add, "")).drop_columns(["stats"])
+    columns = pa.table(build_action_batch(adds, schemas.add, "")).drop_columns(["stats"])
     columns = columns.append_column("num_records", pa.nulls(len(adds), pa.int64()))
-    return KnownFiles.of_checkpoint(columns, pa.table(whole_actions(removes or [], schemas.remove, "")), CHECKPOINT)
+    return KnownFiles.of_checkpoint(
+        columns, pa.table(build_action_batch(removes or [], schemas.remove, "")), CHECKPOINT
+    )
 
 
 def touched(kind: str, action: Action) -> TouchedFile:

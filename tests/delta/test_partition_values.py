@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltacli.delta.partitions.values import decimal_meant, kernel_refuses, lacking_values
+from deltacli.delta.partitions.values import decimal_meant, is_refused_by_kernel, lacking_values
 from deltacli.delta.schema import types
 
 
@@ -53,7 +53,7 @@ def test_spellings_that_deltalake_refuses(type_name: str, refused: list[str], re
     """
     As deltalake 1.x, whose reader is the kernel, opened tables with them.
     """
-    assert refused == [text for text in (*refused, *read) if kernel_refuses(type_name, text)]
+    assert refused == [text for text in (*refused, *read) if is_refused_by_kernel(type_name, text)]
 
 
 @pytest.mark.parametrize(

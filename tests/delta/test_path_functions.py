@@ -7,17 +7,17 @@ import pytest
 
 from deltacli.delta.paths.lookalikes import common_spelling, decodings_of, fold_letters, fold_letters_column
 from deltacli.delta.paths.spelling import (
-    are_absolute,
-    canonical,
+    canonicalize_path,
+    canonicalize_root,
     decode,
     encode,
     encode_least,
-    key_bytes,
+    encode_path_bytes,
     leaves_directory,
     possible_roots,
-    root_of,
     spellings_of_root,
 )
+from deltacli.delta.paths.spelling_columns import are_absolute
 
 NAMES = [
     "a.parquet",
@@ -36,22 +36,22 @@ NAMES = [
 @pytest.mark.parametrize("name", NAMES)
 def test_an_encoded_name_is_decoded_to_itself_and_is_relative(name: str) -> None:
     for path in (encode(name), encode_least(name)):
-        assert name == decode(path) == canonical(path)
+        assert name == decode(path) == canonicalize_path(path)
         assert [False] == are_absolute(pa.array([path])).to_pylist()
-    assert common_spelling(key_bytes(name)) == common_spelling(encode(name).encode())
+    assert common_spelling(encode_path_bytes(name)) == common_spelling(encode(name).encode())
 
 
 @pytest.mark.parametrize("uri", ["file:///a%20b/t", "file:///", "s3a://bucket/a b", "/a b/t"])
 def test_a_plain_absolute_path_begins_like_the_root(uri: str) -> None:
     for start in spellings_of_root(uri):
         name = start.decode() + "x.parquet"
-        assert f"{root_of(uri)}/x.parquet" == canonical(name.replace("%", "%25"))
+        assert f"{canonicalize_root(uri)}/x.parquet" == canonicalize_path(name.replace("%", "%25"))
 
 
 def test_a_root_has_two_readings_if_anybody_may_have_written_it() -> None:
     assert {"s3://b/a%20b", "s3://b/a b"} == possible_roots("s3a://b/a%20b/")
-    assert "s3://b/a%20b" == root_of("s3a://b/a%20b/")
-    assert "/a b" == root_of("file:///a%20b")
+    assert "s3://b/a%20b" == canonicalize_root("s3a://b/a%20b/")
+    assert "/a b" == canonicalize_root("file:///a%20b")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli import open_table
-from deltacli.delta.protocol.clients import ClientAccess, access
+from deltacli.delta.protocol.clients import ClientAccess, determine_access
 from deltacli.table.known_clients import read_known_clients
 from deltacli.table.version_traits import find_version_traits
 from tests.judges.engines import require_jars
@@ -76,7 +76,7 @@ def python_of(client: str) -> Path:
 
 def predicted(client: str, path: Path) -> ClientAccess:
     snapshot = open_table(path).snapshot()
-    return access(CLIENTS[client], find_version_traits(snapshot))
+    return determine_access(CLIENTS[client], find_version_traits(snapshot))
 
 
 @pytest.mark.parametrize("client", ENVIRONMENTS)

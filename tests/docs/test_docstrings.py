@@ -16,7 +16,7 @@ ROOT = Path(deltacli.__file__).parent
 OF_OTHERS = frozenset(
     (
         *("RowGroupMetaData.column", "availableNow", "concurrent.futures.CancelledError", "delta.columnMapping.mode"),
-        "functools.cached_property",
+        *("functools.cached_property", "inspect.getattr_static", "delta.universalFormat.enabledFormats"),
         *("clusterId", "nohup", "protocol_rfcs", "pushFilters", "refreshByPath", "spark.read.format"),
         *("spark.readStream.format", "spark.sql.ansi.enabled", "spark.sql.python.filterPushdown.enabled"),
         *("straße", "strasse", "verison", "xs.element"),
@@ -24,6 +24,8 @@ OF_OTHERS = frozenset(
 )
 """Names of Python, Spark, pyarrow, the protocol and the shell, and examples of values."""
 
+
+FOLDERS = frozenset(path.name for path in ROOT.iterdir() if path.is_dir())
 
 _NAMING = (
     ast.Expr,
@@ -116,6 +118,10 @@ def exists(name: str) -> bool:
     if re.fullmatch(r"[\w/]+\.py", plain):
         return plain in files()
     if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", plain):
+        return True
+    # Single words, such as `difflib` or a misspelled example, are rarely names of ours.
+    looks_like_name = re.search(r"[a-z]_[a-z]|^[A-Z][a-z]+[A-Z]", plain) and not plain.startswith(("pyarrow", "typer"))
+    if not looks_like_name and "(" not in name and plain.partition(".")[0] not in FOLDERS:
         return True
     first, *rest = plain.split(".")
     is_of_ours = len(rest) > 1 and (ROOT / first).is_dir()

@@ -17,9 +17,10 @@ import yaml
 from jsonschema import Draft7Validator
 
 from deltacli.core.errors import UsageError
-from deltacli.fleet.policy_file.init_and_check import fleet_file_schema, starting_policy
+from deltacli.fleet.policy_file.file_schema import make_fleet_file_schema
 from deltacli.fleet.policy_file.keys import GROUP_KEYS, POLICY_KEYS, SECTION_KEYS, TOP_KEYS, WEBHOOK_KEYS
 from deltacli.fleet.policy_file.reading import read_fleet_file
+from deltacli.fleet.policy_file.starting_policy import make_starting_policy
 from deltacli.sharing.configuration.file_schema import shares_schema
 from deltacli.sharing.configuration.keys import TOP_KEYS as SHARES_KEYS
 from deltacli.sharing.configuration.keys import Keys
@@ -51,10 +52,13 @@ def without_required(schema: Any) -> Any:  # Any: JSON
 
 
 def test_the_schema_of_policies_accepts_every_policy_of_the_project() -> None:
-    schema = fleet_file_schema()
+    schema = make_fleet_file_schema()
     excerpt = without_required(schema)
     policy = excerpt["properties"]["policies"]["additionalProperties"]
-    whole = [(ROOT / "examples" / "fleet" / "fleet.toml").read_text(), starting_policy("lake", "f", ["lake/a"], "s")]
+    whole = [
+        (ROOT / "examples" / "fleet" / "fleet.toml").read_text(),
+        make_starting_policy("lake", "f", ["lake/a"], "s"),
+    ]
     uncommented = re.sub(r"^# (?=[a-z-]+ = |\[)", "", whole[1], flags=re.MULTILINE)
     parts = [tomllib.loads(block) for block in blocks("toml")]
 
@@ -127,7 +131,7 @@ POLICIES: Mapping[str, tuple[str, tuple[Any, ...]]] = {
 
 
 def test_a_key_that_fleets_refuse_is_found_by_the_schema(tmp_path: Path) -> None:
-    schema, file = Draft7Validator(fleet_file_schema()), tmp_path / "fleet.toml"
+    schema, file = Draft7Validator(make_fleet_file_schema()), tmp_path / "fleet.toml"
 
     for text, (place, keys) in POLICIES.items():
         assert schema.is_valid(tomllib.loads(text.format(""))), place
@@ -150,7 +154,7 @@ def test_init_writes_the_schema_beside_the_file_but_not_over_another_one(tmp_pat
     assert "#:schema ./fleet.schema.json" == (tmp_path / "fleet.toml").read_text().splitlines()[0]
     first = (tmp_path / "shares.yaml").read_text().splitlines()[0]
     assert "# yaml-language-server: $schema=./shares.schema.json" == first
-    assert fleet_file_schema() == json.loads((tmp_path / "fleet.schema.json").read_text())
+    assert make_fleet_file_schema() == json.loads((tmp_path / "fleet.schema.json").read_text())
     assert shares_schema() == json.loads((tmp_path / "shares.schema.json").read_text())
     assert ("{}", "# Policy file of deltacli") == (
         (tmp_path / "other.schema.json").read_text(),
@@ -163,7 +167,7 @@ def test_init_writes_the_schema_beside_the_file_but_not_over_another_one(tmp_pat
 def test_what_has_the_name_of_the_schema_is_kept_and_named(command: str, kind: str, tmp_path: Path) -> None:
     make_sample(tmp_path / "lake" / "t")
     file, target = tmp_path / "own.schema.json", tmp_path / "lake" / "t" / "new.json"
-    schema = fleet_file_schema() if command == "fleet" else shares_schema()
+    schema = make_fleet_file_schema() if command == "fleet" else shares_schema()
     match kind:
         case "link":
             file.symlink_to(target)

@@ -16,16 +16,16 @@ import pytest
 
 from deltacli.cli.command_table import COMMANDS
 from deltacli.cli.command_tree import TAKES_VALUE
+from deltacli.cli.described_commands import describe_tree
 from deltacli.cli.invocation import ASK_FOR_HELP
 from deltacli.cli.options.cluster import ClusterOptions
 from deltacli.cli.options.fleet import FLEET_FILE
-from deltacli.cli.running.run import EXPLAINED
+from deltacli.cli.running.row_notes import EXPLAINED
 from deltacli.core import errors
 from deltacli.delta.schema.type_changes import INTEGER_DIGITS, WIDER
 from deltacli.operations.doctor import advice
 from tests.cli.support import ROOT, deltacli, make_sample, write_program
 from tests.docs.test_task_pages import pattern_of
-from tools.command_tree import read_tree
 from tools.environment import read_environment
 from tools.reference_pages import read_error_codes
 
@@ -60,8 +60,8 @@ JUDGES = (
     "sharing/conformance/versions.py",
     "delta/sql/",
     "operations/validate/",
-    "work/commits/inspection",
-    "work/file_facts.py",
+    "work/checkpoints/inspection",
+    "work/facts/",
     "delta/checkpoint/content.py",
     "delta/protocol/clients.py",
     "paimon/traits.py",
@@ -86,6 +86,15 @@ def texts(node: ast.AST) -> Iterator[str]:
     return (found.value for found in ast.walk(node) if isinstance(found, ast.Constant) and isinstance(found.value, str))
 
 
+def is_spelled_like_code(text: str) -> bool:
+    """Return True for a text that may be a code, and is not the name of a page."""
+    return CODE.fullmatch(text) is not None and not text.endswith(".md")
+
+
+NAMES_OF_DOCUMENTS = ("cli/documentation.py", "cli/documents_of_commands.py")
+"""Modules with names of documents and of pages, such as `alter.delta`, which are spelled like codes."""
+
+
 @cache
 def codes_of_the_source() -> set[str]:
     """Each `code="…"`, and each text elsewhere that is spelled like one and begins with the area of one; names of
@@ -93,7 +102,8 @@ def codes_of_the_source() -> set[str]:
     """
     given, like = set(), set()
     for path in (ROOT / "deltacli").rglob("*.py"):
-        if path.relative_to(ROOT / "deltacli").as_posix().startswith(JUDGES):
+        module = path.relative_to(ROOT / "deltacli").as_posix()
+        if module.startswith(JUDGES) or module in NAMES_OF_DOCUMENTS:
             continue
         source, named = path.read_text(encoding="utf-8"), set[int]()
         if not MAY_HAVE_CODES.search(source):  # parsing all takes seconds
@@ -111,7 +121,7 @@ def codes_of_the_source() -> set[str]:
                     given |= {text for key, value in pairs if key and "code" in texts(key) for text in texts(value)}
                 case ast.Call(func=ast.Name(id="parameter") | ast.Attribute(attr="parameter"), args=[name, *_]):
                     named.add(id(name))  # before the name itself: parents come first
-                case ast.Constant(value=str(text)) if CODE.fullmatch(text) and id(node) not in named:
+                case ast.Constant(value=str(text)) if is_spelled_like_code(text) and id(node) not in named:
                     like.add(text)
     areas = {code.partition(".")[0] for code in {*given, *EXPLAINED, *ERRORS}}
     return given | {text for text in like if text.partition(".")[0] in areas}
@@ -179,7 +189,7 @@ def test_every_variable_of_ours_that_the_docs_name_is_read() -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "docs" / "man").glob("*.1")]
     named = {name for page in pages for name in re.findall(r"DELTACLI_[A-Z_]+", page.read_text(encoding="utf-8"))}
 
-    assert {name for name in read_environment(read_tree()) if name.startswith("DELTACLI_")} == named
+    assert {name for name in read_environment(describe_tree()) if name.startswith("DELTACLI_")} == named
 
 
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
@@ -243,7 +253,7 @@ def test_every_option_and_every_error_of_a_cluster_is_on_its_page() -> None:
 
 
 def test_every_option_of_validate_is_on_its_page() -> None:
-    (command,) = (found for found in read_tree().walk() if found.path == ("validate",))
+    (command,) = (found for found in describe_tree().walk() if found.path == ("validate",))
     own = {name for option in command.options for name in option.spellings if name.startswith("--")} - SHARED
 
     assert set() == {name for name in own if f"`{name}" not in VALIDATE}
@@ -271,14 +281,14 @@ def test_the_page_of_wider_types_lists_the_changes_that_are_made() -> None:
 
 
 def test_every_option_of_widen_type_is_on_its_page() -> None:
-    (command,) = (found for found in read_tree().walk() if found.path == ("widen-type",))
+    (command,) = (found for found in describe_tree().walk() if found.path == ("widen-type",))
     own = {name for option in command.options for name in option.spellings if name.startswith("--")}
 
     assert set() == {name for name in own - SHARED if f"`{name}" not in WIDENING}
 
 
 def test_every_guard_and_every_option_of_vacuum_is_on_its_page_and_the_cron_line_works(tmp_path: Path) -> None:
-    (command,) = (found for found in read_tree().walk() if found.path == ("vacuum",))
+    (command,) = (found for found in describe_tree().walk() if found.path == ("vacuum",))
     own = {name for option in command.options for name in option.spellings if name.startswith("--")}
     guards = {code for code in ERRORS if code.startswith("vacuum.")} - {"vacuum.partly-done"}
     (line,) = re.findall(r"```crontab\n.*?(deltacli .*) > /dev/null\n```", VACUUM)
@@ -292,7 +302,7 @@ def test_every_guard_and_every_option_of_vacuum_is_on_its_page_and_the_cron_line
 
 
 def test_every_option_of_read_and_changes_is_on_its_page() -> None:
-    commands = [found for found in read_tree().walk() if found.path in (("read",), ("changes",))]
+    commands = [found for found in describe_tree().walk() if found.path in (("read",), ("changes",))]
     own = {name for found in commands for option in found.options for name in option.spellings if name.startswith("--")}
 
     assert 2 == len(commands)
@@ -312,7 +322,7 @@ def test_every_key_of_a_sharing_configuration_and_every_problem_of_it_is_on_its_
 
 
 def test_every_option_of_checkpoint_is_on_its_page_and_the_cron_line_works(tmp_path: Path) -> None:
-    (command,) = (found for found in read_tree().walk() if found.path == ("checkpoint",))
+    (command,) = (found for found in describe_tree().walk() if found.path == ("checkpoint",))
     own = {name for option in command.options for name in option.spellings if name.startswith("--")}
     (line,) = re.findall(r"```crontab\n.*?(deltacli .*) > /dev/null\n```", CHECKPOINTS)
     make_sample(tmp_path / "tbl")

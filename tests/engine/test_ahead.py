@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from deltacli.engine.base import ReadAhead
+from deltacli.engine.read_ahead import ReadAhead
 
 
 def test_items_come_in_order_and_a_few_ahead() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from tests.support.waiting import join
 
 

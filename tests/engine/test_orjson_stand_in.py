@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.engine.spark import orjson_stand_in
-from deltacli.engine.spark.cluster import write_package
+from deltacli.engine.spark.package_archive import write_package
 
 _VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text(),

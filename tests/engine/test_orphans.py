@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.engine.spark import worker
+from deltacli.engine.spark import worker_lifetime
 
 _AS_IN_PYSPARK = """
 def main(infile, outfile):
@@ -18,7 +18,7 @@ def main(infile, outfile):
 
 def _look_below_main(infile: Any) -> int | None:
     """Look from below a function like the one of PySpark that runs a task."""
-    module: dict[str, Any] = {"__name__": "pyspark.worker", "look": worker._connection_to_spark}
+    module: dict[str, Any] = {"__name__": "pyspark.worker", "look": worker_lifetime._find_spark_connection}
     exec(_AS_IN_PYSPARK, module)  # a frame of a module of that name
     found: int | None = module["main"](infile, None)
     return found
@@ -26,7 +26,7 @@ def _look_below_main(infile: Any) -> int | None:
 
 def test_a_worker_watches_the_stream_of_its_task(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, spark = socket.socketpair()
-    monkeypatch.setattr(worker, "_OPEN_AT_FIRST", [spark.fileno()])
+    monkeypatch.setattr(worker_lifetime, "_OPEN_AT_FIRST", [spark.fileno()])
 
     with ours, spark, os.fdopen(os.dup(ours.fileno()), "rb") as infile:
         assert infile.fileno() == _look_below_main(infile)
@@ -36,6 +36,6 @@ def test_a_worker_watches_the_stream_of_its_task(monkeypatch: pytest.MonkeyPatch
 def test_elsewhere_it_watches_only_what_is_certain(
     descriptors: list[int], expected: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "_OPEN_AT_FIRST", descriptors)
+    monkeypatch.setattr(worker_lifetime, "_OPEN_AT_FIRST", descriptors)
 
-    assert expected == worker._connection_to_spark()
+    assert expected == worker_lifetime._find_spark_connection()

@@ -7,8 +7,8 @@ import socket
 import pytest
 
 from deltacli.core.errors import ClusterFailed, UsageError
-from deltacli.engine.spark.cluster import explain, reason_of
-from deltacli.engine.spark.engine import SparkSettings, _require_master, open_session
+from deltacli.engine.spark.session import SparkSettings, _require_master, open_session
+from deltacli.engine.spark.spark_errors import find_reason, make_cluster_error
 
 _ABORTED = (
     "An error occurred while calling o59.getResult.\n"
@@ -55,7 +55,7 @@ _NO_MASTER = (
     ],
 )
 def test_each_fault_is_one_sentence_with_a_remedy(text: str, code: str, exit_code: int, message: str) -> None:
-    fault = explain(RuntimeError(text), "the first job")
+    fault = make_cluster_error(RuntimeError(text), "the first job")
 
     assert (code, exit_code, message) == (fault.code, fault.exit_code, fault.message)
     assert fault.hint
@@ -64,7 +64,7 @@ def test_each_fault_is_one_sentence_with_a_remedy(text: str, code: str, exit_cod
 
 
 def test_the_reason_is_the_innermost_cause() -> None:
-    fault = explain(RuntimeError(_LOST_EXECUTOR))
+    fault = make_cluster_error(RuntimeError(_LOST_EXECUTOR))
 
     assert {"reason": "ExecutorLostFailure (executor 1 exited caused by one of the running tasks)"} == fault.facts
 
@@ -82,7 +82,7 @@ def test_the_reason_is_the_innermost_cause() -> None:
     ],
 )
 def test_the_reason_for_a_start_that_failed_is_one_line(output: str, reason: str | None) -> None:
-    assert reason == reason_of(output)
+    assert reason == find_reason(output)
 
 
 @pytest.mark.parametrize(

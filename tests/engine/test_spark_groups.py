@@ -13,11 +13,11 @@ import pytest
 from deltacli import open_table
 from deltacli.core.errors import DataUnreadable
 from deltacli.engine.base import GROUPS
-from deltacli.engine.spark.jobs import PickledResults, kept_rows, merged_rows
+from deltacli.engine.spark.regrouping import PickledResults, merge_grouped_batches, read_grouped_batches
 from deltacli.engine.spark.worker import DONE, FAULT, Job
 from deltacli.operations.diff import RowDiff
 from deltacli.storage.location import StoreLocation
-from deltacli.work.rows.kept_rows import CompareRows
+from deltacli.work.rows.row_comparison import CompareRows
 from tests.support.rows import parquet_bytes, schema_of, table_of
 
 GROUP_COUNT = 5
@@ -42,9 +42,13 @@ def on_executors(found: RowDiff) -> Iterator[tuple[str, Any]]:  # Any: a result,
         for one in readings
     ]
     pieces = [pickle.dumps((side, piece)) for side, one in enumerate(readings) for piece in one.pieces]
-    kept = pa.Table.from_batches(kept_rows(pickle.dumps(jobs), pieces)).sort_by("group").to_batches(max_chunksize=3)
-    finish = PickledResults(CompareRows(found.columns, lists=True), found.columns.kept)
-    for batch in merged_rows(pickle.dumps((finish, len(readings))), iter(kept)):
+    kept = (
+        pa.Table.from_batches(read_grouped_batches(pickle.dumps(jobs), pieces))
+        .sort_by("group")
+        .to_batches(max_chunksize=3)
+    )
+    finish = PickledResults(CompareRows(found.columns, lists=True), found.columns.fingerprint_schema)
+    for batch in merge_grouped_batches(pickle.dumps((finish, len(readings))), iter(kept)):
         for row in batch.to_pylist():
             yield row["status"], pickle.loads(row["content"])
 

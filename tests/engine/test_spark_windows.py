@@ -15,11 +15,12 @@ from deltacli.core.errors import PythonSyntax, Refused, UsageError
 from deltacli.engine.spark import engine as module
 from deltacli.engine.spark.cluster import Cluster
 from deltacli.engine.spark.engine import SparkEngine
-from deltacli.engine.spark.jobs import PROBLEM, _task, run_job
-from deltacli.engine.spark.worker import BEAT, BUG, DONE, FAULT, Job, Row, SeenFile, identify, run_pieces
+from deltacli.engine.spark.jobs import PROBLEM, _make_task_function, run_job
+from deltacli.engine.spark.worker import BEAT, BUG, DONE, FAULT, Job, Row, SeenFile, identify_process, run_pieces
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation, is_sendable
-from deltacli.work.task import TableStores, TaskContext
+from deltacli.work.table_stores import TableStores
+from deltacli.work.task import TaskContext
 
 
 def length(piece: bytes, context: TaskContext) -> int:
@@ -59,10 +60,10 @@ def test_a_window_is_limited_by_the_bytes_of_its_pieces(
         return [Row(number, DONE, pickle.dumps(value)) for number, value in enumerate(values)]
 
     monkeypatch.setattr(module, "run_job", run_here)
-    monkeypatch.setattr(module, "_check_executors", lambda *_: 1)
+    monkeypatch.setattr(module, "check_executors", lambda *_: 1)
     monkeypatch.setattr(module, "_WINDOW_BYTES", 1 << 20)
 
-    found = list(engine.spread(length, (bytes(10_000) for _ in range(2_000)), stores))
+    found = list(engine.run_tasks(length, (bytes(10_000) for _ in range(2_000)), stores))
 
     assert [10_000] * 2_000 == found
     assert max(sizes) <= (1 << 20) + 11_000
@@ -83,7 +84,7 @@ def test_a_module_that_only_some_pieces_need_leaves_the_other_results(stores: Ta
     pieces = pa.array([pickle.dumps(number) for number in range(4)], pa.binary())
     batch = pa.RecordBatch.from_arrays([pa.array(range(4)), pieces], ["number", "piece"])
 
-    rows = [row for part in _task(job)(iter([batch])) for row in part.to_pylist()]
+    rows = [row for part in _make_task_function(job)(iter([batch])) for row in part.to_pylist()]
 
     assert [(0, DONE), (1, DONE), (2, PROBLEM), (3, PROBLEM)] == [(row["number"], row["status"]) for row in rows]
 
@@ -146,10 +147,10 @@ def test_a_process_looks_for_the_same_seen_file_once(stores: TableStores, tmp_pa
     assert stores.location is not None
     seen_file = SeenFile(newest.name, 4)
 
-    first, _ = identify(stores.location, seen_file, PythonSyntax())
+    first, _ = identify_process(stores.location, seen_file, PythonSyntax())
     newest.unlink()
-    again, _ = identify(stores.location, seen_file, PythonSyntax())
-    other, _ = identify(stores.location, SeenFile(newest.name, 5), PythonSyntax())
+    again, _ = identify_process(stores.location, seen_file, PythonSyntax())
+    other, _ = identify_process(stores.location, SeenFile(newest.name, 5), PythonSyntax())
 
     assert [DONE, DONE, FAULT] == [first, again, other]
 
@@ -192,7 +193,7 @@ def test_options_with_secrets_of_other_stores_are_not_sent(
     location = StoreLocation.of("https://host/t", dict([option]))
 
     with pytest.raises(UsageError) as raised:
-        list(engine.spread(length, [b""], TableStores(stores.storage, location=location)))
+        list(engine.run_tasks(length, [b""], TableStores(stores.storage, location=location)))
 
     assert "cluster.secret" == raised.value.code
     assert option[0] in raised.value.message
@@ -220,7 +221,7 @@ def test_a_log_without_commits_tells_another_table(engine: SparkEngine, stores: 
     seen_file = engine._seen_file(stores.storage, stores.location)
 
     assert SeenFile(f"{5:020d}.checkpoint.parquet", 4) == seen_file
-    status, content = identify(StoreLocation.of(str(tmp_path / "other")), seen_file, PythonSyntax())
+    status, content = identify_process(StoreLocation.of(str(tmp_path / "other")), seen_file, PythonSyntax())
     fault: Any = pickle.loads(content)
     assert isinstance(fault, Refused)
     assert (status, fault.code) == (FAULT, "cluster.other-table")

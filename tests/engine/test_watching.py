@@ -6,7 +6,13 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from deltacli.engine.spark.cluster import Stage, TaskWatch, is_at_work, listening, look
+from deltacli.engine.spark.task_progress import (
+    Stage,
+    TaskWatch,
+    has_active_tasks,
+    listen_to_connect,
+    report_classic_progress,
+)
 
 
 class _Counter:
@@ -37,19 +43,19 @@ def test_a_classic_session_is_asked_for_the_jobs_of_a_tag() -> None:
     java = SimpleNamespace(sc=lambda: SimpleNamespace(statusTracker=lambda: scala))
     session = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: tracker, _jsc=java))
 
-    look(session, "ours", TaskWatch(6, counter.advance))
-    look(session, "theirs", TaskWatch(6, counter.advance))
+    report_classic_progress(session, "ours", TaskWatch(6, counter.advance))
+    report_classic_progress(session, "theirs", TaskWatch(6, counter.advance))
 
     assert [2] == counter.amounts
-    assert is_at_work(session, "ours")
-    assert not is_at_work(session, "theirs")
+    assert has_active_tasks(session, "ours")
+    assert not has_active_tasks(session, "theirs")
 
 
 def test_a_connect_session_reports_while_the_job_runs() -> None:
     counter, handlers = _Counter(), list[Callable[..., Any]]()
     session = SimpleNamespace(registerProgressHandler=handlers.append, removeProgressHandler=handlers.remove)
 
-    with listening(session, TaskWatch(6, counter.advance)):
+    with listen_to_connect(session, TaskWatch(6, counter.advance)):
         stage = SimpleNamespace(stage_id=8, num_tasks=6, num_completed_tasks=3)
         handlers[0](stages=[stage], inflight_tasks=2, operation_id="a", done=False)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from deltacli.api.table import open_table
-from deltacli.engine.base import EmbeddedEngine
-from deltacli.fleet.policy_file.model import FleetRunRequest
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.fleet.policy_file.reading import require_fleet_file
+from deltacli.fleet.policy_file.requests import FleetRunRequest
 from deltacli.fleet.running.run import FleetSession
 from deltacli.storage import open_storage
 from tests.fleet.lake import NOW_MS, write_lake

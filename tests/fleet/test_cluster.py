@@ -18,7 +18,8 @@ from deltacli.fleet.running.steps import FleetCluster, StepPiece, carry_out_ther
 from deltacli.storage import open_storage
 from deltacli.storage.location import StoreLocation
 from deltacli.table.handle import TableHandle
-from deltacli.work.task import TableStores, TaskContext
+from deltacli.work.table_stores import TableStores
+from deltacli.work.task import TaskContext
 from tests.fleet.lake import DAMAGED, HEALTHY, NOW_MS, data_files, live_digest, tree_of
 from tests.fleet.sessions import session_of
 from tests.support.optimizing import Ids
@@ -82,10 +83,12 @@ def test_a_cluster_leaves_what_this_process_leaves(tmp_path: Path, others: Any, 
 
 def test_a_job_that_fails_costs_its_steps_and_not_the_run(tmp_path: Path) -> None:
     class Broken(ShippingEngine):
-        def spread(self, task: Any, pieces: Any, *others: Any, **options: Any) -> Iterator[Any]:  # Any: as in the port
+        def run_tasks(
+            self, task: Any, pieces: Any, *others: Any, **options: Any
+        ) -> Iterator[Any]:  # Any: as in the port
             if task is carry_out_there:
                 raise ClusterFailed("the cluster is gone")
-            return super().spread(task, pieces, *others, **options)
+            return super().run_tasks(task, pieces, *others, **options)
 
     report = run_on(tmp_path, Broken())
 
@@ -121,11 +124,13 @@ def test_executors_take_the_time_that_was_given_or_their_own(tmp_path: Path, is_
     sent: list[StepPiece] = []
 
     class Noting(ShippingEngine):
-        def spread(self, task: Any, pieces: Any, *others: Any, **options: Any) -> Iterator[Any]:  # Any: as in the port
+        def run_tasks(
+            self, task: Any, pieces: Any, *others: Any, **options: Any
+        ) -> Iterator[Any]:  # Any: as in the port
             if task is carry_out_there:
                 sent.extend(pieces)
                 raise ClusterFailed("the cluster is gone")
-            return super().spread(task, pieces, *others, **options)
+            return super().run_tasks(task, pieces, *others, **options)
 
     run_on(tmp_path, Noting(), **({} if is_given else {"clock": system_clock}))
 

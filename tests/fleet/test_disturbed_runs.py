@@ -137,7 +137,7 @@ def test_an_interruption_while_tables_are_handed_out_begins_no_more_of_them(
     [
         ("deltacli.fleet.running.run.plan_fleet", "no step was started"),
         ("deltacli.fleet.running.run.FleetRunner._collect", "done; run the same command with --resume to continue"),
-        ("deltacli.cli.running.run.CommandContext.write", "has ended, "),
+        ("deltacli.cli.running.context.CommandContext.write", "has ended, "),
     ],
 )
 def test_an_interrupted_run_says_what_it_has_done(

@@ -17,7 +17,7 @@ from deltacli.cli.render.fleet.status import StatusResult, status_result
 from deltacli.cli.terminal.capabilities import Terminal
 from deltacli.cli.terminal.characters import count_cells, shorten
 from deltacli.core.times import DAY_MS, format_timestamp
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.fleet.planning.due import plan_fleet
 from deltacli.fleet.policy_file.reading import read_fleet_file
 from deltacli.fleet.status import read_status

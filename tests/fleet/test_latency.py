@@ -15,7 +15,7 @@ from urllib.request import urlopen
 import pytest
 
 from benchmarks.s3_stub import BUCKET, Bucket, Stub, serving
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.fleet.planning.due import plan_fleet
 from deltacli.fleet.policy_file.reading import require_fleet_file
 from deltacli.storage import open_storage

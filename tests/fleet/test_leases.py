@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from deltacli.core.errors import StorageFailed
-from deltacli.fleet.policy_file.model import table_digest
+from deltacli.fleet.policy_file.table_names import digest_table_name
 from deltacli.fleet.running.journal import Holder, Lease, Leases, process_identity, process_is_alive
 from deltacli.storage import Creation
 from tests.support.faulty import Fault, FaultyStorage
@@ -36,8 +36,8 @@ def leases_of(store: object, *runs: str, clock: Clocked, steal: str | None = Non
 
 def path_of(store: MemoryStorage) -> str:
     """Return the path of the only lease of the table."""
-    (stat,) = store.list_from(table_digest("t"))
-    return f"{table_digest('t')}/{stat.name}"
+    (stat,) = store.list_from(digest_table_name("t"))
+    return f"{digest_table_name('t')}/{stat.name}"
 
 
 def test_one_of_two_runs_gets_a_lease_until_it_is_released() -> None:
@@ -169,7 +169,7 @@ def test_a_renewal_does_not_undo_a_release(monkeypatch: pytest.MonkeyPatch) -> N
 def test_files_with_other_names_do_not_disturb_leases() -> None:
     store = MemoryStorage()
     (leases,) = leases_of(store, "a", clock=Clocked())
-    store.put(f"{table_digest('t')}/1 (conflicted copy).lease", b"{}")
+    store.put(f"{digest_table_name('t')}/1 (conflicted copy).lease", b"{}")
 
     assert isinstance(leases.acquire("t"), Lease)
 

@@ -12,7 +12,7 @@ import pytest
 from deltacli.cli.app import run
 from deltacli.core.errors import PermissionRefused, UsageError
 from deltacli.core.times import DAY_MS
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.fleet.planning.discovery import FoundTable, exclusion
 from deltacli.fleet.planning.due import FleetPlan, LastRun, plan_fleet
 from deltacli.fleet.policy_file.model import Entry, Group

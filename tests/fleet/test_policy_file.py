@@ -14,10 +14,12 @@ from jsonschema import Draft7Validator
 from deltacli.cli.app import run
 from deltacli.core.errors import UsageError
 from deltacli.core.times import DAY_MS
-from deltacli.fleet.policy_file.init_and_check import check_fleet_file, fleet_file_schema
+from deltacli.fleet.policy_file.checking import check_fleet_file
+from deltacli.fleet.policy_file.file_schema import make_fleet_file_schema
 from deltacli.fleet.policy_file.keys import STEP_KEYS
 from deltacli.fleet.policy_file.model import CheckpointPolicy, VacuumPolicy
-from deltacli.fleet.policy_file.reading import key_lines, read_fleet_file, require_fleet_file
+from deltacli.fleet.policy_file.reading import read_fleet_file, require_fleet_file
+from deltacli.fleet.policy_file.toml_lines import find_key_lines
 from deltacli.fleet.policy_file.value_kinds import TEXT, TEXTS
 from tests.cli.test_documents import validate
 
@@ -164,7 +166,7 @@ def test_an_empty_file_has_no_group(home: Path) -> None:
 
 
 def test_the_schema_accepts_the_file_and_refuses_what_the_reader_refuses(home: Path) -> None:
-    schema = Draft7Validator(fleet_file_schema())
+    schema = Draft7Validator(make_fleet_file_schema())
 
     for old, new in [("", ""), ("max-delete", "max_delete"), ("= true", "= 1"), ("= 5", "= 0"), ('"7d"', '"7x"')]:
         text = GOOD.replace(old, new) if old else GOOD
@@ -183,7 +185,7 @@ def test_lines_of_keys_are_those_of_the_text(pairs: list[tuple[str, str]]) -> No
     text = "".join(f"[t{number}]\n{key} = {value}\n" for number, (key, value) in enumerate(unique))
     tomllib.loads(text)
 
-    lines = key_lines(text)
+    lines = find_key_lines(text)
 
     for number, (key, _) in enumerate(unique):
         header = text.split("\n").index(f"[t{number}]") + 1
@@ -223,9 +225,12 @@ def test_the_command_reports_all_problems_in_every_format(
         ('[webhook]\nurl = "https://e"\nsecret-env = "A"\nsecret-file = "b"', (4, "webhook.secret-file", "two")),
         ('[webhook]\nurl = "http://[::1]:9/x"', (1, "webhook", "not signed")),
         ("webhook = 1", (1, "webhook", "is not a table")),
+        ('state = "s3://lake/state"', (1, "state", "of this machine")),
     ],
 )
-def test_thresholds_and_the_webhook_are_checked(home: Path, text: str, expected: tuple[int, str, str]) -> None:
+def test_thresholds_the_webhook_and_the_state_are_checked(
+    home: Path, text: str, expected: tuple[int, str, str]
+) -> None:
     rest = '[groups.g]\npolicy = "q"\ntables = ["t"]\n[policies.q]\nvalidate = {}\n'
 
     found = problems(home, f"{text}\n{rest}")

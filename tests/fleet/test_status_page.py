@@ -13,11 +13,11 @@ from urllib.request import url2pathname
 import pytest
 
 from deltacli.cli.app import run as run_cli
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import format_size
-from deltacli.fleet.policy_file.model import plain_name
 from deltacli.fleet.policy_file.reading import read_fleet_file
+from deltacli.fleet.policy_file.table_names import show_table_name
 from deltacli.fleet.reporting.page import status_page
 from deltacli.fleet.reporting.table_page import Area, _map, _series, area_map, command_line, line, text, words
 from deltacli.fleet.running.journal import JournalWriter
@@ -420,7 +420,7 @@ def test_a_page_of_each_table_is_written_and_linked(tmp_path: Path) -> None:
 def test_the_name_of_a_local_table_is_its_path_where_it_can_be_pasted() -> None:
     names = ["file:///a%20b/%25%C3%A9", "file:///a%0Ab", "file:///a%FF", "s3://lake/a%20b"]
 
-    assert ["/a b/%é", *names[1:]] == [plain_name(name) for name in names]
+    assert ["/a b/%é", *names[1:]] == [show_table_name(name) for name in names]
 
 
 def test_pages_are_written_at_the_rate_of_the_policy_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

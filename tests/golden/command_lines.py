@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
+from deltacli.cli.described_commands import DescribedCommand, DescribedOption, describe_tree
 from tests.golden.running import run_in
-from tools.command_tree import Command, Option, read_tree
 
 STORED = Path(__file__).parent / "command_lines"
 GENERAL = "deltacli"
@@ -62,14 +62,14 @@ _TOPICS = (
 def lines_of(name: str) -> list[str]:
     """Return the command lines that are kept under a name: of a command, of a group of commands, or of neither."""
     if name == GENERAL:
-        return list(dict.fromkeys([*_lines_of_a_group(read_tree()), *_lines_of_the_root()]))
-    found = {command.name: command for command in read_tree().walk()}[name]
+        return list(dict.fromkeys([*_lines_of_a_group(describe_tree()), *_lines_of_the_root()]))
+    found = {command.name: command for command in describe_tree().walk()}[name]
     return list(dict.fromkeys(_lines_of_a_group(found) if found.children else _lines_of_a_command(found)))
 
 
 def names() -> list[str]:
     """Return the names under which lines are kept."""
-    return [GENERAL, *(command.name for command in read_tree().walk() if command.path)]
+    return [GENERAL, *(command.name for command in describe_tree().walk() if command.path)]
 
 
 @contextmanager
@@ -104,7 +104,7 @@ def _lines_of_the_root() -> Iterator[str]:
     yield from (f"help {topic}" for topic in _TOPICS)
 
 
-def _lines_of_a_group(group: Command) -> Iterator[str]:
+def _lines_of_a_group(group: DescribedCommand) -> Iterator[str]:
     name = group.name
     if name:
         yield from (name, f"{name} --help", f"help {name}", f"{name} -h")
@@ -115,7 +115,7 @@ def _lines_of_a_group(group: Command) -> Iterator[str]:
     yield f"-q {name} {first.path[-1]} --no-such-option"
 
 
-def _lines_of_a_command(command: Command) -> Iterator[str]:
+def _lines_of_a_command(command: DescribedCommand) -> Iterator[str]:
     """Yield its help, and what is wrong with its arguments and options."""
     name, arguments = command.name, " ".join(_arguments(command))
     whole = f"{name} {arguments}".strip()
@@ -133,7 +133,7 @@ def _lines_of_a_command(command: Command) -> Iterator[str]:
             yield f"{whole} {option.spellings[-1]} {following.spellings[-1]}"
 
 
-def _unknown_options(command: Command, whole: str) -> Iterator[str]:
+def _unknown_options(command: DescribedCommand, whole: str) -> Iterator[str]:
     """Yield lines with an unknown, misspelled or secret option, before, between and after the other words.
 
     Args:
@@ -158,7 +158,7 @@ def _unknown_options(command: Command, whole: str) -> Iterator[str]:
         yield f"{whole} {spelled[:-2]}{spelled[-1]}" + (" 1" if option.value else "")
 
 
-def _wrong_values(option: Option, whole: str) -> Iterator[str]:
+def _wrong_values(option: DescribedOption, whole: str) -> Iterator[str]:
     spelled = option.spellings[-1]
     if option.value is None:
         yield f"{whole} {spelled}=1"
@@ -174,7 +174,7 @@ def _wrong_values(option: Option, whole: str) -> Iterator[str]:
         yield f"{whole} {spelled}={text}"
 
 
-def _arguments(command: Command) -> Iterator[str]:
+def _arguments(command: DescribedCommand) -> Iterator[str]:
     """Yield words for the required arguments of a command."""
     for argument in command.arguments:
         if argument.required:
@@ -182,6 +182,6 @@ def _arguments(command: Command) -> Iterator[str]:
             yield choices[0] if choices else argument.value.name.lower().replace(" ", " x")
 
 
-def _is_shared(option: Option) -> bool:
-    shared = {spelling for one in read_tree().options for spelling in one.spellings}
+def _is_shared(option: DescribedOption) -> bool:
+    shared = {spelling for one in describe_tree().options for spelling in one.spellings}
     return not shared.isdisjoint(option.spellings)

@@ -70,7 +70,7 @@ def test_a_page_of_150_megabytes_is_refused_in_bounded_memory(tmp_path: Path) ->
 
 
 def test_a_page_above_the_limit_makes_the_checkpoint_unusable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deltacli.work.checkpoints.reading.MAX_PAGE_BYTES", 8)
+    monkeypatch.setattr("deltacli.work.checkpoints.page_sizes.MAX_PAGE_BYTES", 8)
     place = TableBuilder().commits(3).checkpoint(2).write(tmp_path)
 
     snapshot = open_at(LocalStorage(str(place))).snapshot()
@@ -81,7 +81,7 @@ def test_a_page_above_the_limit_makes_the_checkpoint_unusable(tmp_path: Path, mo
 def test_long_values_are_read_few_at_a_time_and_mean_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = TableBuilder().commits(40).checkpoint(39, shape=Shape(row_group_rows=50)).write(tmp_path)
     expected = open_at(LocalStorage(str(place))).snapshot().counts()
-    monkeypatch.setattr("deltacli.work.checkpoints.reading.MAX_COLUMN_BYTES", 1)
+    monkeypatch.setattr("deltacli.work.checkpoints.page_sizes.MAX_COLUMN_BYTES", 1)
 
     found = open_at(LocalStorage(str(place))).snapshot()
 

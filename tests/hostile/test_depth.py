@@ -13,7 +13,7 @@ import pytest
 
 from deltacli.core.errors import CommitCorrupt
 from deltacli.delta.encoding.ndjson import MAX_DEPTH, is_nested_deeply, parse_ndjson
-from deltacli.delta.log.actions import shown
+from deltacli.delta.log.actions import format_json_value
 from deltacli.delta.log.file_actions import NarrowRows
 from deltacli.delta.stats.columns import read_json
 from tests.support.actions import add, commit_info, metadata, protocol
@@ -149,11 +149,11 @@ def test_a_size_nested_deeply_is_refused_by_name() -> None:
     for _ in range(5_000):
         value = [value]
     rows = NarrowRows()
-    rows.take([{"path": "a", "size": value}], [])
+    rows.append([{"path": "a", "size": value}], [])
 
     with pytest.raises(CommitCorrupt, match=r"add\.size has the wrong type"):
-        rows.batches("commit")
-    assert "nested too deeply" in shown(value)
+        rows.build_batches("commit")
+    assert "nested too deeply" in format_json_value(value)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from deltacli.core.documents import dumps
 from deltacli.core.errors import CommitCorrupt, DeltacliError
 from deltacli.delta.log.actions import MAX_DEPTH, read_actions
-from deltacli.delta.log.file_actions import num_records_column, parse_num_records
+from deltacli.delta.log.file_actions import extract_num_records_column, parse_num_records
 from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.delta.schema.types import PrimitiveType, parse_schema
 from tests.support.actions import add, birth, commit_info, metadata, protocol, to_bytes
@@ -118,7 +118,7 @@ def test_a_small_action_with_a_field_of_another_shape_is_refused_by_name(action:
 def test_a_number_of_thousands_of_digits_hides_no_record_count(neighbour: str | None) -> None:
     text = '{"minValues":{"id":' + "1" * 5_000 + '},"numRecords":12}'
 
-    assert 12 == num_records_column(pa.array([text, neighbour], pa.string()))[0].as_py()
+    assert 12 == extract_num_records_column(pa.array([text, neighbour], pa.string()))[0].as_py()
     assert 12 == parse_num_records(text)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from deltacli.changing.change import execute_change
 from deltacli.core.errors import Unreadable
 from deltacli.core.machine import fixed_clock
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.log.log_backup import BackupResult, LogBackup
 from deltacli.operations.log.log_copy import read_list
 from deltacli.operations.log.log_restore import LogRestore, LogRestorePlan

@@ -23,7 +23,7 @@ from deltacli.operations.checkpoint.checkpoint import (
 )
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 from deltacli.storage import Created, Storage
-from deltacli.work.checkpoints import writing as checkpoint_writing
+from deltacli.work.checkpoints import encoding, sidecars, verifying
 from tests.support.builder import HINT, LOG, TableBuilder
 from tests.support.checkpointing import FORMS, Form, any_form_table, expired, left_alone, log_names, write
 from tests.support.effort import InTurn
@@ -176,14 +176,14 @@ def test_a_byte_that_flips_on_the_disk_is_found_before_anybody_sees_it(
 
 def flip_after_encoding(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
     """Damage each file, so far into it, between its encoding and its reading back."""
-    finish = checkpoint_writing.FileEncoder.finish
+    finish = encoding.FileEncoder.finish
 
-    def finish_and_damage(encoder: checkpoint_writing.FileEncoder) -> checkpoint_writing.EncodedFile:
+    def finish_and_damage(encoder: encoding.FileEncoder) -> encoding.EncodedFile:
         encoded = finish(encoder)
         flip(encoder._place, int(encoded.size_bytes * share))
         return encoded
 
-    monkeypatch.setattr(checkpoint_writing.FileEncoder, "finish", finish_and_damage)
+    monkeypatch.setattr(encoding.FileEncoder, "finish", finish_and_damage)
 
 
 @form_of
@@ -196,7 +196,7 @@ def test_a_full_disk_is_reported_with_the_name_of_the_checkpoint(
         raise OSError(errno.ENOSPC, "any text")
 
     _, _, plan = plan_with(form, any_form_table(form))
-    monkeypatch.setattr(checkpoint_writing._Sink, "write", fill)
+    monkeypatch.setattr(encoding._Sink, "write", fill)
 
     with pytest.raises(NoSpace) as caught:
         write_checkpoint(plan)
@@ -209,14 +209,14 @@ def test_a_full_disk_is_reported_with_the_name_of_the_checkpoint(
 def test_a_byte_that_flips_in_the_json_top_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     form = FORMS[2]
     inner, _, plan = plan_with(form, any_form_table(form))
-    write_lines = checkpoint_writing.write_lines
+    write_lines = verifying.write_lines
 
     def write_and_damage(place: str, actions: Any, **options: Any) -> bytes:
         data = write_lines(place, actions, **options)
         flip(place, 40)
         return data
 
-    monkeypatch.setattr(checkpoint_writing, "write_lines", write_and_damage)
+    monkeypatch.setattr(verifying, "write_lines", write_and_damage)
 
     with pytest.raises(StorageFailed) as caught:
         write_checkpoint(plan)
@@ -268,12 +268,13 @@ def test_a_full_disk_is_a_fault_of_the_store(form: Form, monkeypatch: pytest.Mon
     """The encoder is led to a device that takes nothing."""
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
-    encoder = checkpoint_writing.FileEncoder
-    monkeypatch.setattr(
-        checkpoint_writing,
-        "FileEncoder",
-        lambda _, *arguments, **others: encoder("/dev/full", *arguments, **others),
-    )
+    encoder = encoding.FileEncoder
+    for module in (encoding, sidecars):
+        monkeypatch.setattr(
+            module,
+            "FileEncoder",
+            lambda _, *arguments, **others: encoder("/dev/full", *arguments, **others),
+        )
     inner, _, plan = plan_with(form, any_form_table(form))
     before = sorted(inner._files)
 
@@ -369,7 +370,7 @@ def test_a_checkpoint_whose_pages_are_corrupt_costs_a_second_reading() -> None:
     result = write(open_at(inner), CheckpointRequest(**form.request()))
 
     assert CheckpointVerdict.UNREADABLE is found.verdict
-    assert {name.rpartition("/")[2]: "checkpoint.unreadable"} == dict(result.plan.snapshot.set_aside)
+    assert {name.rpartition("/")[2]: "checkpoint.unreadable"} == dict(result.plan.snapshot.skipped_checkpoints)
     alone = open_at(left_alone(inner, [file.path for file in result.files]))
     assert expired(builder.states[-1]).document(now_ms=NOW_MS) == state_document(alone)
 

@@ -24,9 +24,9 @@ from deltacli.operations.doctor.storage import (
     require_directory,
 )
 from deltacli.storage import Deletion, Failed, LocalStorage, Storage, open_storage
-from deltacli.storage.probing.local import LocalSubject
-from deltacli.storage.probing.opening import subject_of
-from deltacli.storage.probing.subject import Subject
+from deltacli.storage.probing.interface import ProbedStore
+from deltacli.storage.probing.local import ProbedDirectory
+from deltacli.storage.probing.opening import open_probed_store
 from deltacli.storage.retry import Retry
 from tests.storage.stores import EMULATED, azure, azure_tree, gcs, local, params, s3
 from tests.support.azure import ACCOUNT, AzureServer
@@ -44,8 +44,8 @@ PLACES = {"local": local, "s3": s3, "gcs": gcs, "azure": azure, "azure tree": az
 RIGHTS = {f"storage.objects.{verb}" for verb in ("list", "get", "create", "delete")}
 
 
-def subject(storage: Storage) -> Subject:
-    made = subject_of(storage)
+def subject(storage: Storage) -> ProbedStore:
+    made = open_probed_store(storage)
     assert made is not None
     return made
 
@@ -57,7 +57,7 @@ def probe(storage: Storage, now_ms: int | None = None) -> StorageReport:
 
 
 def access(storage: Storage, *, writes: bool = False) -> AccessReport:
-    return check_access(storage, subject_of(storage), writes=writes)
+    return check_access(storage, open_probed_store(storage), writes=writes)
 
 
 def states(report: AccessReport) -> dict[str, str]:
@@ -341,7 +341,7 @@ def test_a_store_without_credentials_is_no_table_that_is_missing(s3: S3Server, m
 def test_a_file_that_could_not_be_created_is_not_left(tmp_path: Path) -> None:
     """As on a read-only file system, where the deletion of any name fails."""
 
-    class Refusing(LocalSubject):
+    class Refusing(ProbedDirectory):
         def delete(self, names: Sequence[str]) -> list[tuple[str, Deletion]]:
             return [(name, Failed("read-only file system")) for name in names]
 

@@ -40,12 +40,14 @@ def test_nothing_at_a_path_has_no_format(tmp_path: Path) -> None:
 def test_a_delta_table_is_called_once(delta: Table) -> None:
     called = []
 
-    def note_newest_version(table: Table | Paimon) -> int:
+    def note_newest_version(table: Table) -> int:
         called.append(type(table))
-        assert isinstance(table, Table)
         return table.snapshot().version
 
-    assert 14 == call_with_either_format(delta, note_newest_version)
+    def fail(table: Paimon) -> int:
+        raise AssertionError(table)
+
+    assert 14 == call_with_either_format(delta, delta=note_newest_version, paimon=fail)
     assert [Table] == called
 
 
@@ -55,7 +57,7 @@ def test_a_call_is_repeated_with_a_paimon_table_of_the_same_directory(paimon: Ta
         return repr(table)
 
     expected = repr(deltacli.open_paimon(paimon.uri))
-    assert expected == call_with_either_format(paimon, read_history)
-    assert expected == call_with_either_format(paimon, read_history, table_format="paimon")
+    assert expected == call_with_either_format(paimon, delta=read_history, paimon=read_history)
+    assert expected == call_with_either_format(paimon, delta=read_history, paimon=read_history, table_format="paimon")
     with pytest.raises(PaimonTable):
-        call_with_either_format(paimon, read_history, table_format="delta")
+        call_with_either_format(paimon, delta=read_history, paimon=read_history, table_format="delta")

@@ -11,10 +11,10 @@ import pytest
 from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.core.errors import PathExternal, UsageError
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation
 from deltacli.storage import LocalStorage, Storage, open_storage
-from deltacli.work.task import TableFiles, read_prefixes
+from deltacli.work.table_files import TableFiles, parse_allowed_prefixes
 from tests.support.external import add, listening, put_commit, put_rows, write_table
 from tests.support.gcs import GcsServer
 from tests.support.in_memory import MemoryStorage
@@ -63,7 +63,7 @@ def with_secret(base: Path, name: str) -> Path:
 
 
 def validated(root: Path, level: str, *prefixes: str) -> Validation:
-    allowed = read_prefixes(prefixes)
+    allowed = parse_allowed_prefixes(prefixes)
     storage = open_storage(str(root), allowed=allowed)
     return validate_table(storage, EmbeddedEngine(), level=level, now_ms=NOW_MS, allowed=allowed)
 
@@ -285,7 +285,7 @@ def test_the_prefix_of_another_store_keeps_to_its_host_and_directory(path: str, 
         opened.append(uri)
         return MemoryStorage()
 
-    files = TableFiles(open_storage("s3://bucket/table"), open_other, read_prefixes(["s3://bucket/source/"]))
+    files = TableFiles(open_storage("s3://bucket/table"), open_other, parse_allowed_prefixes(["s3://bucket/source/"]))
 
     if is_allowed:
         assert "x.parquet" == files.locate(path)[1]
@@ -298,4 +298,4 @@ def test_the_prefix_of_another_store_keeps_to_its_host_and_directory(path: str, 
 @pytest.mark.parametrize("prefix", ["", "s3://", "file:", "http:///"])
 def test_a_prefix_without_a_place_is_refused(prefix: str) -> None:
     with pytest.raises(UsageError):
-        read_prefixes([prefix])
+        parse_allowed_prefixes([prefix])

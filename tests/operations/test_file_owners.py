@@ -290,7 +290,7 @@ def test_notes_of_two_addresses_with_one_id(tmp_path: Path) -> None:
 
     assert 3 == len(os.listdir(tmp_path / NOTES_DIRECTORY))
     assert {*notes} == {stored.note for stored in read_notes(storage)}
-    assert [None, None, None] == [note.put(storage) for note in notes]
+    assert [None, None, None] == [note.write(storage) for note in notes]
 
 
 def test_a_note_that_was_taken_back_is_as_it_was_before(tmp_path: Path) -> None:

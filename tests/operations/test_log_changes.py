@@ -16,7 +16,7 @@ from deltacli.api.table import Table
 from deltacli.changing.change import execute_change, plan_change
 from deltacli.changing.execution import ChangeExecution
 from deltacli.cli.commands.fleet.plan import _plan_expiry as plan_expiry_step
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import DeltacliError, PartlyDone, Refused, UsageError
 from deltacli.core.machine import Machine, fixed_clock
 from deltacli.fleet.policy_file.model import ExpirePolicy, Policy
@@ -25,8 +25,9 @@ from deltacli.operations.log import expire as expire_execute
 from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan, ExpiryRequest, LogExpiry
 from deltacli.storage import LocalStorage, open_storage
 from deltacli.storage.directory_identity import DirectoryIdentity
-from deltacli.storage.hadoop_checksums import checksum_bytes_for
-from deltacli.work.files.deleting import BatchOutcome, DeleteBatch, DeletePiece, Permit
+from deltacli.storage.hadoop_checksums import make_checksum_file
+from deltacli.work.files.deleting import BatchOutcome, DeleteBatch, DeletePiece
+from deltacli.work.files.permits import Permit
 from deltacli.work.task import TaskContext
 from tests.support.actions import Line, add, commit_info, protocol
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder, commit_path
@@ -319,7 +320,7 @@ def test_checksum_files_of_hadoop_stay_and_go_with_their_sidecars(tmp_path: Path
     sidecars = sorted((place / LOG / "_sidecars").iterdir())
     for sidecar in sidecars:
         checksum = sidecar.with_name(f".{sidecar.name}.crc")
-        checksum.write_bytes(checksum_bytes_for(sidecar.read_bytes()))
+        checksum.write_bytes(make_checksum_file(sidecar.read_bytes()))
         os.utime(checksum, (EPOCH_MS / 1000, EPOCH_MS / 1000))
     before = names(place)
 

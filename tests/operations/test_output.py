@@ -16,12 +16,13 @@ import pytest
 
 from deltacli.api.table import Table, open_table
 from deltacli.core.errors import DataUnreadable, DeltacliError, NoAtomicCreate, StorageFailed, UsageError
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.storage import Storage, open_storage
-from deltacli.work import outputs as output_files
-from deltacli.work import outputs as rows
 from deltacli.work import parquet_writing as parquet_stream
-from deltacli.work.outputs import CLAIM, OutputTarget, WriteRows
+from deltacli.work.outputs import output_files
+from deltacli.work.outputs import row_outputs as rows
+from deltacli.work.outputs.output_files import CLAIM, OutputTarget
+from deltacli.work.outputs.row_outputs import WriteRows
 from deltacli.work.task import TaskContext
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.rows import parquet_bytes, schema_of, table_of
@@ -65,7 +66,7 @@ class RememberingEngine(EmbeddedEngine):
     def __post_init__(self) -> None:
         super().__init__(1)
 
-    def spread(self, task: Any, pieces: Iterable[Any], stores: Any, **options: Any) -> Iterator[Any]:
+    def run_tasks(self, task: Any, pieces: Iterable[Any], stores: Any, **options: Any) -> Iterator[Any]:
         given: list[Any] = []
         self.spreads.append((task, given, options.get("shared", {})))
 
@@ -75,7 +76,7 @@ class RememberingEngine(EmbeddedEngine):
                 self.before(number)
                 yield piece
 
-        return super().spread(task, noted(), stores, **options)
+        return super().run_tasks(task, noted(), stores, **options)
 
 
 @pytest.mark.usefixtures("_small_pieces")
@@ -111,7 +112,7 @@ def test_a_limit_is_exact(limit: int, table: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("limit", [None, 2, 6])
 def test_file_actions_are_written_typed_and_cut_at_the_limit(limit: int | None, table: Path, tmp_path: Path) -> None:
     from deltacli.table.output import write_actions
-    from deltacli.work.outputs import ActionColumns
+    from deltacli.work.outputs.action_outputs import ActionColumns
 
     snapshot = open_table(table).snapshot()
     written = write_actions(
@@ -153,7 +154,7 @@ def test_a_file_that_grows_too_large_is_continued_in_another(
 def test_memory_holds_one_row_group_whatever_the_size_of_the_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from deltacli.work.outputs import write_batches
+    from deltacli.work.outputs.output_files import write_batches
 
     monkeypatch.setattr(parquet_stream, "_BYTES_PER_GROUP", 4 << 20)
     (tmp_path / "out").mkdir()

@@ -21,13 +21,13 @@ from deltacli.changing.recorded_fields import (
     validate_uri,
     validate_version,
 )
+from deltacli.cli.running.trend_entries import Entry, read_trend
 from deltacli.core.errors import Unreadable, UsageError
 from deltacli.delta.log.segment import BACKUP_LIST, MAX_TIME_MS, MAX_VERSION
 from deltacli.operations.copy.note import NOTE_PATH, CopiedCommit, CopyNote, read_note
 from deltacli.operations.log.log_copy import BackedUp, BackupList, read_list
 from deltacli.operations.log.log_restore import plan_log_restore
 from deltacli.operations.recover.copies import Manifest, UnfitManifestError, read_manifest
-from deltacli.operations.validate.trend import Entry, read_trend
 from tests.operations.log_copies import back_up, builder_of, handle
 from tests.support.in_memory import MemoryStorage
 

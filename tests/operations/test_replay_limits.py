@@ -18,7 +18,7 @@ def test_large_commits_are_converted_to_columns(monkeypatch: pytest.MonkeyPatch)
     snapshot = open_built(table).snapshot()
 
     assert [1, 1] == [batch.num_rows for batch in snapshot.files()]
-    assert 2 == len(snapshot._replayed.adds)
+    assert 2 == len(snapshot.contents.replayed.adds)
 
 
 @pytest.mark.parametrize("is_twice", [False, True], ids=["named once", "named twice"])

@@ -14,7 +14,7 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.core.errors import DataUnreadable, DeltacliError, Refused, Unreadable, UsageError
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.change import row_tracking
 from deltacli.storage import Storage
 from deltacli.storage.outcomes import Deleted

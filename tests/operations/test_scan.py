@@ -18,7 +18,7 @@ from deltacli.core.errors import DataUnreadable, UsageError, VersionAbsent
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.types import NameIndex, StructField, parse_schema
 from deltacli.storage import Storage, open_storage
-from deltacli.work.task import read_prefixes
+from deltacli.work.table_files import parse_allowed_prefixes
 from tests.operations.test_far_tables import upload
 from tests.support.actions import Action
 from tests.support.builder import LOG, TableBuilder
@@ -206,7 +206,7 @@ def test_files_in_another_bucket_are_opened_with_the_options_of_the_table(s3: S3
         asked.append(place)
         return open_storage(place)
 
-    table = Table(open_storage(uri), open_other=open_other, allowed=read_prefixes([f"s3://{other}/far"]))
+    table = Table(open_storage(uri), open_other=open_other, allowed=parse_allowed_prefixes([f"s3://{other}/far"]))
 
     assert 10 == sum(batch.num_rows for batch in table.snapshot().scan())
     assert [f"s3://{other}/far"] == asked

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli import open_table
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, StatsForm, plan_checkpoint, write_checkpoint
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 from deltacli.storage import open_storage

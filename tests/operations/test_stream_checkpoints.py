@@ -11,7 +11,7 @@ import pytest
 
 from deltacli.core.errors import FileMissing, PermissionRefused, Refused, Unreadable
 from deltacli.delta.streams import Position
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.streams.checkpoints import (
     StreamCheckpoint,
     Verdict,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from deltacli.core.errors import NoAtomicCreate, Refused
-from deltacli.delta.log.state import plain_action
+from deltacli.delta.log.state import drop_null_fields
 from deltacli.operations.change.properties_and_features import show_properties
 from tests.support.actions import add, commit_info, metadata, protocol
 from tests.support.builder import TableBuilder
@@ -140,7 +140,7 @@ def test_null_fields_of_a_checkpoint_are_omitted_from_commits() -> None:
         "configuration": {"a": None},
     }
 
-    assert {"id": "one", "format": {"provider": "parquet"}, "configuration": {"a": None}} == plain_action(found)
+    assert {"id": "one", "format": {"provider": "parquet"}, "configuration": {"a": None}} == drop_null_fields(found)
 
 
 def test_shown_properties_state_what_is_invalid() -> None:

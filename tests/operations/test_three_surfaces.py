@@ -12,14 +12,15 @@ from typing import Any, NamedTuple
 
 from deltacli.api.table import Table
 from deltacli.cli.command_loading import load_command
+from deltacli.delta.checkpoint.layout import TopFile
 from deltacli.fleet.policy_file.keys import ALERT_KEYS, STEP_KEYS, TOP_KEYS, WEBHOOK_KEYS, Key
 from deltacli.fleet.policy_file.model import STEP_TYPES, AlertPolicy, RunSettings, Webhook
 from deltacli.operations.change.alter import AlterationRequest
 from deltacli.operations.change.convert import ConvertRequest
-from deltacli.operations.change.stats import StatsRequest
+from deltacli.operations.change.stats import ReadFrom, StatsRequest
 from deltacli.operations.change.widen_type import WidenRequest
-from deltacli.operations.checkpoint.checkpoint import CheckpointRequest
-from deltacli.operations.copy.request import CopyRequest
+from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, LayoutChoice, StatsForm
+from deltacli.operations.copy.request import CopyLevel, CopyRequest
 from deltacli.operations.diff import DiffRequest
 from deltacli.operations.doctor.advice import DoctorRequest
 from deltacli.operations.explain import ExplainRequest
@@ -30,8 +31,8 @@ from deltacli.operations.recover.plan import UndeleteRequest
 from deltacli.operations.repair.plan import RepairRequest
 from deltacli.operations.restore.restore import RestoreRequest
 from deltacli.operations.streams.streams import StreamsRequest
-from deltacli.operations.vacuum.plan import VacuumRequest
-from deltacli.operations.validate.findings import ValidateRequest
+from deltacli.operations.vacuum.plan import Mode, VacuumRequest
+from deltacli.operations.validate.findings import LevelChoice, ValidateRequest
 from deltacli.table.scan_requests import ChangesRequest, HistoryRequest, ScanRequest
 from deltacli.table.version import Snapshot
 
@@ -78,6 +79,29 @@ ONLY_IN_METHODS: Mapping[tuple[str, str], str] = {
     ("widen_type", "dry_run"): "the request is the same for a plan and for the change",
 }
 """Parameters of methods that are not fields of the request, each with the reason."""
+
+ONLY_IN_ONE_OF_BOTH: Mapping[tuple[str, str], str] = {
+    ("copy", "target"): "the store is open already, for reading or for writing",
+    ("copy", "check"): "a comparison is not a change",
+    ("copy", "dry_run"): "the request is the same for a plan and for the change",
+    ("expire_log", "is_verified"): "an execution verifies it in any case",
+    ("stats", "examines"): "what a plan is asked for by `--check`",
+    ("widen_type", "dry_run"): "the request is the same for a plan and for the change",
+    ("widen_type", "with_impact"): "for people who decide on the plan",
+}
+"""Parameters of a method or of the one that prepares its change, but not of both, each with the reason."""
+
+WORDS: Mapping[tuple[str, str], type[Enum]] = {
+    ("checkpoint", "layout"): LayoutChoice,
+    ("checkpoint", "stats"): StatsForm,
+    ("checkpoint", "v2_top"): TopFile,
+    ("copy", "level"): CopyLevel,
+    ("repair", "level"): LevelChoice,
+    ("stats", "read"): ReadFrom,
+    ("vacuum", "mode"): Mode,
+    ("validate", "level"): LevelChoice,
+}
+"""Fields of requests that have one of several words."""
 
 _RANGE = "the command takes a version or a time in one option"
 _ENDS = {
@@ -172,13 +196,51 @@ def test_a_method_that_plans_takes_what_the_change_takes_but_for_a_dry_run() -> 
     assert [] == differing
 
 
-def test_every_method_that_takes_fields_of_a_request_is_compared() -> None:
+def test_a_method_that_prepares_takes_what_the_change_takes() -> None:
+    differing = {}
+    for name, operation in OPERATIONS.items():
+        if hasattr(operation.owner, f"prepare_{name}"):
+            change = {**parameters_of(operation, name)}
+            prepared = {**parameters_of(operation, f"prepare_{name}")}
+            difference = {
+                parameter
+                for parameter in change.keys() | prepared.keys()
+                if (name, parameter) not in ONLY_IN_ONE_OF_BOTH
+                and _type_and_default(change.get(parameter)) != _type_and_default(prepared.get(parameter))
+            }
+            if difference:
+                differing[name] = difference
+
+    assert {} == differing
+
+
+def _type_and_default(parameter: inspect.Parameter | None) -> tuple[object, object] | None:
+    """Return what two declarations of a parameter have in common, in any order and form of passing it."""
+    return None if parameter is None else (parameter.annotation, parameter.default)
+
+
+def test_the_words_of_an_option_are_those_of_the_request() -> None:
+    differing = {}
+    for name, operation in OPERATIONS.items():
+        options = options_of(operation.command)
+        for field in fields(operation.request):
+            option = options.get(spelling_by_rule(field.name))
+            words = WORDS.get((name, field.name))
+            if option is not None and words is not None and [*words] != option.metavar.split("|"):
+                differing[name, field.name] = option.metavar
+
+    assert {} == differing
+
+
+def test_every_change_whose_request_is_known_is_compared() -> None:
     prepared = {name.removeprefix("prepare_") for name in dir(Table) if name.startswith("prepare_")}
-    requests = {
-        name for name in prepared if "request" in inspect.signature(getattr(Table, f"prepare_{name}")).parameters
+    without_request = {
+        *("add_features", "backup_log", "clone", "compact_log", "drop_features", "manifest", "publish_catalog"),
+        *("purge_quarantine", "restore_log", "saved_repair", "saved_vacuum", "set_properties", "undo_repair"),
+        *("unset_properties", "write_checksum"),
     }
 
-    assert requests <= OPERATIONS.keys()
+    assert prepared - without_request <= OPERATIONS.keys()
 
 
 def options_of(command: str) -> dict[str, Any]:  # Any: parameters of Typer's own click

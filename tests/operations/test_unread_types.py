@@ -19,7 +19,7 @@ from jsonschema import Draft202012Validator
 from deltacli import open_table
 from deltacli.core.errors import Refused, UsageError
 from deltacli.delta.encoding.value_text import interval_microseconds, months_of, nanoseconds_of
-from deltacli.delta.schema.to_arrow import unread_type
+from deltacli.delta.schema.to_arrow import find_unsupported_type
 from deltacli.delta.schema.types import PrimitiveType
 from tests.cli.support import ROOT, Result, deltacli
 from tests.support.odd_types import GEOMETRY, NEWER, READ, UNREAD, VALUES, make, within
@@ -78,7 +78,7 @@ def test_rows_are_read_without_the_column(tmp_path: Path, shape: str) -> None:
 def test_every_user_of_types_agrees(tmp_path: Path, name: str) -> None:
     """One table, all commands: each either does its work without the column or names it, and none fails."""
     table = str(make(tmp_path / "t", name, has_older_files=True))
-    assert name == unread_type(PrimitiveType(name))
+    assert name == find_unsupported_type(PrimitiveType(name))
     # what shows rows
     for form, lines in (("csv", 13), ("markdown", 14), ("ndjson", 13)):
         shown = deltacli("read", table, "--format", form)

@@ -8,7 +8,7 @@ import pytest
 
 from deltacli.core.errors import Refused, Unreadable
 from deltacli.delta.schema.type_changes import BAD_ENTRY, NOT_ALLOWED
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.rules.framework.base import Severity
 from tests.support.actions import commit_info
 from tests.support.builder import TableBuilder

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.storage import LocalStorage
 from tests.rules.data_table import DataTable
 from tests.rules.table_builder import NOW_MS

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.inspect_files import FileInspector
-from deltacli.work.file_facts import ListedFile, ReadFootersAndVectors
+from deltacli.work.facts.footer_and_vector_facts import ReadFootersAndVectors
+from deltacli.work.facts.footer_files import ListedFile
 from deltacli.work.task import TaskContext
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.storage import open_storage
-from deltacli.work.task import read_prefixes
+from deltacli.work.table_files import parse_allowed_prefixes
 from tests.support.external import add, put_commit, put_rows, write_table
 from tests.support.validating import validate_table
 
@@ -27,7 +27,7 @@ def test_removed_files_behind_a_link_are_missing_only_if_access_is_allowed(
     put_commit(root, 1, {"remove": remove})
     if is_gone:
         source.unlink()
-    allowed = read_prefixes([str(source.parent)] if is_allowed else [])
+    allowed = parse_allowed_prefixes([str(source.parent)] if is_allowed else [])
 
     storage = open_storage(str(root), allowed=allowed)
     found = validate_table(storage, EmbeddedEngine(), level="storage", now_ms=NOW_MS, allowed=allowed)

@@ -10,7 +10,7 @@ from deltacli import open_table
 from deltacli.cli.render.validate.findings import judge
 from deltacli.cli.render.validate.report import CheckedTable
 from deltacli.core.errors import DataUnreadable, FileMissing, PermissionRefused, StorageFailed
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation
 from deltacli.storage import LocalStorage
 from tests.support.external import add, put_commit, put_rows, write_table

@@ -37,8 +37,8 @@ def table_of(columns: int) -> Table:
 
 
 def widen(table: Table, count: int) -> None:
-    words = [word for number in range(count) for word in (f"c{number}", "long")]
-    plan_change(Widening(WidenRequest().of(words)), table)
+    changes = tuple((f"c{number}", "long") for number in range(count))
+    plan_change(Widening(WidenRequest(changes)), table)
 
 
 def skip_statistics_of(table: Table, count: int) -> None:

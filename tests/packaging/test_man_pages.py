@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from deltacli.cli.described_commands import describe_commands
 from tests.cli.support import ROOT
 from tests.completions.shells import need
 from tests.completions.test_completions import HOSTILE, grown_tree
-from tools.command_tree import read_commands
 from tools.man_pages import render_man_pages
 
 PAGES = sorted((ROOT / "docs" / "man").glob("*.1"))
@@ -36,7 +36,7 @@ def complaints(page: Path) -> list[str]:
 
 
 def test_every_command_has_a_page() -> None:
-    names = {"deltacli.1", *(f"deltacli-{command.name.replace(' ', '-')}.1" for command in read_commands())}
+    names = {"deltacli.1", *(f"deltacli-{command.name.replace(' ', '-')}.1" for command in describe_commands())}
 
     assert names == {page.name for page in PAGES}
 
@@ -52,7 +52,7 @@ def test_mandoc_finds_nothing_to_complain_about(page: Path) -> None:
 def test_man_pages_contain_everything_in_the_help() -> None:
     need("man", "man-db")
 
-    for command in read_commands():
+    for command in describe_commands():
         shown = rendered(ROOT / "docs" / "man" / f"deltacli-{command.name.replace(' ', '-')}.1")
         for option in command.options:
             assert f"{option.spelled} {option.full_help}" in shown

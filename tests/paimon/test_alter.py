@@ -14,7 +14,7 @@ from deltacli.changing.change import execute_change
 from deltacli.changing.consent import Consent, consent_to_command, consent_to_plan
 from deltacli.changing.plan import Plan
 from deltacli.cli.app import run
-from deltacli.cli.errors import INSTEAD
+from deltacli.cli.paimon_alternatives import PAIMON_ALTERNATIVES
 from deltacli.core.errors import PythonSyntax, Refused, UsageError, VersionAbsent, use_hint_syntax
 from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
 from deltacli.paimon.conversions import parse_sql_type
@@ -579,7 +579,7 @@ def test_commands_for_delta_tables_name_what_does_their_work(root: Path, tmp_pat
     words = {"changes": ("--from", "0"), "log cat": ("0",), "log compact": ("--from", "0", "--to", "1")}
     words |= {name: (str(tmp_path / "b"),) for name in ("log backup", "clone", "copy")}
     words |= {"diff": ("0", "1"), "restore": ("--version", "0")}
-    for command, instead in INSTEAD.items():
+    for command, instead in PAIMON_ALTERNATIVES.items():
         assert not [text for text in instead.values() if "deltacli" in text[1:]]  # prose, or a command to paste
         first, *rest = command.split()
         if rest == ["restore"]:

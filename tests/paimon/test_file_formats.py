@@ -10,7 +10,7 @@ import pytest
 
 from deltacli.changing.change import execute_change
 from deltacli.core.errors import Refused
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
 from deltacli.operations.paimon.new_schemas import require_engine_support, require_valid_schema
 from deltacli.paimon.evolution.requests import AddColumn, RemoveOption, RenameColumn, SetOption, UpdateType

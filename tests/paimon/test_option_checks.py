@@ -10,7 +10,7 @@ import pytest
 
 from deltacli.changing.change import execute_change
 from deltacli.core.errors import Refused
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
 from deltacli.paimon.evolution.requests import SetOption
 from deltacli.rules.paimon.table_options import CONFLICTS

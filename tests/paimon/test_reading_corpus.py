@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from deltacli.core.errors import Unreadable
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.paimon.table_files import (
     collect_schema_references,
     is_paimon,

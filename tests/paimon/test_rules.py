@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation
 from deltacli.rules.framework.base import Rule
 from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE, Profile

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.changing.change import execute_change
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.paimon import alter as commit_schema
 from deltacli.operations.paimon.alter import AlterRequest, SchemaAlteration
 from deltacli.operations.paimon.table_files import list_schemas, read_schemas

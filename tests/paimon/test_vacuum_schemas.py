@@ -15,7 +15,7 @@ import deltacli
 from deltacli.core.errors import DeltacliError, Refused, UsageError
 from deltacli.core.machine import fixed_clock
 from deltacli.core.times import DAY_MS
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.paimon.table_files import find_schema_users, list_branches
 from deltacli.operations.paimon.vacuum_schemas import (
     SchemaVacuumPlan,
@@ -78,7 +78,7 @@ def test_only_schemas_that_nothing_needs_are_deleted(table: PaimonBuilder, capsy
 def test_deletion_needs_consent_and_is_repeatable(
     table: PaimonBuilder, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deltacli.cli.running.changing.system_clock", lambda: LATER_MS)
+    monkeypatch.setattr("deltacli.cli.running.consent.system_clock", lambda: LATER_MS)
 
     refused = refusal_without_yes(capsys, table)
     done = document(capsys, "vacuum", table.root, *VACUUM, "--yes")
@@ -357,7 +357,7 @@ def errors_of(capsys: Capture, root: Path) -> set[tuple[str, str, str]]:
 def test_tables_of_the_corpus_are_the_same_after_the_cleanup(
     corpus: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, in_turn: InTurn
 ) -> None:
-    monkeypatch.setattr("deltacli.cli.running.changing.system_clock", lambda: LATER_MS)
+    monkeypatch.setattr("deltacli.cli.running.consent.system_clock", lambda: LATER_MS)
     deleted, refused = 0, []
     clean = [found for found in branches() if not found.facts["unreferenced"]]
     for found in [*(one for one in branches() if one not in clean), *in_turn(clean)]:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.core.errors import DeltacliError
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from tests.support.actions import add as add_file
 from tests.support.actions import commit_info
 from tests.support.altering import MAPPED, Altering, add, change, drop, rename, table_of

@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 
 from deltacli.delta.data_files import unique_id, unique_id_column
 from deltacli.delta.encoding.value_text import json_column, json_lines
-from deltacli.delta.log.file_actions import TouchedFiles, file_key, key_column, num_records_column, parse_num_records
-from deltacli.delta.paths.spelling import (
-    canonical,
-    canonical_column,
-    decode,
-    decode_column,
-    without_dots,
-    without_dots_column,
+from deltacli.delta.log.file_actions import (
+    SupersededFiles,
+    compute_file_key,
+    compute_file_keys,
+    extract_num_records_column,
+    parse_num_records,
 )
+from deltacli.delta.paths.spelling import canonicalize_path, decode, without_dots
+from deltacli.delta.paths.spelling_columns import canonicalize_paths, decode_column, without_dots_column
 from tests.support import strategies as some
 from tests.support.effort import examples
 
@@ -82,10 +82,10 @@ def test_decode_column_equals_decode(paths: list[str]) -> None:
 @example(["%%325", "%25"])
 @examples(150)
 def test_canonical_column_equals_canonical(paths: list[str]) -> None:
-    expected = [canonical(path).encode("utf-8", "surrogateescape") for path in paths]
+    expected = [canonicalize_path(path).encode("utf-8", "surrogateescape") for path in paths]
 
     for column in sliced(paths, pa.string()):
-        assert expected == canonical_column(column).to_pylist()
+        assert expected == canonicalize_paths(column).to_pylist()
 
 
 @given(
@@ -109,8 +109,11 @@ def test_dots_in_a_column_are_those_of_each_path(paths: list[str]) -> None:
 @given(st.sampled_from(some.FILES), st.sampled_from(some.FILES), st.data())
 @examples(100)
 def test_canonical_paths_distinguish_files_and_unite_spellings(first: str, second: str, data: st.DataObject) -> None:
-    spelled = [canonical(data.draw(some.spellings(first))), canonical(data.draw(some.spellings(second)))]
-    absolute = [canonical(data.draw(some.absolute_spellings(name))) for name in (first, second)]
+    spelled = [
+        canonicalize_path(data.draw(some.spellings(first))),
+        canonicalize_path(data.draw(some.spellings(second))),
+    ]
+    absolute = [canonicalize_path(data.draw(some.absolute_spellings(name))) for name in (first, second)]
 
     assert [first, second] == spelled
     assert [f"/data/{first}", f"/data/{second}"] == absolute
@@ -125,11 +128,11 @@ def file_actions() -> st.SearchStrategy[dict[str, Any]]:
 @example([{"path": "a./"}, {"path": "./a/"}])
 @examples(75)
 def test_key_column_equals_file_key(actions: list[dict[str, Any]]) -> None:
-    expected = [file_key(action).encode("utf-8", "surrogateescape") for action in actions]
+    expected = [compute_file_key(action).encode("utf-8", "surrogateescape") for action in actions]
     ids = pa.array([unique_id(action.get("deletionVector")) for action in actions], pa.string())
 
     for paths in sliced([action["path"] for action in actions], pa.string()):
-        assert expected == key_column(paths, ids).to_pylist()
+        assert expected == compute_file_keys(paths, ids).to_pylist()
 
 
 @given(st.lists(file_actions(), max_size=6), st.lists(file_actions(), max_size=8))
@@ -137,12 +140,12 @@ def test_key_column_equals_file_key(actions: list[dict[str, Any]]) -> None:
 @example([{"path": ""}], [{"path": "a"}, {"path": ""}])
 @examples(100)
 def test_touched_files_are_those_whose_key_was_seen(seen: list[dict[str, Any]], rows: list[dict[str, Any]]) -> None:
-    keys = {file_key(action) for action in seen}
-    expected = [file_key(action) not in keys for action in rows]
+    keys = {compute_file_key(action) for action in seen}
+    expected = [compute_file_key(action) not in keys for action in rows]
     ids = pa.array([unique_id(action.get("deletionVector")) for action in rows], pa.string())
 
     for paths in sliced([action["path"] for action in rows], pa.string()):
-        kept = TouchedFiles(keys).untouched(paths, ids)
+        kept = SupersededFiles(keys).find_current_rows(paths, ids)
 
         assert expected == ([True] * len(rows) if kept is None else kept.to_pylist())
 
@@ -213,7 +216,7 @@ def test_num_records_column_equals_parse_num_records(texts: list[str | None]) ->
     expected = [records_of(text) for text in texts]
 
     for column in sliced(texts, pa.string()):
-        assert expected == num_records_column(column).to_pylist()
+        assert expected == extract_num_records_column(column).to_pylist()
 
 
 @given(st.lists(STATISTICS | BROKEN_STATISTICS | st.none(), max_size=6))
@@ -224,7 +227,7 @@ def test_num_records_column_of_broken_text_equals_parse_num_records(texts: list[
     expected = [records_of(text) for text in texts]
 
     for column in sliced(texts, pa.string()):
-        assert expected == num_records_column(column).to_pylist()
+        assert expected == extract_num_records_column(column).to_pylist()
 
 
 VECTOR_TYPE = pa.struct(

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from deltacli.api.table import Table
 from deltacli.core.errors import DeltacliError
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.read.snapshot import summarize
-from deltacli.operations.validate.findings import CHECK_CRASHED
 from deltacli.operations.validate.validate import Validation
+from deltacli.rules.framework.choice import CHECK_CRASHED
 from deltacli.storage import open_storage
 from tests.rules.table_builder import NOW_MS, TableBuilder
 from tests.support.effort import examples

@@ -24,7 +24,7 @@ from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.file_columns import FileColumns, absent
 from deltacli.delta.schema.to_arrow import arrow_field
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.rules.files import data_files, data_types
 from deltacli.rules.files import data_files as data_columns
 from deltacli.rules.files import data_files as mapping_files

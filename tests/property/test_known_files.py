@@ -8,9 +8,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.file_actions import action_schemas, build_action_batch
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.paths.spelling import canonical
+from deltacli.delta.paths.spelling import canonicalize_path
 from deltacli.rules.framework.known_files import KnownFiles
 from deltacli.rules.framework.views import OF_CHECKPOINT, CommitView, LiveFile, LocatedAction
 from tests.support import strategies as some
@@ -25,9 +25,9 @@ CHECKPOINT = "_delta_log/of_checkpoint.parquet"
 def of_checkpoint(state: State) -> KnownFiles:
     schemas = action_schemas()
     live = list(state.live.values())
-    adds = pa.table(whole_actions(live, schemas.add, "")).drop_columns(["stats"])
+    adds = pa.table(build_action_batch(live, schemas.add, "")).drop_columns(["stats"])
     adds = adds.append_column("num_records", pa.array([num_records(add) for add in live], pa.int64()))
-    removes = pa.table(whole_actions(list(state.tombstones.values()), schemas.remove, ""))
+    removes = pa.table(build_action_batch(list(state.tombstones.values()), schemas.remove, ""))
     return KnownFiles.of_checkpoint(adds, removes, CHECKPOINT)
 
 
@@ -117,4 +117,4 @@ def test_known_files_match_the_model_at_every_version(data: st.DataObject) -> No
 def test_nothing_is_known_without_a_log() -> None:
     known = KnownFiles(is_known=False)
 
-    assert known.live_of(canonical("a")) is None
+    assert known.live_of(canonicalize_path("a")) is None

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from deltacli.core.errors import Unreadable
 from deltacli.delta.log.actions import read_actions
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from tests.support import strategies as some
 from tests.support.actions import add, birth, remove, to_bytes
 from tests.support.builder import LOG, TableBuilder, commit_path

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.engine import base as embedded
+from deltacli.engine import base, embedded
 from deltacli.operations.diff import TableDiff
-from deltacli.work.rows import kept_rows
+from deltacli.work.rows import row_comparison
 from tests.support.effort import examples
 from tests.support.reading import open_at
 from tests.support.rows import parquet_bytes, schema_of, table_of
@@ -105,8 +105,8 @@ def test_keys_that_differ_are_those_of_the_model(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if in_parts:
-            patch.setattr(embedded, "GROUP_BYTES", 64)
-            patch.setattr(kept_rows, "_BUFFERED_BYTES", 100)
+            patch.setattr(base, "GROUP_BYTES", 64)
+            patch.setattr(row_comparison, "_BUFFERED_BYTES", 100)
             patch.setattr(embedded, "_MOST_GROUPS", 4)
         check(before, after + before[::2], key)
 

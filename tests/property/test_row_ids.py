@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from deltacli.api.table import Table
 from deltacli.delta.log.commit_content import CommitRequest, body_lines
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.storage import Storage
 from tests.support.actions import Line, add, commit_info, metadata, protocol, remove
 from tests.support.builder import EPOCH_MS, TableBuilder

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.rules.framework.base import Severity
 from deltacli.storage import open_storage
 from tests.support.claimed_statistics import ClaimedTable, make_table

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation
 from deltacli.rules.checkpoints.columns import is_older
 from deltacli.rules.framework.base import Severity

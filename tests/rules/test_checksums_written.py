@@ -11,7 +11,7 @@ from deltacli.changing.change import execute_change
 from deltacli.core.errors import DeltacliError
 from deltacli.core.machine import fixed_clock
 from deltacli.delta.log.segment import checksum_path
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.log.crc_and_compact import Checksum, ChecksumStatus
 from deltacli.storage import open_storage
 from tests.rules.corruptions import DAMAGES, Damage, load_all

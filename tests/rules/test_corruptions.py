@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from deltacli.delta.log.segment import Place
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation
 from deltacli.storage import AllowedPrefixes, open_storage
 from tests.rules.corruptions import DAMAGES, Damage, load_all

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.log.state import metadata_differences, protocol_differences, read_metadata
+from deltacli.delta.log.state import find_metadata_differences, find_protocol_differences, read_metadata
 from deltacli.delta.protocol.features import Protocol
 from tests.rules.corruptions_checkpoints import v2
 from tests.rules.corruptions_iceberg import compatible_table
@@ -181,8 +181,8 @@ ONE, OTHER, NONE = ("domainMetadata",), ("rowTracking",), None
 def test_copies_of_a_protocol_differ_in_these_fields(
     found: Protocol, expected: Protocol, plainly: list[str], without_null_lists: list[str]
 ) -> None:
-    assert plainly == protocol_differences(found, expected)
-    assert without_null_lists == protocol_differences(found, expected, with_null_lists=False)
+    assert plainly == find_protocol_differences(found, expected)
+    assert without_null_lists == find_protocol_differences(found, expected, with_null_lists=False)
 
 
 @pytest.mark.parametrize(
@@ -209,5 +209,5 @@ def test_copies_of_a_metadata_differ_in_these_fields(changes: dict[str, Any], ex
     }
     one, other = read_metadata(raw, ""), read_metadata(raw | changes, "")
 
-    assert sorted(expected) == sorted(metadata_differences(one, other))
-    assert sorted(expected) == sorted(metadata_differences(other, one))
+    assert sorted(expected) == sorted(find_metadata_differences(one, other))
+    assert sorted(expected) == sorted(find_metadata_differences(other, one))

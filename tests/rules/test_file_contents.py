@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation
 from deltacli.storage import open_storage
-from deltacli.work import file_facts
+from deltacli.work.facts import vector_facts
 from tests.rules.corruptions_change_files import ChangedTable, changes_of
 from tests.rules.corruptions_vector_contents import UUID_OF_FILE, VectorTable, vector_file_of_another_version
 from tests.rules.data_table import DataTable, encoded, rows_of
@@ -68,7 +68,7 @@ def test_vectors_that_lie_far_apart_are_read_by_themselves(tmp_path: Path) -> No
 def test_vectors_that_are_large_together_are_read_a_few_at_a_time(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(file_facts, "MOST_VECTOR_BYTES", 60)
+    monkeypatch.setattr(vector_facts, "MOST_VECTOR_BYTES", 60)
     storage = RecordingStorage(open_storage(str(VectorTable().write(tmp_path / "t"))))
 
     found = validate_table(storage, EmbeddedEngine(), level="data", now_ms=NOW_MS)

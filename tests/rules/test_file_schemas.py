@@ -21,7 +21,7 @@ from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration, read_metadata
 from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.types import parse_schema
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.rules.files import data_files, data_types
 from deltacli.rules.files import data_files as data_columns
 from deltacli.rules.files import data_files as mapping_files

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from deltacli.delta.log.segment import checksums
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.storage import open_storage
 from tests.rules.corruptions_last_checkpoint import checkpoint_schema, with_hint
 from tests.rules.corruptions_mapping import (

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.delta.paths.spelling import locate_all
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.delta.paths.spelling_columns import locate_all
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation
 from deltacli.rules.framework.base import Severity
 from deltacli.storage import open_storage

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.api.table import open_table
-from deltacli.work.commits import inspection
+from deltacli.work.checkpoints import inspection
 from tests.support.builder import TableBuilder
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from deltacli.delta.protocol.features import FEATURES, stable_name
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.storage import open_storage
 from tests.rules.corruptions_protocol import protocol, with_features
 from tests.rules.table_builder import DEFAULT_SCHEMA, NOW_MS, Action, TableBuilder, column, struct

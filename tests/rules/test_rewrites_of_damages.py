@@ -23,7 +23,7 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.core.documents import dumps
 from deltacli.core.errors import DeltacliError
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.rules.framework.base import Severity
 from deltacli.storage import AllowedPrefixes, open_storage
 from tests.rules.corruptions import DAMAGES, Damage, load_all

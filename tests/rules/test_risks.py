@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 
 from deltacli.delta.log.segment import Place
-from deltacli.operations.validate.findings import CHECK_CRASHED
 from deltacli.rules.framework.base import CATALOGUE, Level, Severity
+from deltacli.rules.framework.choice import CHECK_CRASHED
 from deltacli.rules.framework.repairs import RULES, SAYS, UNREADABLE, UNREADABLE_FILES, Risk, risk_of
 from tests.support.material import REFERENCE
 

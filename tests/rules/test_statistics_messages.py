@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.core.times import EARLIEST_PLAUSIBLE_MS, WRITER_SKEW_MS
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.rules.framework.base import Finding
 from deltacli.storage import open_storage
 from tests.rules import corruptions_clustering as clustering

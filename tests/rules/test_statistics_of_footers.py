@@ -218,7 +218,7 @@ def test_nulls_of_required_columns_are_reported_after_a_thousand_files_with_dele
 def test_footers_are_reported_in_order_however_they_are_read(
     seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deltacli.work.file_facts.ReadFootersAndVectors.quick_seconds", seconds)
+    monkeypatch.setattr("deltacli.work.facts.footer_and_vector_facts.ReadFootersAndVectors.quick_seconds", seconds)
     monkeypatch.setattr("deltacli.operations.validate.inspect_files._NEAR_FILES_A_PIECE", 1)
     table = DataTable()
     for version in (2, 3):

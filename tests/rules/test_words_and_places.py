@@ -9,7 +9,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.core.times import format_timestamp
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation
 from deltacli.rules.actions import single_actions
 from deltacli.rules.log import history

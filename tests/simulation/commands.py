@@ -17,7 +17,7 @@ from deltacli.changing.change import Change, execute_change, plan_change
 from deltacli.changing.consent import consent_to_command, consent_to_plan
 from deltacli.core.errors import ConflictLost, DeltacliError, OutcomeUnknown, PartlyDone, StorageFailed
 from deltacli.delta.evolution.requests import AddColumn, ChangeType, RenameColumn
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.change.alter import Alteration, AlterationRequest
 from deltacli.operations.change.drop_feature import DropFeature
 from deltacli.operations.change.properties_and_features import FeaturesAddition, PropertiesChange, PropertyEdits

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 
-from deltacli.engine.spark.jobs import _description
+from deltacli.engine.spark.jobs import _describe_job
 from deltacli.engine.spark.worker import Job
 from deltacli.spark.care.delta_table import LineProgress
 from deltacli.storage.location import StoreLocation
-from deltacli.work.rewrite.new_files import RewriteFiles
+from deltacli.work.rewrite.rewriting import RewriteFiles
 
 
 def test_a_line_shows_the_innermost_step_and_is_cleared() -> None:
@@ -41,4 +41,4 @@ def test_a_step_that_is_short_shows_nothing() -> None:
 def test_jobs_say_which_table_they_work_on() -> None:
     job = Job(RewriteFiles(), StoreLocation("s3://lake/events"), None)
 
-    assert "deltacli s3://lake/events: rewrite files, 3 pieces" == _description(job, 3)
+    assert "deltacli s3://lake/events: rewrite files, 3 pieces" == _describe_job(job, 3)

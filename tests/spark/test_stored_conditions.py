@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.delta.schema.types import PrimitiveType
-from deltacli.work.rows.row_conditions import Condition, NotEvaluated, Unchecked, compile_condition, compile_expression
+from deltacli.work.rows.compiled_conditions import Condition, Unchecked, compile_condition, compile_expression
+from deltacli.work.rows.duckdb_evaluation import NotEvaluated
 from tests.support.effort import InTurn, is_soaking
 from tests.support.random_expressions import Maker
 from tests.support.spark import ask_spark, need_spark

@@ -41,7 +41,7 @@ from deltacli.storage import (
 from deltacli.storage.azure.addresses import read_address
 from deltacli.storage.azure.credentials import AzureCredentials
 from deltacli.storage.azure.options import read_azure_options
-from deltacli.storage.azure.shared_key import authorization
+from deltacli.storage.azure.shared_key import build_authorization_header
 from deltacli.storage.objects.body import Body
 from deltacli.storage.objects.http_errors import HttpError
 from deltacli.storage.objects.store import ObjectStorage
@@ -105,7 +105,7 @@ def test_a_creation_is_sent_again_only_if_nothing_was_done(
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr("deltacli.storage.azure.calls.LARGEST_SINGLE", 100)
+    monkeypatch.setattr("deltacli.storage.azure.calls.MAX_SINGLE_REQUEST_BYTES", 100)
     monkeypatch.setattr("deltacli.storage.azure.calls._BLOCK_BYTES", 100)
     return 100
 
@@ -365,15 +365,15 @@ def test_a_token_that_another_thread_renewed_is_kept(identified: AzureServer, mo
     credentials = AzureCredentials(
         read_azure_options({"endpoint_url": f"{identified.url}/{ACCOUNT}"}, address, {}), "t"
     )
-    _, refused = credentials.authorized("GET", "http://host/c", {})
+    _, refused = credentials.authorize("GET", "http://host/c", {})
     monkeypatch.setattr(identified, "token", "token-of-after")
 
     renewed = [credentials.renew(refused), credentials.renew(refused)]
-    token = credentials.bearer()
+    token = credentials.get_token()
     renewed.append(credentials.renew(refused))
 
     assert [True] * 3 == renewed
-    assert "token-of-after" == token == credentials.bearer()
+    assert "token-of-after" == token == credentials.get_token()
     assert 2 == identified.asked("GET", "/identity?")
 
 
@@ -408,7 +408,7 @@ def test_requests_are_signed_as_the_sdk_signs_them() -> None:
         "x-ms-range": "bytes=0-3",
     }
 
-    assert SIGNED == authorization("PUT", url, headers, "lakes", b"0" * 64)
+    assert SIGNED == build_authorization_header("PUT", url, headers, "lakes", b"0" * 64)
 
 
 SIGNED = "SharedKey lakes:CvivxZF16+c8ZdF4Fn7I7QT1nCuT8V7gAXXBTgXGHWI="
@@ -461,10 +461,10 @@ def test_vacuum_takes_other_spellings_of_the_container_for_its_own_and_keeps_the
     found = keys.compute_keys(pyarrow.array(known))
     unknown = keys.compute_keys(pyarrow.array(doubtful))
 
-    own = keys.of_names(["x y"])[0]
+    own = keys.hash_listed_names(["x y"])[0]
     assert [own] * len(known) == list(found.hashes)
     assert [None] * len(doubtful) == unknown.hashes.to_pylist()
-    assert 2 == unknown.spare.to_pylist().count(own.as_py())
+    assert 2 == unknown.alternative_hashes.to_pylist().count(own.as_py())
 
 
 def test_a_table_is_inside_another_by_any_of_its_names() -> None:

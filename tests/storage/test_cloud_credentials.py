@@ -81,7 +81,7 @@ def test_google_s_metadata_server_that_is_silent_is_asked_once_for_a_second(
 ) -> None:
     assert credential_sources._METADATA_SECONDS <= 1
     nowhere.setattr(credential_sources, "_METADATA_SECONDS", 0.05)
-    nowhere.setattr(credential_sources, "_is_googles_machine", lambda: False)
+    nowhere.setattr(credential_sources, "_is_google_machine", lambda: False)
     nowhere.setenv("GCE_METADATA_IP", silent.address)
 
     error = failed("gs://bucket/t")
@@ -100,7 +100,7 @@ def test_azure_s_metadata_server_that_is_silent_is_asked_once_for_a_second(
 
     assert azure_credentials._METADATA_SECONDS <= 1
     nowhere.setattr(azure_credentials, "_METADATA_SECONDS", 0.05)
-    nowhere.setattr(azure_credentials, "_METADATA", f"http://{silent.address}/metadata")
+    nowhere.setattr(azure_credentials, "_METADATA_URL", f"http://{silent.address}/metadata")
     nowhere.setattr(imds, "IMDS_AUTHORITY", f"http://{silent.address}")
     nowhere.setenv("AZURE_CLIENT_ID", "an-application")
 
@@ -137,7 +137,7 @@ def test_a_login_of_azure_that_expired_is_called_expired(
         def get_token(self, _: str) -> Any:
             raise ClientAuthenticationError(f"DefaultAzureCredential failed.\nAttempted credentials:\n\t{said}")
 
-    nowhere.setattr(azure_credentials.AzureCredentials, "source", lambda _: Refusing())
+    nowhere.setattr(azure_credentials.AzureCredentials, "get_credential", lambda _: Refusing())
     nowhere.setenv("AZURE_CLIENT_ID", "an-application")
 
     error = failed(TABLE)

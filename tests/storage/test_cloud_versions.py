@@ -237,7 +237,7 @@ def test_a_copy_of_google_may_take_several_requests(request: pytest.FixtureReque
 def test_a_large_object_of_azure_is_copied_in_blocks(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(azure_calls, "LARGEST_COPY", 3)
+    monkeypatch.setattr(azure_calls, "MAX_SINGLE_COPY_BYTES", 3)
     store, server = opened(request, "azure", VERSIONED)
     store.put("a", b"12345678")
     list(store.delete_many(["a"]))

@@ -10,7 +10,7 @@ import pytest
 
 from deltacli.core.errors import FileMissing
 from deltacli.storage import PathKind, Storage, open_storage
-from deltacli.storage.optional_interfaces import StoreOfPrefix
+from deltacli.storage.optional_interfaces import is_prefix_store
 from tests.storage.stores import EMULATED, READABLE, Place, params
 
 FILES = {
@@ -182,7 +182,7 @@ def test_the_uri_is_absolute_and_without_a_slash_at_its_end(storage: Storage) ->
 
 def test_the_store_of_a_directory_is_the_one_that_its_address_opens(objects: Place) -> None:
     storage = objects.holding({"q%20 ü/offsets/1": b"one", "q%20 ü/metadata": b"id", "q": b"beside"})
-    assert isinstance(storage, StoreOfPrefix)
+    assert is_prefix_store(storage)
 
     below = storage.below("q%20 ü")
 
@@ -196,7 +196,7 @@ def test_the_store_of_a_directory_is_the_one_that_its_address_opens(objects: Pla
 def test_a_page_has_all_files_from_a_path_on_or_none(objects: Place) -> None:
     files = {f"q{number}/{path}": path.encode() for number in range(9) for path in ("a/b/c", "a-b", "z", "é")}
     storage = objects.holding(files)
-    assert isinstance(storage, StoreOfPrefix)
+    assert is_prefix_store(storage)
 
     found, is_all = storage.list_page_from("q3/")
 

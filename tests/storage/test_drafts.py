@@ -14,8 +14,14 @@ import pytest
 
 from deltacli.core.errors import NoSpace
 from deltacli.storage import Created, LocalStorage
-from deltacli.storage.locked_drafts import OLD_NS, Lock, LockedDraft, is_abandoned, sweep
-from deltacli.storage.output_file import replacement
+from deltacli.storage.locked_drafts import (
+    ABANDONED_AFTER_NS,
+    LockedDraft,
+    LockResult,
+    is_abandoned,
+    remove_abandoned_drafts,
+)
+from deltacli.storage.output_file import open_replacement
 from deltacli.storage.scratch_draft import ScratchDraft
 from tests.cli.support import ROOT
 
@@ -24,13 +30,13 @@ _HERE, _ELSEWHERE, _UNKNOWN = "a" * 12, "b" * 12, "0" * 12
 _KILLED = """
 import os, signal, sys, tempfile
 from deltacli.storage import LocalStorage
-from deltacli.storage.output_file import replacement
+from deltacli.storage.output_file import open_replacement
 from deltacli.storage.scratch_draft import ScratchDraft
 root = sys.argv[1]
 drafts = {
     "log": lambda: LocalStorage(root).draft("_delta_log/1.json"),
     "sidecars": lambda: LocalStorage(root).draft("_delta_log/_sidecars/1.parquet"),
-    "output": lambda: replacement(root + "/out.csv"),
+    "output": lambda: open_replacement(root + "/out.csv"),
     "scratch": lambda: ScratchDraft(lambda _: None, lambda _: None),
 }
 with drafts[sys.argv[2]]():
@@ -50,7 +56,7 @@ def kill_a_writer(root: Path, what: str) -> None:
 
 
 def write_output(root: Path) -> None:
-    with replacement(str(root / "out.csv")) as sink:
+    with open_replacement(str(root / "out.csv")) as sink:
         sink.write(b"x")
 
 
@@ -115,35 +121,35 @@ def test_a_draft_that_is_being_written_is_kept(what: str, tmp_path: Path) -> Non
 def test_files_with_other_names_than_drafts_are_kept_at_any_age(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"")
 
-    assert 0 == sweep(str(tmp_path), ".", 1 << 62)
+    assert 0 == remove_abandoned_drafts(str(tmp_path), ".", 1 << 62)
     assert [name] == os.listdir(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("lock", "tag", "age_ns", "is_gone"),
     [
-        (Lock.TAKEN, _HERE, 0, True),
-        (Lock.TAKEN, _ELSEWHERE, OLD_NS - 1, False),
-        (Lock.TAKEN, _ELSEWHERE, OLD_NS, True),
-        (Lock.TAKEN, None, OLD_NS - 1, False),
-        (Lock.TAKEN, None, OLD_NS, True),
-        (Lock.UNSUPPORTED, _HERE, OLD_NS - 1, False),
-        (Lock.UNSUPPORTED, _HERE, OLD_NS, True),
-        (Lock.HELD, _HERE, OLD_NS * 1_000, False),
-        (Lock.HELD, None, OLD_NS * 1_000, False),
-        (Lock.TAKEN, _HERE, -OLD_NS, True),
-        (Lock.TAKEN, None, -OLD_NS, False),
+        (LockResult.TAKEN, _HERE, 0, True),
+        (LockResult.TAKEN, _ELSEWHERE, ABANDONED_AFTER_NS - 1, False),
+        (LockResult.TAKEN, _ELSEWHERE, ABANDONED_AFTER_NS, True),
+        (LockResult.TAKEN, None, ABANDONED_AFTER_NS - 1, False),
+        (LockResult.TAKEN, None, ABANDONED_AFTER_NS, True),
+        (LockResult.UNSUPPORTED, _HERE, ABANDONED_AFTER_NS - 1, False),
+        (LockResult.UNSUPPORTED, _HERE, ABANDONED_AFTER_NS, True),
+        (LockResult.HELD, _HERE, ABANDONED_AFTER_NS * 1_000, False),
+        (LockResult.HELD, None, ABANDONED_AFTER_NS * 1_000, False),
+        (LockResult.TAKEN, _HERE, -ABANDONED_AFTER_NS, True),
+        (LockResult.TAKEN, None, -ABANDONED_AFTER_NS, False),
     ],
 )
 def test_a_draft_is_abandoned_if_its_process_has_ended_or_after_a_day(
-    lock: Lock, tag: str | None, age_ns: int, is_gone: bool
+    lock: LockResult, tag: str | None, age_ns: int, is_gone: bool
 ) -> None:
     assert is_gone == is_abandoned(lock, tag, _HERE, age_ns)
 
 
 def test_without_process_information_only_the_age_counts() -> None:
-    assert not is_abandoned(Lock.TAKEN, _UNKNOWN, _UNKNOWN, OLD_NS - 1)
-    assert is_abandoned(Lock.TAKEN, _UNKNOWN, _UNKNOWN, OLD_NS)
+    assert not is_abandoned(LockResult.TAKEN, _UNKNOWN, _UNKNOWN, ABANDONED_AFTER_NS - 1)
+    assert is_abandoned(LockResult.TAKEN, _UNKNOWN, _UNKNOWN, ABANDONED_AFTER_NS)
 
 
 def test_an_old_modification_time_that_a_writer_set_does_not_make_a_draft_old(tmp_path: Path) -> None:
@@ -151,8 +157,8 @@ def test_an_old_modification_time_that_a_writer_set_does_not_make_a_draft_old(tm
     place.write_bytes(b"")
     os.utime(place, ns=(0, 0))
 
-    assert 0 == sweep(str(tmp_path), ".", place.stat().st_ctime_ns + OLD_NS - 1)
-    assert 1 == sweep(str(tmp_path), ".", place.stat().st_ctime_ns + OLD_NS)
+    assert 0 == remove_abandoned_drafts(str(tmp_path), ".", place.stat().st_ctime_ns + ABANDONED_AFTER_NS - 1)
+    assert 1 == remove_abandoned_drafts(str(tmp_path), ".", place.stat().st_ctime_ns + ABANDONED_AFTER_NS)
 
 
 def test_links_and_directories_with_the_name_of_a_draft_are_kept(tmp_path: Path) -> None:
@@ -161,7 +167,7 @@ def test_links_and_directories_with_the_name_of_a_draft_are_kept(tmp_path: Path)
     (tmp_path / f".{'a' * 32}.tmp").symlink_to(precious)
     (tmp_path / f".{'b' * 32}.tmp").mkdir()
 
-    assert 0 == sweep(str(tmp_path), ".", 1 << 62)
+    assert 0 == remove_abandoned_drafts(str(tmp_path), ".", 1 << 62)
     assert b"rows" == precious.read_bytes()
 
 
@@ -195,7 +201,7 @@ def test_the_name_of_a_draft_does_not_reveal_the_machine(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", ["表" * 70 + ".csv", "x" * 255, "a\udcff" * 60])
 def test_a_file_with_a_name_of_maximum_length_is_replaced(name: str, tmp_path: Path) -> None:
-    with replacement(f"{tmp_path}/{name}") as sink:
+    with open_replacement(f"{tmp_path}/{name}") as sink:
         sink.write(b"x")
 
     assert [name] == os.listdir(tmp_path)
@@ -204,7 +210,7 @@ def test_a_file_with_a_name_of_maximum_length_is_replaced(name: str, tmp_path: P
 def test_a_disk_that_fills_up_is_reported_with_the_command_that_shows_it(tmp_path: Path) -> None:
     output = f"{tmp_path}/out.csv"
 
-    with pytest.raises(NoSpace) as caught, replacement(output):
+    with pytest.raises(NoSpace) as caught, open_replacement(output):
         raise OSError(errno.ENOSPC, "any text")
 
     assert f"{output} cannot be written: no space left on device" == caught.value.message

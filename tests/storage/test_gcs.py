@@ -83,9 +83,9 @@ def test_a_creation_is_sent_again_only_if_nothing_was_done(
 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(gcs_calls, "LARGEST_SINGLE", 1 << 10)
-    monkeypatch.setattr("deltacli.storage.gcs.uploads.LARGEST_SINGLE", 1 << 10)
-    monkeypatch.setattr(gcs_uploads, "PIECE_BYTES", 256 << 10)
+    monkeypatch.setattr(gcs_calls, "MAX_SINGLE_REQUEST_BYTES", 1 << 10)
+    monkeypatch.setattr("deltacli.storage.gcs.uploads.MAX_SINGLE_REQUEST_BYTES", 1 << 10)
+    monkeypatch.setattr(gcs_uploads, "CHUNK_BYTES", 256 << 10)
     return 256 << 10
 
 
@@ -321,15 +321,15 @@ def test_credentials_that_another_thread_renewed_are_kept(
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "key.json"))
     monkeypatch.setattr(gcs, "token", "token-of-before")
     credentials = GcsCredentials(GcsOptions(gcs.url), "t")
-    refused = credentials.headers()
+    refused = credentials.build_headers()
     monkeypatch.setattr(gcs, "token", "token-of-after")
 
     renewed = [credentials.renew(refused), credentials.renew(refused)]
-    headers = credentials.headers()
+    headers = credentials.build_headers()
     renewed.append(credentials.renew(refused))
 
     assert [True] * 3 == renewed
-    assert {"Authorization": "Bearer token-of-after"} == headers == credentials.headers()
+    assert {"Authorization": "Bearer token-of-after"} == headers == credentials.build_headers()
     assert 2 == gcs.asked("POST", "/token")
 
 

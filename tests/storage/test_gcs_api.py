@@ -39,9 +39,9 @@ def opened(bucket: str, path: str = "t", **options: str) -> Storage:
 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gcs_calls, "LARGEST_SINGLE", 1 << 10)
-    monkeypatch.setattr("deltacli.storage.gcs.uploads.LARGEST_SINGLE", 1 << 10)
-    monkeypatch.setattr(gcs_uploads, "PIECE_BYTES", PIECE)
+    monkeypatch.setattr(gcs_calls, "MAX_SINGLE_REQUEST_BYTES", 1 << 10)
+    monkeypatch.setattr("deltacli.storage.gcs.uploads.MAX_SINGLE_REQUEST_BYTES", 1 << 10)
+    monkeypatch.setattr(gcs_uploads, "CHUNK_BYTES", PIECE)
 
 
 def published(storage: Storage, data: bytes, *, replace: bool = False) -> Creation:

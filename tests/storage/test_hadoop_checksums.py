@@ -13,9 +13,9 @@ import pytest
 from deltacli.core.errors import PermissionRefused
 from deltacli.storage import Created, Deleted, Existed, LocalStorage, Missing, open_storage
 from deltacli.storage.copy_process import CopyProcess
-from deltacli.storage.hadoop_checksums import HadoopChecksum, checksum_of, file_of, is_checksum_name
+from deltacli.storage.hadoop_checksums import HadoopChecksum, get_checksum_path, get_checksummed_path, is_checksum_name
 from deltacli.storage.outcomes import Creation, Failed
-from deltacli.storage.output_file import replacement
+from deltacli.storage.output_file import open_replacement
 from tests.support.hadoop import checksum_content, checksum_file, orphaned_checksums, unfit_checksums, write_checksum
 
 NAME = "log/00000000000000000007.json"
@@ -75,7 +75,7 @@ def _copy_beside(root: Path) -> Creation:
 
 
 def _replace_output(root: Path) -> None:
-    with replacement(str(root / NAME)) as sink:
+    with open_replacement(str(root / NAME)) as sink:
         sink.write(NEW)
 
 
@@ -364,9 +364,9 @@ def test_hadoop_ignores_a_file_with_another_header(data: bytes) -> None:
 
 
 def test_names() -> None:
-    assert checksum_of("a/b.parquet") == "a/.b.parquet.crc"
-    assert checksum_of("b.parquet") == ".b.parquet.crc"
-    assert checksum_of("a/.b.parquet.crc") is None
-    assert file_of("a/.b.parquet.crc") == "a/b.parquet"
+    assert get_checksum_path("a/b.parquet") == "a/.b.parquet.crc"
+    assert get_checksum_path("b.parquet") == ".b.parquet.crc"
+    assert get_checksum_path("a/.b.parquet.crc") is None
+    assert get_checksummed_path("a/.b.parquet.crc") == "a/b.parquet"
     assert not is_checksum_name("00000000000000000000.crc")
     assert not is_checksum_name(".crc")

@@ -18,7 +18,7 @@ import pytest
 from deltacli.core.errors import CredentialsMissing, StorageFailed
 from deltacli.storage import Failed, Storage, open_storage
 from deltacli.storage.objects.http_errors import HttpError, RequestOutcome
-from deltacli.storage.probing.s3 import S3Probed
+from deltacli.storage.probing.s3 import S3Caller
 from deltacli.storage.retry import Retry
 from tests.support.azure import AzureServer
 from tests.support.cloud import Asked, CloudServer, Said
@@ -259,7 +259,7 @@ def test_probes_of_s3_leave_answers_without_end_and_do_not_repeat_them(
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", f"http://{flood.host}")
     given = {"key": "A", "secret": "B", "region": "us-east-1", "endpoint_url": f"http://{flood.host}"}
     store = open_storage("s3://bucket/t", given)
-    probed = S3Probed(store.calls)  # type: ignore[attr-defined]  # of S3
+    probed = S3Caller(store.calls)  # type: ignore[attr-defined]  # of S3
 
     details = probed.identity().details
     with pytest.raises(HttpError) as raised:

@@ -11,8 +11,8 @@ import pytest
 
 from deltacli.core.errors import NoAtomicCreate, StorageFailed, UsageError
 from deltacli.storage import WalkEntry
-from deltacli.storage.fsspec_errors import endpoint_of
-from deltacli.storage.fsspec_storage import RemoteStorage, unloadable_library
+from deltacli.storage.fsspec_errors import find_endpoint
+from deltacli.storage.fsspec_storage import FsspecStorage, missing_hadoop_error
 from deltacli.storage.retry import Retry
 from tests.support.clocks import FakeClock
 
@@ -34,7 +34,7 @@ def test_hdfs_without_a_class_path_is_one_clear_error(monkeypatch: pytest.Monkey
     monkeypatch.delenv("CLASSPATH", raising=False)
 
     with pytest.raises(UsageError) as raised:
-        RemoteStorage("hdfs://node:8020/t", {})
+        FsspecStorage("hdfs://node:8020/t", {})
 
     assert "usage.missing-library" == raised.value.code
     assert "hdfs:// needs Java and Hadoop on this machine" in raised.value.message
@@ -47,11 +47,11 @@ def test_a_library_of_hadoop_that_is_missing_is_named() -> None:
     """
     fault = OSError("Unable to load libjvm\n" + "dlopen(/usr/lib/jvm/libjvm.so) failed\n" * 100)
 
-    found = unloadable_library("hdfs", fault)
+    found = missing_hadoop_error("hdfs", fault)
 
     assert found is not None
     assert found.message.endswith(": libjvm cannot be loaded")
-    assert unloadable_library("s3", fault) is None
+    assert missing_hadoop_error("s3", fault) is None
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,8 @@ def test_a_library_of_hadoop_that_is_missing_is_named() -> None:
 def test_errors_of_a_remote_store_are_translated(
     verb: str, fault: Exception, code: str, exit_code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    storage = RemoteStorage("memory://faults", {}, retry=Retry(0))
-    monkeypatch.setattr(storage, "_fs", BrokenSystem(fault))
+    storage = FsspecStorage("memory://faults", {}, retry=Retry(0))
+    monkeypatch.setattr(storage, "_file_system", BrokenSystem(fault))
     calls: dict[str, Callable[[], object]] = {
         "list_from": lambda: list(storage.list_from("")),
         "list_directories": lambda: storage.list_directories(""),
@@ -91,7 +91,7 @@ def test_errors_of_a_remote_store_are_translated(
 
 @pytest.mark.parametrize("verb", ["put", "put_if_absent", "delete_many", "remove_directory"])
 def test_a_store_that_is_not_known_to_create_atomically_is_read_only(verb: str) -> None:
-    storage = RemoteStorage("memory://read-only", {})
+    storage = FsspecStorage("memory://read-only", {})
     calls: dict[str, Callable[[], object]] = {
         "put": lambda: storage.put("a", b""),
         "put_if_absent": lambda: storage.put_if_absent("a", b""),
@@ -118,16 +118,16 @@ class Timeless:
 
 
 def test_a_missing_time_is_not_treated_as_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    storage = RemoteStorage("memory://timeless", {})
-    monkeypatch.setattr(storage, "_fs", Timeless())
+    storage = FsspecStorage("memory://timeless", {})
+    monkeypatch.setattr(storage, "_file_system", Timeless())
 
     assert [WalkEntry("", ["file"], [3], None, ["link"])] == list(storage.walk("", lambda _, names: names))
     assert ([-1, -1], [-1, -1]) == storage.stat_many(["file", "link"])
 
 
 def test_passwords_in_urls_are_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    storage = RemoteStorage("memory://me:hunter2@host/t", {})
-    monkeypatch.setattr(storage, "_fs", BrokenSystem(OSError("no route to sftp://me:hunter2@host/t?sig=abc")))
+    storage = FsspecStorage("memory://me:hunter2@host/t", {})
+    monkeypatch.setattr(storage, "_file_system", BrokenSystem(OSError("no route to sftp://me:hunter2@host/t?sig=abc")))
 
     with pytest.raises(StorageFailed) as raised:
         storage.read("a")
@@ -174,8 +174,8 @@ def test_lasting_faults_of_a_library_are_storage_errors_without_retries(
     fault: Exception, code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits: list[float] = []
-    storage = RemoteStorage("memory://faults", {}, retry=Retry(pause=waits.append))
-    monkeypatch.setattr(storage, "_fs", BrokenSystem(fault))
+    storage = FsspecStorage("memory://faults", {}, retry=Retry(pause=waits.append))
+    monkeypatch.setattr(storage, "_file_system", BrokenSystem(fault))
 
     with pytest.raises(StorageFailed) as raised:
         list(storage.list_from("_delta_log"))
@@ -190,8 +190,8 @@ def test_a_passing_fault_of_a_remote_store_is_repeated_within_the_budget(
     fault: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = FakeClock()
-    storage = RemoteStorage("memory://faults", {}, retry=clock.retry(budget_seconds=60))
-    monkeypatch.setattr(storage, "_fs", BrokenSystem(fault))
+    storage = FsspecStorage("memory://faults", {}, retry=clock.retry(budget_seconds=60))
+    monkeypatch.setattr(storage, "_file_system", BrokenSystem(fault))
 
     with pytest.raises(StorageFailed) as raised:
         storage.read("a")
@@ -205,7 +205,7 @@ def test_reading_an_open_file_is_retried_and_its_errors_are_translated(monkeypat
     A file is read long after it was opened, by Arrow.
     """
     clock, faults = FakeClock(), [ConnectionResetError(), ConnectionResetError(), RuntimeError("gone")]
-    storage = RemoteStorage("memory://faults", {}, retry=clock.retry())
+    storage = FsspecStorage("memory://faults", {}, retry=clock.retry())
 
     class Breaking(BrokenSystem):
         def info(self, _place: str) -> dict[str, object]:
@@ -216,7 +216,7 @@ def test_reading_an_open_file_is_retried_and_its_errors_are_translated(monkeypat
                 raise faults.pop(0)
             return b"rows"[start:end]
 
-    monkeypatch.setattr(storage, "_fs", Breaking(OSError()))
+    monkeypatch.setattr(storage, "_file_system", Breaking(OSError()))
     with storage.open("a") as file:
         with pytest.raises(StorageFailed) as raised:
             file.read(4)
@@ -249,7 +249,7 @@ def test_an_unknown_host_is_reported_before_its_library_tries(fault: OSError, un
         asked.append(endpoint)
         raise fault
 
-    storage = RemoteStorage("sftp://host/t", {}, connect=connect)
+    storage = FsspecStorage("sftp://host/t", {}, connect=connect)
 
     with pytest.raises(StorageFailed) as raised:
         storage.read("a")
@@ -270,4 +270,4 @@ def test_an_unknown_host_is_reported_before_its_library_tries(fault: OSError, un
 def test_the_endpoint_of_a_store_is_known(
     uri: str, environment: dict[str, str], endpoint: tuple[str, int] | None
 ) -> None:
-    assert endpoint == endpoint_of(uri, environment)
+    assert endpoint == find_endpoint(uri, environment)

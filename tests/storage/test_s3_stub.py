@@ -16,7 +16,7 @@ from benchmarks.s3_stub import Stub, filled, serving
 from benchmarks.synthetic import MODIFIED_MS
 from deltacli.core.errors import FileMissing
 from deltacli.storage import Created, Deleted, Existed, Storage, open_storage
-from deltacli.storage.s3.options import read_moment
+from deltacli.storage.s3.options import parse_s3_timestamp
 from tests.support.waiting import SECONDS, join, wait_in_loop
 
 NAMES = [f"d={directory:03d}/part-{file:04d}.snappy.parquet" for directory in range(3) for file in range(1_500)]
@@ -99,7 +99,7 @@ def test_times_of_a_listing_are_read_without_the_slow_parser(running: Running, m
     ["2023-11-14T22:13:20.123Z", "2023-11-14T22:13:20Z", "Tue, 14 Nov 2023 22:13:20 GMT", "20231114T221320Z", 1.5e9],
 )
 def test_times_are_those_of_botocore(value: object) -> None:
-    assert parse_timestamp(value) == read_moment(value)
+    assert parse_timestamp(value) == parse_s3_timestamp(value)
 
 
 def _control(running: Running, what: str) -> dict[str, list[float]]:

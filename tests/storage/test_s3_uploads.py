@@ -28,7 +28,7 @@ NO_PLACE = says("501 NOT IMPLEMENTED", "NotImplemented")
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(s3_uploads, "LARGEST_SINGLE", 1_000)
+    monkeypatch.setattr(s3_uploads, "MAX_SINGLE_REQUEST_BYTES", 1_000)
     monkeypatch.setattr(s3_uploads, "PART_BYTES", 1_000)
     monkeypatch.setattr("moto.s3.models.S3_UPLOAD_PART_MIN_SIZE", 1)
 
@@ -132,7 +132,7 @@ def test_a_store_that_cannot_complete_on_a_condition_gets_one_request(
     s3.fail("POST", ".probe", *faults)
 
     outcome = storage.put_if_absent("new", DATA)
-    monkeypatch.setattr(s3_uploads, "LARGEST_PUT", 2_000)
+    monkeypatch.setattr(s3_uploads, "MAX_PUT_BYTES", 2_000)
     with pytest.raises(StorageFailed, match="5 GiB"):
         storage.put_if_absent("newer", DATA)
 
@@ -141,7 +141,7 @@ def test_a_store_that_cannot_complete_on_a_condition_gets_one_request(
 
 
 def test_parts_grow_with_the_object(monkeypatch: pytest.MonkeyPatch, s3: S3Server, store: ObjectStorage) -> None:
-    monkeypatch.setattr(s3_uploads, "MOST_PARTS", 2)
+    monkeypatch.setattr(s3_uploads, "MAX_PARTS", 2)
 
     store.put_if_absent("new", DATA)
 
@@ -152,7 +152,7 @@ def test_a_part_of_a_file_is_read_and_measured_like_a_file(tmp_path: Path) -> No
     place = tmp_path / "file"
     place.write_bytes(b"0123456789")
 
-    with Body(str(place)).part(3, 5).opened() as part:
+    with Body(str(place)).slice(3, 5).open() as part:
         size = part.seek(0, io.SEEK_END)
         part.seek(1)
         rest = part.read()

@@ -237,7 +237,7 @@ def test_a_store_that_ignores_the_condition_of_copies_gets_the_content_from_here
 def test_a_large_object_is_copied_in_parts(
     fault: Fault, store: ObjectStorage, s3: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, size in (("LARGEST_PUT", 1_000), ("COPIED_BYTES", 1_000)):
+    for name, size in (("MAX_PUT_BYTES", 1_000), ("COPY_PART_BYTES", 1_000)):
         monkeypatch.setattr(s3_uploads, name, size)
     monkeypatch.setattr("moto.s3.models.S3_UPLOAD_PART_MIN_SIZE", 1)
     whole = bytes(range(256)) * 9
@@ -257,7 +257,7 @@ def test_a_large_object_is_copied_in_parts(
 def test_a_large_copy_does_not_replace_what_another_writer_created(
     store: ObjectStorage, s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(s3_uploads, "LARGEST_PUT", 2)
+    monkeypatch.setattr(s3_uploads, "MAX_PUT_BYTES", 2)
     store.put("a", b"whole")
     store.put("a", b"whol")
     truncated, old = listed(store, "a")

@@ -13,9 +13,9 @@ from botocore import exceptions as boto
 from deltacli.cli.options.configuration import parse_storage_option
 from deltacli.core.errors import DeltacliError
 from deltacli.storage import open_storage, secrets
-from deltacli.storage.s3.faults import translate_boto
+from deltacli.storage.s3.errors import translate_botocore_error
 from deltacli.storage.s3.options import read_s3_options
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from tests.support.marked import KEY_ID, MARKED, PASSWORD, SECRET, TOKEN
 
 
@@ -47,7 +47,7 @@ def test_library_errors_contain_no_secret(kind: type[Exception]) -> None:
     Exception.__init__(fault, str(getattr(kind, "fmt", "{error}")).format_map(AnyText()))
     options = read_s3_options({"key": KEY_ID, "secret": SECRET, "token": f"{TOKEN}\n"})
 
-    error = translate_boto(fault, "s3://bucket/t", "read", options)
+    error = translate_botocore_error(fault, "s3://bucket/t", "read", options)
 
     shown = f"{error.message} {error.facts} {error.hint} {error.__cause__}"
     assert not [secret for secret in MARKED if secret in shown]
@@ -71,7 +71,7 @@ def test_headers_and_signatures_are_masked_even_if_the_secret_is_unknown(
     monkeypatch.setattr(secrets, "_remembered", set())
     before = base64.b64encode(PASSWORD.encode()).decode()
 
-    shown = without_secrets(text)
+    shown = mask_secrets(text)
 
     assert not [secret for secret in (*MARKED, before, quote(SECRET)) if secret in shown]
 
@@ -82,7 +82,7 @@ def test_options_of_a_store_behind_fsspec_are_secret(monkeypatch: pytest.MonkeyP
     def fail(*_: object, **__: object) -> None:
         raise OSError(f"refused with {SECRET} and {PASSWORD}")
 
-    monkeypatch.setattr(type(storage._fs), "cat_file", fail)  # type: ignore[attr-defined]
+    monkeypatch.setattr(type(storage._file_system), "cat_file", fail)  # type: ignore[attr-defined]
     with pytest.raises(DeltacliError) as raised:
         storage.read("x")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltacli.cli.running.run import document_of, merged, text_of
+from deltacli.cli.running.call_tallies import describe_calls, describe_calls_as_json, merge_tallies
 from deltacli.storage import open_storage
 from deltacli.storage.retry import Retry
 from deltacli.storage.tally import GCS_PRICES, S3_PRICES, Call, HostTally
@@ -47,10 +47,10 @@ def test_a_price_is_an_estimate_that_names_its_source() -> None:
     assert (
         "calls to s3.amazonaws.com: 1,024 list, 31 get, 7 delete; 3.0 MiB read, 0 B written; estimated price $0.005132 "
         "(public list price, S3 Standard in us-east-1, 2025-06)"
-    ) == text_of(host)
-    assert 0.005132 == document_of(host)["estimatedPriceUsd"]
-    assert [] == line_faults(document_of(host))
-    assert [] == line_faults(document_of(HostTally("minio:9000", None)))
+    ) == describe_calls(host)
+    assert 0.005132 == describe_calls_as_json(host)["estimatedPriceUsd"]
+    assert [] == line_faults(describe_calls_as_json(host))
+    assert [] == line_faults(describe_calls_as_json(HostTally("minio:9000", None)))
 
 
 def test_several_policies_of_a_run_are_one_report() -> None:
@@ -59,6 +59,6 @@ def test_several_policies_of_a_run_are_one_report() -> None:
         host.count_sent(Call.GET, 1)
         host.count_received(2)
 
-    found = merged(hosts)
+    found = merge_tallies(hosts)
 
     assert [("a", 1, 2), ("b", 2, 4)] == [(host.host, host.calls[Call.GET], host.bytes_read) for host in found]

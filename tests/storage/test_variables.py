@@ -18,7 +18,7 @@ from deltacli.storage.azure.credentials import AzureCredentials
 from deltacli.storage.azure.options import read_azure_options as azure_options
 from deltacli.storage.gcs.options import read_gcs_options as gcs_options
 from deltacli.storage.objects.http_errors import ANONYMOUS
-from deltacli.storage.s3.faults import s3_sources
+from deltacli.storage.s3.errors import describe_s3_sources
 from deltacli.storage.s3.options import make_client, make_session, read_s3_options
 from tests.cli.support import ROOT
 
@@ -79,7 +79,7 @@ def test_the_named_profile_is_the_one_whose_credentials_are_used(without_variabl
     for variables in ({}, {"AWS_PROFILE": "night"}, {"AWS_PROFILE": "day", "AWS_DEFAULT_PROFILE": "night"}):
         for name, value in variables.items():
             without_variables.setenv(name, value)
-        names.append((s3_sources(read_s3_options({}))["profile"], _session().profile or "default"))
+        names.append((describe_s3_sources(read_s3_options({}))["profile"], _session().profile or "default"))
 
     assert [("default", "default"), ("night", "night"), ("night", "night")] == names
 

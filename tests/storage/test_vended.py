@@ -12,11 +12,11 @@ import pytest
 
 from deltacli.core.errors import FileMissing, PermissionRefused, StorageFailed, UsageError
 from deltacli.storage import Storage, open_storage
-from deltacli.storage.grants import Grant, HeldGrant
+from deltacli.storage.grants import Grant, RenewableGrant
 from deltacli.storage.retry import Retry
-from deltacli.storage.secrets import without_secrets
-from deltacli.storage.store_locations import read_location
-from deltacli.storage.vended import open_vended, read_reach_of_environment
+from deltacli.storage.secrets import mask_secrets
+from deltacli.storage.vended import open_vended, read_endpoint_options
+from deltacli.storage.vended_locations import parse_location
 from tests.support.azure import ACCOUNT, AzureServer
 from tests.support.azure import problem as azure_problem
 from tests.support.cloud import answers
@@ -146,7 +146,7 @@ def test_variables_say_where_a_store_is_and_not_who_asks(
 ) -> None:
     own = {"AWS_ACCESS_KEY_ID": "own", "AWS_PROFILE": "own", "AZURE_STORAGE_ACCOUNT_KEY": "b3du"}
 
-    assert read_reach_of_environment(read_location(uri), {**own, **environment}) == options
+    assert read_endpoint_options(parse_location(uri), {**own, **environment}) == options
 
 
 REFUSALS = {
@@ -182,7 +182,7 @@ def test_refused_credentials_are_replaced_once(case: str, age_seconds: float, re
         store.read("a")
     assert [False, True] == server.asked, "within 30 s of a renewal the store's refusal is the error"
     assert "ask the provider of the table" == caught.value.hint
-    assert "vended-" not in without_secrets(str(caught.value.facts))
+    assert "vended-" not in mask_secrets(str(caught.value.facts))
 
 
 @pytest.mark.parametrize(("life", "floor"), [(3600, 30), (40, 20), (6, 5), (None, 30)])
@@ -190,7 +190,7 @@ def test_a_refusal_leads_to_other_credentials_at_any_age_and_then_to_none_until_
     life: float | None, floor: float
 ) -> None:
     server = Server("s3://bucket/t", KEYS, life)
-    held = HeldGrant(read_location("s3://bucket/t"), server.grant, server.clock)
+    held = RenewableGrant(parse_location("s3://bucket/t"), server.grant, server.clock)
 
     assert held.replace_refused(held.options())
     assert not held.replace_refused(held.options())
@@ -206,7 +206,7 @@ def test_a_refusal_leads_to_other_credentials_at_any_age_and_then_to_none_until_
 
 def test_credentials_that_were_renewed_in_time_are_replaced_when_they_are_refused() -> None:
     server = Server("s3://bucket/t", KEYS)
-    held = HeldGrant(read_location("s3://bucket/t"), server.grant, server.clock)
+    held = RenewableGrant(parse_location("s3://bucket/t"), server.grant, server.clock)
     server.now += 3_590
     renewed = held.options()
 
@@ -216,8 +216,8 @@ def test_credentials_that_were_renewed_in_time_are_replaced_when_they_are_refuse
 
 def test_credentials_to_write_are_replaced_when_they_are_refused_at_once() -> None:
     server = Server("s3://bucket/t", KEYS)
-    held = HeldGrant(read_location("s3://bucket/t"), server.grant, server.clock, ask_to_write=lambda: None)
-    held.begin_to_write()
+    held = RenewableGrant(parse_location("s3://bucket/t"), server.grant, server.clock, ask_to_write=lambda: None)
+    held.request_write_access()
 
     assert held.replace_refused(held.options())
     assert "vended-key-3" == held.options()["key"]
@@ -232,7 +232,7 @@ def test_a_server_that_gives_the_same_credentials_again_is_asked_once_per_floor(
         asked.append(is_forced)
         return first
 
-    held = HeldGrant(read_location("s3://bucket/t"), renew, server.clock)
+    held = RenewableGrant(parse_location("s3://bucket/t"), renew, server.clock)
 
     assert [False] * 3 == [held.replace_refused(held.options()) for _ in range(3)]
     assert [False, True] == asked
@@ -261,7 +261,7 @@ RENEWALS = [  # life of a grant, seconds that pass, grants in all
 @pytest.mark.parametrize(("life", "passed", "grants"), RENEWALS)
 def test_a_grant_is_renewed_before_it_ends(life: float | None, passed: float, grants: int) -> None:
     server = Server("s3://bucket/t", KEYS, life)
-    held = HeldGrant(read_location("s3://bucket/t"), server.grant, server.clock)
+    held = RenewableGrant(parse_location("s3://bucket/t"), server.grant, server.clock)
 
     server.now += passed
     options = [held.options() for _ in range(3)]
@@ -272,7 +272,7 @@ def test_a_grant_is_renewed_before_it_ends(life: float | None, passed: float, gr
 
 def test_threads_share_one_renewal() -> None:
     server, barrier = Server("s3://bucket/t", KEYS, 3600), Barrier(8)
-    held = HeldGrant(read_location("s3://bucket/t"), server.grant, server.clock)
+    held = RenewableGrant(parse_location("s3://bucket/t"), server.grant, server.clock)
     server.now += 3590
 
     def ask(_: int) -> Mapping[str, str]:
@@ -302,7 +302,7 @@ def test_threads_share_a_renewal_that_fails_and_a_later_one_is_tried() -> None:
         except StorageFailed as fault:
             return fault.message
 
-    held = HeldGrant(read_location("s3://bucket/t"), renew, server.clock)
+    held = RenewableGrant(parse_location("s3://bucket/t"), renew, server.clock)
     server.now += 3590
     with ThreadPoolExecutor(8) as pool:
         assert {"revoked"} == set(pool.map(ask, range(8)))
@@ -342,7 +342,7 @@ def test_an_unfit_grant_is_an_error_and_asked_for_once(case: str) -> None:
 
 def test_grants_that_end_at_once_are_not_asked_for_endlessly() -> None:
     server = Server("s3://bucket/t", KEYS, 1)
-    held = HeldGrant(read_location("s3://bucket/t"), server.grant, server.clock)
+    held = RenewableGrant(parse_location("s3://bucket/t"), server.grant, server.clock)
     server.now += 2
 
     for _ in range(3):
@@ -366,7 +366,7 @@ NO_LOCATIONS = [
 
 
 def test_locations_have_one_form() -> None:
-    assert LOCATIONS == {uri: read_location(uri).uri for uri in LOCATIONS}
+    assert LOCATIONS == {uri: parse_location(uri).uri for uri in LOCATIONS}
 
 
 @pytest.mark.parametrize("uri", NO_LOCATIONS)
@@ -438,9 +438,9 @@ def test_local_files_need_no_credentials(tmp_path: Any) -> None:
 
 def test_a_grant_is_neither_shown_nor_sent() -> None:
     server = Server("s3://bucket/t", KEYS)
-    held = HeldGrant(read_location("s3://bucket/t"), server.grant, server.clock)
+    held = RenewableGrant(parse_location("s3://bucket/t"), server.grant, server.clock)
 
     assert "vended-" not in repr(held) + repr(server.grant(False))
-    assert "vended-secret-1" not in without_secrets("it says vended-secret-1")
+    assert "vended-secret-1" not in mask_secrets("it says vended-secret-1")
     with pytest.raises(TypeError):
         pickle.dumps(held)

@@ -254,7 +254,7 @@ REFUSED = {
 def test_options_that_cannot_be_used_are_refused(server: Vending, option: tuple[str, str]) -> None:
     def send() -> None:
         share, _ = opened(server, **{"access": "dir", option[0]: option[1]})
-        share.to_send()
+        share.get_openable()
 
     with pytest.raises(UsageError) as caught:
         send()

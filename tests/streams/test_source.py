@@ -14,7 +14,8 @@ import pytest
 
 from deltacli import open_table
 from deltacli.core.errors import UsageError
-from deltacli.engine.spark.cluster import explain, write_package
+from deltacli.engine.spark.package_archive import write_package
+from deltacli.engine.spark.spark_errors import make_cluster_error
 from deltacli.spark import carried_modules
 from deltacli.spark.carried_modules import carried_package
 from deltacli.spark.source_options import BatchOptions, batch_options, column_options
@@ -56,7 +57,7 @@ def test_a_package_that_a_process_lacks_is_named_with_its_python(monkeypatch: py
         importlib.import_module("no_such_package")
 
     assert f"'no_such_package' in the Python of this process of Spark, {sys.executable}; try: " in str(caught.value)
-    assert "cluster.module" == explain(caught.value).code
+    assert "cluster.module" == make_cluster_error(caught.value).code
     assert importlib.util.find_spec("no_such_package") is None
 
 

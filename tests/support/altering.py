@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from deltacli.core.errors import DeltacliError
 from deltacli.delta.evolution.requests import parse_sql_type
 from deltacli.delta.schema.types import StructType, type_json
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from tests.support.actions import Line, commit_info, domain, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.committing import infos

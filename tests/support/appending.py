@@ -10,7 +10,7 @@ from deltacli.changing.change import execute_change, plan_change
 from deltacli.operations.change.append import Append, AppendBaseVersion, AppendPlan, Transaction, require_demands
 from deltacli.spark.source_plans import SessionZone
 from deltacli.table.handle import TableHandle
-from deltacli.work.rewrite.new_files import AppendedFile, AppendRows, AppendSpec
+from deltacli.work.rewrite.appending import AppendedFile, AppendRows, AppendSpec
 from deltacli.work.task import TaskContext
 
 

@@ -315,7 +315,7 @@ def in_azurite(request: pytest.FixtureRequest, sample: Path) -> Cloud:
     def restore() -> None:
         there = listed()
         if made := sorted(set(there) - set(contents)):
-            calls.delete_together(made)
+            calls.delete_in_bulk(made)
         for key, data in contents.items():
             if len(data) != there.get(key) or key.endswith("_last_checkpoint"):  # nothing else is ever replaced
                 emulator.put(container, key, data)

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from deltacli.engine.spark.engine import SparkSettings
+from deltacli.engine.spark.session import SparkSettings
 
 _SECONDS = 120
 _TICK = 0.05

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.storage import LocalStorage, Storage
 from tests.support.actions import add
 from tests.support.committing import run

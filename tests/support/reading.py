@@ -43,7 +43,7 @@ def large_commits(*, block_bytes: int, from_bytes: int = 1, many_keys: int | Non
         patch.setattr("deltacli.work.commits.reading.LARGE_COMMIT_BYTES", from_bytes)
         if many_keys is not None:
             patch.setattr("deltacli.delta.log.file_actions._MANY", many_keys)
-        patch.setattr("deltacli.work.commits.reading._BLOCK_BYTES", block_bytes)
+        patch.setattr("deltacli.work.commits.reading.READ_BLOCK_BYTES", block_bytes)
         patch.setattr("deltacli.work.commits.blocks.BLOCK_BYTES", block_bytes)
         patch.setattr("deltacli.work.commits.blocks._TAIL_BYTES", block_bytes)
         yield

@@ -14,10 +14,11 @@ from deltacli.changing.commit import Committed, commit
 from deltacli.delta.log.commit_content import CommitRequest, body_lines
 from deltacli.storage import Storage
 from deltacli.table.version import Snapshot
-from deltacli.work.rewrite.new_files import RewriteFiles
 from deltacli.work.rewrite.pieces import SPEC, RewritePiece, RewriteSpec, Rewritten
+from deltacli.work.rewrite.rewriting import RewriteFiles
 from deltacli.work.rows.data_files import DataFile
-from deltacli.work.task import TableStores, TaskContext
+from deltacli.work.table_stores import TableStores
+from deltacli.work.task import TaskContext
 from tests.support.actions import Action
 
 TARGET = 128 << 20

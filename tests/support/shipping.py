@@ -10,8 +10,10 @@ from itertools import islice
 from typing import Any
 
 from deltacli.core.errors import DeltacliError
-from deltacli.engine.base import NOTHING_SHARED, EmbeddedEngine, never
-from deltacli.work.task import Piece, Result, TableStores, Task, TaskContext
+from deltacli.engine.base import NOTHING_SHARED, is_never_cancelled
+from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.work.table_stores import TableStores
+from deltacli.work.task import Piece, Result, Task, TaskContext
 
 _WINDOW = 64
 
@@ -45,7 +47,7 @@ class ShippingEngine(EmbeddedEngine):
         self._order = random.Random(seed)
         self._varying = varying
 
-    def spread(
+    def run_tasks(
         self,
         task: Task[Piece, Result],
         pieces: Iterable[Piece],
@@ -54,7 +56,7 @@ class ShippingEngine(EmbeddedEngine):
         shared: Mapping[str, Any] = NOTHING_SHARED,  # Any: values of each operation
         weigh: Callable[[Piece], int] | None = None,  # noqa: ARG002
         at_once: int | None = None,  # noqa: ARG002
-        is_cancelled: Callable[[], bool] = never,  # noqa: ARG002
+        is_cancelled: Callable[[], bool] = is_never_cancelled,  # noqa: ARG002
     ) -> Iterator[Result]:
         sent = pickle.dumps(task)
         values = pickle.dumps(dict(shared))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from deltacli.delta.schema.to_arrow import arrow_schema
+from deltacli.delta.schema.to_arrow import build_arrow_schema
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 
 NAN, INFINITY = float("nan"), float("inf")
@@ -161,4 +161,4 @@ def rows() -> pa.Table:
         chance.choice((None, [(key, chance.choice(whole)) for key in chance.sample(keys, chance.randrange(4))]))
         for _ in range(ROWS)
     ]
-    return pa.table(columns, arrow_schema(SCHEMA.fields))
+    return pa.table(columns, build_arrow_schema(SCHEMA.fields))

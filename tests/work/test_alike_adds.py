@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from deltacli.core.errors import CommitCorrupt
 from deltacli.core.typing import RecordBatch
 from deltacli.delta.log.actions import stream_actions
-from deltacli.delta.log.file_actions import narrow_batches
-from deltacli.work.commits.blocks import alike_adds
+from deltacli.delta.log.file_actions import build_narrow_batches
+from deltacli.work.commits.blocks import parse_uniform_adds
 from tests.support.effort import examples
 
 ALIKE = (
@@ -42,7 +42,7 @@ def read_one_by_one(lines: bytes) -> RecordBatch | None:
     """Return the adds of a block as the line-by-line parser reads them; None if they are refused or not all."""
     try:
         actions = list(stream_actions(lines.split(b"\n"), "a commit"))
-        adds = narrow_batches([action for kind, action in actions if kind == "add"], [], "a commit")[0]
+        adds = build_narrow_batches([action for kind, action in actions if kind == "add"], [], "a commit")[0]
     except CommitCorrupt:
         return None
     return adds if len(actions) == adds.num_rows == lines.count(b"\n") else None
@@ -53,7 +53,7 @@ def test_alike_lines_are_read_at_once(line: bytes) -> None:
     for numbers in ([3], [1, 20, 0, 300], [10**18 - 1, 5]):
         lines = alike_lines(line, numbers)
 
-        found = alike_adds(lines)
+        found = parse_uniform_adds(lines)
 
         assert found is not None
         assert found.equals(read_one_by_one(lines))
@@ -62,7 +62,7 @@ def test_alike_lines_are_read_at_once(line: bytes) -> None:
 def test_of_two_adds_on_a_line_the_first_one_is_not_read() -> None:
     lines = alike_lines(ALIKE[0][:-1] + b',"add":{"future":%}}', [1, 2])
 
-    assert alike_adds(lines) is None
+    assert parse_uniform_adds(lines) is None
     assert read_one_by_one(lines) is None
 
 
@@ -76,7 +76,7 @@ def test_lines_that_differ_in_any_byte_are_read_like_one_by_one_or_not_at_once(l
         for cut in CUTS:
             for rest in (place, place + 1):
                 changed = first + lines[:place] + cut + lines[rest:]
-                found = alike_adds(changed)
+                found = parse_uniform_adds(changed)
                 if found is not None:
                     read += 1
                     assert found.equals(read_one_by_one(changed)), changed
@@ -91,6 +91,6 @@ def test_lines_with_several_changes_are_read_like_one_by_one(line: bytes, cuts: 
     for place, cut in cuts:
         lines = lines[: place % len(lines)] + cut + lines[place % len(lines) :]
 
-    found = alike_adds(lines)
+    found = parse_uniform_adds(lines)
 
     assert found is None or found.equals(read_one_by_one(lines))

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from deltacli.core.pools import TaskTracker
-from deltacli.work.checkpoints import writing as checkpoint_writing
-from deltacli.work.checkpoints.writing import FileEncoder
-from deltacli.work.parquet_writing import Encoding
+from deltacli.work.checkpoints import encoding as checkpoint_writing
+from deltacli.work.checkpoints.encoding import FileEncoder
+from deltacli.work.parquet_encoding import Encoding
 
 
 class Hit(BaseException):
@@ -24,7 +24,7 @@ def test_a_file_is_not_closed_while_a_thread_that_its_pool_forgot_writes_it(
     """The signal comes while the second thread is being started, which has taken the row group meanwhile."""
     schema = pa.schema({"txn": pa.struct({"appId": pa.string()})})
     writing, leaving, events = Event(), Event(), list[str]()
-    start, encode, digest = Thread.start, FileEncoder._encode, checkpoint_writing._digest
+    start, encode, digest = Thread.start, FileEncoder._encode, checkpoint_writing.digest_row_group
     wait_idle = TaskTracker.wait_idle
 
     def start_and_interrupt(thread: Thread) -> None:
@@ -54,7 +54,7 @@ def test_a_file_is_not_closed_while_a_thread_that_its_pool_forgot_writes_it(
 
     monkeypatch.setattr(Thread, "start", start_and_interrupt)
     monkeypatch.setattr(FileEncoder, "_encode", encode_slowly)
-    monkeypatch.setattr(checkpoint_writing, "_digest", digest_late)
+    monkeypatch.setattr(checkpoint_writing, "digest_row_group", digest_late)
     monkeypatch.setattr(TaskTracker, "wait_idle", leave)
     monkeypatch.setattr(checkpoint_writing._Sink, "close", close)
 

@@ -15,7 +15,8 @@ from pyarrow import csv, orc, parquet
 
 from deltacli.core.errors import FileMissing, StorageFailed, Unreadable
 from deltacli.storage import open_storage
-from deltacli.work.inventory import Inventory, milliseconds, open_inventory
+from deltacli.work.inventory.columns import parse_times
+from deltacli.work.inventory.reading import Inventory, open_inventory
 from tests.support.storage import RecordingStorage
 
 ROOT = "s3://lake/tbl"
@@ -153,7 +154,7 @@ def test_a_bucket_and_a_key_are_a_path(tmp_path: Path) -> None:
 def test_times_may_be_written_in_many_ways(values: Any, expected: list[int | None]) -> None:
     column = values if isinstance(values, pa.Array) else pa.array(values)
 
-    assert expected == milliseconds("modified", column).to_pylist()
+    assert expected == parse_times("modified", column).to_pylist()
 
 
 def test_a_row_without_a_time_is_kept_out_and_counted(tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 
 from deltacli.delta.paths.keys import PathKeys
-from deltacli.delta.paths.spelling import locate, name_files
+from deltacli.delta.paths.spelling_columns import locate, resolve_file_names
 from deltacli.rules.paths import ABSOLUTE, ABSOLUTE_INSIDE_ROOT, ESCAPES_ROOT, faults_of_path, suspicious
 from deltacli.storage import open_storage
-from deltacli.work.task import TableFiles
+from deltacli.work.table_files import TableFiles
 from tests.support.in_memory import MemoryStorage
 
 LITERAL = "bucket/a%20b"
@@ -22,7 +22,7 @@ class _Absolute:
         self.files = TableFiles(self.storage, MemoryStorage)
 
     def is_read_as_own(self, path: str) -> bool:
-        return self.files.inside(path) is not None
+        return self.files.find_path_in_table(path) is not None
 
     def is_reported_as_own(self, path: str) -> bool:
         rules = {fault.rule.id for fault in faults_of_path(path, self.storage.uri)}
@@ -69,9 +69,9 @@ def test_the_schemes_of_a_store_name_one_table(uri: str, path: str, is_own: bool
     files = TableFiles(open_storage(uri), open_storage)
     paths = pa.array([path])
 
-    assert is_own == (files.inside(path) is not None)
+    assert is_own == (files.find_path_in_table(path) is not None)
     assert ([b"x.parquet"] if is_own else [None]) == locate(paths, uri)[0].to_pylist()
-    assert is_own == (name_files(paths, [uri])[0].as_py() == b"x.parquet")
+    assert is_own == (resolve_file_names(paths, [uri])[0].as_py() == b"x.parquet")
     assert is_own == PathKeys([uri]).compute_keys(paths).keys[0].is_valid
 
 
@@ -84,4 +84,4 @@ def test_a_path_that_leaves_the_table_is_no_file_of_it(path: str) -> None:
     assert ESCAPES_ROOT.id in {fault.rule.id for fault in faults_of_path(path, "memory://table")}
     assert [None] == locate(paths, "memory://table")[0].to_pylist()
     assert path == PathKeys(["memory://table"]).compute_keys(paths).escaping
-    assert files.inside(path) is None
+    assert files.find_path_in_table(path) is None

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from deltacli.engine.base import EmbeddedEngine
-from deltacli.storage import local_bounds, open_storage, path_external
-from deltacli.storage.secrets import without_secrets
-from deltacli.work import task
-from deltacli.work.task import TableFiles, read_prefixes
+from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.storage import local, open_storage, path_external_error
+from deltacli.storage.secrets import mask_secrets
+from deltacli.work import table_files
+from deltacli.work.table_files import TableFiles, parse_allowed_prefixes
 from tests.support.external import add, put_rows, write_table
 from tests.support.validating import validate_table
 
@@ -35,8 +35,8 @@ def test_the_effort_for_refused_files_does_not_grow_with_them(
         return call
 
     monkeypatch.setattr(os.path, "realpath", counted(os.path.realpath))
-    for module in (task, local_bounds):
-        monkeypatch.setattr(module, "path_external", counted(path_external))
+    for module in (table_files, local):
+        monkeypatch.setattr(module, "path_external_error", counted(path_external_error))
 
     found = validate_table(open_storage(str(root)), EmbeddedEngine(), level=level, now_ms=1)
 
@@ -49,7 +49,7 @@ def test_a_link_in_a_directory_that_was_allowed_is_resolved_by_itself(tmp_path: 
     put_rows(tmp_path / "secret.parquet", 2)
     (source / "b.parquet").symlink_to(tmp_path / "secret.parquet")
     root = write_table(tmp_path / "t")
-    files = TableFiles(open_storage(str(root)), open_storage, read_prefixes([str(source)]))
+    files = TableFiles(open_storage(str(root)), open_storage, parse_allowed_prefixes([str(source)]))
 
     refused = [files.is_refused(f"{source}/{name}.parquet") for name in "aba"]
 
@@ -57,8 +57,8 @@ def test_a_link_in_a_directory_that_was_allowed_is_resolved_by_itself(tmp_path: 
 
 
 def test_a_secret_that_the_environment_gets_later_is_kept_out_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = without_secrets("a-secret-of-mine")
+    before = mask_secrets("a-secret-of-mine")
 
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret-of-mine")
 
-    assert ("a-secret-of-mine", "\u2026") == (before, without_secrets("a-secret-of-mine"))
+    assert ("a-secret-of-mine", "\u2026") == (before, mask_secrets("a-secret-of-mine"))

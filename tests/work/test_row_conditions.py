@@ -13,7 +13,7 @@ from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.log.state import TableConfiguration, read_metadata
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
 from deltacli.rules.expressions.row_values import Violations
-from deltacli.work.file_facts import OpenFileContext
+from deltacli.work.facts.row_facts import OpenFileContext
 from deltacli.work.rows.data_files import DataFile, OpenDataFile
 from deltacli.work.rows.row_conditions import _MOST_FAILURES, StoredConditions
 from tests.support.actions import metadata

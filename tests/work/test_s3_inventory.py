@@ -15,7 +15,7 @@ from pyarrow import orc, parquet
 
 from deltacli.core.errors import Unreadable
 from deltacli.storage import Storage, open_storage
-from deltacli.work.inventory import Inventory, open_inventory
+from deltacli.work.inventory.reading import Inventory, open_inventory
 from tests.support.in_memory import MemoryStorage
 from tests.work.test_inventory import MOMENT, TIME, Found, read
 

@@ -15,17 +15,17 @@ import pyarrow as pa
 import pytest
 
 from deltacli.core.errors import install_command
-from deltacli.delta.schema.to_arrow import arrow_schema
+from deltacli.delta.schema.to_arrow import build_arrow_schema
 from deltacli.delta.schema.types import ArrayType, DataType, PrimitiveType, StructField, StructType
-from deltacli.work.rows import row_conditions as duckdb_session
-from deltacli.work.rows.row_conditions import (
+from deltacli.work.rows import duckdb_evaluation as duckdb_session
+from deltacli.work.rows.compiled_conditions import (
     Condition,
     Expression,
-    NotEvaluated,
     Unchecked,
     compile_condition,
     compile_expression,
 )
+from deltacli.work.rows.duckdb_evaluation import NotEvaluated
 from tests.support.stored_rows import SCHEMA
 from tests.support.waiting import join
 
@@ -50,7 +50,7 @@ def expression(text: str, kind: str, schema: StructType = SCHEMA) -> Expression:
 
 
 def batch_of(rows: list[dict[str, Any]], schema: StructType = SCHEMA) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist(rows, arrow_schema(schema.fields))
+    return pa.RecordBatch.from_pylist(rows, build_arrow_schema(schema.fields))
 
 
 def value_of(text: str, kind: str, row: dict[str, Any], expected: Any) -> bool:
@@ -168,7 +168,9 @@ def test_values_that_depend_on_settings_of_spark_are_not_evaluated(text: str, ro
 
 def test_a_date_beyond_the_years_is_not_evaluated() -> None:
     schema = schema_of({"dt": "date"})
-    far = pa.record_batch([pa.array([2**31 - 1], pa.int32()).cast(pa.date32())], schema=arrow_schema(schema.fields))
+    far = pa.record_batch(
+        [pa.array([2**31 - 1], pa.int32()).cast(pa.date32())], schema=build_arrow_schema(schema.fields)
+    )
 
     with pytest.raises(NotEvaluated, match="a date is outside the years 1 to 9999"):
         condition("year(dt) > 1", schema).violations(far)
@@ -177,7 +179,7 @@ def test_a_date_beyond_the_years_is_not_evaluated() -> None:
 def test_a_string_that_is_not_utf8_is_not_evaluated() -> None:
     schema = schema_of({"s": "string"})
     broken = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())
-    batch = pa.record_batch([broken], schema=arrow_schema(schema.fields))
+    batch = pa.record_batch([broken], schema=build_arrow_schema(schema.fields))
 
     with pytest.raises(NotEvaluated, match="a string is not UTF-8"):
         condition("length(s) > 1", schema).violations(batch)
@@ -328,19 +330,19 @@ def test_duckdb_touches_nothing_outside(tmp_path: Path) -> None:
     ):
         columns = {"c0": pa.array([1])}
         try:
-            assert [False] == duckdb_session.evaluate(sql, columns).to_pylist(), sql
+            assert [False] == duckdb_session.evaluate_sql(sql, columns).to_pylist(), sql
         except NotEvaluated:
             assert "SELECT" in sql
     with pytest.raises(Exception, match="configuration has been locked"):
-        duckdb_session._session().execute("SET threads = 2")
+        duckdb_session._get_session().execute("SET threads = 2")
 
 
 def test_each_thread_has_a_database_of_its_own() -> None:
     found = []
 
     def ask() -> None:
-        found.append(duckdb_session._session())
-        assert [True] == duckdb_session.evaluate("c0 = 1", {"c0": pa.array([1])}).to_pylist()
+        found.append(duckdb_session._get_session())
+        assert [True] == duckdb_session.evaluate_sql("c0 = 1", {"c0": pa.array([1])}).to_pylist()
 
     threads = [threading.Thread(target=ask) for _ in range(2)]
     for thread in threads:
@@ -348,12 +350,12 @@ def test_each_thread_has_a_database_of_its_own() -> None:
     for thread in threads:
         join(thread)
 
-    assert 3 == len({id(session) for session in (*found, duckdb_session._session())})
+    assert 3 == len({id(session) for session in (*found, duckdb_session._get_session())})
 
 
 def test_many_rows_keep_their_order() -> None:
     schema = schema_of({"i": "integer"})
-    batch = pa.record_batch([pa.array(range(300_000), pa.int32())], schema=arrow_schema(schema.fields))
+    batch = pa.record_batch([pa.array(range(300_000), pa.int32())], schema=build_arrow_schema(schema.fields))
 
     found = condition("i % 100000 <> 7", schema).violations(batch)
 

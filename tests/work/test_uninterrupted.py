@@ -10,8 +10,8 @@ from threading import Event, Thread
 import pytest
 
 from deltacli.cli.terminal.signals import Interrupted
-from deltacli.work.files import deleting as module
-from deltacli.work.files.deleting import Stop, uninterrupted
+from deltacli.work.files import uninterrupted as uninterrupted_module
+from deltacli.work.files.uninterrupted import StopRequest, run_uninterrupted
 from tests.support.waiting import wait_until
 
 
@@ -25,7 +25,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Event:
             super().start()
             event.set()
 
-    monkeypatch.setattr(module, "Thread", Started)
+    monkeypatch.setattr(uninterrupted_module, "Thread", Started)
     return event
 
 
@@ -46,7 +46,7 @@ def test_an_interruption_never_overtakes_the_deletions(started: Event) -> None:
     before = signal.signal(signal.SIGTERM, on_signal)
     try:
         with pytest.raises(Interrupted):
-            uninterrupted(work, Stop())
+            run_uninterrupted(work, StopRequest())
         assert ["noted"] == done
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -68,9 +68,9 @@ def test_pending_work_never_starts_after_the_run_ends(fault: BaseException, monk
 
     def end() -> None:
         with pytest.raises(type(fault)):
-            uninterrupted(lambda: done.append("noted"), Stop())
+            run_uninterrupted(lambda: done.append("noted"), StopRequest())
 
-    monkeypatch.setattr(module, "Thread", Stillborn)
+    monkeypatch.setattr(uninterrupted_module, "Thread", Stillborn)
     ending = Thread(target=end, daemon=True)
     ending.start()
     ending.join(30)
@@ -108,7 +108,7 @@ def raising() -> Iterator[None]:
 def test_work_that_is_told_to_stop_is_waited_for(started: Event, at_once: bool, signals: int) -> None:
     counted, seen = list[int](), list[bool]()
 
-    class Counting(Stop):
+    class Counting(StopRequest):
         def after_signals(self, number: int) -> None:
             super().after_signals(number)
             counted.append(number)
@@ -125,6 +125,6 @@ def test_work_that_is_told_to_stop_is_waited_for(started: Event, at_once: bool, 
         seen.append(stop())
 
     with pytest.raises(Interrupted):
-        uninterrupted(work, stop)
+        run_uninterrupted(work, stop)
 
     assert [False, True] == [seen[0], seen[-1]]

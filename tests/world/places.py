@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self
 
 from deltacli.api.table import Table
 from deltacli.core.machine import Machine, system_clock
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.storage import Creation, Deletion, Draft, LocalStorage, Storage
 from deltacli.storage.base import Capabilities
 from tests.support.builder import LOG, Files, StoredFile

@@ -40,7 +40,7 @@ from deltacli.storage.retry_after import read_retry_after
 from deltacli.storage.secrets import MaskedCause, remember_secrets
 from deltacli.storage.tally import Call
 
-LARGEST_ANSWER = 64 << 20
+MAX_RESPONSE_BYTES = 64 << 20
 BODY_SECONDS = 300.0
 """Most seconds of one answer, however large the retry budget is."""
 _LONGEST_ASKED_S = 3_600.0
@@ -258,7 +258,7 @@ class Calls:
         headers = {"Accept": "application/json"} | ({} if body is None else {"Content-Type": "application/json"})
         content = None if body is None else Body(body)
         call = None if method == "POST" else Call.GET
-        return Request(method, url, headers, content, call, limit=LARGEST_ANSWER, seconds=self._answer_seconds)
+        return Request(method, url, headers, content, call, limit=MAX_RESPONSE_BYTES, seconds=self._answer_seconds)
 
     def _with_token(self, request: Request) -> HttpResponse:
         token = self._tokens.now()

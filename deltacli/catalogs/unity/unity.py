@@ -228,7 +228,7 @@ class UnityCatalog:
             wanted: dict[str, str | int] = {**query, "max_results": _PAGE}
             if token:
                 wanted["page_token"] = token
-            found = limit.ask(partial(self._calls.ask, path, wanted))
+            found = limit.request_page(partial(self._calls.ask, path, wanted))
             page, token = found.get(key), found.get("next_page_token") or ""
             if page is not None and not isinstance(page, list):
                 raise CatalogAnswerInvalid(f"a listing of the catalog has no {key}")
@@ -273,7 +273,7 @@ class UnityCatalog:
         limit = ListingLimit(self._calls.retry, f"commits of {name}")
         while True:
             body = {"table_id": uuid, "table_uri": place, "start_version": start}
-            answer = limit.ask(partial(self._calls.ask, "/delta/preview/commits", body=body))
+            answer = limit.request_page(partial(self._calls.ask, "/delta/preview/commits", body=body))
             version = answer.get("latest_table_version")
             latest = 0 if version == -1 else answers.latest_of(name, version)
             page = [one for one in answers.commits_of(name, answer.get("commits"), "_") if one.version >= start]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from deltacli.cli.command_classes import ClusterCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.options.given import given_options_of_one_format, is_given
+from deltacli.cli.options.given import OF_DELTA, OF_PAIMON, given_options_of_one_format, is_given
 from deltacli.cli.options.paimon import AllowLossyOption, BranchOption, MinPaimonOption
 from deltacli.cli.options.streams import CheckpointsOption
 from deltacli.cli.options.tables import (
@@ -22,12 +22,16 @@ from deltacli.cli.options.tables import (
     YesOption,
 )
 from deltacli.cli.options.values import make_choice_parser
-from deltacli.cli.running.changing import Mode
-from deltacli.cli.running.run import CommandContext
-from deltacli.cli.running.table_formats import Handle, ask
-from deltacli.core.alter_verbs import Details, Verb
-from deltacli.core.errors import UsageError
+from deltacli.cli.running.changing import Mode, run_change
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.table_formats import call_with_table, make_format_error
+from deltacli.core.alter_verbs import VERBS_OF_DELTA, Details, Verb
+from deltacli.core.errors import UsageError, command
 from deltacli.delta.log.actions import parse_commit_metadata
+
+if TYPE_CHECKING:
+    from deltacli.api.paimon import Paimon
+    from deltacli.api.table import Table
 
 app = typer.Typer(add_completion=False)
 
@@ -44,6 +48,9 @@ _VERBS_WITH_OPTION: Mapping[str, tuple[Verb, ...]] = {
     "none": (Verb.CLUSTER,),
 }
 """Option -> the kinds of change that it belongs to, for options of single changes."""
+
+_WORD_OF_PROPERTIES: Mapping[Verb, str] = {Verb.SET: "KEY=VALUE", Verb.UNSET: "KEY"}
+"""Changes that the command `properties` does on a Delta table, and the word that they need."""
 
 _OPTIONS_OF_FILES = ("allow_lossy", "with_options")
 """Options of single changes that belong to --apply, too."""
@@ -173,34 +180,73 @@ def alter(
         drop=drop,
         none=none,
     )
-    given_options = given_options_of_one_format(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
+    options = given_options_of_one_format(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
     _require_fitting(context, change, apply)
 
-    def edit(opened: Handle) -> None:
-        streams = None
-        if checkpoints:
-            from deltacli.cli.running.stream_notes import note_streams
+    mode = Mode(dry_run, yes, check)
 
-            streams = note_streams(opened.run, opened.table, checkpoints)
-        opened.alter(
-            change,
-            words or [],
-            details,
-            {
-                "enable": enable,
-                "upgrade_protocol": upgrade_protocol,
-                "commit_metadata": parse_commit_metadata(commit_metadata or []),
-            },
-            mode=Mode(dry_run, yes, check),
-            read=lambda: _read(apply or ""),
-            branch=branch,
+    def alter_delta(opened: Table) -> None:
+        from deltacli.api.either_format import require_delta_log
+        from deltacli.cli.render.schemas.altering import wording_of_alteration
+        from deltacli.cli.running.stream_notes import note_streams
+        from deltacli.delta.evolution.requests import changes_of, read_changes
+
+        streams = note_streams(run, opened, checkpoints)
+        # The words mean something else on a Paimon table, so it is found out first which one this is.
+        require_delta_log(opened)
+        _require_change_of_delta(change, words or [], opened.uri)
+        prepared = opened.prepare_alter(
+            read_changes(_read(apply)) if apply is not None else changes_of(_known(change), words or [], details),
+            enable=enable,
+            upgrade_protocol=upgrade_protocol,
+            commit_metadata=parse_commit_metadata(commit_metadata or []),
+        )
+        run_change(run, prepared, wording_of_alteration(table, streams), mode)
+
+    def alter_paimon(opened: Paimon) -> None:
+        from deltacli.cli.render.paimon import wording_of_schema
+        from deltacli.paimon.evolution.requests import changes_of, read_changes
+
+        if change in VERBS_OF_DELTA:
+            raise make_format_error(OF_DELTA, f"alter {change}", {"path": opened.uri})
+        prepared = opened.prepare_alter(
+            read_changes(_read(apply)) if apply is not None else changes_of(_known(change), words or [], details),
             allow_lossy=allow_lossy,
             with_options=with_options,
             min_paimon=min_paimon,
-            **({} if streams is None else {"streams": streams}),
         )
+        run_change(run, prepared, wording_of_schema(table, "alter"), mode)
 
-    ask(run, table, edit, given=given_options, writes=not (dry_run or check))
+    call_with_table(
+        run,
+        table,
+        delta=alter_delta,
+        paimon=alter_paimon,
+        options=options,
+        branch=branch,
+        writes=not mode.only_plans,
+    )
+
+
+def _known(change: Verb | None) -> Verb:
+    """Return the kind of change, which `_require_fitting` requires where there is no file."""
+    assert change is not None
+    return change
+
+
+def _require_change_of_delta(change: Verb | None, words: Sequence[str], uri: str) -> None:
+    """Require a change that Delta tables have. Raises UsageError, which names `properties` for options of Paimon."""
+    if change is None or change not in _WORD_OF_PROPERTIES:
+        return
+    # Words that `properties` takes as they are. All others are replaced by a placeholder.
+    are_complete = bool(words) and (change == "unset" or all("=" in word for word in words))
+    property_words = words if are_complete else [_WORD_OF_PROPERTIES[change]]
+    raise make_format_error(
+        OF_PAIMON,
+        f"alter {change}",
+        {"path": uri, "instead": "deltacli properties"},
+        command("properties", change, *property_words),
+    )
 
 
 def _require_fitting(context: typer.Context, change: Verb | None, apply: str | None) -> None:

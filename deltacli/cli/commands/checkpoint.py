@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,25 +14,36 @@ from deltacli.cli.options.given import given_options
 from deltacli.cli.options.moments import chosen_version, parse_moment_of
 from deltacli.cli.options.tables import TablesArgument, TimestampOption, VersionOption, is_several
 from deltacli.cli.options.values import make_choice_parser, parse_whole_number
-from deltacli.cli.output.results import SingleResult
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import EXPLAINED, CommandContext
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.row_notes import EXPLAINED
 from deltacli.core.errors import EXIT_FINDINGS, UsageError, quote_table
 from deltacli.delta.checkpoint.layout import TopFile
-from deltacli.operations.checkpoint.checkpoint import (
-    Checkpoint,
-    CheckpointPlan,
-    CheckpointRequest,
-    CheckpointResult,
-    LayoutChoice,
-    StatsForm,
-    write_checkpoint,
-)
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
+    from deltacli.cli.output.results import SingleResult
+    from deltacli.operations.checkpoint.checkpoint import CheckpointPlan, CheckpointResult
 
 app = typer.Typer(add_completion=False)
+
+
+class LayoutChoice(StrEnum):
+    """The layout of a checkpoint; `auto` follows the policy of the table."""
+
+    AUTO = "auto"
+    CLASSIC = "classic"
+    MULTI_PART = "multi-part"
+    V2 = "v2"
+
+
+class StatsChoice(StrEnum):
+    """The columns of statistics in a checkpoint."""
+
+    KEEP = "keep"
+    JSON = "json"
+    STRUCT = "struct"
+    BOTH = "both"
 
 
 @app.command(
@@ -85,14 +97,14 @@ def checkpoint(
         ),
     ] = TopFile.JSON,
     stats: Annotated[
-        StatsForm,
+        StatsChoice,
         typer.Option(
             "--stats",
             metavar="keep|json|struct|both",
-            parser=make_choice_parser(StatsForm),
+            parser=make_choice_parser(StatsChoice),
             help="Columns of statistics; keep: as the properties ask, else as in the last checkpoint.  [default: keep]",
         ),
-    ] = StatsForm.KEEP,
+    ] = StatsChoice.KEEP,
     if_behind: Annotated[
         int,
         typer.Option(
@@ -142,24 +154,17 @@ def checkpoint(
         *("force", "dry_run"),
     ]
 
+    mode = Mode(dry_run)
+
     def use(run: CommandContext, table: str) -> None:
         opened = run.open_table(table, writes=not (verify or dry_run))
         if verify:
-            refused = given_options(context, *options_that_write)
-            if refused:
-                raise UsageError(f"--verify writes nothing; it cannot be combined with {', '.join(refused)}")
-            from deltacli.cli.render.log_files import verifications
-            from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
-
-            outcomes = list(verify_checkpoints(opened, version=chosen_version(opened, version, timestamp)))
-            if run.part is not None:
-                run.part.state_outcome(sum(len(one.checkpoint.files) for one in outcomes), None)
-            run.write(verifications(opened.uri, outcomes))
-            if any(one.verdict in (CheckpointVerdict.DIFFERS, CheckpointVerdict.UNREADABLE) for one in outcomes):
-                run.say_next(f"deltacli validate {quote_table(table)}", also_in_pipe=True)
-                raise Exit(EXIT_FINDINGS)
+            given = given_options(context, *options_that_write)
+            if given:
+                raise UsageError(f"--verify writes nothing; it cannot be combined with {', '.join(given)}")
+            _verify(run, table, opened, chosen_version(opened, version, timestamp))
             return
-        request = CheckpointRequest(
+        change = opened.prepare_checkpoint(
             version=chosen_version(opened, version, timestamp),
             layout=None if layout is LayoutChoice.AUTO else layout,
             parts=parts,
@@ -169,15 +174,31 @@ def checkpoint(
             if_behind=if_behind,
             force=force,
         )
-        _write(run, opened, table, request, dry_run=dry_run)
+        run_change(run, change, _wording(run, table, opened), mode)
 
     if is_several(tables):
-        run_many(run, tables, use, Mode(dry_run))
+        run_many(run, tables, use, mode)
     else:
         use(run, tables[0])
 
 
-def _write(run: CommandContext, opened: Table, table: str, request: CheckpointRequest, *, dry_run: bool) -> None:
+def _verify(run: CommandContext, name: str, table: Table, version: int | None) -> None:
+    """Write how existing checkpoints compare with the log. Raises Exit if one is wrong."""
+    from deltacli.cli.render.log_files import verifications
+
+    outcomes = table.verify_checkpoints(version=version)
+    if run.part is not None:
+        run.part.state_outcome(sum(len(outcome.checkpoint.files) for outcome in outcomes), None)
+    run.write(verifications(table.uri, outcomes))
+    if any(outcome.is_wrong for outcome in outcomes):
+        run.say_next(f"deltacli validate {quote_table(name)}", also_in_pipe=True)
+        raise Exit(EXIT_FINDINGS)
+
+
+def _wording(run: CommandContext, name: str, table: Table) -> Wording[CheckpointPlan, CheckpointResult]:
+    """Return how a checkpoint is told. The problems of the log are noted, those that are found later as well."""
+    from deltacli.cli.render.log_files import checkpoint_result
+
     noted: list[str] = []
 
     def notes(plan: CheckpointPlan) -> list[str]:
@@ -185,34 +206,19 @@ def _write(run: CommandContext, opened: Table, table: str, request: CheckpointRe
         noted[:] = [*problems, *plan.notes]
         return noted
 
-    def result(made: CheckpointResult) -> SingleResult:
+    def show(result: CheckpointResult) -> SingleResult:
         known = list(noted)
-        for note in notes(made.plan):  # of one that was planned again: the checkpoint of its version is corrupt
+        # It was planned again if the checkpoint of its version turned out corrupt, which is a problem of its own.
+        for note in notes(result.plan):
             if note not in known:
                 run.note(f"note: {note}")
-        from deltacli.cli.render.log_files import checkpoint_sections, draw_checkpoint
+        return checkpoint_result(table.uri, result)
 
-        content = made.as_json()
-        columns = ("path", "sizeBytes", "rows")
-        return SingleResult(
-            "checkpoint",
-            opened.uri,
-            content,
-            lambda: checkpoint_sections(made),
-            content["files"],
-            columns,
-            lambda canvas: draw_checkpoint(canvas, made),
-        )
-
-    def following(made: CheckpointResult) -> str:
-        return f"deltacli checkpoint {quote_table(table)} --verify --version {made.version}"
-
-    wording: Wording[CheckpointPlan, CheckpointResult] = Wording(
+    return Wording(
         question=None,
-        planned=lambda plan, is_plan: result(write_checkpoint(plan, dry_run=is_plan)),
-        done=result,
-        following=following,
+        planned=lambda plan, is_plan: show(table.preview_checkpoint(plan, dry_run=is_plan)),
+        done=show,
+        following=lambda result: f"deltacli checkpoint {quote_table(name)} --verify --version {result.version}",
         notes=notes,
-        achieved=lambda made: (len(made.files), sum(file.size_bytes for file in made.files)),
+        achieved=lambda result: (len(result.files), sum(file.size_bytes for file in result.files)),
     )
-    run_change(run, opened, Checkpoint(request), wording, Mode(dry_run))

@@ -11,7 +11,7 @@ import typer
 
 from deltacli.cli.command_classes import TextCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import UsageError
 
 app = typer.Typer(add_completion=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,10 +13,18 @@ from deltacli.cli.options.given import given_options_of_one_format
 from deltacli.cli.options.moments import parse_end
 from deltacli.cli.options.paimon import BranchOption, RefsOption
 from deltacli.cli.options.tables import ColumnsOption, LastVersionOption, LimitOption, TableHereArgument
-from deltacli.cli.running.run import CommandContext, settle_limit
-from deltacli.cli.running.table_formats import Handle, ask
+from deltacli.cli.output.columns import choose_columns
+from deltacli.cli.render.history import HistoryResult, choose_history_columns, make_history_result
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.row_notes import note_staged, settle_limit
+from deltacli.cli.running.table_formats import call_with_table
 from deltacli.cli.terminal.suggested_commands import remove_option, repeat_command
 from deltacli.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from deltacli.api.paimon import Paimon
+    from deltacli.api.table import Table
+    from deltacli.cli.render.paimon import PaimonHistoryResult
 
 app = typer.Typer(add_completion=False)
 
@@ -64,21 +72,44 @@ def history(
     """
     run: CommandContext = context.obj
     most = settle_limit(run, limit)
-    ends = {
-        name: None if text is None else parse_end(option, text, run.clock)
-        for name, option, text in (("first", "--from", first), ("last", "--to", last))
-    }
-    begin, end = ends.values()
-    if isinstance(begin, int) and isinstance(end, int) and begin > end:
-        kept = remove_option(remove_option(invocation.arguments, "--from"), "--to")
-        swapped = repeat_command([*kept, "--from", str(end), "--to", str(begin)])
-        raise UsageError(f"--to {end} is before --from {begin}", hint=swapped)
+    begin = parse_end("--from", first, run.clock)
+    end = parse_end("--to", last, run.clock)
+    if begin.version is not None and end.version is not None and begin.version > end.version:
+        other_words = remove_option(remove_option(invocation.arguments, "--from"), "--to")
+        swapped = repeat_command([*other_words, "--from", str(end.version), "--to", str(begin.version)])
+        raise UsageError(f"--to {end.version} is before --from {begin.version}", hint=swapped)
 
-    def show(opened: Handle) -> None:
-        result = opened.history(limit=most, columns=columns, counts=counts, branch=branch, refs=refs, **ends)
+    def show(result: HistoryResult | PaimonHistoryResult) -> None:
         run.write(result)
         for note in result.notes(table, on_screen=run.is_on_screen):
             run.note(note)
 
-    given_options = given_options_of_one_format(context, delta=("first", "last", "counts"), paimon=("branch", "refs"))
-    ask(run, table, show, given=given_options)
+    def show_delta(opened: Table) -> None:
+        chosen = choose_history_columns(columns, run.clock, counts=counts)
+        found = opened.history(
+            from_version=begin.version,
+            from_timestamp_ms=begin.timestamp_ms,
+            to_version=end.version,
+            to_timestamp_ms=end.timestamp_ms,
+            limit=most,
+            counts=counts,
+        )
+        result = make_history_result(found, chosen, run.clock)
+        # Commits with in-commit timestamps may be those of a catalog, which may have newer ones.
+        if any("inCommitTimestamp" in (item.commit_info or ()) for item in found.items[:1]):
+            note_staged(run, opened)
+        show(result)
+
+    def show_paimon(opened: Paimon) -> None:
+        from deltacli.cli.render.paimon import PaimonHistoryResult, paimon_history_columns
+
+        if columns is not None and run.format.errors_are_json:
+            raise UsageError("--columns is not available for JSON of a Paimon table", hint="omit --columns")
+        chosen = choose_columns(paimon_history_columns(run.clock()), columns)
+        found = opened.history(limit=most, with_manifests=refs)
+        for note in found.notes:
+            run.note(f"note: {note}")
+        show(PaimonHistoryResult(found, chosen, is_chosen=bool(columns)))
+
+    options = given_options_of_one_format(context, delta=("first", "last", "counts"), paimon=("branch", "refs"))
+    call_with_table(run, table, delta=show_delta, paimon=show_paimon, options=options, branch=branch)

@@ -16,15 +16,14 @@ from deltacli.cli.options.values import (
     make_share_parser,
     make_text_parser,
 )
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import command, fill_table, quote_table
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.actions import parse_commit_metadata
-from deltacli.operations.optimize.request import OptimizeRequest
 
 if TYPE_CHECKING:
     from deltacli.changing.file_totals import FileTotals
-    from deltacli.cli.running.changing import Mode
+    from deltacli.cli.running.changing import Wording
     from deltacli.operations.optimize.execute import OptimizeOutcome
     from deltacli.operations.optimize.plan import OptimizePlan
 
@@ -168,42 +167,48 @@ def optimize(
     --temp-dir. With --purge no deleted row and no dropped column is left in the
     files of the newest version.
     """
-    from deltacli.cli.running.changing import Mode
+    from deltacli.cli.running.changing import Mode, run_change
 
     run: CommandContext = context.obj
     if is_several(tables):
         from deltacli.cli.running.many import require_tables, run_many
 
         require_tables(tables)
-    request = OptimizeRequest(
-        where=where,
-        target_size=target_size,
-        min_files=min_files,
-        min_size=min_size,
-        zorder=join_names(zorder, "--zorder"),
-        cluster=cluster,
-        purge=purge,
-        purge_ratio=purge_ratio,
-        max_bytes=max_bytes,
-        time_budget_ms=time_budget_ms,
-        verify=verify,
-        temp_dir=temp_dir,
-        commit_metadata=parse_commit_metadata(commit_metadata or []),
-    )
     mode = Mode(dry_run, yes, check)
+
+    order = join_names(zorder, "--zorder")
+    added_keys = parse_commit_metadata(commit_metadata or [])
+
+    def use(run: CommandContext, table: str) -> None:
+        change = run.open_table(table, writes=not mode.only_plans).prepare_optimize(
+            where=where,
+            target_size=target_size,
+            min_files=min_files,
+            min_size=min_size,
+            zorder=order,
+            cluster=cluster,
+            purge=purge,
+            purge_ratio=purge_ratio,
+            max_bytes=max_bytes,
+            time_budget_ms=time_budget_ms,
+            verify=verify,
+            temp_dir=temp_dir,
+            commit_metadata=added_keys,
+        )
+        run_change(run, change, _wording(table), mode)
+
     if is_several(tables):
-        run_many(run, tables, lambda run, table: _optimize(run, table, request, mode), mode)
+        run_many(run, tables, use, mode)
     else:
-        _optimize(run, tables[0], request, mode)
+        use(run, tables[0])
 
 
-def _optimize(run: CommandContext, table: str, request: OptimizeRequest, mode: Mode) -> None:
+def _wording(table: str) -> Wording[OptimizePlan, OptimizeOutcome]:
     from deltacli.cli.render.optimize import optimize_result
-    from deltacli.cli.running.changing import Wording, run_change
-    from deltacli.operations.optimize.execute import Optimize
+    from deltacli.cli.running.changing import Wording
 
     name = quote_table(table)
-    wording: Wording[OptimizePlan, OptimizeOutcome] = Wording(
+    return Wording(
         question=_question,
         planned=lambda plan, _: optimize_result(plan, None),
         done=lambda outcome: optimize_result(outcome.plan, outcome),
@@ -213,7 +218,6 @@ def _optimize(run: CommandContext, table: str, request: OptimizeRequest, mode: M
         deed=_deed,
         achieved=lambda outcome: (outcome.files_removed, outcome.bytes_removed),
     )
-    run_change(run, run.open_table(table, writes=not mode.only_plans), Optimize(request), wording, mode)
 
 
 def _before(plan: OptimizePlan, table: str) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -27,8 +26,8 @@ from deltacli.cli.options.tables import (
 from deltacli.cli.output.formats import PARQUET
 from deltacli.cli.output.results import SingleResult
 from deltacli.cli.output.sections import Section
-from deltacli.cli.running.run import (
-    CommandContext,
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.row_notes import (
     judge_left_out,
     note_catalog,
     note_disputed,
@@ -41,21 +40,14 @@ from deltacli.cli.running.run import (
 )
 from deltacli.core.errors import UsageError
 from deltacli.core.units import format_count
-from deltacli.delta.schema.to_arrow import read_columns
-from deltacli.delta.schema.types import PrimitiveType, type_json
-from deltacli.storage.optional_interfaces import StoreOfVersions
-from deltacli.table.scan import Scan
-from deltacli.table.scan_requests import ChangesRequest, ScanRequest
+from deltacli.delta.schema.types import type_json
 
 if TYPE_CHECKING:
+    from deltacli.api.table import Table
     from deltacli.cli.render.data.rows import FramedResult, RowsResult
-    from deltacli.core.machine import Clock
-    from deltacli.table.version import Snapshot
+    from deltacli.table.scan import Scan
 
 app = typer.Typer(add_completion=False)
-
-_COUNTED_BYTES = 64 << 20
-"""Of a checkpoint that is read once more to count its rows: a fraction of a second."""
 
 
 @app.command("read", cls=ClusterRowsCommand, epilog=exit_codes(unreadable=True, refused=True, storage=True))
@@ -93,8 +85,6 @@ def read(
       deltacli read ./tbl --where "trip > 500 AND ride.city = 'Bern'" --explain
       deltacli read ./tbl --row-ids --limit 5  # of a table with row tracking
     """
-    from deltacli.table.time_travel import find_snapshot
-
     run: CommandContext = context.obj
     at_ms = parse_moment_of(version, timestamp)
     if count and (explain or columns is not None or row_ids or limit is not None):
@@ -102,22 +92,31 @@ def read(
     if count and (run.format is PARQUET or run.directory is not None):
         raise UsageError("--count is not written as Parquet", facts={"expected": "--format json, csv or another one"})
     require_file(run)
-    request = ScanRequest(columns=columns, where=where, row_ids=row_ids)
     most = settle_limit(run, limit)
     if explain and run.directory is not None:
         raise UsageError("--explain cannot be written to a directory", code="usage.output")
     opened = run.open_table(table)
-    if where is not None and not explain and isinstance(opened.storage, StoreOfVersions):
-        opened = opened.replace_storage(opened.storage.expecting(where=where, version=version, at_ms=at_ms))
-    found = find_snapshot(opened, version=version, timestamp_ms=at_ms)
     if count:
-        note_catalog(run, found)
-        _count(run, found, where)
+        _count(run, opened, where, version, at_ms)
         return
-    # One row more than is shown, to find out whether there are more.
-    more = 0 if run.directory is not None else 1
-    scan = Scan(found, replace(request, limit=most + more if most and not explain else None))
-    note_findings(run, found, at_ms)
+
+    if explain:
+        snapshot = opened.snapshot(version=version, timestamp_ms=at_ms)
+        scan: Scan = snapshot.scan(columns=columns, where=where, row_ids=row_ids)
+    else:
+        # One row more than is shown, to find out whether there are more.
+        more = 0 if run.directory is not None else 1
+        version_scan = opened.scan(
+            columns=columns,
+            where=where,
+            row_ids=row_ids,
+            limit=most + more if most else None,
+            version=version,
+            timestamp_ms=at_ms,
+        )
+        scan = version_scan
+        snapshot = version_scan.snapshot
+    note_findings(run, snapshot, at_ms)
     if not explain:
         judge_left_out(run, scan)
     if run.directory is not None:
@@ -127,17 +126,18 @@ def read(
 
         _write(run, ScanResult(opened.uri, scan, most), most)
     else:
-        _write(run, _rows_result(found, scan, where, most), most)
-    note_rows(run, scan, opened.address, found.problems)
+        # The log says how many rows there are, not how many meet a condition.
+        count_all = partial(opened.find_row_count, snapshot) if where is None else lambda: None
+        _write(run, _make_rows_result(snapshot.table.uri, scan, count_all, most), most)
+    note_rows(run, scan, opened.address, snapshot.problems)
 
 
-def _rows_result(snapshot: Snapshot, scan: Scan, where: str | None, most: int) -> RowsResult:
+def _make_rows_result(uri: str, scan: Scan, count_all: Callable[[], int | None], most: int) -> RowsResult:
     from deltacli.cli.render.data.rows import Rows, RowsResult
 
     types = [{"name": column.name, "type": type_json(column.data_type)} for column in scan.columns]
     about = {"version": scan.version, "columns": types}
-    in_all = partial(_count_rows, snapshot) if where is None else lambda: None
-    rows = Rows("deltacli.read", "row", snapshot.table.uri, about, scan.schema, scan, scan.left_out, count=in_all)
+    rows = Rows("deltacli.read", "row", uri, about, scan.schema, scan, scan.left_out, count=count_all)
     return RowsResult(rows, most)
 
 
@@ -146,48 +146,18 @@ def _write(run: CommandContext, result: FramedResult, most: int) -> None:
     note_what_is_missing(run, result.written, most)
 
 
-def _count(run: CommandContext, snapshot: Snapshot, where: str | None) -> None:
-    """Write the number of rows, by the log where that has it for all files, and by reading the rows otherwise."""
-    from deltacli.operations.read.snapshot import count_rows
-    from deltacli.table.repeated_files import deduplicate_live_files
-
-    if where is None:
-        snapshot = deduplicate_live_files(snapshot)
+def _count(run: CommandContext, table: Table, where: str | None, version: int | None, at_ms: int | None) -> None:
+    """Write the number of rows."""
+    count = table.count_rows(where=where, version=version, timestamp_ms=at_ms)
+    snapshot = count.snapshot
+    note_catalog(run, snapshot)
     note_disputed(run, snapshot)
-    rows, is_from_log = count_rows(snapshot) if where is None else (None, False)
-    if rows is None:
-        is_from_log = False
-        scan = snapshot.scan(columns=_narrowest(snapshot, where), where=where)
-        rows = scan.count()
-        note_rows(run, scan, snapshot.table.address, snapshot.problems)
-    content = {"version": snapshot.version, "rows": rows, "countedFrom": "log" if is_from_log else "data"}
-    said = [Section("rows", [format_count(rows)])]
-    run.write(SingleResult("row-count", snapshot.table.uri, content, lambda: said, [content], ("version", "rows")))
-
-
-def _narrowest(snapshot: Snapshot, where: str | None) -> list[str]:
-    """Return one column that a count has to read: one of the condition, else a column without fields of its own."""
-    from deltacli.delta.predicate import parse_predicate
-
-    if where is not None and (used := parse_predicate(where, snapshot.schema).columns):
-        return [next(iter(used))[0]]
-    readable = read_columns(snapshot.schema.fields) or snapshot.schema.fields
-    columns = sorted(readable, key=lambda column: not isinstance(column.data_type, PrimitiveType))
-    return [column.name for column in columns[:1]]
-
-
-def _count_rows(snapshot: Snapshot) -> int | None:
-    """Return how many rows a version has by its log; None where the log does not say, or cannot be trusted."""
-    from deltacli.operations.read.snapshot import doubts_of_rows
-    from deltacli.table.repeated_files import deduplicate_live_files
-
-    checkpoint = snapshot.segment.checkpoint
-    size_bytes = 0 if checkpoint is None else sum(file.size_bytes for file in checkpoint.files)
-    if size_bytes > _COUNTED_BYTES or snapshot.sidecars:
-        return None
-    snapshot = deduplicate_live_files(snapshot)
-    counts = snapshot.counts()[0]
-    return None if doubts_of_rows(snapshot, counts) else counts.rows
+    rows = count.rows
+    if count.scan is not None:
+        note_rows(run, count.scan, snapshot.table.address, snapshot.problems)
+    content = {"version": snapshot.version, "rows": rows, "countedFrom": "log" if count.is_from_log else "data"}
+    sections = [Section("rows", [format_count(rows)])]
+    run.write(SingleResult("row-count", snapshot.table.uri, content, lambda: sections, [content], ("version", "rows")))
 
 
 _CHANGE = ("_change_type", "_commit_version", "_commit_timestamp")
@@ -250,15 +220,24 @@ def write_changes(
         limit: Value of `--limit`.
     """
     from deltacli.cli.render.data.rows import Rows, RowsResult
-    from deltacli.operations.read.changes import read_changes
 
-    ends = _end("from", first, run.clock) | ({} if last is None else _end("to", last, run.clock))
+    begin = parse_end("--from", first, run.clock)
+    end = parse_end("--to", last, run.clock)
     require_file(run)
-    request = ChangesRequest(columns=columns, where=where, row_ids=row_ids, **ends)
     most = settle_limit(run, limit)
     opened = run.open_table(table)
-    extra = 0 if run.directory is not None else 1  # to find out whether there are more
-    found = read_changes(opened, replace(request, limit=most + extra if most else None))
+    # One row more than is shown, to find out whether there are more.
+    more = 0 if run.directory is not None else 1
+    found = opened.changes(
+        from_version=begin.version,
+        from_timestamp_ms=begin.timestamp_ms,
+        to_version=end.version,
+        to_timestamp_ms=end.timestamp_ms,
+        columns=columns,
+        where=where,
+        row_ids=row_ids,
+        limit=most + more if most else None,
+    )
     note_findings(run, found.snapshot, None)
     judge_left_out(run, found)
     if run.directory is not None:
@@ -280,8 +259,3 @@ def write_changes(
         run.note(f"note: {note}")
     note_rows(run, found, opened.address, found.snapshot.problems)
     note_what_is_missing(run, result.written, most)
-
-
-def _end(name: str, text: str, clock: Clock) -> dict[str, Any]:  # Any: fields of ChangesRequest
-    end = parse_end(f"--{name}", text, clock)
-    return {f"{name}_version": end} if isinstance(end, int) else {f"{name}_timestamp_ms": end.timestamp_ms}

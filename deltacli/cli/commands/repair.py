@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -10,6 +10,7 @@ import typer
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import invocation
+from deltacli.cli.options.findings import LevelChoice
 from deltacli.cli.options.given import given_options
 from deltacli.cli.options.tables import (
     AcceptCommitsOption,
@@ -29,25 +30,18 @@ from deltacli.cli.options.values import (
 from deltacli.cli.output.destination import require_file_outside_tables
 from deltacli.cli.output.results import Result
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.terminal.suggested_commands import repeat_command_with, repeat_command_with_flags
 from deltacli.core.errors import Refusal, Refused, UsageError, quote_table, quote_word
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.actions import parse_commit_metadata
-from deltacli.operations.repair.plan import (
-    RepairPlan,
-    RepairRequest,
-    SavedPlan,
-    StepState,
-    read_repair_plan,
-    save_repair_plan,
-)
-from deltacli.operations.validate.findings import LevelChoice
 from deltacli.rules.framework.base import CATALOGUE
 
 if TYPE_CHECKING:
+    from deltacli.api.prepared_change import PreparedChange
     from deltacli.api.table import Table
     from deltacli.operations.repair.backup import PutBack, UndoPlan
+    from deltacli.operations.repair.plan import RepairPlan
     from deltacli.operations.repair.repair import RepairOutcome
 
 app = typer.Typer(add_completion=False)
@@ -180,19 +174,6 @@ def repair(
     the reason. A dry run lists them, too, and never exits with 1.
     """
     run: CommandContext = context.obj
-    request = RepairRequest(
-        level=level,
-        select=join_names(select, "--select"),
-        sources=tuple(sources or ()),
-        accept_commits=join_versions(accept_commits, "--accept-commits"),
-        accept_empty_commits=join_versions(accept_empty_commits, "--accept-empty-commits"),
-        accept_loss=accept_loss,
-        partition_values=tuple(partition_values or ()),
-        allow_in_use=allow_in_use,
-        max_missing=max_missing,
-        quarantine=quarantine,
-        commit_metadata=parse_commit_metadata(commit_metadata or []),
-    )
     how = RepairOptions(save_plan=save_plan, apply=apply, undo=undo, dry_run=dry_run, yes=yes)
     modes = {"--save-plan": how.save_plan, "--apply": how.apply, "--undo": how.undo}
     chosen = [name for name, value in modes.items() if value is not None]
@@ -202,12 +183,40 @@ def repair(
         planning_options = given_options(context, *_PLANNING_OPTIONS)
         if planning_options:
             raise UsageError(f"{chosen[0]} takes no options for planning: {', '.join(planning_options)}")
-    if request.select:
+    accepted_versions = join_versions(accept_commits, "--accept-commits")
+    accepted_empty_versions = join_versions(accept_empty_commits, "--accept-empty-commits")
+    added_keys = parse_commit_metadata(commit_metadata or [])
+    selected = join_names(select, "--select")
+    if selected:
         from deltacli.cli.running.finding_filter import require_known
 
-        require_known(run, "validate", list(CATALOGUE.rules), request.select, ())
-    opened = run.open_table(table, writes=not (how.dry_run or how.save_plan is not None))
-    RepairCommand(run, table, opened, how).carry_out(request)
+        require_known(run, "validate", list(CATALOGUE.rules), selected, ())
+    mode = Mode(how.dry_run or how.save_plan is not None, how.yes)
+    opened = run.open_table(table, writes=not mode.only_plans)
+    repair_command = RepairCommand(run, table, opened, how, mode)
+    if how.undo is not None:
+        repair_command.undo(how.undo)
+        return
+    if how.apply is not None:
+        repair_command.repair(opened.prepare_saved_repair(how.apply, dry_run=mode.dry_run))
+        return
+    if how.save_plan is not None:
+        require_file_outside_tables(how.save_plan, "--save-plan")
+    change = opened.prepare_repair(
+        level=level,
+        select=selected,
+        sources=tuple(sources or ()),
+        accept_commits=accepted_versions,
+        accept_empty_commits=accepted_empty_versions,
+        accept_loss=accept_loss,
+        partition_values=tuple(partition_values or ()),
+        allow_in_use=allow_in_use,
+        max_missing=max_missing,
+        quarantine=quarantine,
+        commit_metadata=added_keys,
+        dry_run=mode.dry_run,
+    )
+    repair_command.repair(change)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -222,32 +231,25 @@ class RepairOptions:
 
 
 class RepairCommand(NamedTuple):
-    """A run of the command: the table and the form of its output."""
+    """A run of the command: the table and the form of its output.
+
+    Attributes:
+        run: The run.
+        name: The table as the user wrote it.
+        table: The table.
+        how: What the command does with the plan.
+        mode: The same, as changes know it.
+    """
 
     run: CommandContext
     name: str
-    """The table as the user wrote it."""
     table: Table
     how: RepairOptions
+    mode: Mode
 
-    def carry_out(self, planned: RepairRequest) -> None:
-        """Run the mode that the options select."""
-        mode = Mode(self.how.dry_run or self.how.save_plan is not None, self.how.yes)
-        if self.how.undo is not None:
-            self.undo(self.how.undo, mode)
-            return
-        saved = None
-        if self.how.save_plan is not None:
-            require_file_outside_tables(self.how.save_plan, "--save-plan")
-        elif self.how.apply is not None:
-            saved = read_repair_plan(self.how.apply)
-        request = planned if saved is None else saved.request
-        self.repair(replace(request, dry_run=mode.dry_run), saved, mode)
-
-    def repair(self, request: RepairRequest, saved: SavedPlan | None, mode: Mode) -> None:
+    def repair(self, change: PreparedChange[RepairPlan, RepairOutcome]) -> None:
         """Plan; save the plan, or ask, execute and report. Errors that are left are findings."""
         from deltacli.cli.render.validate.repair import repair_result
-        from deltacli.operations.repair.repair import Repair
 
         plans: list[RepairPlan] = []
 
@@ -255,19 +257,17 @@ class RepairCommand(NamedTuple):
             plans.append(plan)
             if self.how.save_plan is not None:
                 invocation.writes(self.how.save_plan)
-                save_repair_plan(plan, self.how.save_plan)
+                self.table.save_repair_plan(plan, self.how.save_plan)
             return repair_result(plan, None, self.name, is_plan=is_plan)
 
         def done(outcome: RepairOutcome) -> Result:
             self._note_undo("put the replaced files back", outcome.backup_uri)
             return repair_result(outcome.plan, outcome, self.name)
 
-        def plan_of(found: RepairPlan | RepairOutcome) -> RepairPlan:
-            return found if isinstance(found, RepairPlan) else found.plan
-
         def following(outcome: RepairOutcome) -> str | None:
-            level = f"deltacli validate {quote_table(self.name)} --level {request.level}"
-            return None if outcome.plan.errors else level
+            if outcome.plan.errors:
+                return None
+            return f"deltacli validate {quote_table(self.name)} --level {outcome.plan.request.level}"
 
         wording = Wording(
             question=lambda plan: "; ".join(filter(None, [_question(plan), _stays_refused(plan)])),
@@ -276,13 +276,13 @@ class RepairCommand(NamedTuple):
             following=following,
             before=self._before,
             facts=_way_past,
-            is_finding=lambda found: bool(plan_of(found).errors) and not mode.dry_run,
+            is_finding=lambda result: result.has_errors and not self.mode.dry_run,
         )
         try:
-            run_change(self.run, self.table, Repair(request, saved), wording, mode)
+            run_change(self.run, change, wording, self.mode)
         except Refused as refused:
             if plans and len(plans[-1].refusals) > 1 and refused.code == plans[-1].refusals[0].code:
-                refused.facts["also"] = "; ".join(one.message for one in plans[-1].refusals[1:])
+                refused.facts["also"] = "; ".join(refusal.message for refusal in plans[-1].refusals[1:])
                 refused.facts.update(_way_past(plans[-1]))
             raise
 
@@ -295,10 +295,9 @@ class RepairCommand(NamedTuple):
             repeat_command_with(invocation.arguments, "--from", "COPY") if plan.is_noop and plan.lacks_source else None
         )
 
-    def undo(self, backup: str, mode: Mode) -> None:
+    def undo(self, backup: str) -> None:
         """Put the files of a backup back."""
         from deltacli.cli.render.validate.repair import put_back_result
-        from deltacli.operations.repair.backup import Undo
 
         def question(plan: UndoPlan) -> str:
             amount = f"{plural(plan.amount.files, 'file')} ({format_size(plan.amount.size_bytes)})"
@@ -314,7 +313,7 @@ class RepairCommand(NamedTuple):
             done=done,
             following=lambda _: None,
         )
-        run_change(self.run, self.table, Undo(backup), wording, mode)
+        run_change(self.run, self.table.prepare_undo_repair(backup), wording, self.mode)
 
     def _note_undo(self, what: str, kept: str | None) -> None:
         from deltacli.cli.render.validate.repair import below_table
@@ -336,7 +335,7 @@ def _question(plan: RepairPlan) -> str:
 
 def _stays_refused(plan: RepairPlan) -> str | None:
     """Return how many steps stay refused after the consent, and why; None without one."""
-    left = sum(step.state is StepState.REFUSED for step in plan.steps)
+    left = sum(step.is_refused for step in plan.steps)
     if not left:
         return None
     reasons = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,11 +14,16 @@ from deltacli.cli.options.moments import parse_moment_of
 from deltacli.cli.options.streams import CheckpointsOption
 from deltacli.cli.options.tables import CommitMetadataOption, DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.values import make_text_parser, parse_whole_number
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.stream_notes import note_streams
 from deltacli.core.errors import UsageError, quote_table
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.actions import parse_commit_metadata
-from deltacli.operations.restore.restore import Restore, RestoreOutcome, RestorePlan, RestoreRequest
+
+if TYPE_CHECKING:
+    from deltacli.operations.restore.restore import RestoreOutcome, RestorePlan
+    from deltacli.operations.streams.streams import StreamsReport
 
 app = typer.Typer(add_completion=False)
 
@@ -111,46 +116,46 @@ def restore(
             code="usage.version",
             hint=f"deltacli history {quote_table(table)}",
         )
-    request = RestoreRequest(
+    added_keys = parse_commit_metadata(commit_metadata or [])
+    mode = Mode(dry_run, yes, check)
+    opened = run.open_table(table, writes=not mode.only_plans)
+    change = opened.prepare_restore(
         version=version,
         timestamp_ms=at_ms,
         where=where,
         sources=tuple(sources or ()),
         trust_listing=trust_listing,
         allow_removals=allow_removals,
-        commit_metadata=parse_commit_metadata(commit_metadata or []),
+        commit_metadata=added_keys,
     )
+    streams = note_streams(run, opened, checkpoints)
+    run_change(run, change, _wording(table, streams), mode)
+
+
+def _wording(table: str, streams: StreamsReport | None) -> Wording[RestorePlan, RestoreOutcome]:
+    """Return how a restore is told; `streams` are queries that it may stop."""
     from deltacli.cli.render.restore import restore_result
-    from deltacli.cli.running.changing import Mode, Wording, run_change
 
     def following(outcome: RestoreOutcome) -> str | None:
         return None if outcome.committed_version is None else f"deltacli history {quote_table(table)} --limit 3"
 
-    mode = Mode(dry_run, yes, check)
-    opened = run.open_table(table, writes=not mode.only_plans)
-
-    def stopped(plan: RestorePlan) -> Iterable[str]:
-        if report is None or plan.is_noop:
+    def describe_stopped(plan: RestorePlan) -> Iterable[str]:
+        if streams is None or plan.is_noop:
             return ()
-        from deltacli.cli.running.stream_notes import stopped_streams
+        return streams.describe_stopped(
+            metadata=plan.small.metadata,
+            protocol=plan.small.protocol,
+            removes_files=bool(plan.difference.removed_amount.files),
+        )
 
-        small, removes = plan.small, bool(plan.difference.removed_amount.files)
-        return stopped_streams(report, metadata=small.metadata, protocol=small.protocol, removes_files=removes)
-
-    report = None
-    if checkpoints:
-        from deltacli.cli.running.stream_notes import note_streams
-
-        report = note_streams(run, opened, checkpoints)
-    wording = Wording(
+    return Wording(
         question=_question,
         planned=lambda plan, is_plan: restore_result(plan, None, is_plan=is_plan),
         done=lambda outcome: restore_result(outcome.plan, outcome, is_plan=False),
         following=following,
         overrides={"restore.append-only": "--allow-removals"},
-        notes=stopped,
+        notes=describe_stopped,
     )
-    run_change(run, opened, Restore(request), wording, mode)
 
 
 def _question(plan: RestorePlan) -> str:

@@ -3,131 +3,40 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, BinaryIO
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deltacli.api.schemas import convert_schema, describe_schema_file, diff_schemas
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit, invocation
+from deltacli.cli.options.given import OF_DELTA, OF_PAIMON
 from deltacli.cli.options.moments import parse_moment_of
 from deltacli.cli.options.paimon import BranchOption, SchemaIdOption, SnapshotIdOption, TagOption
 from deltacli.cli.options.tables import TableArgument, TimestampOption, VersionOption, YesOption
 from deltacli.cli.options.values import make_choice_parser, parse_whole_number
-from deltacli.cli.output.columns import Column
-from deltacli.cli.output.grids import Grid, RowGrid, WriteItems, encode_line
-from deltacli.cli.output.results import Document, ListResult, Result
-from deltacli.cli.output.text_tables import write_text_table
-from deltacli.cli.render.paimon import STYLES, is_told
-from deltacli.cli.running.changing import confirmed
-from deltacli.cli.running.run import CommandContext
-from deltacli.cli.running.table_formats import Answer, Handle, ask, require_one_point
-from deltacli.cli.terminal.capabilities import Style, Terminal
-from deltacli.cli.terminal.characters import encode_utf8, escape_control
+from deltacli.cli.render.schemas.conversion import ConversionResult, schema_diff_result
+from deltacli.cli.running.consent import confirm_change
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.row_notes import note_findings
+from deltacli.cli.running.table_formats import call_with_table, require_one_point
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
-from deltacli.core.documents import envelope
 from deltacli.core.errors import EXIT_FINDINGS, NotATable, UsageError, quote_table
-from deltacli.core.request_fields import OF_DELTA, OF_PAIMON
 from deltacli.core.units import plural
-from deltacli.operations.schemas.described import (
-    Conversion,
-    DescribedSchema,
-    SchemaDiff,
-    convert_schema,
-    describe_file,
-    diff_schemas,
-    field_of,
-    shown,
-)
-from deltacli.paimon.conversions import ConversionLoss
-from deltacli.paimon.schema_changes import Change
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.api_errors import attribute_errors_to
 
+if TYPE_CHECKING:
+    from deltacli.api.paimon import Paimon
+    from deltacli.api.table import Table
+    from deltacli.cli.output.results import Result
+    from deltacli.operations.schemas.described import DescribedSchema
+
 app = typer.Typer(add_completion=False)
-
-# -- a converted schema with what is lost by the conversion ------------------------------------------------------------
-
-
-@dataclass
-class ConversionResult(Result):
-    """The converted schema, or without it what would be lost; CSV always has that."""
-
-    found: Conversion
-    with_result: bool = True
-    has_requested_rows: bool = True
-
-    def document(self) -> Document:
-        source = self.found.source
-        fields = envelope("deltacli.schema-convert", source.table, complete=True, table_format=source.table_format)
-        return Document(fields | self.found.as_json(with_result=self.with_result))
-
-    def lines(self, write_items: WriteItems) -> bool:
-        content = self.found.as_json(with_result=self.with_result)
-        write_items(encode_line({"table": self.found.source.table, **content}, "schema-conversion"))
-        return True
-
-    def grid(self) -> Grid:
-        return RowGrid(_columns(), self.found.losses)
-
-    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        if self.with_result:
-            lines = [escape_control(line) for line in self.found.text.split("\n")]
-            sink.write(encode_utf8("\n".join(lines) + "\n"))
-        else:
-            shown = [column for column in _columns() if column.on_screen]
-            write_text_table(sink, terminal, shown, list(self.found.losses))
-
-
-def _columns() -> Sequence[Column[ConversionLoss]]:
-    return [
-        Column("column", lambda loss: loss.column or None, priority=1),
-        Column("what", lambda loss: loss.what, priority=3),
-        Column("from", lambda loss: loss.before or None, priority=1, min_width=12),
-        Column("to", lambda loss: loss.after or None, priority=1, min_width=13),
-        Column("lost", lambda loss: loss.is_lost, text=_lost, style=_style, priority=2),
-        Column("reason", lambda loss: loss.reason, priority=1, wraps=True),
-    ]
-
-
-def _lost(loss: ConversionLoss) -> str:
-    return "lost" if loss.is_lost else "wider"
-
-
-def _style(loss: ConversionLoss) -> Style:
-    return Style.CHANGED if loss.is_lost else Style.PLAIN
-
-
-def schema_diff_result(found: SchemaDiff) -> ListResult[Change]:
-    """Return the changes as a list."""
-    has_class = found.matched_by == "id" and found.after.table_format == "paimon"
-    columns: list[Column[Change]] = [
-        Column("kind", lambda change: change.kind.value, priority=3, min_width=24),
-        Column("field", field_of, on_screen=False),
-        Column("change", shown, priority=1, wraps=True),
-        Column("from", lambda change: change.before, on_screen=False),
-        Column("to", lambda change: change.after, on_screen=False),
-    ]
-    if has_class:
-        columns += [
-            Column("class", lambda change: change.loss.value, style=lambda change: STYLES[change.loss], priority=2),
-            Column("reason", lambda change: change.reason or None, priority=4, wraps=True),
-        ]
-    content = envelope(
-        "deltacli.schema-diff", found.before.table, complete=True, table_format=found.before.table_format
-    )
-    content |= {name: value for name, value in found.as_json().items() if name != "changes"}
-    items = [found.change_json(change) for change in found.changes]
-    rows = [change for change in found.changes if is_told(change, found.changes)]
-    return ListResult(
-        content, "schema-change", items, columns, rows, items_name="changes", has_requested_rows=bool(rows)
-    )
-
-
-# -- `deltacli schema show|diff|convert`, for tables of both formats ---------------------------------------------------
 
 
 @app.command("show", cls=SharedOptionsCommand, epilog=exit_codes(unreadable=True, storage=True))
@@ -158,7 +67,17 @@ def schema_show(
     point = SchemaPoint(
         version=version, timestamp=timestamp, schema_id=schema_id, snapshot_id=snapshot_id, tag=tag, branch=branch
     )
-    run.write(point.open(run, table, lambda opened: opened.schema(**vars(point))))
+    point.require_valid()
+    run.write(
+        call_with_table(
+            run,
+            table,
+            delta=lambda opened: _show_delta_schema(run, opened, point),
+            paimon=lambda opened: _show_paimon_schema(opened, point),
+            options=point.name_parts(),
+            branch=branch,
+        )
+    )
     run.say_next(f"deltacli schema convert {quote_table(table)} --to ddl")
 
 
@@ -206,7 +125,7 @@ def schema_diff(
         hint = repeat_command_with(words, "--from", f"version:{other}") if first is None else None
         raise UsageError(f"there is no table {other}; a version is --from version:{other}", hint=hint)
     before = begin.describe(run, table)
-    with attribute_errors_to(other and without_secrets(other)):
+    with attribute_errors_to(other and mask_secrets(other)):
         after = end.describe(run, other or table)
     found = diff_schemas(before, after)
     run.write(schema_diff_result(found))
@@ -292,15 +211,32 @@ def schema_convert(
     )
     if min_paimon is not None and to is not FormatChoice.PAIMON:
         raise UsageError(f"--min-paimon is an option of --to paimon, not of --to {to}")
-    found = convert_schema(point.describe(run, table), to, now_ms=run.clock(), min_paimon=min_paimon)
+    found = convert_schema(point.describe(run, table), to, clock=run.clock, min_paimon=min_paimon)
     if found.lost:
         what = f"write the schema as {to} without {plural(len(found.lost), 'part')} of it"
         lost = ConversionResult(found, with_result=False)
-        confirmed(run, what, lambda: run.write(lost), yes=yes)
+        confirm_change(run, what, lambda: run.write(lost), yes=yes)
     if run.format.is_for_people:
         for loss in found.losses:
             run.note(f"note: {loss.sentence}")
     run.write(ConversionResult(found))
+
+
+def _show_delta_schema(run: CommandContext, table: Table, point: SchemaPoint) -> Result:
+    from deltacli.cli.render.schemas.tree import SchemaResult
+
+    at_ms = parse_moment_of(point.version, point.timestamp)
+    snapshot = table.snapshot(version=point.version, timestamp_ms=at_ms)
+    note_findings(run, snapshot, at_ms)
+    return SchemaResult(snapshot)
+
+
+def _show_paimon_schema(table: Paimon, point: SchemaPoint) -> Result:
+    from deltacli.cli.render.paimon import PaimonSchemaResult
+
+    return PaimonSchemaResult(
+        table.snapshot(schema_id=point.schema_id, snapshot_id=point.snapshot_id, tag=point.tag), as_ddl=False
+    )
 
 
 _KINDS = ("version", "schema", "snapshot", "tag", "branch")
@@ -308,8 +244,16 @@ _KINDS = ("version", "schema", "snapshot", "tag", "branch")
 
 @dataclass(frozen=True)
 class SchemaPoint:
-    """A point whose schema is shown, compared or converted; None means not named. `is_text`: it was given in one word,
-    such as `schema:3`.
+    """A point whose schema is shown, compared or converted. Its parts are None if they are not named.
+
+    Attributes:
+        version: A version of a Delta table.
+        timestamp: A time instead of the version.
+        schema_id: The id of a schema of a Paimon table.
+        snapshot_id: The id of a snapshot of a Paimon table.
+        tag: A tag of a Paimon table.
+        branch: A branch of a Paimon table.
+        is_text: True if the point was given in one word, such as `schema:3`.
     """
 
     version: int | None = None
@@ -320,22 +264,16 @@ class SchemaPoint:
     branch: str | None = None
     is_text: bool = False
 
-    def open(self, run: CommandContext, table: str, use: Callable[[Handle], Answer]) -> Answer:
-        """Return what `use` makes of the table. Raises UsageError for points that are invalid for it."""
+    def require_valid(self) -> None:
+        """Require a valid time, and parts that do not exclude each other. Raises UsageError."""
         parse_moment_of(self.version, self.timestamp)
         require_one_point(self.schema_id, self.snapshot_id, self.tag)
-        return ask(run, table, use, given=self._name_parts())
 
-    def _name_parts(self) -> dict[str, str]:
+    def name_parts(self) -> dict[str, str]:
         """Return the parts of the point as the user spelled them, each with the format of tables that has it."""
-        delta_parts = (
-            {"version:": self.version}
-            if self.is_text
-            else {
-                "--version": self.version,
-                "--timestamp": self.timestamp,
-            }
-        )
+        delta_parts: dict[str, object] = {"--version": self.version, "--timestamp": self.timestamp}
+        if self.is_text:
+            delta_parts = {"version:": self.version}
         paimon_parts = {"schema": self.schema_id, "snapshot": self.snapshot_id, "tag": self.tag, "branch": self.branch}
         named = {name: OF_DELTA for name, value in delta_parts.items() if value is not None}
         for kind, value in paimon_parts.items():
@@ -346,18 +284,35 @@ class SchemaPoint:
 
     def describe(self, run: CommandContext, table: str) -> DescribedSchema:
         """Return the schema at the point, or that in a file, in the columns of Paimon."""
+        self.require_valid()
         try:
-            return self.open(run, table, lambda opened: opened.described(**vars(self)))
-        except NotATable as fault:
-            if fault.code != "table.path-is-file":
+            return call_with_table(
+                run,
+                table,
+                delta=partial(self._describe_delta, run),
+                paimon=lambda opened: opened.describe_schema(
+                    schema_id=self.schema_id, snapshot_id=self.snapshot_id, tag=self.tag
+                ),
+                options=self.name_parts(),
+                branch=self.branch,
+            )
+        except NotATable as error:
+            if error.code != "table.path-is-file":
                 raise
             return self._of_file(run, table)
+
+    def _describe_delta(self, run: CommandContext, table: Table) -> DescribedSchema:
+        at_ms = parse_moment_of(self.version, self.timestamp)
+        described = table.describe_schema(version=self.version, timestamp_ms=at_ms)
+        if described.snapshot is not None:
+            note_findings(run, described.snapshot, at_ms)
+        return described
 
     def _of_file(self, run: CommandContext, path: str) -> DescribedSchema:
         if self != SchemaPoint():
             raise UsageError(f"{path} is a file, which has no versions", code="usage.point")
         directory, slash, name = path.rpartition("/")
-        return describe_file(run.open_other((directory or slash) if slash else "."), name)
+        return describe_schema_file(run.open_other((directory or slash) if slash else "."), name)
 
 
 def parse_point(text: str | None, option: str, table: str) -> SchemaPoint:
@@ -389,7 +344,7 @@ def _number(value: str, option: str, text: str, table: str) -> int:
 
 
 def _no_point(option: str, text: str, table: str) -> UsageError:
-    from deltacli.cli.usage_hints import is_local_paimon
+    from deltacli.cli.hints.words import is_local_paimon
 
     kind = "schema" if text.isdecimal() and is_local_paimon(table) else "version"
     return UsageError(

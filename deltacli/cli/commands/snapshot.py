@@ -16,12 +16,14 @@ from deltacli.cli.options.moments import parse_moment_of
 from deltacli.cli.options.paimon import BranchOption, SchemaIdOption, SnapshotIdOption, TagOption
 from deltacli.cli.options.tables import ColumnsOption, LimitOption, TableHereArgument, TimestampOption, VersionOption
 from deltacli.cli.output.formats import PARQUET
-from deltacli.cli.running.run import CommandContext, note_findings, require_file, settle_limit, write_directory
-from deltacli.cli.running.table_formats import Handle, ask, require_one_point
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.row_notes import note_findings, require_file, settle_limit, write_directory
+from deltacli.cli.running.table_formats import call_with_table, require_one_point
 from deltacli.cli.terminal.suggested_commands import repeat_command_with_flags, repeat_command_without_limit
 from deltacli.core.errors import UsageError, quote_table
 
 if TYPE_CHECKING:
+    from deltacli.api.paimon import Paimon
     from deltacli.api.table import Table
 
 app = typer.Typer(add_completion=False)
@@ -137,22 +139,36 @@ def snapshot(
     _require_one_view(run, table, wanted)
     require_one_point(wanted.schema_id, wanted.snapshot_id, wanted.tag)
 
-    def show(opened: Handle) -> None:
-        if wanted.lists_files:
-            _list_files(run, opened.table, wanted, at_ms)
-            return
+    def require_rows_are_listed() -> None:
         if wanted.columns is not None or wanted.limit is not None:
             raise UsageError(
                 "--columns and --limit require --files or --tombstones",
                 hint=f"deltacli snapshot {quote_table(table)} --files",
             )
-        result, following = opened.state(**vars(wanted))
-        run.write(result)
-        if following is not None:
-            run.say_next(following.format(table=quote_table(table)))
 
-    given_options = given_options_of_one_format(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
-    ask(run, table, show, given=given_options)
+    def show_delta(opened: Table) -> None:
+        if wanted.lists_files:
+            _list_files(run, opened, wanted, at_ms)
+            return
+        require_rows_are_listed()
+        if wanted.schema:
+            _show_schema(run, opened, wanted, at_ms)
+        else:
+            _show_state(run, table, opened, wanted, at_ms)
+
+    def show_paimon(opened: Paimon) -> None:
+        require_rows_are_listed()
+        from deltacli.cli.render.paimon import PaimonSchemaResult, PaimonSnapshotResult
+
+        found = opened.snapshot(schema_id=schema_id, snapshot_id=snapshot_id, tag=tag)
+        if schema or ddl:
+            run.write(PaimonSchemaResult(found, as_ddl=ddl))
+        else:
+            run.write(PaimonSnapshotResult(found))
+        run.say_next(f"deltacli history {quote_table(table)}")
+
+    options = given_options_of_one_format(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
+    call_with_table(run, table, delta=show_delta, paimon=show_paimon, options=options, branch=branch)
 
 
 def _require_one_view(run: CommandContext, table: str, wanted: SnapshotOptions) -> None:
@@ -173,6 +189,37 @@ def _require_one_view(run: CommandContext, table: str, wanted: SnapshotOptions) 
             hint=repeat_command_with_flags(invocation.arguments, ["--files", *output]),
         )
     require_file(run)
+
+
+def _show_schema(run: CommandContext, table: Table, wanted: SnapshotOptions, at_ms: int | None) -> None:
+    from deltacli.cli.render.schemas.tree import SchemaResult
+
+    snapshot = table.snapshot(version=wanted.version, timestamp_ms=at_ms)
+    note_findings(run, snapshot, at_ms)
+    run.write(SchemaResult(snapshot, with_mapping=wanted.mapping))
+
+
+def _show_state(run: CommandContext, name: str, table: Table, wanted: SnapshotOptions, at_ms: int | None) -> None:
+    """Write the state of a version, from its checksum if that is asked for and it has one that can be used."""
+    from deltacli.cli.render.snapshot import SnapshotResult
+
+    following = f"deltacli snapshot {quote_table(name)} --schema"
+    if wanted.from_checksum:
+        from deltacli.table.version_from_checksum import ReplayNeeded
+
+        stated = table.read_checksum(version=wanted.version, timestamp_ms=at_ms)
+        if not isinstance(stated, ReplayNeeded):
+            note_findings(run, stated, at_ms)
+            run.write(SnapshotResult(stated, name, only_counts=wanted.counts, source="checksum"))
+            run.say_next(following)
+            return
+        run.note(f"note: the log was replayed: {stated.reason}")
+
+    summary = table.summarize(version=wanted.version, timestamp_ms=at_ms, digest=wanted.digest)
+    note_findings(run, summary.snapshot, at_ms)
+    source = "replay" if wanted.from_checksum else None
+    run.write(SnapshotResult(summary, name, only_counts=wanted.counts, source=source))
+    run.say_next(f"deltacli validate {quote_table(name)}" if summary.snapshot.problems else following)
 
 
 def _list_files(run: CommandContext, table: Table, wanted: SnapshotOptions, at_ms: int | None) -> None:

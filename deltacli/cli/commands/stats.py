@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,16 +12,23 @@ from deltacli.cli.command_classes import ClusterCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.tables import CommitMetadataOption, DryRunOption, TablesArgument, YesOption, is_several
 from deltacli.cli.options.values import join_names, make_choice_parser, make_text_parser
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import quote_table
 from deltacli.core.units import plural
 from deltacli.delta.log.actions import parse_commit_metadata
-from deltacli.operations.change.stats import ComputeStats, ReadFrom, StatsOutcome, StatsPlan, StatsRequest
 
 if TYPE_CHECKING:
-    from deltacli.cli.running.changing import Mode
+    from deltacli.cli.running.changing import Wording
+    from deltacli.operations.change.stats import StatsOutcome, StatsPlan
 
 app = typer.Typer(add_completion=False)
+
+
+class ReadChoice(StrEnum):
+    """What statistics are computed from."""
+
+    FOOTERS = "footers"
+    ROWS = "rows"
 
 
 @app.command(
@@ -62,14 +70,14 @@ def stats(
     ] = False,
     all: Annotated[bool, typer.Option("--all", help="All files: wrong statistics are replaced, too.")] = False,
     read: Annotated[
-        ReadFrom,
+        ReadChoice,
         typer.Option(
             "--read",
             metavar="footers|rows",
-            parser=make_choice_parser(ReadFrom),
+            parser=make_choice_parser(ReadChoice),
             help="What to read: footers, which do not have all bounds, or all rows.  [default: footers]",
         ),
-    ] = ReadFrom.FOOTERS,
+    ] = ReadChoice.FOOTERS,
     commit_metadata: CommitMetadataOption = None,
     check: Annotated[
         bool, typer.Option("--check", help="Read, and change nothing; exit 1 if statistics are missing or wrong.")
@@ -102,31 +110,39 @@ def stats(
     UPDATE, DELETE or MERGE of Spark that runs over the same partitions may fail
     (ConcurrentAppendException) and has to run again.
     """
-    from deltacli.cli.running.changing import Mode
+    from deltacli.cli.running.changing import Mode, run_change
 
     run: CommandContext = context.obj
     if is_several(tables):
         from deltacli.cli.running.many import require_tables, run_many
 
         require_tables(tables)
-    request = StatsRequest(
-        where=where,
-        columns=join_names(columns, "--columns"),
-        missing=missing,
-        all=all,
-        read=read,
-        commit_metadata=parse_commit_metadata(commit_metadata or []),
-    )
     mode = Mode(dry_run, yes, check)
+
+    chosen_columns = join_names(columns, "--columns")
+    added_keys = parse_commit_metadata(commit_metadata or [])
+
+    def use(run: CommandContext, table: str) -> None:
+        change = run.open_table(table, writes=not mode.only_plans).prepare_stats(
+            where=where,
+            columns=chosen_columns,
+            missing=missing,
+            all=all,
+            read=read,
+            commit_metadata=added_keys,
+            examines=mode.check,
+        )
+        run_change(run, change, _wording(table), mode)
+
     if is_several(tables):
-        run_many(run, tables, lambda run, table: _stats(run, table, request, mode), mode)
+        run_many(run, tables, use, mode)
     else:
-        _stats(run, tables[0], request, mode)
+        use(run, tables[0])
 
 
-def _stats(run: CommandContext, table: str, request: StatsRequest, mode: Mode) -> None:
+def _wording(table: str) -> Wording[StatsPlan, StatsOutcome]:
     from deltacli.cli.render.stats import stats_result
-    from deltacli.cli.running.changing import Wording, run_change
+    from deltacli.cli.running.changing import Wording
 
     def deed(plan: StatsPlan) -> tuple[str, FileTotals]:
         return "compute the statistics of", FileTotals(plan.files, plan.size_bytes)
@@ -136,7 +152,7 @@ def _stats(run: CommandContext, table: str, request: StatsRequest, mode: Mode) -
             return outcome.committed, outcome.plan.size_bytes
         return outcome.committed, None if outcome.committed else 0
 
-    wording: Wording[StatsPlan, StatsOutcome] = Wording(
+    return Wording(
         question=lambda plan: (
             f"read the {plan.request.read} of {plural(plan.files, 'file')} of {plan.table.uri} and commit their "
             "statistics"
@@ -147,5 +163,3 @@ def _stats(run: CommandContext, table: str, request: StatsRequest, mode: Mode) -
         deed=deed,
         achieved=achieved,
     )
-    change = ComputeStats(request, examines=mode.check)
-    run_change(run, run.open_table(table, writes=not mode.only_plans), change, wording, mode)

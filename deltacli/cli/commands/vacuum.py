@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import replace
+from enum import StrEnum
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -28,17 +31,27 @@ from deltacli.cli.options.values import (
     make_rate_parser,
     make_text_parser,
 )
-from deltacli.cli.running.changing import Mode
-from deltacli.cli.running.run import CommandContext
-from deltacli.cli.running.table_formats import ask
-from deltacli.cli.running.vacuum import VacuumOptions
+from deltacli.cli.running.changing import run_change
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.table_formats import call_with_table
+from deltacli.cli.running.vacuum import VacuumCommand, VacuumOptions, explain_short_retention
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
-from deltacli.core.errors import UsageError
+from deltacli.core.errors import PaimonTable, UsageError
 from deltacli.delta.log.actions import parse_commit_metadata
-from deltacli.operations.vacuum.plan import Mode as VacuumMode
-from deltacli.operations.vacuum.plan import VacuumRequest
+
+if TYPE_CHECKING:
+    from deltacli.api.paimon import Paimon
+    from deltacli.api.table import Table
 
 app = typer.Typer(add_completion=False)
+
+
+class ModeChoice(StrEnum):
+    """Where candidates come from: a listing of the table, or the removed files in the log."""
+
+    FULL = "full"
+    LITE = "lite"
+
 
 _EXECUTION_OPTIONS = ("no_log_entries", "threads", "rate", "commit_metadata", "quarantine")
 """Parameters that say how a plan is executed, which a saved plan accepts."""
@@ -90,14 +103,14 @@ def vacuum(
         ),
     ] = None,
     mode: Annotated[
-        VacuumMode,
+        ModeChoice,
         typer.Option(
             "--mode",
             metavar="full|lite",
-            parser=make_choice_parser(VacuumMode),
+            parser=make_choice_parser(ModeChoice),
             help="Source of candidates: full lists the table, lite reads removed files from commits.  [default: full]",
         ),
-    ] = VacuumMode.FULL,
+    ] = ModeChoice.FULL,
     prefix: Annotated[
         str | None, typer.Option("--prefix", metavar="P", help="Delete only below this directory of the table.")
     ] = None,
@@ -254,67 +267,119 @@ def vacuum(
     needed since the retention began.
     """
     run: CommandContext = context.obj
-    how = VacuumOptions(
-        files=files,
-        save_plan=save_plan,
-        apply=apply,
-        accept_copy=accept_copy,
-        explain=explain,
-        purge_older_ms=purge_older_ms,
-        schemas=schemas,
-        keep_last=keep_last,
-        branch=branch,
-        dry_run=dry_run,
-        yes=yes,
-    )
     if is_several(tables):
         from deltacli.cli.running.many import require_tables, run_many
 
         require_tables(tables)
-    _require_one_errand(context, how)
-    request = VacuumRequest(
-        retention_ms=retention_ms,
-        allow_retention_below_ms=allow_retention_below_ms,
-        mode=mode,
-        prefix=prefix,
-        where=where,
-        keep_versions=join_versions(keep_versions, "--keep-version"),
-        protect_from=tuple(protect_from or ()),
-        protect_streams=tuple(protect_streams or ()),
-        ignore_streams_older_ms=ignore_streams_older_ms,
-        allow_stream_loss=tuple(allow_stream_loss or ()),
-        inventory=inventory,
-        max_delete=max_delete,
+    how = VacuumOptions(
+        files=files,
+        save_plan=save_plan,
+        apply=apply,
+        explain=explain,
+        purge_older_ms=purge_older_ms,
         quarantine=quarantine,
-        include_foreign=include_foreign,
-        skip_nested_tables=skip_nested_tables,
-        log_entries=not no_log_entries,
-        threads=threads,
-        rate=rate,
-        commit_metadata=parse_commit_metadata(commit_metadata or []),
+        dry_run=dry_run,
+        yes=yes,
     )
-    if request.commit_metadata and not request.log_entries:
+    _require_one_errand(context, how, accept_copy=accept_copy)
+    added_keys = parse_commit_metadata(commit_metadata or [])
+    if added_keys and no_log_entries:
         raise UsageError("--commit-metadata and --no-log-entries exclude each other")
+    kept_versions = join_versions(keep_versions, "--keep-version")
 
-    given = given_options_of_one_format(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
+    def vacuum_delta(run: CommandContext, name: str, opened: Table) -> None:
+        this_command = VacuumCommand(run, name, opened, how)
+        if how.apply is not None:
+            saved = opened.prepare_saved_vacuum(
+                how.apply,
+                quarantine=quarantine,
+                threads=threads,
+                rate=rate,
+                log_entries=not no_log_entries,
+                commit_metadata=added_keys,
+                accept_copy=accept_copy,
+                tell=lambda text: run.note(f"note: {text}"),
+            )
+            this_command.apply(saved, lambda: saved.was_complete)
+            return
+
+        change = opened.prepare_vacuum(
+            retention_ms=retention_ms,
+            allow_retention_below_ms=allow_retention_below_ms,
+            mode=mode,
+            prefix=prefix,
+            where=where,
+            keep_versions=kept_versions,
+            protect_from=tuple(protect_from or ()),
+            protect_streams=tuple(protect_streams or ()),
+            ignore_streams_older_ms=ignore_streams_older_ms,
+            allow_stream_loss=tuple(allow_stream_loss or ()),
+            inventory=inventory,
+            max_delete=max_delete,
+            quarantine=quarantine,
+            include_foreign=include_foreign,
+            skip_nested_tables=skip_nested_tables,
+            log_entries=not no_log_entries,
+            threads=threads,
+            rate=rate,
+            commit_metadata=added_keys,
+        )
+        if how.purge_older_ms is not None:
+            assert quarantine is not None  # `_require_one_errand` requires it
+            this_command.purge(quarantine, how.purge_older_ms)
+        elif how.explain is not None:
+            this_command.explain(change, how.explain)
+        elif how.save_plan is not None:
+            this_command.save(change, how.save_plan)
+        else:
+            this_command.vacuum(change)
+
+    def vacuum_paimon(run: CommandContext, name: str, opened: Paimon) -> None:
+        from deltacli.cli.render.paimon import schema_vacuum_wording
+
+        if not schemas:
+            raise PaimonTable(
+                "this is a Paimon table: vacuum deletes its schema files only, with --schemas",
+                facts={"path": opened.uri},
+                hint="deltacli vacuum {table} --schemas --dry-run",
+            )
+        change = opened.prepare_vacuum(
+            retention_ms=retention_ms, allow_retention_below_ms=allow_retention_below_ms, keep_last=keep_last
+        )
+        wording = replace(
+            schema_vacuum_wording(name, lists=files),
+            repeats=True,
+            refused=lambda refused: explain_short_retention(refused, "if no writer is older"),
+        )
+        run_change(run, change, wording, how.mode)
+
+    options = given_options_of_one_format(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
     writes = not how.dry_run and how.save_plan is None and how.explain is None
 
-    def use(run: CommandContext, table: str) -> None:
-        ask(run, table, lambda opened: opened.vacuum(request, how), given=given, writes=writes)
+    def use(run: CommandContext, name: str) -> None:
+        call_with_table(
+            run,
+            name,
+            delta=partial(vacuum_delta, run, name),
+            paimon=partial(vacuum_paimon, run, name),
+            options=options,
+            branch=branch,
+            writes=writes,
+        )
 
     if not is_several(tables):
         use(run, tables[0])
         return
-    of_one = {
+    options_of_one_table = {
         "--save-plan": how.save_plan,
         "--apply": how.apply,
         "--explain": how.explain,
         "--purge-older": how.purge_older_ms,
     }
-    run_many(run, tables, use, Mode(how.dry_run, how.yes), of_one, lists_files=how.files)
+    run_many(run, tables, use, how.mode, options_of_one_table, lists_files=how.files)
 
 
-def _require_one_errand(context: typer.Context, how: VacuumOptions) -> None:
+def _require_one_errand(context: typer.Context, how: VacuumOptions, *, accept_copy: bool) -> None:
     """Raise UsageError for options that ask for different things in one run."""
     errands = {"--save-plan": how.save_plan, "--apply": how.apply, "--explain": how.explain}
     chosen = [name for name, value in errands.items() if value is not None]
@@ -332,7 +397,7 @@ def _require_one_errand(context: typer.Context, how: VacuumOptions) -> None:
         others = [*chosen, *given_options(context, *request_options, "files")]
         if others:
             raise UsageError(f"--purge-older deletes no file of the table and excludes {', '.join(others)}")
-    if how.accept_copy and how.apply is None:
+    if accept_copy and how.apply is None:
         raise UsageError("--accept-copy is for a saved plan and needs --apply FILE")
     if how.apply is not None:
         planning_options = given_options(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from itertools import pairwise
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deltacli.api.validation import RequestedValidation, read_log_line
 from deltacli.cli.command_classes import ClusterFindingsCommand
 from deltacli.cli.command_tree import HERE
 from deltacli.cli.exit_codes import exit_codes
@@ -24,15 +25,18 @@ from deltacli.cli.options.findings import (
     ExitZeroOption,
     FailOnOption,
     IgnoreOption,
+    LevelChoice,
     MaxFindingsOption,
     SelectOption,
     WriteBaselineOption,
+    require_max_findings,
 )
-from deltacli.cli.options.given import is_given
+from deltacli.cli.options.given import OF_DELTA, OF_PAIMON, is_given
 from deltacli.cli.options.paimon import RefsOption
 from deltacli.cli.options.values import join_names, make_choice_parser, make_sample_parser
 from deltacli.cli.output.formats import Content
 from deltacli.cli.output.grids import EncodedItems, WriteItems
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.running.finding_filter import (
     FindingFilter,
     SinkFailedError,
@@ -44,7 +48,7 @@ from deltacli.cli.running.finding_filter import (
     require_baseline_target,
     require_known,
 )
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.table_formats import make_format_error
 from deltacli.cli.shared_options import TableFormat
 from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_with_flags
 from deltacli.core.errors import EXIT_FINDINGS, DeltacliError, StorageFailed, UsageError, is_shared
@@ -52,22 +56,16 @@ from deltacli.core.lock_free_property import cached_property
 from deltacli.core.texts import summarize_names
 from deltacli.core.units import plural
 from deltacli.delta.log.segment import LOG_DIRECTORY, Place
-from deltacli.operations.validate.findings import (
-    OWN_RULES,
-    LevelChoice,
-    RuleChoice,
-    ValidateRequest,
-    require_limit,
-)
 from deltacli.rules.framework.base import CATALOGUE, UNREAD, Finding, Rule, Severity
+from deltacli.rules.framework.choice import OWN_RULES, RuleChoice
 from deltacli.storage import LocalStorage, PathKind, Storage
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.handle import managed_store
 
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
+    from deltacli.cli.running.trend_entries import Entry, TableTally
     from deltacli.cli.running.trend_file import Trend
-    from deltacli.operations.validate.trend import Entry, TableTally
     from deltacli.operations.validate.validate import Validation
     from deltacli.rules.framework.repairs import Condition
     from deltacli.table.discover import Target, Targets
@@ -111,7 +109,7 @@ class ValidateOptions:
     list_rules: bool = False
 
     def __post_init__(self) -> None:
-        require_limit(self.max_findings)
+        require_max_findings(self.max_findings)
         if self.trend is not None and self.history is not None and self.trend != self.history:
             raise UsageError(
                 f"--history is the former name of --trend; they name different files: {self.history}, {self.trend}"
@@ -128,7 +126,7 @@ class Checker:
     def __init__(
         self,
         run: CommandContext,
-        request: ValidateRequest,
+        request: RequestedValidation,
         wanted: ValidateOptions,
         choose_rules: Callable[[], list[Rule]],
     ) -> None:
@@ -164,7 +162,7 @@ class Checker:
         for name in found.skipped_files:
             self._run.note(f"note: {name} is a file next to tables and was skipped")
         note_log_backups(self._run.note, found.log_backups)
-        self._failures += [(without_secrets(name), fault) for name, fault in found.failures]
+        self._failures += [(mask_secrets(name), fault) for name, fault in found.failures]
         self._tell_failures(found.failures, is_last=not found.tables)
         report = self._check_and_write([self._with_given_format(target) for target in found.tables])
         self._note_lacks()
@@ -201,8 +199,6 @@ class Checker:
 
     def _read_line(self, table: CheckedTable, place: Place) -> bytes | None:
         """Return the line of the log at a place, None where it is not to be had."""
-        from deltacli.operations.validate.log_reader import read_log_line
-
         storage = self._stores.get(table.validation.table)
         is_json = place.path.startswith("_delta_log/") and (place.line is not None or place.path.endswith(_OF_ONE_LINE))
         return None if storage is None or not is_json else read_log_line(storage, place.path, place.line or 1)
@@ -213,7 +209,7 @@ class Checker:
 
     def entry(self, exit_code: int) -> Entry:
         """Return the run as a line of a trend."""
-        from deltacli.operations.validate.trend import Entry
+        from deltacli.cli.running.trend_entries import Entry
 
         return Entry(
             self._now_ms,
@@ -230,7 +226,7 @@ class Checker:
         try:
             self._check(target, tell)
         except DeltacliError as fault:
-            self._failures.append((without_secrets(target.name), fault))
+            self._failures.append((mask_secrets(target.name), fault))
             self._tell_failures([(target.name, fault)], is_last=is_last and not self._tables)
             return False
         return True
@@ -246,7 +242,7 @@ class Checker:
             if (fault.code, fault.message) not in self._lacks:
                 report_error(fault, invocation.arguments, name)
             if fault.code == _MISSING_EXTRA:  # once for all tables, whose names follow at the end
-                self._lacks.setdefault((fault.code, fault.message), []).append(without_secrets(name))
+                self._lacks.setdefault((fault.code, fault.message), []).append(mask_secrets(name))
         if is_last and failures:
             self._note_lacks()
             raise Exit(failure_code(self._failures))
@@ -257,7 +253,6 @@ class Checker:
 
     def _check(self, target: Target, tell: Callable[[Finding], None] | None) -> None:
         from deltacli.cli.render.validate.report import CheckedTable
-        from deltacli.cli.running.table_formats import handle_of
 
         wanted = self._wanted
         needs_all = any(name is not None for name in (wanted.baseline, wanted.write_baseline, wanted.trend_file))
@@ -265,20 +260,18 @@ class Checker:
         sieve = FindingFilter(wanted.fail_on, wanted.max_findings, label, self._baseline, tell)
         gc.disable()  # actions are millions of objects and no cycles: a tenth of the time, no more memory
         try:
-            request = replace(self._request, max_findings=0 if needs_all else wanted.max_findings)
-            opened = handle_of(self._run, target)
-            found = opened.validate(request, profile=wanted.profile, refs=wanted.refs, on_finding=sieve.take)
+            most = 0 if needs_all else wanted.max_findings
+            found = self._validate(target, max_findings=most, on_finding=sieve.take)
         except SinkFailedError as failed:
             raise failed.fault from None
         finally:
             gc.enable()
-        if more := [rule for rule in opened.more_rules() if rule.id in found.rules]:
-            known = {rule.id for rule in self._rules}
-            self._rules += [rule for rule in more if rule.id not in known]
+        if target.is_paimon:
+            self._add_rules_of_paimon(found.rules)
         suppressed = Counter(found.suppressed) + sieve.suppressed
         fails = sieve.fails or self._may_fail(found)
         kept = tuple(finding for finding in found.findings if id(finding) in sieve.kept)
-        self._tables.append(CheckedTable(without_secrets(target.name), found, kept, suppressed, sieve.accepted, fails))
+        self._tables.append(CheckedTable(mask_secrets(target.name), found, kept, suppressed, sieve.accepted, fails))
         self._tell_unread(self._tables[-1])
         self._labels.append(label)
         self._stores[found.table] = target.storage
@@ -287,6 +280,36 @@ class Checker:
             self._to_accept += [(own, finding) for finding in found.findings]
         if wanted.trend_file is not None:
             self._tallies.append(_tally(_label(target, wanted.trend_file), found, sieve))
+
+    def _validate(self, target: Target, *, max_findings: int, on_finding: Callable[[Finding], None]) -> Validation:
+        """Check a table. Raises UsageError for a profile of the other format."""
+        profile = self._wanted.profile
+        table = self._run.table_of(target.storage)
+        if not target.is_paimon:
+            if profile not in (None, ProfileChoice.CURRENT):
+                raise make_format_error(OF_PAIMON, f"--profile {profile}", {"expected": ProfileChoice.CURRENT})
+            return self._request.check_delta(table, max_findings=max_findings, on_finding=on_finding)
+
+        from deltacli.api.either_format import open_as_paimon
+
+        if profile is ProfileChoice.CURRENT:
+            expected = ", ".join(choice for choice in ProfileChoice if choice is not ProfileChoice.CURRENT)
+            raise make_format_error(OF_DELTA, f"--profile {profile}", {"expected": expected})
+        return self._request.check_paimon(
+            open_as_paimon(table),
+            profile=profile or ProfileChoice.JAVA,
+            with_manifests=self._wanted.refs,
+            max_findings=max_findings,
+            on_finding=on_finding,
+        )
+
+    def _add_rules_of_paimon(self, checked: Container[str]) -> None:
+        """Add the rules that were checked of a Paimon table to those of the run, which are known for Delta tables."""
+        from deltacli.rules.paimon.catalogue import PAIMON_CATALOGUE
+
+        known = {rule.id for rule in self._rules}
+        rules = PAIMON_CATALOGUE.rules.values()
+        self._rules += [rule for rule in rules if rule.id in checked and rule.id not in known]
 
     def _tell_unread(self, table: CheckedTable) -> None:
         """Report that files of a table could not be read; their number, as the findings name them."""
@@ -364,15 +387,15 @@ class Checker:
 
 def _require_tables(found: Targets) -> None:
     """Raise NotATable where the only table is a directory that may have lost its log, which nobody has named."""
-    from deltacli.table.missing_log import missing_log_error
+    from deltacli.table.missing_log import build_missing_log_error
 
     for name, storage, is_paimon in found.tables:
         if name == outside(HERE) and not is_paimon and storage.kind_of(LOG_DIRECTORY) is PathKind.MISSING:
-            raise missing_log_error(storage)
+            raise build_missing_log_error(storage)
 
 
 def _tally(label: str, found: Validation, sieve: FindingFilter) -> TableTally:
-    from deltacli.operations.validate.trend import TableTally
+    from deltacli.cli.running.trend_entries import TableTally
 
     return TableTally(label, found.version, len(found.not_checked), sieve.tally())
 
@@ -399,7 +422,7 @@ def _hold_or_emit(
 def _line(target: Target, finding: Finding, condition: Condition) -> EncodedItems:
     from deltacli.cli.render.validate.result import finding_line
 
-    return finding_line(target.storage.uri, finding, without_secrets(target.name), condition)
+    return finding_line(target.storage.uri, finding, mask_secrets(target.name), condition)
 
 
 def failure_code(failures: Sequence[tuple[str, DeltacliError]]) -> int:
@@ -525,7 +548,7 @@ def validate(
     schemas exist that snapshots and data files name.
     """
     run: CommandContext = context.obj
-    request = ValidateRequest(
+    request = RequestedValidation(
         level=level,
         sample=sample,
         where=where,
@@ -559,7 +582,7 @@ def validate(
         raise Exit(code)
 
 
-def _check(run: CommandContext, request: ValidateRequest, wanted: ValidateOptions, tables: Sequence[str]) -> int:
+def _check(run: CommandContext, request: RequestedValidation, wanted: ValidateOptions, tables: Sequence[str]) -> int:
     trend = _open_trend(run, wanted)
     checker = Checker(run, request, wanted, partial(_choose_rules, run, request, [request.level]))
     try:
@@ -592,7 +615,7 @@ def _open_trend(run: CommandContext, wanted: ValidateOptions) -> Trend | None:
     return Trend(wanted.trend_file)
 
 
-def _choose_rules(run: CommandContext, request: ValidateRequest, levels: Sequence[str]) -> list[Rule]:
+def _choose_rules(run: CommandContext, request: RequestedValidation, levels: Sequence[str]) -> list[Rule]:
     known = _known_rules(run, request)
     try:
         require_known(run, "validate", list(known), request.select, request.ignore)
@@ -622,7 +645,7 @@ def _choose_rules(run: CommandContext, request: ValidateRequest, levels: Sequenc
     return rules
 
 
-def _known_rules(run: CommandContext, request: ValidateRequest) -> Mapping[str, Rule]:
+def _known_rules(run: CommandContext, request: RequestedValidation) -> Mapping[str, Rule]:
     """Return the rules to choose from: those for Delta tables, and those for Paimon tables where some are named."""
     names_paimon = bool(request.select) or any(pattern.startswith("paimon") for pattern in request.ignore)
     if run.table_format is not TableFormat.PAIMON and not names_paimon:
@@ -641,7 +664,7 @@ def _exit_code(wanted: ValidateOptions, report: ValidationReport) -> int:
     return EXIT_FINDINGS if any(table.fails for table in report.tables) and not is_accepted else 0
 
 
-def _say_what_next(run: CommandContext, request: ValidateRequest, report: ValidationReport) -> None:
+def _say_what_next(run: CommandContext, request: RequestedValidation, report: ValidationReport) -> None:
     """Write the counts where the format has no place for them, or the next command."""
     from deltacli.cli.render.validate.findings import summary_sentence
 
@@ -659,7 +682,7 @@ def _say_what_next(run: CommandContext, request: ValidateRequest, report: Valida
         run.say_next(repeat_command_with(invocation.arguments, "--level", level))
 
 
-def _may_hide_more(request: ValidateRequest, report: ValidationReport) -> bool:
+def _may_hide_more(request: RequestedValidation, report: ValidationReport) -> bool:
     """Return whether the next level is worth a look: nothing was found, or only warnings of a readable log."""
     counts = report.counts
     if not counts.rules:

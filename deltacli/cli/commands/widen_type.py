@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,11 +19,15 @@ from deltacli.cli.options.tables import (
     UpgradeProtocolOption,
     YesOption,
 )
-from deltacli.cli.running.changing import Mode
-from deltacli.cli.running.run import CommandContext
-from deltacli.cli.running.table_formats import Handle, ask
+from deltacli.cli.running.changing import Mode, run_change
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.table_formats import call_with_table
+from deltacli.core.alter_verbs import pair_columns_with_types
 from deltacli.delta.log.actions import parse_commit_metadata
-from deltacli.operations.change.widen_type import WidenRequest
+
+if TYPE_CHECKING:
+    from deltacli.api.paimon import Paimon
+    from deltacli.api.table import Table
 
 app = typer.Typer(add_completion=False)
 
@@ -89,28 +93,39 @@ def widen_type(
       deltacli widen-type ./paimon_tbl price "DECIMAL(20, 2)" --branch dev --yes
     """
     run: CommandContext = context.obj
-    request = WidenRequest(
-        enable=enable,
-        upgrade_protocol=upgrade_protocol,
-        check_files=check_files,
-        commit_metadata=parse_commit_metadata(commit_metadata or []),
-    )
+    added_keys = parse_commit_metadata(commit_metadata or [])
+    mode = Mode(dry_run, yes, check)
 
-    def widen(opened: Handle) -> None:
-        streams = None
-        if checkpoints:
-            from deltacli.cli.running.stream_notes import note_streams
+    def widen_delta(opened: Table) -> None:
+        from deltacli.cli.render.schemas.altering import wording_of_widening
+        from deltacli.cli.running.stream_notes import note_streams
 
-            streams = note_streams(opened.run, opened.table, checkpoints)
-        opened.widen_type(
-            changes,
-            request,
-            mode=Mode(dry_run, yes, check),
-            allow_lossy=allow_lossy,
-            min_paimon=min_paimon,
-            branch=branch,
-            **({} if streams is None else {"streams": streams}),
+        streams = note_streams(run, opened, checkpoints)
+        prepared = opened.prepare_widen_type(
+            *pair_columns_with_types(changes),
+            enable=enable,
+            upgrade_protocol=upgrade_protocol,
+            check_files=check_files,
+            commit_metadata=added_keys,
+            # The files that keep the older types are counted for people who decide on the plan.
+            with_impact=not check and (dry_run or not yes),
         )
+        run_change(run, prepared, wording_of_widening(table, streams), mode)
 
-    given_options = given_options_of_one_format(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
-    ask(run, table, widen, given=given_options, writes=not (dry_run or check))
+    def widen_paimon(opened: Paimon) -> None:
+        from deltacli.cli.render.paimon import wording_of_schema
+        from deltacli.paimon.evolution.requests import widening
+
+        prepared = opened.prepare_alter(widening(changes), allow_lossy=allow_lossy, min_paimon=min_paimon)
+        run_change(run, prepared, wording_of_schema(table, "widen-type"), mode)
+
+    options = given_options_of_one_format(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
+    call_with_table(
+        run,
+        table,
+        delta=widen_delta,
+        paimon=widen_paimon,
+        options=options,
+        branch=branch,
+        writes=not mode.only_plans,
+    )

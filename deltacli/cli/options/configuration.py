@@ -12,7 +12,7 @@ from deltacli.cli.terminal.suggested_commands import remove_option_value, repeat
 from deltacli.core.errors import UsageError, nearest_name, quote_word
 from deltacli.core.times import parse_duration
 from deltacli.core.typing import Toml
-from deltacli.storage.secrets import holds_secret, is_secret_name
+from deltacli.storage.secrets import contains_secret, is_secret_name
 
 _KEYS = frozenset(
     {"format", "color", "progress", "quiet", "retry_budget", "storage_options", "allow_external"}
@@ -256,7 +256,7 @@ def plain_or_file(option: str, separator: str, value: str, place_of_secrets: str
     """Return the value of an option, and for `@FILE` what the file has. Raises UsageError for a plain secret."""
     if value.startswith("@"):
         return _read_text(value[1:], option)
-    if is_secret_name(named) or holds_secret(value):
+    if is_secret_name(named) or contains_secret(value):
         raise UsageError(
             f"{option}: a secret on the command line is visible in the process list",
             code="usage.secret",

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from deltacli.cli.options.values import make_choice_parser, parse_whole_number
+from deltacli.core.errors import UsageError
 from deltacli.rules.framework.base import Severity
 
 DEFAULT_MAX_FINDINGS = 100
+
+
+class LevelChoice(StrEnum):
+    """What is checked of a table; each level also checks what those before it do."""
+
+    LOG = "log"
+    STORAGE = "storage"
+    FOOTERS = "footers"
+    DATA = "data"
+
 
 SelectOption = Annotated[
     list[str] | None,
@@ -52,3 +64,9 @@ ExitZeroOption = Annotated[bool, typer.Option("--exit-zero", help="Exit 0 even i
 BriefOption = Annotated[
     bool, typer.Option("--brief", help="Show findings without values and fixes; one per line in a pipe.")
 ]
+
+
+def require_max_findings(most: int) -> None:
+    """Require a number of findings per rule, 0 for all of them. Raises UsageError."""
+    if most < 0:
+        raise UsageError(f"--max-findings {most} is negative", facts={"expected": "0 (all) or more"})

@@ -5,7 +5,10 @@ from __future__ import annotations
 import typer
 
 from deltacli.cli.vendored_click import Parameter, ParameterSource
-from deltacli.core.request_fields import OF_DELTA, OF_PAIMON
+
+OF_DELTA = "Delta"
+OF_PAIMON = "Paimon"
+"""The formats of tables that an option may be for, as messages name them."""
 
 
 def is_given(context: typer.Context, name: str) -> bool:

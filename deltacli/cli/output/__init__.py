@@ -1,7 +1,14 @@
-"""Write results of commands to stdout or a file: results, columns, and formats.
+"""Write the results of commands to stdout or to a file, in the format of `--format`.
 
-A command returns a `Result` (`results.py`), which has a document, lines, rows and sections. A format (`formats.py`) is
-a function that writes any result to a stream: text for people (`text_tables.py`, `sections.py`, drawn on a `Surface`),
-JSON (`documents.py`), CSV, Markdown, Parquet, a template, and the reports of findings for other programs. Columns are
-declared once as `Column` (`columns.py`), which serves all of them. `destination.py` opens the stream.
+A command returns a `Result` (`results.py`). It can be converted to a JSON document, lines of NDJSON, rows, and labelled
+sections of text. A `Format` (`formats.py`) is a function that writes any result to a stream:
+
+    table                  text for people     text_tables.py, sections.py, surface.py
+    json, ndjson           documents.py
+    csv, markdown          csv_rows.py, markdown.py
+    sarif, junit, github   findings of `validate` for code scanning and CI servers
+    parquet                rows of a table
+    --template             template.py
+
+`columns.py` declares the columns of rows for all formats. `destination.py` opens the stream.
 """

@@ -1,4 +1,9 @@
-"""The columns of a result, declared once for the screen, the pipe, CSV and the words of `--columns`."""
+"""Declare the columns of a result.
+
+A `Column` describes one column for all formats: its exact value for CSV, its text and style for a terminal, and its
+name for `--columns`. Results on a terminal and in a pipe differ: a terminal shows `3 days ago` and truncates long
+paths, a pipe contains exact times and complete paths.
+"""
 
 from __future__ import annotations
 
@@ -28,25 +33,27 @@ class Column(Generic[Row]):
     """One column of a result.
 
     Attributes:
-        name: The header in CSV, the word of `--columns` and the key in documents.
-        value: Returns the exact value of a row: for CSV, JSON, and a pipe if the user chose the columns.
-        text: Returns the text for people; None if that is the exact value.
-        style: Returns the look of the text on a screen.
-        align_right: Whether the texts are numbers, which are aligned at their end and never cut.
-        priority: Decides which columns a narrow screen leaves out. 1 stays longest.
-        min_width: Cells below which the column is left out rather than cut.
-        title: The heading for people; None if that is the name.
-        subtitle: A second heading on a drawn screen, such as the type of the values.
-        on_screen: Whether people see the column if nobody chose columns.
-        in_pipe: Whether a pipe has it then.
-        is_minor: Whether the column is left out before another one is cut.
-        keep_end: Cut the beginning of a text that does not fit: file names differ at the end.
-        keep_both: Cut the middle of a text that does not fit: paths differ at both ends.
-        wraps: On a drawn screen, a text that does not fit goes on below instead of being cut.
-        is_rounded: Whether the text is an age, or a time to the second. A pipe has the value instead.
-        draw_bar: Draws a bar of `min_width` cells in place of the text. Such a column is shown only where rich draws,
-            and is left out if the text of every row is empty.
-        format_array: Returns the texts for a pipe of a whole Arrow column, if that is faster than one by one.
+        name: The name in CSV headers, in JSON documents and for `--columns`.
+        value: A function that returns the exact value of a row. It is used for CSV and JSON, and in a pipe if the user
+            chose the columns.
+        text: A function that returns the text of a row for people; None to format the exact value.
+        style: A function that returns the style of the text; None for plain text.
+        align_right: Whether the texts are numbers. They are aligned to the right and never truncated.
+        priority: The priority on narrow screens. Columns with high numbers are omitted first.
+        min_width: The minimum width in cells. If less is available, the column is omitted.
+        title: The heading for people; None to use the name.
+        subtitle: A second heading on a terminal, such as the type of the values.
+        on_screen: Whether the column is shown to people by default, without `--columns`.
+        in_pipe: Whether the column is written to a pipe by default.
+        is_minor: Whether to omit the column if otherwise texts of other columns are truncated.
+        keep_end: Whether to truncate texts at the beginning. File names differ at the end.
+        keep_both: Whether to truncate texts in the middle. Paths differ at both ends.
+        wraps: Whether long texts are wrapped on a terminal instead of being truncated.
+        is_rounded: Whether the text is less exact than the value: an age, or a time in seconds. A pipe contains the
+            exact value.
+        draw_bar: A function that draws a bar of `min_width` cells instead of the text, on terminals only. The column is
+            omitted if the texts of all rows are empty.
+        format_array: A function that formats all values of an Arrow column for a pipe; None to format them one by one.
     """
 
     name: str
@@ -73,23 +80,26 @@ class Column(Generic[Row]):
         return escape_control(self.title or self.name)
 
     def subheading(self) -> str:
-        """Return the second heading on a drawn screen, "" if there is none."""
+        """Return the second heading; "" if there is none."""
         return escape_control(self.subtitle or "")
 
     def format_for_pipe(self, row: Row) -> str:
-        """Return the text for a pipe: as on a screen, but file names keep their bytes, and times are absolute."""
+        """Return the text of a row for a pipe.
+
+        Unlike on a terminal, times are exact, and the bytes of file names that are not valid UTF-8 are kept.
+        """
         if self.text is None or self.is_rounded:
             return escape_control(format_exact(self.value(row)))
         return escape_control(self.text(row))
 
     def format_for_screen(self, row: Row) -> str:
-        """Return the text for a terminal."""
+        """Return the text of a row for a terminal."""
         text = format_exact(self.value(row)) if self.text is None else self.text(row)
         return escape_for_screen(text)
 
 
 def format_exact(value: object) -> str:
-    """Return a value with every character: text unchanged, None as nothing, nested values as JSON."""
+    """Format a value without loss: text is unchanged, None is "", and nested values are JSON."""
     match value:
         case None:
             return ""
@@ -103,36 +113,39 @@ def format_exact(value: object) -> str:
             return dumps(value).decode()
 
 
-def make_item_columns(names: Iterable[str]) -> list[Column[JsonObject]]:
-    """Return a column per field of JSON objects."""
-    return [Column(name, methodcaller("get", name)) for name in names]
+def make_item_columns(columns: Iterable[Column[JsonObject] | str]) -> list[Column[JsonObject]]:
+    """Return columns for rows that are JSON objects. A name is converted to the column of the field with this name."""
+    return [Column(column, methodcaller("get", column)) if isinstance(column, str) else column for column in columns]
 
 
 def choose_default_columns(columns: Sequence[Column[Row]], terminal: Terminal) -> list[Column[Row]]:
-    """Return the columns that are shown if nobody chose any: in a pipe those of a screen, without ages."""
+    """Return the columns that are shown without `--columns`."""
     return [column for column in columns if column.on_screen and (terminal.is_drawn or column.in_pipe)]
 
 
 def show_exact_values(columns: Sequence[Column[Row]], terminal: Terminal) -> Sequence[Column[Row]]:
-    """Return columns that the user chose: in a pipe with their names and exact values, for programs."""
+    """Adapt columns that the user chose by `--columns`.
+
+    In a pipe, they get their names as headings, and exact values instead of texts: a program probably reads them.
+    """
     if terminal.is_drawn:
         return columns
     return [replace(column, title=None, text=None) for column in columns]
 
 
 def choose_columns(columns: Sequence[Column[Row]], stated_names: str | None) -> list[Column[Row]]:
-    """Return the columns of a comma-separated list, in its order.
+    """Return the columns that a value of `--columns` selects, in its order.
 
     Args:
         columns: All columns of the result.
-        stated_names: Names or headings, in upper or lower case; None for all columns.
+        stated_names: A comma-separated list of names or headings, in upper or lower case; None for all columns.
 
     Raises:
-        UsageError: If there is no such column, with the nearest name.
+        UsageError: If a column does not exist. The error suggests the most similar name.
     """
     if stated_names is None:
         return list(columns)
-    # Names win over headings, because CSV and documents use them.
+    # If the name of a column equals the heading of another one, the name takes precedence.
     by_spelling = {column.heading().lower(): column for column in columns}
     by_spelling |= {column.name.lower(): column for column in columns}
 
@@ -146,12 +159,16 @@ def choose_columns(columns: Sequence[Column[Row]], stated_names: str | None) -> 
 
 
 def spellings_of_column(column: Column[Any]) -> tuple[str, str]:
-    """Return what a user may write for a column, in lower case: its name and its heading."""
+    """Return the words that select a column in `--columns`, in lower case: its name and its heading."""
     return column.name.lower(), column.heading().lower()
 
 
 def choose_names(stated_names: str, known_names: Sequence[str]) -> list[str]:
-    """Return the known names of a comma-separated list, in its order, whatever their case. Raises UsageError."""
+    """Return the names that a value of `--columns` selects, in its order and in the case of `known_names`.
+
+    Raises:
+        UsageError: If a name does not exist.
+    """
     by_spelling = {name.lower(): name for name in known_names}
     chosen: list[str] = []
     for name in parse_column_names(stated_names, known_names):
@@ -162,25 +179,32 @@ def choose_names(stated_names: str, known_names: Sequence[str]) -> list[str]:
 
 
 def parse_column_names(stated_names: str, known_names: Sequence[str]) -> list[str]:
-    """Return the names in a value of `--columns`. Raises UsageError for an empty list or an empty name."""
+    """Split a value of `--columns`.
+
+    Raises:
+        UsageError: If the list or a name in it is empty.
+    """
     return parse_names(stated_names, "--columns", code="usage.column", facts={"columns": ", ".join(known_names)})
 
 
 def unknown_column_error(name: str, known_names: Sequence[str]) -> UsageError:
-    """Return the error for a column that does not exist, with the nearest one that does."""
+    """Return the error for a column that does not exist. It suggests the most similar name."""
     error = UsageError(f"there is no column {name!r}", code="usage.column", facts={"columns": ", ".join(known_names)})
     return error.suggest(name, nearest_name(name, known_names, ignores_case=True), is_quoted=True)
 
 
 def describe_hidden_columns(columns: Sequence[Column[Row]], rows: Sequence[Row], shown: Container[str]) -> str:
-    """Return the remark that names the columns for which there is no room, "" if all are shown.
+    """Describe the columns that did not fit on the screen: `no room for operation, user`.
 
-    Columns without a value, bars, minor columns, and columns that only a screen has, are not missed.
+    Minor columns, bars, columns without values, and columns that exist only on a terminal are not mentioned.
 
     Args:
         columns: All columns of the result.
-        rows: Its rows.
+        rows: The rows.
         shown: The names of the columns that are shown.
+
+    Returns:
+        The description; "" if no column is hidden.
     """
     hidden = [
         column

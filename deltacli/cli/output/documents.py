@@ -1,4 +1,4 @@
-"""`--format json` and `--format ndjson`: one document, or one object per line."""
+"""Write results as one JSON document (`--format json`) or as one JSON object per line (`--format ndjson`)."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ from deltacli.core.errors import DeltacliError
 
 
 def write_json(sink: BinaryIO, result: Result, terminal: Terminal) -> None:
-    """Write one document and a final LF, indented on a terminal. Streamed items are written as they come.
+    """Write one document, followed by LF. On a terminal, it is indented unless its items are streamed.
 
-    After an error among the items the document ends with `"complete":false`, so that it can be parsed all the same.
+    If an error occurs while items are streamed, the document is closed with `"complete":false`, so that it can still be
+    parsed.
     """
     document = result.document()
     if document.items is None:
         sink.write(dumps(document.fields, indent=terminal.is_terminal) + b"\n")
         return
 
-    # Whether the document is complete is known when the last item is written.
+    # `complete` follows the items, because an item may fail.
     fields = {name: value for name, value in document.fields.items() if name != "complete"}
     sink.write(dumps(fields)[:-1] + b',"items":[')
     separator = b"\n"
     try:
         for block in document.items:
             sink.write(separator)
-            sink.write(block.data[:-2])  # without the comma and LF of the last item
+            # JSON allows no comma after the last item, so the separator is written before the next block.
+            sink.write(block.data[:-2])
             separator = b",\n"
     except DeltacliError:
         sink.write(b'\n],"complete":false}\n')
@@ -37,7 +39,7 @@ def write_json(sink: BinaryIO, result: Result, terminal: Terminal) -> None:
 
 
 def write_ndjson(sink: BinaryIO, result: Result, _terminal: Terminal) -> None:
-    """Write an item per line with its `type` as they come, then the end line, without which output is incomplete."""
+    """Write one item per line, followed by an `end` line. Without the `end` line, the output is incomplete."""
     count = 0
 
     def write_items(block: EncodedItems) -> None:

@@ -1,4 +1,4 @@
-"""The formats of stdout.
+"""Define the formats of `--format`.
 
 To add a format, write a module in this package with a function that takes a stream, a result and the terminal, and add
 a row to `FORMATS`. Options, completions and manual pages are derived from it.
@@ -17,7 +17,7 @@ from deltacli.cli.terminal.characters import Escaping
 
 
 class Content(Enum):
-    """The content that a format needs a result to have."""
+    """The content that a result must have to be written in a format."""
 
     ANY = "any result"
     FINDINGS = "findings of validate"
@@ -25,19 +25,19 @@ class Content(Enum):
 
 
 class Format(NamedTuple):
-    """A format of stdout.
+    """A format of results.
 
     Attributes:
-        name: The word of `--format`.
-        writer: The function that writes a result, as `module:function`. It is imported when it is needed, because
-            some formats need pyarrow and others XML.
+        name: The value of `--format`.
+        writer: The function that writes a result, as `module:function`. It is imported when it is called: some
+            formats need pyarrow, whose import is slow.
         content: The content that a result must have.
-        errors_are_json: Whether notes and errors on stderr are objects, too.
-        is_streamed: Whether items are written as they come.
-        is_paged: Whether long results go through the pager.
-        escaping: How a terminal gets control characters.
-        endings: Endings of file names that choose this format.
-        template: The text of `--template`.
+        errors_are_json: Whether notes and errors on stderr are written as JSON, too.
+        is_streamed: Whether each item is written as soon as it is available.
+        is_paged: Whether long results are shown in a pager.
+        escaping: The way to escape control characters if stdout is a terminal.
+        endings: File name extensions that select this format for `--output`.
+        template: The value of `--template`; None for other formats.
     """
 
     name: str
@@ -130,12 +130,12 @@ TEMPLATE = Format(
     is_streamed=True,
     escaping=Escaping.NONE,
 )
-"""Chosen by `--template`; it has no name on the command line."""
+"""The format of `--template`. It cannot be selected by `--format`."""
 
 FORMATS: Mapping[str, Format] = {
     row.name: row for row in (TABLE, JSON, NDJSON, CSV, MARKDOWN, SARIF, JUNIT, GITHUB, PARQUET)
 }
-"""Name on the command line -> format, in the order in which help lists them."""
+"""Maps values of `--format` to formats, in the order of the help."""
 
 FOREIGN_ENDINGS = (
     ".arrow",
@@ -153,11 +153,11 @@ FOREIGN_ENDINGS = (
     ".zip",
     ".zst",
 )
-"""Endings of file names that ask for a format which deltacli does not write."""
+"""File name extensions of formats that deltacli does not support. `--output` refuses them."""
 
 
 def find_format_by_name(output: str) -> Format | None:
-    """Return the format that the name of a file chooses; None for a name that leaves it open."""
+    """Return the format for the extension of a file name; None if no format has this extension."""
     name = output.lower()
     return next((row for row in FORMATS.values() if row.endings and name.endswith(row.endings)), None)
 
@@ -168,14 +168,14 @@ def _make_enum(name: str, values: Iterable[str]) -> type[StrEnum]:
 
 
 def make_format_enum(content: Content = Content.ANY) -> type[StrEnum]:
-    """Return the names of the formats that can write this content, as an enum for a command's options."""
+    """Create an enum of the formats that can write some content, for the option `--format` of a command."""
     names = [row.name for row in FORMATS.values() if row.content in (Content.ANY, content)]
     return _make_enum(f"{content.name.title()}Format", names)
 
 
 AnyFormat = make_format_enum()
 TableFormat = _make_enum("TableFormat", [TABLE.name])
-"""For results that are one text, script or path."""
+"""For commands whose result is a single text, script or path."""
 EveryFormat = _make_enum("EveryFormat", FORMATS)
 FindingFormat = make_format_enum(Content.FINDINGS)
 RowFormat = make_format_enum(Content.ROWS)

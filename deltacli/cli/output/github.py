@@ -1,4 +1,9 @@
-"""`--format github`: findings as workflow commands of GitHub Actions, which annotate a file and a line."""
+"""Write findings as workflow commands of GitHub Actions (`--format github`).
+
+GitHub shows each command as an annotation of a file:
+
+    ::error file=trips/_delta_log/00000000000000000007.json,line=2,title=commit.bad-json::invalid JSON
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,10 @@ _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO
 
 
 def write_github(sink: BinaryIO, result: ReportedResult, _terminal: Terminal) -> None:
-    """Write an annotation per finding, errors first, and one for each omission. GitHub shows the first ten."""
+    """Write an annotation per finding, and per group of findings or checks that was omitted.
+
+    Errors are written first, because GitHub shows only the first ten annotations.
+    """
     report = result.report
     for table in report.tables:
         for finding in report.ordered(table):
@@ -32,7 +40,7 @@ def write_github(sink: BinaryIO, result: ReportedResult, _terminal: Terminal) ->
 
 
 def _encode_annotation(table: CheckedTable, finding: Finding) -> bytes:
-    """Return `::error file=…,line=…,title=rule::message`, with the values and the fix on lines of their own."""
+    """Encode a finding. The message is followed by lines with the values and the fix."""
     properties = {"file": working_path(table, finding.place)}
     if finding.place.line is not None:
         properties["line"] = str(finding.place.line)
@@ -44,18 +52,18 @@ def _encode_annotation(table: CheckedTable, finding: Finding) -> bytes:
 
 
 def _encode_command(name: str, properties: dict[str, str], lines: Sequence[str]) -> bytes:
-    """Return a line `::NAME key=value,…::message`."""
-    stated = ",".join(f"{key}={_escape_property(value)}" for key, value in properties.items())
+    """Encode a workflow command: `::NAME key=value,…::message`."""
+    properties_text = ",".join(f"{key}={_escape_property(value)}" for key, value in properties.items())
     message = _escape_data("\n".join(map(escape_for_screen, lines)))
-    return f"::{name} {stated}::{message}\n".encode("utf-8", "backslashreplace")
+    return f"::{name} {properties_text}::{message}\n".encode("utf-8", "backslashreplace")
 
 
 def _escape_data(text: str) -> str:
-    """Return a message with the characters that end a command escaped as the runner expects."""
+    """Escape the characters that end a workflow command, in the notation of the GitHub runner."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _escape_property(text: str) -> str:
-    """Return a property value with control characters and the characters that end it escaped, line ends by `%0A`."""
+    """Escape control characters and the characters that end a property of a workflow command."""
     parts = [part if part in ("\r", "\n") else escape_control(part) for part in _LINE_END.split(text)]
     return _escape_data("".join(parts)).replace(":", "%3A").replace(",", "%2C")

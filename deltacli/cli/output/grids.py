@@ -1,4 +1,8 @@
-"""Rows and columns of a result, and the blocks of bytes in which formats write them."""
+"""Represent the rows of a result, and encode them in a format such as CSV or Markdown.
+
+A `Grid` has rows and columns: `RowGrid` for Python objects, `BatchGrid` for Arrow record batches. A `RowEncoder`
+converts them to bytes of a format. Rows of a table may be many gigabytes, so they are encoded in blocks.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class EncodedItems:
-    """A block of encoded items, end to end.
+    """A block of encoded items.
 
     Attributes:
         count: The number of items.
-        data: Their texts. In a document each is followed by `,` and LF, in NDJSON and CSV by LF.
+        data: The concatenated items. In a JSON document, each item ends with `,` and LF; in NDJSON and CSV, with LF.
     """
 
     def __init__(self, count: int, data: memoryview) -> None:
@@ -27,18 +31,19 @@ class EncodedItems:
 
 
 WriteItems = Callable[[EncodedItems], None]
-"""Takes lines of NDJSON, a block at a time."""
+"""A function that writes a block of NDJSON lines."""
 
 
 def encode_texts(texts: pyarrow.StringArray) -> EncodedItems:
-    """Return a column of texts without nulls as one block, end to end."""
-    from deltacli.delta.encoding.value_text import join_texts  # pyarrow is imported for rows in columns only
+    """Concatenate encoded items in an Arrow column without nulls."""
+    # Only rows in Arrow columns need pyarrow, whose import is slow.
+    from deltacli.delta.encoding.value_text import join_texts
 
     return EncodedItems(len(texts), join_texts(texts))
 
 
 def encode_line(item: JsonObject, line_type: str) -> EncodedItems:
-    """Return an item as a line of NDJSON, with its type as the first field."""
+    """Encode an item as a line of NDJSON. The type of the line is its first field."""
     return EncodedItems(1, memoryview(dumps({"type": line_type, **item}) + b"\n"))
 
 
@@ -52,26 +57,38 @@ class RowEncoder(Protocol):
     """Encodes rows in a format.
 
     Attributes:
-        is_for_people: Whether people read the format, which has the columns and texts of a screen then.
+        is_for_people: Whether the format is for people. Then rows have the columns and texts of a terminal, such as
+            `2.0 MiB` instead of 2097152.
     """
 
     is_for_people: bool
 
     def encode_header(self, names: Sequence[str], align_right: Sequence[bool] = ()) -> bytes:
-        """Return the lines before the rows; `align_right` says which columns are numbers."""
+        """Return the lines before the first row.
+
+        Args:
+            names: The names of the columns.
+            align_right: For each column, whether it contains numbers. Formats without alignment ignore it.
+        """
 
     def encode_row(self, values: Sequence[object]) -> bytes:
-        """Return one row of Python values."""
+        """Return a row of Python values."""
 
     def encode_columns(self, columns: Sequence[pyarrow.Array], rows: int, null: str = "") -> EncodedItems:
-        """Return rows of Arrow columns, end to end; formats for people write null values as `null`."""
+        """Return rows in Arrow columns.
+
+        Args:
+            columns: The columns, of the same length.
+            rows: The number of rows. There may be no columns.
+            null: The text for null values in formats for people.
+        """
 
 
 class Grid(Protocol):
-    """Rows and columns."""
+    """The rows and columns of a result."""
 
     def encode(self, encoder: RowEncoder) -> Iterator[bytes | memoryview]:
-        """Yield the header and the rows in a format."""
+        """Encode the header and the rows. Yield them in blocks."""
 
 
 class RowGrid(NamedTuple, Generic[Row]):
@@ -79,8 +96,8 @@ class RowGrid(NamedTuple, Generic[Row]):
 
     Attributes:
         columns: All columns of the result.
-        rows: The rows, which may be read once.
-        is_chosen: Whether the user named the columns, so that all of them are written.
+        rows: The rows. They are iterated only once.
+        is_chosen: Whether the user chose the columns by `--columns`. Then all of them are written.
     """
 
     columns: Sequence[Column[Row]]
@@ -88,7 +105,7 @@ class RowGrid(NamedTuple, Generic[Row]):
     is_chosen: bool = False
 
     def encode(self, encoder: RowEncoder) -> Iterator[bytes | memoryview]:
-        """Yield the header and the rows in a format."""
+        """Encode the header and the rows. Yield them row by row."""
         if encoder.is_for_people:
             yield from self._encode_for_people(encoder)
             return
@@ -98,45 +115,52 @@ class RowGrid(NamedTuple, Generic[Row]):
             yield encoder.encode_row([column.value(row) for column in columns])
 
     def _encode_for_people(self, encoder: RowEncoder) -> Iterator[bytes]:
-        """Yield the texts of a screen; columns without values are left out unless the user chose them."""
+        """Encode the texts that a terminal shows. Columns without values are omitted unless the user chose them."""
         columns = [column for column in self._text_columns() if self.is_chosen or (column.on_screen and column.in_pipe)]
         texts = [[column.format_for_screen(row) for column in columns] for row in self.rows]
         shown = list(range(len(columns)))
         if not self.is_chosen and texts:
             shown = [index for index in shown if any(row[index] for row in texts)]
 
-        # Without rows every column is shown, so that the reader sees what there could be.
+        # If there are no rows, all columns are shown, so that the header is complete.
         headings = [columns[index].heading() for index in shown]
         yield encoder.encode_header(headings, [columns[index].align_right for index in shown])
         for row in texts:
             yield encoder.encode_row([row[index] for index in shown])
 
     def _text_columns(self) -> list[Column[Row]]:
-        """Return the columns that are not bars."""
+        """Return the columns without those that consist of bars, which only terminals can show."""
         return [column for column in self.columns if column.draw_bar is None]
 
 
 class BatchGrid(NamedTuple):
-    """Any number of rows in Arrow columns.
+    """Rows in Arrow columns. They are encoded block by block, so that they may be larger than memory.
 
     Attributes:
         names: The names of the columns.
-        encode_blocks: Encodes all rows, possibly in threads.
+        encode_blocks: A function that encodes all rows with an encoder. It may use threads.
     """
 
     names: Sequence[str]
     encode_blocks: Callable[[RowEncoder], Iterable[EncodedItems]]
 
     def encode(self, encoder: RowEncoder) -> Iterator[bytes | memoryview]:
-        """Yield the header and the rows in a format."""
+        """Encode the header and the rows. Yield them in blocks."""
         yield encoder.encode_header(self.names)
         for block in self.encode_blocks(encoder):
             yield block.data
 
 
 def make_batch_grid(names: Sequence[str], batches: Iterable[pyarrow.RecordBatch], *, null: str = "") -> BatchGrid:
-    """Return batches with columns of these names as a grid; formats for people write null values as `null`."""
-    from deltacli.arrow.batches import split_batches  # pyarrow is imported for rows in columns only
+    """Create a grid of Arrow record batches.
+
+    Args:
+        names: The names of the columns.
+        batches: The batches. They are iterated only once.
+        null: The text for null values in formats for people.
+    """
+    # Only rows in Arrow columns need pyarrow, whose import is slow.
+    from deltacli.arrow.batches import split_batches
 
     def encode_blocks(encoder: RowEncoder) -> Iterator[EncodedItems]:
         for piece in split_batches(batches):
@@ -146,6 +170,6 @@ def make_batch_grid(names: Sequence[str], batches: Iterable[pyarrow.RecordBatch]
 
 
 def make_field_grid(fields: Iterable[tuple[str, object]]) -> Grid:
-    """Return a grid of two columns, `field` and `value`, with a row per field of a document."""
+    """Create a grid with a row per field of a document, and the columns `field` and `value`."""
     rows = ({"field": name, "value": value} for name, value in fields)
     return RowGrid(make_item_columns(("field", "value")), rows)

@@ -1,4 +1,11 @@
-"""`--format junit`: findings as a report of tests, which CI servers show."""
+"""Write findings as a JUnit XML report, which CI servers show as test results (`--format junit`).
+
+A table is a test suite, and a rule of `validate` is a test case:
+
+    <testsuite name="trips" tests="40" failures="1" errors="0" skipped="2">
+      <testcase classname="trips" name="commit.bad-json">
+        <failure type="commit.bad-json" message="invalid JSON">…</failure>
+"""
 
 from __future__ import annotations
 
@@ -17,11 +24,17 @@ from deltacli.core.errors import DeltacliError
 from deltacli.rules.framework.base import Finding, Rule, Severity
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML does not allow, not even as references."""
+"""Matches characters that are not allowed in XML, not even as character references such as `&#1;`."""
 
 
 class _Suite(NamedTuple):
-    """A suite of tests: the cases of a table."""
+    """The test suite of a table.
+
+    Attributes:
+        tests: The number of test cases.
+        failures: The number of test cases that failed.
+        text: The XML element.
+    """
 
     tests: int
     failures: int
@@ -29,17 +42,22 @@ class _Suite(NamedTuple):
 
 
 class _Case(NamedTuple):
-    """A test: a rule and its findings in a table."""
+    """The test case of a rule.
+
+    Attributes:
+        has_failed: Whether the test case failed.
+        text: The XML element.
+    """
 
     has_failed: bool
     text: str
 
 
 def write_junit(sink: BinaryIO, result: ReportedResult, _terminal: Terminal) -> None:
-    """Write a suite per table.
+    """Write a test suite per table.
 
-    A case fails if its rule has findings that reach `--fail-on`; others are its output. A path that could not be
-    checked is a suite with one case in error.
+    A test case fails if its rule has findings of at least the severity of `--fail-on`. Findings of lower severity are
+    written as output of the test case. A table that cannot be read is a test suite with one error.
     """
     report = result.report
     suites = [_make_suite(report, table) for table in report.tables]
@@ -56,7 +74,7 @@ def write_junit(sink: BinaryIO, result: ReportedResult, _terminal: Terminal) -> 
 
 
 def _make_suite(report: ValidationReport, table: CheckedTable) -> _Suite:
-    """Return the suite of a table: a case per rule that was checked or has findings, and per rule that was skipped."""
+    """Create the test suite of a table: a test case per rule that was checked, has findings or was skipped."""
     findings_by_rule: defaultdict[str, list[Finding]] = defaultdict(list)
     for finding in table.findings:
         findings_by_rule[finding.rule.id].append(finding)
@@ -87,12 +105,12 @@ def _make_suite(report: ValidationReport, table: CheckedTable) -> _Suite:
 
 
 def _make_case(table: CheckedTable, rule: Rule, findings: Sequence[Finding], fail_on: Severity) -> _Case:
-    """Return the case of a rule. Findings below `fail_on` do not fail it."""
+    """Create the test case of a rule. Findings of a lower severity than `fail_on` are written as output."""
     head = f'    <testcase classname={_quote_attribute(table.name)} name="{rule.id}"'
     if not findings:
         return _Case(has_failed=False, text=head + "/>")
 
-    # CI servers know one result per case; what does not fail it is its output.
+    # A test case has only one result. Findings that do not let it fail are written as its output.
     failing = [finding for finding in findings if reaches(finding.severity, fail_on)]
     others = [finding for finding in findings if not reaches(finding.severity, fail_on)]
     lines = [head + ">"]
@@ -119,7 +137,7 @@ def _make_skipped_case(table: CheckedTable, rule: str, reason: str) -> _Case:
 
 
 def _make_failed_suite(name: str, error: DeltacliError) -> _Suite:
-    """Return the suite of a path that could not be checked."""
+    """Create the test suite of a table that cannot be read."""
     facts = [f"{key}: {value}" for key, value in error.facts.items()]
     attributes = f"type={_quote_attribute(error.code)} message={_quote_attribute(error.message)}"
     lines = [
@@ -133,7 +151,7 @@ def _make_failed_suite(name: str, error: DeltacliError) -> _Suite:
 
 
 def _describe_finding(table: CheckedTable, finding: Finding) -> str:
-    """Return a finding as a line that editors and CI servers can link: `path:line: severity: message; seen …`."""
+    """Format a finding as `path:line: severity: message; seen …`. Editors and CI servers convert this to a link."""
     line = "" if finding.place.line is None else f":{finding.place.line}"
     values = "".join(f"; {name} {value}" for name, value in values_of(finding) if value)
     return f"{place_name(table, finding.place)}{line}: {finding.severity}: {finding.message}{values}"
@@ -155,7 +173,7 @@ def _format_properties(table: CheckedTable) -> str:
 
 
 def _find_remarks(table: CheckedTable) -> Iterator[str]:
-    """Yield what was left out of the findings of a table, and what was not checked."""
+    """Yield sentences about findings that are not shown, and about parts of the table that were not checked."""
     for rule, count in table.suppressed.items():
         yield f"{count} more of {rule} are not shown"
     for sentence in table.validation.not_checked:
@@ -175,5 +193,5 @@ def _quote_attribute(text: str) -> str:
 
 
 def _replace_illegal_characters(text: str) -> str:
-    """Return a text with the characters that XML does not allow replaced by escapes of Python."""
+    """Replace characters that are not allowed in XML by Python escapes."""
     return _NOT_XML.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)

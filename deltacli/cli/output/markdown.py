@@ -1,4 +1,4 @@
-"""`--format markdown`: tables in the Markdown of GitHub, for comments of pull requests."""
+"""Write results as tables in GitHub Flavored Markdown, for comments of pull requests (`--format markdown`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from deltacli.cli.terminal.characters import CONTROL_CHARACTERS, encode_utf8, es
 from deltacli.delta.encoding.value_text import characters
 
 _ESCAPES = {
-    "\\": "\\\\",  # first, because the others add some
+    "\\": "\\\\",  # must be the first, because other replacements contain backslashes
     "&": "&amp;",
     "<": "&lt;",
     ">": "&gt;",
@@ -37,15 +37,17 @@ _ESCAPES = {
     "www.": "www<!-- -->.",
     "\n": "<br>",
 }
-"""Replacements for what Markdown or GitHub interprets: HTML, cells, code, emphasis, links, formulas, mentions and
-addresses that become links.
+"""Maps character sequences with a meaning in GitHub Flavored Markdown to replacements that show them literally.
+
+They begin HTML, table cells, code, emphasis, links, formulas and mentions. The comments `<!-- -->` prevent GitHub from
+converting addresses to links.
 """
 _SPECIAL = re.compile("|".join(map(re.escape, _ESCAPES)))
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def write_markdown(sink: BinaryIO, result: Result, _terminal: Terminal) -> None:
-    """Write the sections of a result as a table of two columns, then its rows if it is a list."""
+    """Write the sections of a result as a table of two columns, followed by a table of its rows if it is a list."""
     sections = [section for section in result.sections(PLAIN_TEXT) if section.lines]
     blocks: Iterable[bytes | memoryview] = _encode_sections(sections)
     if result.has_requested_rows or not sections:
@@ -56,7 +58,7 @@ def write_markdown(sink: BinaryIO, result: Result, _terminal: Terminal) -> None:
 
 
 def _encode_sections(sections: Sequence[Section]) -> Iterator[bytes]:
-    """Yield the sections as a label and its lines; the first one is the table's header, which Markdown requires."""
+    """Encode sections as rows of a label and a text. Markdown requires a header, so the first section is the header."""
     for number, section in enumerate(sections):
         lines = "\n".join(section.lines)
         yield encode_utf8(f"| {escape_cell(section.label)} | {escape_cell(lines)} |\n")
@@ -65,12 +67,12 @@ def _encode_sections(sections: Sequence[Section]) -> Iterator[bytes]:
 
 
 class MarkdownEncoder:
-    """Encodes rows as lines of a GitHub table."""
+    """Encodes rows as lines of a Markdown table."""
 
     is_for_people = True
 
     def encode_header(self, names: Sequence[str], align_right: Sequence[bool] = ()) -> bytes:
-        """Return the line with the names, and the line that says how the columns are aligned."""
+        """Return the line with the names, and the delimiter line, which contains the alignment of the columns."""
         rules = ["---:" if number < len(align_right) and align_right[number] else "---" for number in range(len(names))]
         return self.encode_row(names) + encode_utf8(f"| {' | '.join(rules)} |\n")
 
@@ -87,22 +89,25 @@ class MarkdownEncoder:
         cells = [pc.coalesce(_escape_cells(text_column(column)), null_cell) for column in columns]
         if not cells:
             return encode_texts(pa.repeat("|\n", rows))
-        inner = pc.binary_join_element_wise(*cells, " | ")
-        return encode_texts(pc.binary_join_element_wise("| ", inner, " |\n", ""))
+        joined_cells = pc.binary_join_element_wise(*cells, " | ")
+        return encode_texts(pc.binary_join_element_wise("| ", joined_cells, " |\n", ""))
 
 
 def escape_cell(text: str) -> str:
-    """Return a text for a cell: on one line, with everything escaped that Markdown or HTML would interpret."""
+    """Escape a text for a cell. Line ends become `<br>`, and Markdown and HTML syntax is shown literally."""
     lines = [escape_control(line) for line in _LINE_END.split(text)]
     return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], "\n".join(lines))
 
 
 def _escape_cells(texts: pa.StringArray) -> pa.StringArray:
-    """Return a column of texts as cells, by Arrow functions if it has no control characters."""
-    raw = characters(texts)
-    if CONTROL_CHARACTERS.search(raw):
+    """Escape a column of texts for cells.
+
+    Arrow functions are used unless a text contains control characters, which are rare.
+    """
+    all_characters = characters(texts)
+    if CONTROL_CHARACTERS.search(all_characters):
         return pa.array([None if text is None else escape_cell(text) for text in texts.to_pylist()], pa.string())
     for special, escape in _ESCAPES.items():
-        if special in raw:
+        if special in all_characters:
             texts = pc.replace_substring(texts, special, escape)
     return texts

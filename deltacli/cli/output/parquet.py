@@ -1,4 +1,4 @@
-"""`--format parquet`: rows of a table in one file."""
+"""Write rows of a table as a Parquet file (`--format parquet`)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from deltacli.work import parquet_writing
 
 
 def write_parquet(sink: BinaryIO, result: ArrowResult, _terminal: Terminal) -> None:
-    """Write rows of Arrow columns into a file that is complete or absent, with row groups of bounded size."""
+    """Write rows as one Parquet file, with row groups of limited size."""
     schema, batches = result.read_batches()
     parquet_writing.write_parquet(sink, schema, batches)

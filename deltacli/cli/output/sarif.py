@@ -1,4 +1,6 @@
-"""`--format sarif`: findings in the Static Analysis Results Interchange Format 2.1.0, for code scanning."""
+"""Write findings in the Static Analysis Results Interchange Format (SARIF) 2.1.0, for code scanning services
+(`--format sarif`).
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ from deltacli.cli.terminal.characters import escape_control, escape_control_in_j
 from deltacli.core.documents import dumps
 from deltacli.core.typing import Json
 from deltacli.delta.log.segment import Place
-from deltacli.operations.validate.findings import fingerprint
 from deltacli.rules.framework.base import Finding, Rule, Severity
+from deltacli.rules.framework.baseline import fingerprint
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
@@ -23,7 +25,7 @@ _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: 
 
 
 def write_sarif(sink: BinaryIO, result: ReportedResult, terminal: Terminal) -> None:
-    """Write one run: every rule that was checked, a result per finding, and a notification per unchecked item."""
+    """Write a SARIF log with one run. It contains the checked rules, a result per finding, and notifications."""
     report = result.report
     rules = report.rules()
     indexes = {rule.id: index for index, rule in enumerate(rules)}
@@ -48,7 +50,7 @@ def write_sarif(sink: BinaryIO, result: ReportedResult, terminal: Terminal) -> N
 
 
 def _describe_rule(rule: Rule) -> dict[str, Json]:
-    """Return a `reportingDescriptor`."""
+    """Return a reporting descriptor."""
     area = rule.id.partition(".")[0]
     details = {
         "Broken": rule.fix.broken,
@@ -67,7 +69,7 @@ def _describe_rule(rule: Rule) -> dict[str, Json]:
 
 
 def _describe_finding(table: CheckedTable, finding: Finding, rule_index: int) -> dict[str, Json]:
-    """Return a `result`. Its fingerprint stays the same from run to run, so that servers see what is new."""
+    """Create a SARIF `result`. A finding has the same fingerprint in each run, so that services detect new findings."""
     place = finding.place
     location: dict[str, Json] = {"artifactLocation": {"uri": working_uri(table, place)}}
     if place.line is not None:
@@ -93,7 +95,7 @@ def _describe_finding(table: CheckedTable, finding: Finding, rule_index: int) ->
 
 
 def _describe_invocation(report: ValidationReport) -> dict[str, Json]:
-    """Return an `invocation`: whether every path was checked, and what was left out."""
+    """Create a SARIF `invocation`. It records whether all tables could be read, and which checks were omitted."""
     invocation: dict[str, Json] = {"executionSuccessful": not report.failures}
     notifications = list(_find_notifications(report))
     if notifications:
@@ -102,7 +104,7 @@ def _describe_invocation(report: ValidationReport) -> dict[str, Json]:
 
 
 def _find_notifications(report: ValidationReport) -> Iterator[Json]:
-    """Yield a notification for each path that could not be checked, and for what was left out of a table."""
+    """Yield a notification per table that cannot be read, per omitted check, and per rule with hidden findings."""
     for name, error in report.failures:
         yield _make_notification("warning", f"{name}: {error.message} [{error.code}]")
     for table in report.tables:

@@ -1,4 +1,9 @@
-"""Sections: labels with lines of text, the form in which results are described for people."""
+"""Labelled sections of text, as results are shown to people:
+
+files    2 files, 3.2 MiB
+refused  3 of 4 files would be deleted [vacuum.share]
+
+"""
 
 from __future__ import annotations
 
@@ -10,20 +15,20 @@ from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.units import format_size, plural
 
 NOT_THE_NEWEST = "commits are missing from the log, so this is not about the newest version"
-"""The remark on a result about an older version; the error that follows says more."""
+"""A note in the result of a table whose newest commits are missing. The error message contains the details."""
 
 _ERROR_CODE = re.compile(r"\[([a-z]+(?:[.-][a-z0-9]+)+)\](?:;|\Z)")
-"""The code of an error at the end of a line, or before the way to override it."""
+"""Matches the code of an error at the end of a line, or before `; ` and the option that overrides it."""
 
 
 class Section(NamedTuple):
-    """A label and the lines beside it.
+    """A label and lines of text.
 
     Attributes:
         label: The label of the first line.
         lines: The lines. A section without lines is not shown.
-        style: The look of the lines.
-        repeated_in_error: How many of the first lines the error that follows on stderr states as well.
+        style: The style of the lines.
+        repeated_in_error: The number of lines at the beginning that the error message on stderr repeats.
     """
 
     label: str
@@ -33,22 +38,22 @@ class Section(NamedTuple):
 
 
 def format_file_totals(files: int, size_bytes: int) -> str:
-    """Return a number of files and their size: `2 files, 3.2 MiB`."""
+    """Format a number of files and their total size: `2 files, 3.2 MiB`."""
     return f"{plural(files, 'file')}, {format_size(size_bytes)}"
 
 
 def make_refusal_section(lines: Iterable[str], *, in_error: int = 1) -> Section:
-    """Return the section of the reasons that refuse a plan.
+    """Create the section with the reasons why a plan is refused.
 
     Args:
-        lines: One per reason, with the code of the error in brackets.
-        in_error: How many of the first ones the error states as well.
+        lines: One line per reason, with the error code in square brackets.
+        in_error: The number of lines at the beginning that the error message repeats.
     """
     return Section("refused", list(lines), Style.PROBLEM, in_error)
 
 
 def shorten_repeated_lines(sections: Iterable[Section]) -> list[Section]:
-    """Return sections in which lines that the error states as well are reduced to the code of the error."""
+    """Replace lines that the error message repeats by the error code alone."""
     return [section._replace(lines=_shorten_lines(section)) for section in sections]
 
 

@@ -1,15 +1,22 @@
-"""`--template`: a line of the user's form for each item, with the fields that its line of NDJSON has."""
+"""Write results in a format of the user (`--template`).
+
+For each item, the fields of its NDJSON line are inserted into the template:
+
+    $ deltacli history trips --template '{version}: {operation}'
+    12: WRITE
+    11: OPTIMIZE
+
+A misspelled field is an error before the command runs, if the fields of the items are known.
+"""
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO, NamedTuple
 
-import orjson
-
 from deltacli.cli.command_tree import path_of
+from deltacli.cli.documents_of_commands import ANY_FIELD, find_fields, find_item_lines, is_known_line
 from deltacli.cli.invocation import invocation
 from deltacli.cli.output.columns import format_exact
 from deltacli.cli.output.grids import EncodedItems
@@ -22,49 +29,48 @@ from deltacli.core.documents import loads
 from deltacli.core.errors import UsageError, nearest_name
 from deltacli.core.typing import Json, JsonObject
 
-ANY_FIELD = "*"
-"""In place of the name of a field: an object may have others than those that are known."""
-
-_LINE_FIELDS_FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "line_fields.json")
-
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]+)\}|\\[nt\\]|[^{}\\]+|\\")
 _LITERALS = {"{{": "{", "}}": "}", r"\n": "\n", r"\t": "\t", r"\\": "\\"}
 _DOUBLE_BRACES = re.compile(r"\{\{\s*\.?([\w.-]+)\s*\}\}")
-"""A field in the templates of other programs: `{{ .version }}`."""
+"""Matches a field in the syntax of Go templates: `{{ .version }}`. Users of docker and kubectl type it from habit."""
 
 _SHOWN_CHARACTERS = 20
-"""Characters of a template that an error shows."""
+"""Number of characters of a template that an error message quotes."""
 
-_MISSPELT_SIMILARITY = 0.6
-"""The similarity from which the name of a field counts as misspelt."""
-_MISSPELT_KEY_SIMILARITY = 0.81
-"""The same for an object with any keys, where another name may be right for other items."""
+_MIN_FIELD_SIMILARITY = 0.6
+"""Similarity to a known field, from 0 to 1, from which an unknown field is considered misspelled."""
+_MIN_KEY_SIMILARITY = 0.81
+"""The same for objects with arbitrary keys. There, an unknown field may exist in other items."""
 
 
 class TemplatePart(NamedTuple):
-    """A part of a template: a text, or the name of a field; the other one is empty."""
+    """A part of a template: either a text or a field.
+
+    Attributes:
+        text: The text to write; "" for a field.
+        field: The name of the field to insert, such as `operationParameters.mode`; "" for a text.
+    """
 
     text: str
     field: str
 
 
 def check_template(template: str) -> None:
-    """Refuse a template before the command runs.
+    """Check a template before the command runs.
 
     Raises:
-        UsageError: If the template is empty, has a brace without a pair or nothing between two, no field at all, or a
-            field that no item of this command can have.
+        UsageError: If the template is empty, has unbalanced or empty braces, contains no field, or contains a
+            field that does not exist in the items of this command.
     """
     parts = parse_template(template)
     if not any(part.field for part in parts):
         raise _no_field_error(template)
 
-    lines = read_known_lines()
-    line_types = lines.commands.get(_current_command(), [])
+    line_types = find_item_lines(_current_command())
     # The columns of a table are fields of its rows. They are known when the first row comes.
-    if any(f"{line_type}.{ANY_FIELD}" in lines.types[line_type] for line_type in line_types):
+    if any(f"{line_type}.{ANY_FIELD}" in find_fields(line_type) for line_type in line_types):
         return
-    known_fields = list(dict.fromkeys(field for line_type in line_types for field in lines.types[line_type]))
+    known_fields = list(dict.fromkeys(field for line_type in line_types for field in find_fields(line_type)))
     if not known_fields:
         return
     for part in parts:
@@ -84,7 +90,11 @@ def _no_field_error(template: str) -> UsageError:
 
 
 def parse_template(template: str) -> list[TemplatePart]:
-    """Return the parts of a template. Raises UsageError for one that is empty or has unpaired or empty braces."""
+    """Split a template into texts and fields.
+
+    Raises:
+        UsageError: If the template is empty, or has unbalanced or empty braces.
+    """
     if not template:
         raise _syntax_error(template, 0)
     parts: list[TemplatePart] = []
@@ -116,8 +126,9 @@ def write_template(sink: BinaryIO, result: Result, _terminal: Terminal, template
     """Write a line per item.
 
     Raises:
-        UsageError: Before the first line for a field that no item can have, after the last one for a field that none
-            had. Commands that can change something only note it, because the change is made.
+        UsageError: If a field does not exist in the items. For objects with arbitrary keys, this is known only
+            after the last item. A command that changes tables writes a note instead: its changes have been made,
+            so it must not end with an error.
     """
     formatter = TemplateFormatter(template)
 
@@ -132,23 +143,32 @@ def write_template(sink: BinaryIO, result: Result, _terminal: Terminal, template
 
 
 class TemplateFormatter:
-    """Makes the lines for items."""
+    """Inserts the fields of items into a template.
+
+    Call `require_all_fields_present` after the last item.
+    """
 
     def __init__(self, template: str) -> None:
         self._template = template
         self._parts = parse_template(template)
-        self._known_lines = read_known_lines()
         self._checked_types: set[str] = set()
-        # Fields of objects with any keys that no item had so far -> the known fields.
+        # Maps a field that did not occur in any item yet to the known fields. Only for objects with arbitrary keys.
         self._absent_fields: dict[str, Sequence[str]] = {}
 
     def format_lines(self, data: bytes) -> Iterator[str]:
-        """Yield the line of each item in some lines of NDJSON. Raises UsageError for a field that it cannot have."""
+        """Format items.
+
+        Args:
+            data: Lines of NDJSON. Lines that are not items are skipped.
+
+        Raises:
+            UsageError: If a field does not exist in an item, as for `write_template`.
+        """
         for line in data.splitlines():
             item = loads(line)
             assert isinstance(item, dict)
             line_type = item["type"]
-            fields = self._known_lines.types.get(line_type, [ANY_FIELD])
+            fields = find_fields(line_type) if is_known_line(line_type) else [ANY_FIELD]
             if not fields:
                 continue  # not an item: it ends a list
 
@@ -159,13 +179,13 @@ class TemplateFormatter:
                 self._checked_types.add(line_type)
                 nested = [f"{name}.{ANY_FIELD}" for name in columns]
                 self._check_fields([*fields, *columns, *nested], item)
-            # Values are escaped one by one: a tab or a line end of the template is wanted.
+            # Escape only the values: tabs and line ends in the template itself are intended.
             yield "".join(part.text or self._format_field(part.field, item) for part in self._parts) + "\n"
 
     def _format_field(self, field: str, item: Json) -> str:
-        """Return the value of a field, such as `operationParameters.mode`; "" if the item has none.
+        """Format the value of a field, such as `operationParameters.mode`; "" if the item does not have the field.
 
-        A key may contain dots itself: `configuration.delta.appendOnly` is the key `delta.appendOnly` of
+        Keys may contain dots: `configuration.delta.appendOnly` refers to the key `delta.appendOnly` of
         `configuration`.
         """
         remaining = field
@@ -181,7 +201,12 @@ class TemplateFormatter:
         return ""
 
     def _check_fields(self, known_fields: Sequence[str], item: JsonObject) -> None:
-        """Report fields of the template that items of a type cannot have."""
+        """Report fields of the template that do not exist in items of a type.
+
+        Args:
+            known_fields: The fields of the type. `ANY_FIELD` stands for arbitrary keys.
+            item: The first item of this type.
+        """
         has_any_fields = ANY_FIELD in known_fields
         if has_any_fields:
             known_fields = [*known_fields, *item]
@@ -193,14 +218,21 @@ class TemplateFormatter:
                 self._absent_fields[part.field] = known_fields
 
     def require_all_fields_present(self) -> None:
-        """Raise UsageError for a field that no item had."""
+        """Report fields of the template that occurred in no item.
+
+        Raises:
+            UsageError: If there is such a field, and the command does not change tables.
+        """
         for field, known_fields in self._absent_fields.items():
             message = f"no item has a field {field!r}"
             self._report(_unknown_field_error(message, field, None, known_fields, self._template))
 
     def _report(self, error: UsageError) -> None:
-        """Raise an error, or only note it if the command may have made a change."""
-        if _current_command() not in self._known_lines.changing:
+        """Raise an error. If the command may have changed a table, write a note instead."""
+        # Which commands change something follows from their permissions, whose module is needed for errors only.
+        from deltacli.cli.changing_commands import find_change
+
+        if find_change(_current_command()) is None:
             raise error
         if not {"-q", "--quiet"} & {*invocation.arguments}:
             write_message(escape_control(f"note: {error.message}; it is empty in the lines"))
@@ -211,20 +243,20 @@ def _current_command() -> str:
 
 
 def _is_known(field: str, known_fields: Sequence[str]) -> bool:
-    """Return True for a known field, and for one of an object with any keys: `operationParameters.mode`."""
+    """Return True for a known field, and for a field of an object with arbitrary keys: `operationParameters.mode`."""
     objects = tuple(known.removesuffix(ANY_FIELD) for known in known_fields if known.endswith(f".{ANY_FIELD}"))
     return field in known_fields or field.startswith(objects)
 
 
 def _find_field_error(field: str, known_fields: Sequence[str], template: str) -> UsageError | None:
-    """Return the error for a field of a template; None if it is known, or may be right for other items."""
+    """Return the error for an unknown field of a template; None if the field is known or may exist in other items."""
     if not field or _is_known(field, known_fields):
         return None
     names = [known for known in known_fields if not known.endswith(ANY_FIELD)]
     has_any_fields = ANY_FIELD in known_fields
-    similarity = _MISSPELT_KEY_SIMILARITY if has_any_fields else _MISSPELT_SIMILARITY
+    similarity = _MIN_KEY_SIMILARITY if has_any_fields else _MIN_FIELD_SIMILARITY
     nearest = nearest_name(field, names, ignores_case=True, cutoff=similarity)
-    # A writer may add any key to such an object, so that an unknown name is wrong only if it is nearly a known one.
+    # Writers may add arbitrary keys to such an object. Only a name that is similar to a known field is an error.
     if has_any_fields and nearest is None:
         return None
     nested = next((name for name in names if name.endswith(f".{field}")), None)
@@ -234,7 +266,15 @@ def _find_field_error(field: str, known_fields: Sequence[str], template: str) ->
 def _unknown_field_error(
     message: str, field: str, meant: str | None, known_fields: Sequence[str], template: str
 ) -> UsageError:
-    """Return the error for a field, with the template that was probably meant as the hint."""
+    """Return the error for an unknown field. Its hint is the command line with the corrected template.
+
+    Args:
+        message: The message.
+        field: The unknown field.
+        meant: The known field that the user probably meant; None if no field is similar.
+        known_fields: The known fields.
+        template: The template.
+    """
     hint = None
     if meant:
         message = f"{message}; did you mean {meant}?"
@@ -242,24 +282,3 @@ def _unknown_field_error(
         hint = repeat_command_with(invocation.arguments, "--template", corrected)
     names = {known for known in known_fields if "." not in known and known != ANY_FIELD}
     return UsageError(message, code="usage.template", facts={"fields": ", ".join(sorted(names))}, hint=hint)
-
-
-class KnownLines(NamedTuple):
-    """The lines of NDJSON that commands write.
-
-    Attributes:
-        types: The fields of each type of line, nested ones behind a dot. A type without fields is no item but ends a
-            list.
-        commands: The types of the lines of each command.
-        changing: The commands that change something, and so must not fail after it.
-    """
-
-    types: Mapping[str, Sequence[str]]
-    commands: Mapping[str, Sequence[str]]
-    changing: Sequence[str]
-
-
-def read_known_lines() -> KnownLines:
-    """Return what the generated file `line_fields.json` says about lines."""
-    with open(_LINE_FIELDS_FILE, "rb") as file:
-        return KnownLines(**orjson.loads(file.read()))

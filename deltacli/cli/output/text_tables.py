@@ -1,4 +1,7 @@
-"""The text form of results: sections and aligned tables, drawn on a terminal or written line by line."""
+"""Write results as text for people: labelled sections and aligned tables.
+
+On a terminal, rich draws them. Long tables, and all results in a pipe, are written as plain text by this module.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +23,19 @@ from deltacli.core.texts import cut_middle
 
 
 def make_surface(sink: BinaryIO, terminal: Terminal) -> Surface:
-    """Return what a result is drawn on."""
+    """Return the surface to draw a result on: a `Canvas` for a terminal, or a `Sheet` for plain text."""
     if terminal.is_drawn:
-        from deltacli.cli.render.terminal.console import Canvas  # rich is imported for a terminal only
+        # Only terminals need rich, whose import is slow.
+        from deltacli.cli.render.terminal.console import Canvas
 
         return Canvas(sink, terminal)
     return Sheet(sink, shows_errors=is_followed_by_errors(sink))
 
 
 def write_sections(sink: BinaryIO, terminal: Terminal, sections: Sequence[Section]) -> None:
-    """Write labelled lines: wrapped on a terminal, each on one line in a pipe.
+    """Write labelled lines. On a terminal, they are wrapped.
 
-    What the error that follows says in the same place is left out.
+    If an error message follows on the same terminal, lines that the message repeats are shortened.
     """
     if is_followed_by_errors(sink):
         sections = shorten_repeated_lines(sections)
@@ -52,25 +56,26 @@ def write_sections(sink: BinaryIO, terminal: Terminal, sections: Sequence[Sectio
 
 
 def _name_tables(line: str) -> str:
-    """Return a line that is not megabytes long, with the names of tables in catalogs."""
+    """Shorten a very long line, and replace the locations of tables by their names in a catalog."""
     return cut_middle(invocation.with_catalog_names(line))
 
 
 def write_complete_table(
     sink: BinaryIO, terminal: Terminal, columns: Sequence[Column[Row]], rows: Sequence[Row], **options: Any
 ) -> None:
-    """Write a table, and below it the columns for which there was no room and the command that shows them.
+    """Write a table, followed by the columns that did not fit on the screen and a command that shows them.
 
     Args:
         sink: The stream of the result.
-        terminal: What is known about it.
-        columns: The columns, of which a narrow screen shows some.
+        terminal: The properties of stdout.
+        columns: The columns. On a narrow screen, some of them are omitted.
         rows: The rows.
-        options: The options of `write_text_table`.
+        options: Keyword arguments for `write_text_table`.
     """
     shown = write_text_table(sink, terminal, columns, rows, **options)
+    # A pipe contains all columns.
     if terminal.width is None:
-        return  # a pipe gets every column
+        return
     remark = describe_hidden_columns(columns, rows, shown)
     if not remark:
         return
@@ -86,7 +91,7 @@ def write_complete_table(
 def write_table_with_total(
     sink: BinaryIO, terminal: Terminal, columns: Sequence[Column[Row]], rows: Sequence[Row], total: Row
 ) -> None:
-    """Write one row per table, and below several of them the row with their totals."""
+    """Write one row per table. For several tables, write a last row with the totals."""
     write_text_table(sink, terminal, columns, [*rows, total] if len(rows) > 1 else rows)
 
 
@@ -101,24 +106,27 @@ def write_text_table(
     keep_empty: bool = False,
     is_part: bool = False,
 ) -> list[str]:
-    """Write aligned columns: fitted to a terminal, complete and uncut into a pipe.
+    """Write a table with aligned columns.
+
+    On a terminal, columns are truncated or omitted so that rows fit on the screen. A pipe contains complete values.
 
     Args:
         sink: The stream of the result.
-        terminal: What is known about it.
-        columns: The columns, of which a narrow screen shows some.
+        terminal: The properties of stdout.
+        columns: The columns. On a narrow screen, some of them are omitted.
         rows: The rows.
-        note: Returns a line of text in place of a row, such as a gap between versions; None for an ordinary row.
-        heading: Whether the titles of the columns are written.
-        keep_empty: Whether columns without any value are shown.
-        is_part: Whether the table comes in several parts, of which this is one. Parts are never drawn by rich, so that
-            all of them look alike.
+        note: A function that returns a text to write instead of a row, such as `versions 3-5 are missing`; None for
+            rows that are written in columns.
+        heading: Whether to write the titles of the columns.
+        keep_empty: Whether to show columns in which no row has a value.
+        is_part: Whether this is one of several parts of a table that is too long for one call. Rich does not draw
+            parts, so that all parts have the same appearance.
 
     Returns:
         The names of the columns that are shown.
     """
     if terminal.is_drawn and len(rows) <= MAX_DRAWN_ROWS and not is_part:
-        # Rich is imported for a terminal only.
+        # Only terminals need rich, whose import is slow.
         from deltacli.cli.render.terminal.console import Canvas
         from deltacli.cli.render.terminal.tables import draw_table
 
@@ -136,7 +144,7 @@ def write_text_table(
         else:
             lines.append(_format_note(terminal, remark))
 
-    # The pager must know before it gets the first line.
+    # The option that keeps the heading visible is set when the pager starts, which the next write may do.
     if heading and terminal.width is not None:
         keep_heading(sink, heading_lines)
     if lines:
@@ -145,7 +153,13 @@ def write_text_table(
 
 
 class _TextTable(NamedTuple, Generic[Row]):
-    """The columns that are shown, their widths, and the texts of each row: cut for a screen, complete for a pipe."""
+    """A table that is ready to be written.
+
+    Attributes:
+        columns: The columns to show.
+        widths: The width of each column in cells.
+        texts: The texts of each row, one per column. Truncated for a terminal.
+    """
 
     columns: list[Column[Row]]
     widths: list[int]
@@ -155,7 +169,7 @@ class _TextTable(NamedTuple, Generic[Row]):
 def _lay_out(
     columns: Sequence[Column[Row]], rows: Sequence[Row], terminal: Terminal, *, keep_empty: bool
 ) -> _TextTable[Row]:
-    """Choose the columns for which there is room, and cut their texts to their widths."""
+    """Choose the columns that fit on the screen, and truncate their texts to the widths of the columns."""
     if terminal.is_drawn:
         texts = [[column.format_for_screen(row) for column in columns] for row in rows]
     else:
@@ -180,7 +194,7 @@ def _lay_out(
 
 
 def is_any_value_cut(columns: Sequence[Column[Row]], rows: Sequence[Row], terminal: Terminal) -> bool:
-    """Return True if some value does not fit the columns that a terminal has room for."""
+    """Return True if a value is truncated on this terminal."""
     table = _lay_out(columns, rows, terminal, keep_empty=True)
     for row, texts in zip(rows, table.texts, strict=True):
         if texts != [column.format_for_screen(row) for column in table.columns]:
@@ -189,7 +203,7 @@ def is_any_value_cut(columns: Sequence[Column[Row]], rows: Sequence[Row], termin
 
 
 def _format_headings(terminal: Terminal, table: _TextTable[Any]) -> list[str]:
-    """Return the titles of the columns, and on a screen a line of their subtitles if there are any."""
+    """Format the line of titles. On a terminal, add a line of subtitles if any column has one."""
     titles = _align(table, [column.heading() for column in table.columns])
     lines = [terminal.paint(titles, Style.HEADING)]
     if terminal.width is not None and any(column.subtitle for column in table.columns):

@@ -89,7 +89,6 @@ def _texts(findings: Sequence[StoreFinding], severity: Severity) -> list[str]:
 
 def access_result(report: AccessReport) -> DoctorResult[Command]:
     """Return who sends the requests, and what each command may do."""
-    from deltacli.operations.doctor.storage import commands
 
     def style(one: Command) -> Style:
         return {"granted": Style.GOOD, "missing": Style.PROBLEM}.get(report.state_of(one), Style.PLAIN)
@@ -100,7 +99,7 @@ def access_result(report: AccessReport) -> DoctorResult[Command]:
         Column("needs", lambda one: " ".join(one.needs), priority=3, wraps=True, min_width=20),
         Column("missing", lambda one: " ".join(report.missing(one)), priority=2, wraps=True),
     ]
-    content, items, rows = report.as_json(), report.commands(), commands()
+    content, items, rows = report.as_json(), report.commands(), report.known_commands
     below = finding_sections(report.findings, _verdict(report))
     identity = report.identity
     sections = [Section("table", [report.table]), Section("store", [f"{report.store} {report.endpoint}".rstrip()])]

@@ -144,30 +144,66 @@ def _next_command(found: History, table: str) -> str:
     return f"deltacli snapshot {name} --version {version}"
 
 
-def shown_commits(read: Callable[[], History], columns: str | None, clock: Clock, *, counts: bool) -> HistoryResult:
-    """Return commits in the columns that the user named, else in all. Raises UsageError for an unknown name."""
+@dataclass(frozen=True)
+class HistoryColumns:
+    """The columns of a history that the user named, else all.
+
+    Attributes:
+        available: The columns of every history.
+        of_other_keys: Columns for names that are none of these. They may be keys that a writer added to the commitInfo,
+            which only the commits can tell.
+        shown: The columns to show.
+        is_chosen: True if the user named them.
+    """
+
+    available: Sequence[Column[HistoryLine]]
+    of_other_keys: Sequence[Column[HistoryLine]]
+    shown: Sequence[Column[HistoryLine]]
+    is_chosen: bool
+
+
+def choose_history_columns(names: str | None, clock: Clock, *, counts: bool) -> HistoryColumns:
+    """Return the columns that a list of names chooses.
+
+    Args:
+        names: The names, separated by commas. None: all columns.
+        clock: The clock, by which the age of a commit is shown.
+        counts: True if the files and bytes of commits were counted.
+
+    Raises:
+        UsageError: If a name cannot be that of a column.
+    """
     available = history_columns(clock, counts=counts)
-    others = make_columns_of_other_keys(columns, available)
-    chosen = choose_columns([*available, *others], columns)
-    found = read()
-    absent = [column.name for column in others if _is_absent(column.name, found)]
+    of_other_keys = make_columns_of_other_keys(names, available)
+    chosen = choose_columns([*available, *of_other_keys], names)
+    return HistoryColumns(available, of_other_keys, chosen if names else available, bool(names))
+
+
+def make_history_result(history: History, columns: HistoryColumns, clock: Clock) -> HistoryResult:
+    """Return commits in the chosen columns.
+
+    Raises:
+        UsageError: If a named column is none, and no commit has a key of its name.
+    """
+    absent = [column.name for column in columns.of_other_keys if _is_absent(column.name, history)]
     counted = {spelling for column in history_columns(clock, counts=True) for spelling in spellings_of_column(column)}
-    if uncounted := [name for name in absent if name.lower() in counted]:
+    uncounted = [name for name in absent if name.lower() in counted]
+    if uncounted:
         raise UsageError(
             f"{' and '.join(uncounted)} {'needs' if len(uncounted) == 1 else 'need'} --counts",
             code="usage.column",
             hint=repeat_command_with_flags(invocation.arguments, ["--counts"]),
         )
     if absent:
-        known = [column.name for column in available]
-        keys = {key for item in found.items for key in item.commit_info or ()}
-        near = nearest_name(absent[0], [*known, *sorted(keys)], ignores_case=True)
+        known = [column.name for column in columns.available]
+        keys = {key for item in history.items for key in item.commit_info or ()}
+        nearest = nearest_name(absent[0], [*known, *sorted(keys)], ignores_case=True)
         raise UsageError(
             f"no commit shown has the {'key' if len(absent) == 1 else 'keys'} {', '.join(absent)} in its commitInfo",
             code="usage.column",
             facts={"columns": ", ".join(known)},
-        ).suggest(absent[0], near)
-    return HistoryResult(found, chosen if columns else available, bool(columns))
+        ).suggest(absent[0], nearest)
+    return HistoryResult(history, columns.shown, columns.is_chosen)
 
 
 _COPIED = 3

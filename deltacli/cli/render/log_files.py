@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deltacli.cli.output.columns import Column, make_item_columns
-from deltacli.cli.output.results import ListResult
+from deltacli.cli.output.results import ListResult, SingleResult
 from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
 from deltacli.cli.output.surface import Labelled, Surface
 from deltacli.cli.render.plans import PlanRow, make_plan_table, make_refusal_rows, make_section_rows, make_version_strip
@@ -30,6 +30,20 @@ if TYPE_CHECKING:
     from deltacli.operations.log.log_restore import LogRestorePlan
 
 _LISTED = 10
+
+
+def checkpoint_result(uri: str, made: CheckpointResult) -> SingleResult:
+    """Return a checkpoint that was written, or would be, as a result; its rows are the files."""
+    content = made.as_json()
+    return SingleResult(
+        "checkpoint",
+        uri,
+        content,
+        lambda: checkpoint_sections(made),
+        content["files"],
+        ("path", "sizeBytes", "rows"),
+        lambda canvas: draw_checkpoint(canvas, made),
+    )
 
 
 def checkpoint_sections(result: CheckpointResult) -> list[Section]:
@@ -81,7 +95,9 @@ def _readers(result: CheckpointResult) -> str:
     version = result.version
     fewer = f"{plural(result.plan.behind, 'commit')} fewer to replay"
     snapshot, found = result.plan.snapshot, result.plan.listing.checkpoints
-    later = [one.version for one in found if one.version > version and one.files[0].name not in snapshot.set_aside]
+    later = [
+        one.version for one in found if one.version > version and one.files[0].name not in snapshot.skipped_checkpoints
+    ]
     if later:
         readable = format_spans([(version, min(later) - 1)])
         are = f"of version {readable} begins" if min(later) == version + 1 else f"of versions {readable} begin"

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from deltacli.cli.output.columns import Column
 from deltacli.cli.output.results import SingleResult
 from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
 from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.times import format_duration, format_moment
+from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_count, format_size, plural
-from deltacli.delta.log.state import deleted_file_retention_ms
 
 if TYPE_CHECKING:
-    from deltacli.core.typing import Json
     from deltacli.operations.optimize.execute import OptimizeOutcome
     from deltacli.operations.optimize.plan import OptimizePlan
     from deltacli.work.rewrite.pieces import RefusedFile
 
-_COLUMNS = ("what", "reason", "files", "bytes")
 _NAMED = 5
 _MINUTES_FROM, _HOURS_FROM = 120, 7_200
 """Estimates are given in minutes and in hours from so many seconds on."""
@@ -46,18 +45,38 @@ def optimize_result(plan: OptimizePlan, outcome: OptimizeOutcome | None) -> Sing
     """Return a plan, or what became of it, as a result."""
     content = plan.as_json() if outcome is None else outcome.as_json()
     said = list(_sections(plan, outcome))
-    return SingleResult("optimize", plan.table.uri, content, lambda: said, list(_rows(content)), _COLUMNS)
+    return SingleResult("optimize", plan.table.uri, content, lambda: said, list(_count_files(content)), _COLUMNS)
 
 
-def _rows(content: dict[str, Json]) -> Iterator[dict[str, Json]]:
-    files, sizes, skipped = content["files"], content["bytes"], content["skipped"]
-    assert isinstance(files, dict)
-    assert isinstance(sizes, dict)
-    assert isinstance(skipped, dict)
+class CountedFiles(NamedTuple):
+    """A row of CSV: files that were removed, added or skipped.
+
+    Attributes:
+        what: `removed`, `added` or `skipped`.
+        reason: Why they were skipped.
+        files: How many there are.
+        size_bytes: Their size. None for skipped files.
+    """
+
+    what: str
+    reason: str | None
+    files: Json
+    size_bytes: Json
+
+
+_COLUMNS: Sequence[Column[CountedFiles]] = (
+    Column("what", lambda row: row.what),
+    Column("reason", lambda row: row.reason),
+    Column("files", lambda row: row.files),
+    Column("bytes", lambda row: row.size_bytes),
+)
+
+
+def _count_files(content: JsonObject) -> Iterator[CountedFiles]:
     for what in ("removed", "added"):
-        yield {"what": what, "reason": None, "files": files[what], "bytes": sizes[what]}
-    for reason, count in skipped.items():
-        yield {"what": "skipped", "reason": reason, "files": count, "bytes": None}
+        yield CountedFiles(what, None, content["files"][what], content["bytes"][what])
+    for reason, count in content["skipped"].items():
+        yield CountedFiles("skipped", reason, count, None)
 
 
 def _sections(plan: OptimizePlan, outcome: OptimizeOutcome | None) -> Iterator[Section]:
@@ -95,7 +114,7 @@ def _sections(plan: OptimizePlan, outcome: OptimizeOutcome | None) -> Iterator[S
         yield Section("purged", list(_vectors(outcome.vectors)))
         yield Section("commits", [_commits(outcome)])
         yield Section("verified", list(_verified(outcome)))
-        yield Section("old files", list(_old_files(plan, outcome)))
+        yield Section("old files", list(_old_files(outcome)))
     yield Section("left alone", left_alone)
     if outcome is None:
         yield Section("refused", list(_refused(plan.damaged)), Style.PROBLEM)
@@ -143,10 +162,9 @@ def _verified(outcome: OptimizeOutcome) -> Iterator[str]:
         yield f"{which} as before; {format_count(outcome.verified.rows)} compared"
 
 
-def _old_files(plan: OptimizePlan, outcome: OptimizeOutcome) -> Iterator[str]:
+def _old_files(outcome: OptimizeOutcome) -> Iterator[str]:
     if outcome.versions:
-        due = plan.table.clock() + deleted_file_retention_ms(plan.snapshot.properties)
-        yield f"stay for older versions; vacuum deletes them from {format_moment(due)} UTC on"
+        yield f"stay for older versions; vacuum deletes them from {format_moment(outcome.deletable_from_ms)} UTC on"
 
 
 def _skipped(reason: str, count: int) -> str:

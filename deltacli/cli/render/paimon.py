@@ -23,7 +23,7 @@ from deltacli.core.errors import Unreadable, format_sql_name, quote_table
 from deltacli.core.ranges import format_ranges, format_spans
 from deltacli.core.texts import summarize_names
 from deltacli.core.times import format_age, format_duration, format_moment, format_timestamp
-from deltacli.core.typing import Json, JsonObject
+from deltacli.core.typing import Json
 from deltacli.core.units import format_count, format_size, plural
 from deltacli.operations.paimon.alter import AlterOutcome
 from deltacli.operations.paimon.facts import Event, PaimonHistory, PaimonSnapshot, SchemaVersion, SnapshotVersion
@@ -576,8 +576,6 @@ def _deleted_schemas(result: SchemaVacuumResult) -> tuple[int, int]:
 
 # -- a change of a Paimon table's schema -------------------------------------------------------------------------------
 
-_COLUMNS = ("kind", "field", "fieldId", "class", "cast", "change")
-
 
 def _result(outcome: AlterOutcome, command: str, *, is_dry: bool) -> SingleResult:
     """Return the next version of a schema as a result. `command` is the one that was given: `alter` or `widen-type`."""
@@ -586,16 +584,11 @@ def _result(outcome: AlterOutcome, command: str, *, is_dry: bool) -> SingleResul
         outcome.table,
         outcome.as_json(dry_run=is_dry),
         lambda: _sections(outcome, is_dry=is_dry),
-        map(_row, outcome.changes),
+        outcome.changes,
         _COLUMNS,
         line_type="alter",
         table_format="paimon",
     )
-
-
-def _row(change: Change) -> JsonObject:
-    values = (change.kind.value, _named(change), change.field_id, change.loss.value, change.cast, sentence(change))
-    return dict(zip(_COLUMNS, values, strict=True))
 
 
 def _sections(outcome: AlterOutcome, *, is_dry: bool) -> list[Section]:
@@ -615,6 +608,16 @@ def _sections(outcome: AlterOutcome, *, is_dry: bool) -> list[Section]:
 def _named(change: Change) -> str | None:
     is_option = change.kind in (ChangeKind.SET_OPTION, ChangeKind.REMOVE_OPTION)
     return (change.path[0] if is_option else dotted(change.path)) if change.path else None
+
+
+_COLUMNS: Sequence[Column[Change]] = (
+    Column("kind", lambda change: change.kind.value),
+    Column("field", _named),
+    Column("fieldId", lambda change: change.field_id),
+    Column("class", lambda change: change.loss.value),
+    Column("cast", lambda change: change.cast),
+    Column("change", sentence),
+)
 
 
 def _version_line(outcome: AlterOutcome, *, is_dry: bool) -> str:

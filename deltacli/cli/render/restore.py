@@ -36,7 +36,7 @@ def restore_result(plan: RestorePlan, outcome: RestoreOutcome | None, *, is_plan
     lost = () if outcome is None else outcome.lost
     rows = partial(changed_file_batches, plan, lost)
     drawn = partial(_draw, plan, said)
-    return _Restored("restore", plan.table.uri, content, lambda: said, (), COLUMNS, drawn, batches=rows)
+    return _Restored("restore", plan.table.uri, content, lambda: said, (), (), drawn, batches=rows)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -46,7 +46,7 @@ class _Restored(SingleResult):
     batches: Callable[[], Iterable[RecordBatch]]
 
     def grid(self) -> Grid:
-        return make_batch_grid(self.columns, self.batches())
+        return make_batch_grid(COLUMNS, self.batches())
 
 
 def _sections(plan: RestorePlan, committed: int | None, *, is_plan: bool) -> Iterator[Section]:

@@ -15,9 +15,8 @@ from deltacli.core.errors import is_shared, quote_table
 from deltacli.core.times import format_age, format_moment
 from deltacli.core.typing import Json
 from deltacli.core.units import format_count, format_size, format_size_limit, plural
-from deltacli.delta.log.state import DEFAULT_CHECKPOINT_INTERVAL, parse_integer
+from deltacli.delta.log.state import DEFAULT_CHECKPOINT_INTERVAL, parse_integer_property
 from deltacli.operations.read.snapshot import SnapshotSummary, knows_protocol
-from deltacli.storage.optional_interfaces import StoreOfVersions
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -71,7 +70,7 @@ class SnapshotResult(Result):
             content: list[RenderableType] = []
             drawn = [*labels, *sorted(others)] if title == "table" else labels
             rows = [row for label in drawn if label in sections for row in _panel_rows(canvas, sections[label])]
-            if title == "log" and not isinstance(self.summary.snapshot.table.storage, StoreOfVersions):
+            if title == "log" and not self.summary.snapshot.table.is_shared:
                 rows = [*rows[:1], *_checkpoint_rows(canvas, self.summary), *rows[1:]]
             if rows:
                 content.append(canvas.grid(rows, width=min(canvas.width, MAX_PANEL_CELLS) - 4))
@@ -119,7 +118,7 @@ def state_sections(
         Section("version", [_version(snapshot, summary.now_ms, terminal)]),
         *([] if only_counts else _about(snapshot)),
         Section("files", _files(summary)),
-        Section("tombstones", [] if isinstance(snapshot.table.storage, StoreOfVersions) else [_tombstones(summary)]),
+        Section("tombstones", [] if snapshot.table.is_shared else [_tombstones(summary)]),
         *([] if only_counts else _rest(snapshot, terminal)),
     ]
     if summary.digests is not None:
@@ -160,7 +159,7 @@ def _stated_sections(stated: VersionFromChecksum, terminal: Terminal, *, only_co
 
 def _version(snapshot: Snapshot | VersionFromChecksum, now_ms: int, terminal: Terminal) -> str:
     if snapshot.time is None:
-        is_shared = isinstance(snapshot.table.storage, StoreOfVersions)
+        is_shared = snapshot.table.is_shared
         return f"{snapshot.version}" + ("" if is_shared else ", its commit file is gone")
     moment = snapshot.time.timestamp_ms
     committed = f"{snapshot.version}, committed {format_moment(moment)} UTC"
@@ -226,7 +225,7 @@ def _small_actions(snapshot: Snapshot | VersionFromChecksum, terminal: Terminal)
 
 def _rest(snapshot: Snapshot, terminal: Terminal) -> Iterator[Section]:
     yield from _small_actions(snapshot, terminal)
-    is_log_made = isinstance(snapshot.table.storage, StoreOfVersions)
+    is_log_made = snapshot.table.is_shared
     yield Section("rebuilt from", [] if is_log_made else [_rebuilt(snapshot)])
 
 
@@ -284,7 +283,7 @@ def _panel_rows(canvas: Canvas, section: Section) -> Iterator[Row]:
 def _checkpoint_rows(canvas: Canvas, summary: SnapshotSummary) -> Iterator[Row]:
     """How many commits the last checkpoint is behind."""
     snapshot = summary.snapshot
-    interval = parse_integer(snapshot.properties, "delta.checkpointInterval") or DEFAULT_CHECKPOINT_INTERVAL
+    interval = parse_integer_property(snapshot.properties, "delta.checkpointInterval") or DEFAULT_CHECKPOINT_INTERVAL
     checkpoint = snapshot.segment.checkpoint
     behind = len(snapshot.segment.commits) if checkpoint is None else snapshot.version - checkpoint.version
     if checkpoint is None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from deltacli.cli.output.columns import Column
 from deltacli.cli.output.results import SingleResult
 from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
+from deltacli.core.typing import Json
 from deltacli.core.units import format_count, plural
 
 if TYPE_CHECKING:
@@ -22,10 +25,13 @@ def stats_result(plan: StatsPlan, outcome: StatsOutcome | None) -> SingleResult:
     content = plan.as_json() if outcome is None else outcome.as_json()
     files = content["files"]
     assert isinstance(files, dict)
-    rows = [{"what": what, "files": count} for what, count in files.items()]
     return SingleResult(
-        "stats", plan.table.uri, content, lambda: list(_sections(plan, outcome)), rows, ("what", "files")
+        "stats", plan.table.uri, content, lambda: list(_sections(plan, outcome)), list(files.items()), _COLUMNS
     )
+
+
+_COLUMNS: Sequence[Column[tuple[str, Json]]] = (Column("what", itemgetter(0)), Column("files", itemgetter(1)))
+"""What was done, and with how many files."""
 
 
 def _sections(plan: StatsPlan, outcome: StatsOutcome | None) -> Iterator[Section]:

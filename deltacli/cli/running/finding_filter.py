@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.output.destination import open_destination, require_file_outside_tables
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with
 from deltacli.core.errors import UsageError, is_shared, nearest_name, quote_table, quote_word
 from deltacli.core.units import plural
 
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import ValidationReport
-    from deltacli.operations.validate.findings import Baseline
-    from deltacli.operations.validate.trend import Tally
+    from deltacli.cli.running.trend_entries import Tally
     from deltacli.rules.framework.base import Finding, Rule, Severity
+    from deltacli.rules.framework.baseline import Baseline
 
 _ALIKE = 0.8
 
@@ -29,7 +29,7 @@ def require_known(
     """Raise UsageError for a selected rule that is not known; an ignored one may belong to another version."""
     from fnmatch import fnmatchcase
 
-    from deltacli.cli.help_topics import explained
+    from deltacli.cli.help.topics import is_error_code
 
     for option, patterns in (("--select", select), ("--ignore", ignore)):
         for pattern in patterns:
@@ -38,7 +38,7 @@ def require_known(
             if option == "--select":
                 is_area = any(rule_id.startswith(f"{pattern}.") for rule_id in known)
                 nearest = f"{pattern}.*" if is_area else nearest_name(pattern, known, cutoff=_ALIKE)
-                is_code = nearest is None and pattern in explained()
+                is_code = nearest is None and is_error_code(pattern)
                 raise UsageError(
                     f"no rule matches {pattern!r}",
                     code="usage.rule",
@@ -110,7 +110,7 @@ _MOST_REPAIRS = 3
 
 def _plan_of_repair(table: str, rule: Rule) -> str | None:
     """Return the command that shows what a repair of a finding would do; None for a rule without steps."""
-    from deltacli.operations.validate.findings import LevelChoice
+    from deltacli.cli.options.findings import LevelChoice
     from deltacli.rules.framework.repairs import row_of
 
     if is_shared(table) or not row_of(rule.id).steps:
@@ -177,7 +177,7 @@ class FindingFilter:
 
     def tally(self) -> Tally:
         """Return the counts of findings that are not accepted."""
-        from deltacli.operations.validate.trend import Tally
+        from deltacli.cli.running.trend_entries import Tally
         from deltacli.rules.framework.base import Severity
 
         return Tally(
@@ -198,7 +198,7 @@ def keep_baseline(
     read: str | None,
 ) -> None:
     """Write the new baseline to `target`, unless a table could not be checked; note what is stale in the one `read`."""
-    from deltacli.operations.validate.findings import write_baseline
+    from deltacli.rules.framework.baseline import write_baseline
 
     if target is not None and report.failures:
         run.note(f"note: {target} was not written: not every table could be checked")
@@ -213,7 +213,7 @@ def keep_baseline(
 
 def require_baseline_target(name: str) -> None:
     """Raise UsageError for a target of --write-baseline inside a table, and for a file that is not a baseline."""
-    from deltacli.operations.validate.findings import is_baseline, name_beside
+    from deltacli.rules.framework.baseline import is_baseline, name_beside
 
     require_file_outside_tables(name, "--write-baseline")
     if not os.path.isfile(name) or os.path.getsize(name) == 0:
@@ -229,7 +229,7 @@ def require_baseline_target(name: str) -> None:
 
 def read_baseline_file(name: str) -> Baseline:
     """Return the accepted findings of a file. Raises UsageError."""
-    from deltacli.operations.validate.findings import read_baseline
+    from deltacli.rules.framework.baseline import read_baseline
 
     try:
         with open(name, "rb") as file:

@@ -7,7 +7,6 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
 
@@ -15,7 +14,7 @@ import pyarrow as pa
 
 from deltacli.changing.file_totals import NO_FILES
 from deltacli.cli.command_tree import path_of
-from deltacli.cli.errors import document_of, report_error, unexpected
+from deltacli.cli.errors import make_error_document, make_error_from_exception, report_error
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.output.formats import MARKDOWN, TABLE
 from deltacli.cli.output.grids import EncodedItems, Grid, RowEncoder, WriteItems, encode_line
@@ -28,7 +27,8 @@ from deltacli.cli.render.many import (
     state_of_result,
     sum_rows,
 )
-from deltacli.cli.running.changing import Mode, Pending, confirmed
+from deltacli.cli.running.changing import Mode, PlannedChange
+from deltacli.cli.running.consent import confirm_change
 from deltacli.cli.terminal.capabilities import Style
 from deltacli.cli.terminal.characters import encode_utf8, escape_control
 from deltacli.cli.terminal.signals import Interrupted
@@ -40,16 +40,16 @@ from deltacli.core.open_files import raise_open_file_limit
 from deltacli.core.texts import summarize_names
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import LOG_DIRECTORY
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.discover import find_tables, identify_directory, is_pattern, note_log_backups
 
 if TYPE_CHECKING:
     from deltacli.changing.file_totals import FileTotals
-    from deltacli.cli.running.run import CommandContext
-    from deltacli.cli.usage_hints import Meant
+    from deltacli.cli.hints.suggestion import Suggestion
+    from deltacli.cli.running.context import CommandContext
     from deltacli.core.typing import JsonObject
 
-    AnyPending: TypeAlias = Pending[Any, Any]  # Any: a plan and an outcome of any change
+    AnyPlannedChange: TypeAlias = PlannedChange[Any, Any]  # Any: a plan and an outcome of any change
     Use: TypeAlias = Callable[[CommandContext, str], None]
     """Runs a command on one table."""
 
@@ -81,10 +81,10 @@ class Part:
     def __init__(self, name: str, uri: str, fault: DeltacliError | None = None, *, is_found: bool = False) -> None:
         self.is_found, self.is_left_out = is_found, False
         """Whether a pattern has found it, and whether it has a format that the command does not know."""
-        self.typed, self.name, self.uri, self.fault = name, without_secrets(name), uri, fault
+        self.typed, self.name, self.uri, self.fault = name, mask_secrets(name), uri, fault
         self.result: Result | None = None
         self.error: JsonObject | None = None
-        self.pending: AnyPending | None = None
+        self.pending: AnyPlannedChange | None = None
         self.exit_code = 0
         self.following: list[str] = []
         self.others: list[str] = []
@@ -135,10 +135,10 @@ class Part:
         except BrokenPipeError:
             raise
         except _OF_ONE_TABLE as error:
-            self.fail(unexpected(error))
+            self.fail(make_error_from_exception(error))
 
     def interrupted(self, interruption: Interrupted, message: str) -> None:
-        document = document_of("interrupted", interruption.exit_code, message, self.name, {}, None)
+        document = make_error_document("interrupted", interruption.exit_code, message, self.name, {}, None)
         self.result, self.error = None, self._pasted_from_here(document)
 
     def _pasted_from_here(self, document: JsonObject) -> JsonObject:
@@ -348,17 +348,18 @@ def _not_a_table(name: str, names: Sequence[str]) -> str | None:
     return f"it is a directory without {LOG_DIRECTORY}" if around is None else f"it is inside the table {around}"
 
 
-def _meant_by(name: str) -> Meant | None:
+def _meant_by(name: str) -> Suggestion | None:
     """Return the option whose value a name probably is."""
     from deltacli.cli.command_loading import has_option
-    from deltacli.cli.usage_hints import Meant, for_extra
+    from deltacli.cli.hints.suggestion import Suggestion
+    from deltacli.cli.hints.words import suggest_for_extra_word
 
     arguments = invocation.arguments
     path = path_of(arguments)
     given = {word.partition("=")[0] for word in arguments}
     exists = os.path.exists(name)
     numbers = [option for option in ("--retention", "--version") if has_option(path, option)]
-    if not exists and (meant := for_extra(name, numbers, arguments)) is not None:
+    if not exists and (meant := suggest_for_extra_word(name, numbers, arguments)) is not None:
         return meant
     rest, value = [word for word in arguments if word != name], name
     if name.isdecimal() and not exists:
@@ -371,7 +372,7 @@ def _meant_by(name: str) -> Meant | None:
         option = "--zorder" if re.fullmatch(r"[\w.,]+", name) else ""
     if not option or option in given or not has_option(path, option):
         return None
-    return Meant(f"{option} {value}", repeat_command_with(rest, option, value))
+    return Suggestion(f"{option} {value}", repeat_command_with(rest, option, value))
 
 
 def _is_inside(name: str, other: str) -> bool:
@@ -421,7 +422,7 @@ def _plan(run: CommandContext, parts: Sequence[Part], use: Use) -> None:
             try:
                 if part.fault is not None:
                     raise part.fault
-                use(replace(run, part=part, confirmed=[], _written=[]), part.typed)
+                use(run.replace_part(part), part.typed)
             except UsageError as wrong:
                 if wrong.code in _OF_FORMAT and part.is_found:
                     left_out.setdefault(wrong.reason, []).append(part.name)
@@ -475,7 +476,7 @@ def _execute(run: CommandContext, parts: Sequence[Part], mode: Mode) -> int:
             if not mode.yes and _is_for_people(run):
                 _write(run, parts, is_whole=False)
             facts = {f"{part.name}, {name}": fact for part, one in asking for name, fact in one.facts.items()}
-            confirmed(run, _question(asking), lambda: None, yes=mode.yes, facts=facts)
+            confirm_change(run, _question(asking), lambda: None, yes=mode.yes, facts=facts)
     except DeltacliError as refused:
         report_error(refused, invocation.arguments, None)
         return refused.exit_code
@@ -497,7 +498,7 @@ def _execute(run: CommandContext, parts: Sequence[Part], mode: Mode) -> int:
     return 0
 
 
-def _question(asking: Sequence[tuple[Part, AnyPending]]) -> str:
+def _question(asking: Sequence[tuple[Part, AnyPlannedChange]]) -> str:
     deeds = [pending.deed for _, pending in asking]
     total = sum((amount for _, amount in deeds), NO_FILES)
     numbers = [f"{part.name} {amount.files:,}" for (part, _), (_, amount) in zip(asking, deeds, strict=True)]

@@ -12,7 +12,7 @@ from deltacli.cli.terminal.suggested_commands import repeat_command
 from deltacli.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from deltacli.cli.running.run import CommandContext
+    from deltacli.cli.running.context import CommandContext
     from deltacli.sharing.client.addresses import ShareAddress
     from deltacli.sharing.client.share_storage import ShareStorage
     from deltacli.sharing.client.shared_directory import DirectoryStorage
@@ -71,10 +71,10 @@ def rows_of_shared(
 
 def open_shares(run: CommandContext, profile: str) -> Transport:
     """Open a profile with the retry budget of the run. Raises UsageError."""
-    from deltacli.cli.running.run import Stores
+    from deltacli.cli.running.stores import Stores
     from deltacli.sharing.client.transport import open_profile
 
     note = None if run.quiet else run.note
-    stores = Stores(run.storage_options, run.allowed, run.retry_budget_ms, note)
+    stores = Stores(run.stores, note)
     stores.note_needless_access("a list of shared tables")
     return open_profile(profile, retry=stores.policy(), clock=run.clock, note=note)

@@ -21,10 +21,10 @@ from deltacli.core.typing import JsonObject
 from deltacli.core.units import plural
 from deltacli.fleet.policy_file.model import Entry, Group, Policy
 from deltacli.storage import Existed, LocalStorage, Unknown
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 
 if TYPE_CHECKING:
-    from deltacli.cli.running.run import CommandContext
+    from deltacli.cli.running.context import CommandContext
     from deltacli.fleet.planning.discovery import Discovery, Failure
     from deltacli.sharing.configuration.starting import StartedTable
 
@@ -147,13 +147,13 @@ def policy_result(
     schema: str | None = None,
 ) -> FleetListing[str]:
     """Return the tables of a new policy file, and what could not be searched. `schema` is its schema for editors."""
-    items: list[JsonObject] = [{"table": without_secrets(table)} for table in tables]
-    place = without_secrets(directory)
+    items: list[JsonObject] = [{"table": mask_secrets(table)} for table in tables]
+    place = mask_secrets(directory)
     said = f"a policy for {plural(len(items), 'table')} at and below {place}"
     if others:
-        first = ", ".join(map(without_secrets, others[:_MOST_NAMED])) + (", …" if len(others) > _MOST_NAMED else "")
+        first = ", ".join(map(mask_secrets, others[:_MOST_NAMED])) + (", …" if len(others) > _MOST_NAMED else "")
         said += f"; {plural(len(others), 'table')} of another format left out: {first}"
-    columns: list[Column[str]] = [Column("table", without_secrets, keep_both=True)]
+    columns: list[Column[str]] = [Column("table", mask_secrets, keep_both=True)]
     return _result(
         "fleet-init", file, {"directory": place}, items, columns, tables, len(others), failures, said, schema
     )
@@ -163,13 +163,13 @@ def configuration_result(
     file: str, tables: Sequence[StartedTable], others: int, failures: Sequence[Failure], schema: str | None = None
 ) -> FleetListing[StartedTable]:
     """Return the tables of a new configuration, and what could not be searched. `schema` is its schema for editors."""
-    items: list[JsonObject] = [{"table": one.full_name, "location": without_secrets(one.location)} for one in tables]
+    items: list[JsonObject] = [{"table": one.full_name, "location": mask_secrets(one.location)} for one in tables]
     said = f"{plural(len({one.share for one in tables}), 'share')} of {plural(len(items), 'table')}"
     if others:
         said += f"; {plural(others, 'table')} of another format left out"
     columns: list[Column[StartedTable]] = [
         Column("table", lambda one: one.full_name, keep_both=True, priority=1),
-        Column("location", lambda one: without_secrets(one.location), keep_both=True, priority=2),
+        Column("location", lambda one: mask_secrets(one.location), keep_both=True, priority=2),
     ]
     return _result("share-init", file, {}, items, columns, tables, others, failures, said, schema)
 
@@ -186,7 +186,7 @@ def _result(
     said: str,
     schema: str | None,
 ) -> FleetListing[Row]:
-    failed = [(without_secrets(one.name), without_secrets(one.fault.message)) for one in failures]
+    failed = [(mask_secrets(one.name), mask_secrets(one.fault.message)) for one in failures]
     content = {
         **about,
         "problems": [{"path": name, "message": message} for name, message in failed],

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from deltacli import __version__
 from deltacli.cli.invocation import invocation
 from deltacli.cli.output.destination import require_file_outside_tables
+from deltacli.cli.running.trend_entries import Entry, last_like, read_trend
 from deltacli.core.errors import UsageError, quote_table
 from deltacli.core.texts import summarize_names
 from deltacli.core.times import format_timestamp
 from deltacli.core.units import plural
-from deltacli.operations.validate.trend import Entry, last_like, read_trend
-from deltacli.storage.output_file import unwritable
+from deltacli.storage.output_file import unwritable_error
 
 _NAMED = 5
 _ATTEMPTS, _PAUSE_SECONDS = 200, 0.01
@@ -41,7 +41,7 @@ class Trend:
             finally:
                 os.close(descriptor)
         except OSError as fault:
-            raise unwritable(self._name, fault) from fault
+            raise unwritable_error(self._name, fault) from fault
 
     def compare(self, entry: Entry) -> str | None:
         """Compare a run with the last one of the same tables and options; None without one."""
@@ -95,7 +95,7 @@ def _read(name: str) -> bytes:
     else:
         target = name
     if not os.access(target, os.W_OK):
-        raise unwritable(name, PermissionError(13, os.strerror(13)))
+        raise unwritable_error(name, PermissionError(13, os.strerror(13)))
     return data
 
 

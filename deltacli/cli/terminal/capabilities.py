@@ -1,4 +1,8 @@
-"""The capabilities of stdout and stderr: terminal or pipe, width, colour, and the looks of texts."""
+"""Detect whether stdout and stderr are terminals, their width, and whether to use colour.
+
+Colour follows `--color`, then the environment variables `NO_COLOR`, `CLICOLOR_FORCE`, `FORCE_COLOR` and
+`CLICOLOR`. By default, only terminals get colour.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +16,16 @@ from deltacli.cli.invocation import colour_of_environment
 
 _DEFAULT_SIZE = (80, 24)
 _MIN_WIDTH = 20
-"""Cells below which no result is drawn: on a narrower terminal its lines wrap."""
+"""Minimum width of results, in cells. A narrower terminal wraps their lines."""
 _FORCED_WIDTH = 100
-"""Cells of a result that is drawn into a pipe or a file because colour was forced."""
+"""Width of results in a pipe or file if the user forces colour, in cells."""
 
 
 class Style(StrEnum):
-    """The meaning of a text on the screen. The value is its look, in the words of rich. One look is one member.
+    """The purpose of a text on the screen. The value is its style, in the notation of rich.
 
-    Only the 16 colours of the terminal are used, and of them only those that can be read on a light and on a dark
-    background: no blue, no white, no black, no bright variants.
+    Only those of the 16 standard colours are used that are legible on light and dark backgrounds: not blue,
+    white, black or the bright variants. Purposes with the same style are aliases of one enum member.
     """
 
     PLAIN = "none"
@@ -58,16 +62,16 @@ _ANSI_PARAMETERS = {
     "magenta": 35,
     "cyan": 36,
 }
-"""Word of a look -> parameter of the escape sequence."""
+"""Maps a word of a style to the parameter of the ANSI escape sequence."""
 
 
 class Terminal(NamedTuple):
     """The properties of stdout.
 
     Attributes:
-        is_terminal: Whether stdout is a terminal, where values are cut to its width.
-        width: Its cells. Also set if colour is forced into a pipe: results are drawn as for a terminal then, but no
-            value is cut. None if results are written as plain text.
+        is_terminal: Whether stdout is a terminal. Only then values are truncated to its width.
+        width: The width in cells; None if results are written as plain text. If the user forces colour in a pipe,
+            results are drawn as on a terminal, so a pipe has a width, too.
         colour: Whether texts are coloured.
     """
 
@@ -77,11 +81,11 @@ class Terminal(NamedTuple):
 
     @property
     def is_drawn(self) -> bool:
-        """Return True if results are drawn by rich."""
+        """Return True if results are drawn by rich, and False if they are written as plain text."""
         return self.width is not None
 
     def paint(self, text: str, style: Style) -> str:
-        """Return a text in the colour of a meaning, if colour is on."""
+        """Return a text with the escape sequences of a style. Without colour, return the text unchanged."""
         if not self.colour or style is Style.PLAIN or not text:
             return text
         parameters = ";".join(str(_ANSI_PARAMETERS[word]) for word in style.split())
@@ -89,15 +93,15 @@ class Terminal(NamedTuple):
 
 
 PLAIN_TEXT = Terminal(is_terminal=False, width=None, colour=False)
-"""A pipe or a file."""
+"""The properties of a pipe or file without forced colour."""
 
 
 def detect_terminal(colour: str, *, to_file: bool) -> Terminal:
     """Return the properties of stdout.
 
     Args:
-        colour: `auto`, `always` or `never`. The environment may turn `auto` into one of the others.
-        to_file: Whether the result is written to a file, where it is neither coloured nor drawn.
+        colour: The value of `--color`: `auto`, `always` or `never`. For `auto`, environment variables decide.
+        to_file: Whether the result is written to the file of `--output`. Files get plain text.
     """
     if to_file:
         return PLAIN_TEXT
@@ -116,19 +120,23 @@ def detect_terminal(colour: str, *, to_file: bool) -> Terminal:
 
 
 def terminal_width() -> int:
-    """Return the width of the terminal in cells, 80 if it is unknown."""
+    """Return the width of the terminal in cells. If it is not known, return 80."""
     return shutil.get_terminal_size(_DEFAULT_SIZE).columns
 
 
 def has_coloured_stderr(colour: str) -> bool:
-    """Return True if messages on stderr are coloured. `colour` is `auto`, `always` or `never`."""
+    """Return True if messages on stderr are coloured.
+
+    Args:
+        colour: The value of `--color`: `auto`, `always` or `never`.
+    """
     if colour == "never" or not sys.stderr.isatty():
         return False
     return colour == "always" or colour_of_environment() is not False
 
 
 def _forced_width(columns: str) -> int:
-    """Return the width of a result that is drawn without a terminal: the variable `COLUMNS`, else 100."""
+    """Return the width for results that are drawn into a pipe: the environment variable `COLUMNS`, or 100."""
     if columns.isdecimal() and int(columns):
         return max(int(columns), _MIN_WIDTH)
     return _FORCED_WIDTH

@@ -1,4 +1,8 @@
-"""Characters on a terminal: which ones are unsafe, how wide they are, and how a text is cut to a width."""
+"""Escape control characters, measure the width of texts in terminal cells, and truncate texts.
+
+Names of tables, columns and files come from other people. A column name could contain an escape sequence that
+clears the screen, so all texts are escaped before they are written to a terminal.
+"""
 
 from __future__ import annotations
 
@@ -8,36 +12,36 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import lru_cache
 
-# Control characters could move the cursor or change the colours of a terminal. The marks of direction in Unicode could
-# reorder what a reader sees, so that a column or a path looks like another one.
+# Control characters can move the cursor or change the colours of a terminal. Unicode's direction marks can reverse
+# a text, so that a column or a path looks like a different one.
 CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 ELLIPSIS = "…"
 
 
 class Escaping(Enum):
-    """How the control characters in a format's text are escaped for a terminal."""
+    """The way to escape control characters in the output of a format, if stdout is a terminal."""
 
-    NONE = "the format escapes them itself"
-    JSON = "as escapes of JSON: the values stay the same"
-    TEXT = "as escapes of Python"
+    NONE = "not necessary: the format escapes them"
+    JSON = r"JSON escapes such as \u001b, which do not change the values"
+    TEXT = r"Python escapes such as \x1b"
 
 
 def escape_control(text: str) -> str:
-    """Return a text that is safe on a terminal: control and direction characters as escapes of Python."""
-    # Nearly every text has none, and a search is several times faster than a substitution.
+    r"""Replace control characters, line ends included, by Python escapes: `a\nb` becomes `a\\nb`."""
+    # Almost no text contains any, and a search is several times faster than a substitution.
     if not CONTROL_CHARACTERS.search(text):
         return text
     return CONTROL_CHARACTERS.sub(lambda match: _python_escape(match[0]), text)
 
 
 def escape_control_in_lines(text: str) -> str:
-    """Return a text of several lines in which control characters other than line ends are escapes of Python."""
+    """Replace control characters by Python escapes, except line ends."""
     return CONTROL_CHARACTERS.sub(lambda match: match[0] if match[0] == "\n" else _python_escape(match[0]), text)
 
 
 def escape_control_in_json(text: str) -> str:
-    """Return a JSON text whose control and direction characters are JSON escapes, so that its values are the same."""
+    """Replace control characters in a JSON document by JSON escapes, except line ends. The values do not change."""
     return CONTROL_CHARACTERS.sub(lambda match: match[0] if match[0] == "\n" else f"\\u{ord(match[0]):04x}", text)
 
 
@@ -46,15 +50,15 @@ ESCAPE_FUNCTIONS: Mapping[Escaping, Callable[[str], str] | None] = {
     Escaping.JSON: escape_control_in_json,
     Escaping.TEXT: escape_control_in_lines,
 }
-"""Escaping -> the function that escapes a text; None if the text is written unchanged."""
+"""Maps an `Escaping` to the function that escapes a text; None if no escaping is necessary."""
 
 
 def escape_for_screen(text: str) -> str:
-    """Return a text that any terminal accepts: control characters and bytes that are not UTF-8 as escapes."""
+    """Replace control characters, and bytes of file names that are not valid UTF-8, by Python escapes."""
     safe = escape_control(text)
     if safe.isascii():
         return safe
-    # File names that are not UTF-8 have surrogates in place of their bytes, which no stream in UTF-8 accepts.
+    # Python decodes invalid bytes of file names as lone surrogates, which cannot be encoded as UTF-8.
     return safe.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -63,7 +67,11 @@ def _python_escape(character: str) -> str:
 
 
 def encode_utf8(text: str) -> bytes:
-    """Return a text in UTF-8. File names keep their bytes; a lone surrogate of JSON (`\\ud800`) becomes its escape."""
+    r"""Encode a text as UTF-8.
+
+    File names that are not valid UTF-8 are written with their original bytes, so that programs can open the files. If
+    a text contains other lone surrogates, such as `\ud800` in a JSON document, these are written as escapes.
+    """
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -71,7 +79,7 @@ def encode_utf8(text: str) -> bytes:
 
 
 def count_cells(text: str) -> int:
-    """Return the number of terminal cells of a text: wide East Asian characters take two, combining marks none."""
+    """Return the width of a text in terminal cells. East Asian wide characters have two cells, combining marks none."""
     if text.isascii():
         return len(text)
     return sum(map(_count_cells_of_character, text))
@@ -80,7 +88,7 @@ def count_cells(text: str) -> int:
 @lru_cache(maxsize=4_096)
 def _count_cells_of_character(character: str) -> int:
     is_mark_or_joiner = unicodedata.category(character) in ("Mn", "Me", "Cf")
-    # Vowels and finals of Hangul join the consonant before them.
+    # Hangul vowels and final consonants are drawn in the cells of the initial consonant.
     is_hangul_part = "\u1160" <= character <= "\u11ff"
     if is_mark_or_joiner or is_hangul_part:
         return 0
@@ -88,13 +96,13 @@ def _count_cells_of_character(character: str) -> int:
 
 
 def shorten(text: str, width: int, *, keep_end: bool = False, keep_both: bool = False) -> str:
-    """Cut a text to a number of cells, with an ellipsis in place of what is missing.
+    """Truncate a text to a width, and mark the omitted part with an ellipsis.
 
     Args:
-        text: A text without control characters.
-        width: The cells that the result may take, the ellipsis included.
-        keep_end: Cut the beginning instead of the end, because file names differ at the end.
-        keep_both: Cut the middle instead, because paths differ at both ends.
+        text: The text, without control characters.
+        width: The maximum width of the result in cells, including the ellipsis.
+        keep_end: Omit the beginning instead of the end: `…0001.parquet`. File names differ at the end.
+        keep_both: Omit the middle instead: `s3://wa…/trips`. Paths differ at both ends.
     """
     if count_cells(text) <= width:
         return text
@@ -110,17 +118,17 @@ def _cut_end(text: str, width: int) -> str:
 
 def _cut_beginning(text: str, width: int) -> str:
     length = _count_fitting(text[::-1], width - 1)
-    # A combining mark at the cut would be drawn on the ellipsis, because its letter is gone.
+    # Do not begin with a combining mark. It would be drawn on the ellipsis.
     while length and _count_cells_of_character(text[-length]) == 0:
         length -= 1
     return ELLIPSIS + text[len(text) - length :]
 
 
 def _count_fitting(text: str, width: int) -> int:
-    """Return how many characters at the beginning of a text fit a number of cells."""
-    used = 0
+    """Return the length of the longest beginning of a text that fits into a width."""
+    used_cells = 0
     for length, character in enumerate(text):
-        used += _count_cells_of_character(character)
-        if used > max(width, 0):
+        used_cells += _count_cells_of_character(character)
+        if used_cells > max(width, 0):
             return length
     return len(text)

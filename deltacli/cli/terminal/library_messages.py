@@ -1,4 +1,8 @@
-"""Logs, warnings and traces of libraries, which a run shows at `-vv` only."""
+"""Capture the log records, warnings and ignored exceptions of libraries.
+
+Libraries such as the SDKs of object stores write to stderr by several ways. All of them are captured, so that secrets
+can be masked, and are shown only with `-vv`.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +18,21 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.terminal.characters import escape_control
 from deltacli.cli.terminal.stderr import write_message
 from deltacli.core.documents import dumps
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 
 if TYPE_CHECKING:
     import logging
 
 _VERBOSE = 2
-"""The number of `-v` from which messages of libraries are shown."""
+"""Minimum verbosity (`-vv`) at which messages of libraries are shown."""
 
 _log_handlers: list[logging.Handler] = []
-"""The handler of this run, if logs are captured."""
+"""The handler that `capture_logging` added for this run. At most one."""
 
 
 @contextlib.contextmanager
 def mute_libraries() -> Iterator[None]:
-    """Keep libraries from writing to stderr during a run."""
+    """Prevent libraries from writing to stderr while the context is open."""
     previous_showwarning = warnings.showwarning
     previous_excepthook = threading.excepthook
     warnings.showwarning = _show_warning
@@ -45,8 +49,8 @@ def mute_libraries() -> Iterator[None]:
 
 
 def capture_logging() -> None:
-    """Capture the logs of libraries. Called before the first library that logs is imported."""
-    # `logging` is imported here, because commands that use no such library would only wait for it.
+    """Capture the log records of libraries. Call this before the first import of a library that uses `logging`."""
+    # Most commands use no such library. Do not make them wait for the import of `logging`.
     import logging
 
     class Handler(logging.Handler):
@@ -54,7 +58,7 @@ def capture_logging() -> None:
             try:
                 text = record.getMessage()
                 trace = _format_trace(record.exc_info)
-            except Exception as error:  # noqa: BLE001  (a library may log arguments that do not fit its text)
+            except Exception as error:  # noqa: BLE001  (the arguments of a record may not match its format string)
                 text = f"{record.msg} ({type(error).__name__})"
                 trace = ""
             show_library_message(record.levelname.lower(), record.name, f"{text}\n{trace}".rstrip())
@@ -66,17 +70,17 @@ def capture_logging() -> None:
 
 
 def show_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
-    """Show an exception that was raised in a destructor, where nothing can catch it."""
+    """Show an exception that Python ignored because it was raised in a destructor. See `sys.unraisablehook`."""
     message = unraisable.err_msg or f"exception ignored in {unraisable.object!r}"
     trace = _format_trace((unraisable.exc_type, unraisable.exc_value, unraisable.exc_traceback))
     show_library_message("error", "python", f"{message}\n{trace}".rstrip())
 
 
 def show_library_message(level: str, logger: str, text: str) -> None:
-    """Write a message of a library without secrets, at `-vv`."""
+    """Write a message of a library to stderr with masked secrets, if the verbosity is `-vv`."""
     if invocation.verbosity < _VERBOSE:
         return
-    text = without_secrets(text)
+    text = mask_secrets(text)
     if invocation.log_is_json:
         write_message(dumps({"type": "log", "level": level, "logger": logger, "message": text}).decode())
     else:
@@ -98,7 +102,7 @@ _ExceptionInfo = tuple[type[BaseException] | None, BaseException | None, Traceba
 
 
 def _format_trace(exception: _ExceptionInfo | None) -> str:
-    """Return the trace of what `sys.exc_info` returned, "" for none."""
+    """Format the traceback of an exception from `sys.exc_info()`. Return "" if there is no exception."""
     if not isinstance(exception, tuple) or exception[0] is None:
         return ""
     import traceback

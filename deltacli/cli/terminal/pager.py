@@ -1,4 +1,8 @@
-"""A result on a terminal: written directly if it fits on the screen, else through a pager (decision 0034)."""
+"""Write long results through a pager such as less, like git does (decision 0034).
+
+The first lines of a result are buffered. If the result ends before the screen is full, it is written directly to
+the terminal. Otherwise, the pager is started and receives the buffered lines and all others.
+"""
 
 from __future__ import annotations
 
@@ -21,37 +25,48 @@ from deltacli.cli.terminal.stderr import close_live_line
 from deltacli.cli.terminal.waiting import wait_for_end, write_all
 
 _SHELL_SYNTAX = re.compile(r"[|&;<>()$`\\\"'*?\[#~=%]")
-"""Characters that only a shell understands: a pager whose command has one is run by it."""
+"""Characters with a meaning for shells. If the command of the pager contains one, a shell runs it."""
 
 _LESS_WITH_HEADER = 600
 """The first version of less that supports --header."""
 
 _LESS_OPTIONS = "FRX"
-"""Unless the user has chosen others: end if the text fits the screen, show colours, keep the text on the screen."""
+"""Default of the environment variable `LESS`: quit if the text fits on one screen (F), show colours (R), and do not
+clear the screen at the end (X).
+"""
 
 _VERSION_TIMEOUT_SECONDS = 1.0
 _COLOUR_SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def choose_pager(environment: Mapping[str, str], which: Callable[[str], str | None] = shutil.which) -> list[str] | None:
-    """Return the command of the pager: `DELTACLI_PAGER`, then `PAGER`, else less.
+    """Return the command of the pager from `DELTACLI_PAGER` or `PAGER`. The default is less.
+
+    Args:
+        environment: The environment variables.
+        which: A function that searches a program in the directories of `PATH`.
 
     Returns:
-        The words of the command; None for `cat`, for an empty variable, or if the program is not installed.
+        The words of the command. None if the variable is empty or `cat`, or if the program is not installed.
     """
-    own_variable = Variable.PAGER.read(environment)
-    chosen = environment.get("PAGER", "less") if own_variable is None else own_variable
-    chosen = chosen.strip()
-    if chosen in ("", "cat") or environment.get("TERM") == "dumb":
+    command_line = Variable.PAGER.read(environment)
+    if command_line is None:
+        command_line = environment.get("PAGER", "less")
+    command_line = command_line.strip()
+    if command_line in ("", "cat") or environment.get("TERM") == "dumb":
         return None
-    if _SHELL_SYNTAX.search(chosen):
-        return ["/bin/sh", "-c", chosen] if os.name == "posix" else None
-    command = shlex.split(chosen)
-    return command if which(command[0]) else None
+
+    if _SHELL_SYNTAX.search(command_line):
+        return ["/bin/sh", "-c", command_line] if os.name == "posix" else None
+    words = shlex.split(command_line)
+    return words if which(words[0]) else None
 
 
 def add_heading_option(command: list[str], lines: int) -> list[str]:
-    """Return the command of a pager with the option to keep the first lines in view, if less supports it."""
+    """Return the command of a pager, with the option to keep the first lines of the text visible while scrolling.
+
+    Only less 600 and later has this option. Other pagers get no option.
+    """
     if not lines or os.path.basename(command[0]) != "less":
         return command
     if _read_version_of_less(command[0]) < _LESS_WITH_HEADER:
@@ -60,7 +75,7 @@ def add_heading_option(command: list[str], lines: int) -> list[str]:
 
 
 def _read_version_of_less(less: str) -> int:
-    """Return the version that less prints; 0 if it prints none, such as that of busybox."""
+    """Return the version that `less --version` prints; 0 for the less of busybox, which prints no version."""
     try:
         completed = subprocess.run(
             [less, "--version"], capture_output=True, timeout=_VERSION_TIMEOUT_SECONDS, check=False
@@ -72,10 +87,11 @@ def _read_version_of_less(less: str) -> int:
 
 
 class PagedStream:
-    """A writable stream over a terminal's stdout.
+    """A writable stream to a terminal or to a pager. It is a context manager.
 
-    Up to `rows` lines are held back. If there are more, they and everything after them go to the pager; without a pager
-    everything is written to the terminal at once.
+    Text is buffered until it fills the screen. Then the pager is started, and receives the buffered text and all
+    later text. If the stream is closed earlier, the text is written to the terminal. Without a pager, text is not
+    buffered.
     """
 
     def __init__(
@@ -87,26 +103,26 @@ class PagedStream:
         pager: list[str] | None,
         escape: Callable[[str], str] | None = None,
     ) -> None:
-        """Make the stream.
+        """Create a stream.
 
         Args:
             stdout: The terminal.
-            rows: The lines that fit on the screen.
-            width: The cells of a line; longer lines take several rows.
-            pager: The command of the pager; None if there is none.
-            escape: Escapes control characters for formats that do not (JSON, CSV).
+            rows: The number of screen rows that a text may fill without starting the pager.
+            width: The width of the screen in cells. A longer line fills several rows.
+            pager: The command of the pager; None to write to the terminal directly.
+            escape: A function that escapes control characters; None if the format of the result escapes them.
         """
         self._stdout = stdout
         self._rows = rows
         self._width = width
         self._pager = pager
         self._escape = escape
-        self._held_back: list[bytes] = []
-        self._held_back_rows = 0
+        self._buffer: list[bytes] = []
+        self._buffered_rows = 0
         self._heading_lines = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._is_waiting_for_pager = False
-        self._interrupts: AbstractContextManager[None] = contextlib.nullcontext()
+        self._ignored_interrupts: AbstractContextManager[None] = contextlib.nullcontext()
 
     def __enter__(self) -> PagedStream:
         return self
@@ -115,54 +131,61 @@ class PagedStream:
         self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         if self._process is None:
-            self._write_held_back()
+            self._stdout.write(self._take_buffer())
             self._stdout.flush()
         else:
-            self._end_pager(self._process, at_once=isinstance(error, Interrupted))
+            self._end_pager(self._process, terminate=isinstance(error, Interrupted))
 
     def write(self, data: bytes | memoryview) -> int:
-        """Write text of whole lines. Raises PagerQuitError if the user has left the pager."""
+        """Write complete lines.
+
+        Raises:
+            PagerQuitError: If the user has quit the pager.
+        """
         close_live_line()
         text = bytes(data)
         if self._escape is not None:
             text = self._escape(text.decode("utf-8", "replace")).encode("utf-8", "backslashreplace")
 
         if self._process is not None:
-            _feed(self._process, text)
+            _write_to_pager(self._process, text)
         elif self._pager is None:
             self._stdout.write(text)
         else:
-            self._hold_back(text)
-            if self._held_back_rows > self._rows:
+            self._append_to_buffer(text)
+            if self._buffered_rows > self._rows:
                 self._start_pager(self._pager)
         return len(data)
 
     def keep_heading(self, lines: int) -> None:
-        """Keep the next lines in view, if they are the first ones."""
-        if not self._held_back and self._process is None:
+        """Let the pager keep the next lines visible while the user scrolls. Ignored unless they are the first lines."""
+        if not self._buffer and self._process is None:
             self._heading_lines = lines
 
     def flush(self) -> None:
-        """Flush the terminal unless text is held back for the pager."""
+        """Flush the terminal. Buffered text remains in the buffer."""
         if self._process is None and self._pager is None:
             self._stdout.flush()
 
-    def _hold_back(self, text: bytes) -> None:
-        self._held_back.append(text)
+    def _append_to_buffer(self, text: bytes) -> None:
+        """Append lines to the buffer, and count the screen rows that they fill."""
+        self._buffer.append(text)
         lines = _COLOUR_SEQUENCE.sub("", text.decode("utf-8", "replace")).split("\n")
-        if not lines[-1]:
-            lines.pop()  # the text ends with a line end
+        ends_with_newline = not lines[-1]
+        if ends_with_newline:
+            lines.pop()
         for line in lines:
             rows_of_line = -(-count_cells(line) // self._width)
-            self._held_back_rows += max(rows_of_line, 1)
+            self._buffered_rows += max(rows_of_line, 1)
 
-    def _write_held_back(self) -> None:
-        held_back = b"".join(self._held_back)
-        self._held_back = []
-        self._stdout.write(held_back)
+    def _take_buffer(self) -> bytes:
+        """Return the buffered text, and clear the buffer."""
+        text = b"".join(self._buffer)
+        self._buffer = []
+        return text
 
     def _start_pager(self, command: list[str]) -> None:
-        """Start the pager with what was held back. If it cannot be started, the terminal gets everything."""
+        """Start the pager with the buffered text. If it cannot be started, write to the terminal from now on."""
         self._stdout.flush()
         environment = dict(os.environ)
         environment.setdefault("LESS", _LESS_OPTIONS)
@@ -171,38 +194,40 @@ class PagedStream:
             process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)
         except OSError:
             self._pager = None
-            self._write_held_back()
+            self._stdout.write(self._take_buffer())
             return
 
         self._process = process
-        # The terminal sends Ctrl-C to the pager and to this process. While the pager runs it means the pager.
-        self._interrupts = leave_interrupts_to_pager(lambda: self._is_waiting_for_pager or process.poll() is None)
-        self._interrupts.__enter__()
-        held_back = b"".join(self._held_back)
-        self._held_back = []
-        _feed(process, held_back)
+        # The terminal sends Ctrl-C to both processes. While the pager is running, only the pager handles it.
+        self._ignored_interrupts = leave_interrupts_to_pager(
+            lambda: self._is_waiting_for_pager or process.poll() is None
+        )
+        self._ignored_interrupts.__enter__()
+        _write_to_pager(process, self._take_buffer())
 
-    def _end_pager(self, process: subprocess.Popen[bytes], *, at_once: bool) -> None:
-        """Wait until the user leaves the pager; its exit code is ignored.
+    def _end_pager(self, process: subprocess.Popen[bytes], *, terminate: bool) -> None:
+        """Wait until the user quits the pager. The exit code of the pager is ignored.
 
         Args:
             process: The pager.
-            at_once: End the pager instead, because the run was interrupted.
+            terminate: Whether to terminate the pager, because a signal interrupted the run.
         """
         assert process.stdin is not None
         try:
-            if at_once:
+            if terminate:
                 process.terminate()
-            # A Ctrl-C that was meant for the pager may arrive here when the pager has just ended.
-            self._is_waiting_for_pager = not at_once
-            with contextlib.suppress(BrokenPipeError):  # the user left it before it had read everything
+            # The user may press Ctrl-C in the pager just before quitting. This process may handle it after the
+            # pager has ended, and must ignore it.
+            self._is_waiting_for_pager = not terminate
+            # The pipe is broken if the user quit the pager before it read the whole text.
+            with contextlib.suppress(BrokenPipeError):
                 process.stdin.close()
             wait_for_end(process)
         finally:
-            self._interrupts.__exit__(None, None, None)
+            self._ignored_interrupts.__exit__(None, None, None)
 
 
-def _feed(process: subprocess.Popen[bytes], text: bytes) -> None:
+def _write_to_pager(process: subprocess.Popen[bytes], text: bytes) -> None:
     assert process.stdin is not None
     try:
         write_all(process.stdin.fileno(), text)
@@ -211,11 +236,12 @@ def _feed(process: subprocess.Popen[bytes], text: bytes) -> None:
 
 
 def open_paged_stream(escaping: Escaping, *, is_paged: bool) -> PagedStream:
-    """Return stdout, which is a terminal, as a stream.
+    """Return a stream for a result on stdout, which must be a terminal.
 
     Args:
-        escaping: How control characters are escaped.
-        is_paged: Whether long results go through the pager. They do not where nobody can press keys.
+        escaping: The way to escape control characters.
+        is_paged: Whether to show long results in a pager. If stdin is not a terminal, no pager is used: the user
+            could not press keys to scroll.
     """
     size = shutil.get_terminal_size((80, 24))
     wants_pager = is_paged and sys.stdin.isatty()

@@ -1,7 +1,17 @@
-"""Progress on stderr: lines that are redrawn on a terminal, whole lines in a log, or JSON lines for a program.
+"""Show the progress of operations on stderr.
 
-Imported only if progress is shown. The work only counts; a thread draws a few times per second. So a report costs one
-addition, the clock advances while a call hangs, and a blocked terminal does not stop the work.
+An operation reports its progress as steps, which may be nested: `validate` contains `reading the log`.
+Depending on stderr, a step is shown as
+
+* a progress bar that is redrawn, on a terminal (`BarPainter`);
+* a line every few seconds, in a log file (`LogPainter`);
+* a JSON object twice per second, for a program (`JsonPainter`).
+
+Operations only add to counters. A separate thread draws them a few times per second. So reporting progress
+costs one addition, the elapsed time advances even while a request hangs, and a blocked terminal does not stop
+the operation.
+
+This module is imported only if progress is shown.
 """
 
 from __future__ import annotations
@@ -25,17 +35,20 @@ if TYPE_CHECKING:
 
 _INTERRUPTED_NOTICE = "interrupted: finishing what is running; Ctrl-C again leaves at once"
 _LOCK_TIMEOUT_SECONDS = 0.25
-"""Longer than a terminal needs for a line, too short to notice."""
+"""Time to wait for the drawing thread. A terminal needs less to draw a line, and users do not notice the delay."""
+
 _MAX_TICK_SECONDS = 0.5
+"""Maximum time between two checks whether to draw."""
+
 _DEFAULT_WIDTH = 80
 
 
 class Painter:
-    """Draws steps. Called by one thread at a time.
+    """Base class for the ways to show steps. Methods are called by one thread at a time.
 
     Attributes:
-        delay: Seconds of work before the first picture.
-        interval: Minimum seconds between two pictures.
+        delay: Time before the first drawing, in seconds. Short operations show no progress.
+        interval: Minimum time between two drawings, in seconds.
         announces_steps: Whether `begin` and `end` write something.
     """
 
@@ -44,23 +57,32 @@ class Painter:
     announces_steps: bool
 
     def begin(self, snapshot: StepSnapshot) -> None:
-        """Announce that a step begins."""
+        """Announce the beginning of a step."""
 
     def show(self, steps: Sequence[StepSnapshot]) -> None:
-        """Draw the outermost step, then the innermost one, or one step that is both. A plan counts as one step."""
+        """Draw the running steps.
+
+        Args:
+            steps: The outermost and the innermost step. A single step if no steps are nested, or if the outermost
+                step is a plan, which is shown as one bar.
+        """
 
     def show_notice(self, text: str) -> None:
-        """Show a text instead of a step."""
+        """Show a text instead of the steps."""
 
     def end(self, snapshot: StepSnapshot) -> None:
-        """Announce that a step has ended."""
+        """Announce the end of a step."""
 
     def hide(self) -> None:
         """Erase the drawn lines."""
 
 
 class LiveProgress:
-    """Shows the outermost and the innermost step, after a delay and at most once per interval of its painter."""
+    """Collects the running steps of a process and draws them with a painter.
+
+    Steps are begun and ended by the main thread, and may be advanced by any thread. A background thread calls
+    `tick` until `close` is called.
+    """
 
     def __init__(
         self,
@@ -70,22 +92,22 @@ class LiveProgress:
         ticking: bool = True,
         began: float | None = None,
     ) -> None:
-        """Make the progress.
+        """Create the progress display without any step.
 
         Args:
-            painter: Draws the steps.
-            clock: Returns seconds since any point in time.
-            ticking: Whether a thread calls `tick`. Without it the caller does, and nothing depends on real time.
-            began: The time from which the delay is counted; None for the beginning of the first step.
+            painter: The painter that draws the steps.
+            clock: A function that returns a time in seconds, such as `time.monotonic`.
+            ticking: Whether to start a thread that calls `tick`. Tests call `tick` themselves instead.
+            began: The start of the painter's delay, as a time of `clock`; None for the beginning of the first step.
         """
         self._painter = painter
         self._clock = clock
         self._ticking = ticking
         self._ticker: threading.Thread | None = None
         self._closed = threading.Event()
-        # Guards the painter. Reentrant, because a signal may interrupt the thread that holds it.
+        # Protects the painter. Reentrant, because a signal handler may run in the thread that holds the lock.
         self._lock = threading.RLock()
-        # Guards the steps. Not held while writing, so that a blocked terminal does not stop the work.
+        # Protects the steps. Not held while writing, so that a blocked terminal does not stop the operation.
         self._steps_lock = threading.RLock()
         self._steps: list[StepState] = []
         self._stated_beginning = began
@@ -94,16 +116,36 @@ class LiveProgress:
         self._notice: str | None = None
 
     def step(self, what: str, *, unit: str, total: int | None = None) -> AbstractContextManager[StepState]:
-        """Begin a step; one with nothing to do is not shown."""
+        """Show a step while the context is open. A step whose total is 0 is not shown.
+
+        Args:
+            what: The name of the step, such as `reading the log`.
+            unit: The unit of its counter, such as `files`. Amounts of `bytes` are shown as `1.5 MiB`.
+            total: The final value of the counter; None if it is not known.
+        """
         return self._run(StepState(what, unit, total))
 
     def weighed_step(self, what: str, *, unit: str, total: int, weight: int) -> AbstractContextManager[StepState]:
-        """Begin a step whose parts weigh so much together."""
+        """Show a step whose parts take different times. Parameters are as for `step`.
+
+        The remaining time is estimated from weights: copying 10 files takes a time in proportion to their bytes.
+
+        Args:
+            what: The name of the step.
+            unit: The unit of its counter.
+            total: The number of parts.
+            weight: The weight of all parts together, such as their size in bytes.
+        """
         return self._run(StepState(what, unit, total, weight))
 
     @contextmanager
     def plan(self, what: str, costs: Mapping[str, float]) -> Iterator[PlanState]:
-        """Begin an operation that is shown as one bar over all of its steps."""
+        """Show an operation of several steps as a single bar.
+
+        Args:
+            what: The name of the operation.
+            costs: The names of its steps, in the order in which they end, and their expected seconds per unit.
+        """
         plan = PlanState(costs)
         with self._run(StepState(what, "", None, plan=plan)):
             yield plan
@@ -171,14 +213,14 @@ class LiveProgress:
             if self._notice is not None:
                 self._painter.show_notice(self._notice)
                 return
-            steps = self.shown_steps()
+            steps = self.take_snapshots()
             if steps:
                 self._painter.show(steps)
             else:
                 self._painter.hide()
 
-    def shown_steps(self) -> list[StepSnapshot]:
-        """Return the steps to draw, as they are now: the outermost one, and the innermost one if it is another."""
+    def take_snapshots(self) -> list[StepSnapshot]:
+        """Return snapshots of the steps to draw: the outermost step, and the innermost step if it differs."""
         now = self._clock()
         with self._steps_lock:
             if not self._steps:
@@ -187,7 +229,7 @@ class LiveProgress:
             innermost = self._steps[-1]
             planned = self._find_planned_step()
             snapshots = [StepSnapshot.take(innermost, now, planned)]
-            # A step within a plan is shown with the bar of the plan, which needs no line of its own.
+            # The bar of a step within a plan shows the share of the plan. A second bar would repeat it.
             if outermost is not innermost and outermost is not planned:
                 snapshots.insert(0, StepSnapshot.take(outermost, now))
             return snapshots
@@ -198,30 +240,33 @@ class LiveProgress:
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
-        """Erase the lines while something else is written; the next picture draws them again."""
+        """Erase the drawn lines while the context is open. The next tick draws them again."""
         with self._lock:
             self._painter.hide()
             self._last_drawn = self._clock()
             yield
 
-    def stopping(self) -> None:
-        """Show that the run was interrupted, with the next picture. Called in a signal handler."""
+    def show_interruption(self) -> None:
+        """Let the next tick show that the run was interrupted. Signal handlers call this, so it takes no lock."""
         self._notice = _INTERRUPTED_NOTICE
 
     def close(self) -> None:
-        """Erase the lines permanently."""
+        """Erase the drawn lines and stop drawing."""
         with self._lock:
             self._closed.set()
             self._painter.hide()
 
-    def leave(self) -> None:
-        """Erase the lines if the drawing thread releases its lock in time; it may be stuck."""
+    def try_close(self) -> None:
+        """Erase the drawn lines and stop drawing, unless the drawing thread is blocked by the terminal."""
         if self._lock.acquire(timeout=_LOCK_TIMEOUT_SECONDS):
             self.close()
 
 
 class BarPainter(Painter):
-    """Redraws the last lines of a terminal, never wider than it: bars of rich, which is imported for the first one."""
+    """Draws progress bars in the last lines of a terminal. Lines are never wider than the terminal.
+
+    Bars are drawn by rich, which is imported for the first drawing: most commands finish before.
+    """
 
     delay = 0.4
     interval = 0.1
@@ -230,12 +275,12 @@ class BarPainter(Painter):
     def __init__(
         self, write: Callable[[str], None], width: Callable[[], int], may_draw: Callable[[], bool], *, colour: bool
     ) -> None:
-        """Make the painter.
+        """Create a painter.
 
         Args:
-            write: Writes to the terminal.
-            width: Returns its current width in cells.
-            may_draw: Returns False while another process has the terminal.
+            write: A function that writes a text to the terminal.
+            width: A function that returns the current width of the terminal, in cells.
+            may_draw: A function that returns False while this process is in the background.
             colour: Whether bars are coloured.
         """
         self._write = write
@@ -243,8 +288,8 @@ class BarPainter(Painter):
         self._may_draw = may_draw
         self._colour = colour
         self._bars: Bars | None = None
+        # The cursor is at the end of the last drawn line.
         self._drawn_lines = 0
-        """How many lines are drawn; the cursor is at the end of the last."""
 
     def show(self, steps: Sequence[StepSnapshot]) -> None:
         if not self._may_draw():
@@ -253,7 +298,7 @@ class BarPainter(Painter):
             from deltacli.cli.terminal.bars import Bars
 
             self._bars = Bars(colour=self._colour)
-        # Some terminals go to the next line when the last cell is written.
+        # Some terminals wrap to the next line when the last cell of a line is written.
         self._draw(self._bars.draw_lines(steps, self._width() - 1))
 
     def show_notice(self, text: str) -> None:
@@ -263,28 +308,29 @@ class BarPainter(Painter):
     def hide(self) -> None:
         if not self._drawn_lines:
             return
+        # "\x1b[K" erases to the end of the line, "\x1b[J" to the end of the screen.
         erase = "\x1b[K" if self._drawn_lines == 1 else "\x1b[J"
-        self._write(f"{self._to_first_line()}{erase}")
+        self._write(f"{self._format_cursor_up()}{erase}")
         self._drawn_lines = 0
 
     def _draw(self, lines: Sequence[str]) -> None:
-        to_first_line = self._to_first_line()
+        cursor_up = self._format_cursor_up()
         has_fewer_lines = len(lines) < self._drawn_lines
-        # Set before writing, so that a signal in between does not leave the lines behind.
+        # Set the number before writing: if a signal interrupts the write, the lines are still erased.
         self._drawn_lines = len(lines)
         text = "\n".join(f"{line}\x1b[K" for line in lines)
         erase_below = "\x1b[J" if has_fewer_lines else ""
-        self._write(f"{to_first_line}{text}{erase_below}")
+        self._write(f"{cursor_up}{text}{erase_below}")
 
-    def _to_first_line(self) -> str:
-        """Return the sequence that moves the cursor to the beginning of the first drawn line."""
+    def _format_cursor_up(self) -> str:
+        """Return the escape sequence that moves the cursor to the beginning of the first drawn line."""
         if self._drawn_lines < 2:
             return "\r"
         return f"\r\x1b[{self._drawn_lines - 1}A"
 
 
 class LogPainter(Painter):
-    """Writes whole lines at long intervals, where lines cannot be redrawn: a log, `TERM=dumb`."""
+    """Writes a line every few seconds, for log files and terminals with `TERM=dumb`, which cannot redraw lines."""
 
     delay = 0.5
     interval = 5.0
@@ -302,9 +348,9 @@ class LogPainter(Painter):
 
 
 class JsonPainter(Painter):
-    """Writes an object per line, at the begin and end of a step and twice per second.
+    """Writes a JSON object when a step begins or ends, and twice per second while it runs.
 
-    The schema is docs/schemas/progress.json.
+    The schema of the objects is docs/schemas/progress.json.
     """
 
     delay = 0.0
@@ -340,10 +386,11 @@ class JsonPainter(Painter):
 
 
 def start_progress(choice: str, *, colour: bool = True) -> LiveProgress:
-    """Make the progress of stderr.
+    """Start showing progress on stderr.
 
     Args:
-        choice: `json`, or anything else for bars, or whole lines if nothing can be redrawn.
+        choice: The format of progress. For `json`, JSON objects are written. Otherwise, bars are drawn on a
+            terminal, and lines are written to other files.
         colour: Whether bars are coloured.
     """
     painter: Painter
@@ -371,8 +418,8 @@ def _stderr_width() -> int:
 
 
 def _is_in_foreground() -> bool:
-    """Return False for a background job, which must not write to the terminal."""
-    # Without a controlling terminal, and on systems without job control, nothing else can be in the foreground.
+    """Return False if the shell runs this process in the background. Then it must not write to the terminal."""
+    # Without a controlling terminal, or without job control, there are no background processes.
     with suppress(OSError, ValueError, AttributeError):
         return os.tcgetpgrp(sys.stderr.fileno()) == os.getpgrp()
     return True

@@ -1,8 +1,15 @@
-"""Signals: the first one ends the run in good order, a second one ends it at once (decision 0033).
+"""Handle SIGINT, SIGTERM and SIGHUP (decision 0033).
 
-The first signal becomes `Interrupted`, which is raised in the main thread and unwinds the run. Two places cannot take
-an exception: code of Python's library that holds a lock, which would never be released, and destructors, where Python
-discards exceptions. There the interruption is put off by a timer, `_retry_later`, until it can be raised.
+The first signal raises `Interrupted` in the main thread, at the instruction that is currently executed. The
+exception unwinds the run, so that cleanup code runs. A second signal ends the process immediately.
+
+In two places the exception must not be raised:
+
+* in functions of the standard library that hold a lock. The lock would never be released, and another
+  thread would wait for it forever;
+* in destructors (`__del__`), because Python discards exceptions there.
+
+In both cases, a timer raises the exception again after a millisecond (`_retry_later`).
 """
 
 from __future__ import annotations
@@ -22,27 +29,27 @@ from deltacli.cli.terminal.stderr import get_live_line
 from deltacli.core import tempfiles
 
 _DESCRIPTIONS = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up"}
-"""Signal -> what the user reads. Some systems have no SIGHUP."""
+"""The beginning of the message for each handled signal. Windows has no SIGHUP."""
 
 _RETRY_SECONDS = 0.001
-"""The delay after which an interruption that was put off is tried again: many times longer than a lock is held."""
+"""Delay before an interruption is raised again. The standard library holds its locks for a much shorter time."""
 
 _HAS_TIMER = hasattr(signal, "setitimer")
-"""Whether the system has timers; Windows has none."""
+"""Whether the operating system has interval timers. Windows has none."""
 
-before_leaving: list[Callable[[], None]] = []
-"""Called before a second signal ends the process, each once and for two seconds at the most."""
+before_exit: list[Callable[[], None]] = []
+"""Functions to call before a second signal ends the process. Each of them returns within two seconds."""
 
 
 class Interrupted(BaseException):
-    """A signal asked the run to end. Raised in the main thread at its current instruction.
+    """The process received a signal that ends the run. Raised in the main thread.
 
-    Not an Exception, so that no handler of errors catches it. A command that changes a table catches it, stores what
-    it did in `outcome`, and raises it again.
+    Like KeyboardInterrupt, it is not an Exception, so that `except Exception` does not catch it. A command that
+    changes a table catches it, sets `outcome`, and raises it again.
 
     Attributes:
-        number: The number of the signal.
-        outcome: What was changed before the end, for the message.
+        number: The number of the signal, such as 2 for SIGINT.
+        outcome: A description of the changes that were made before the signal, for the message.
     """
 
     outcome = "nothing was changed"
@@ -53,7 +60,7 @@ class Interrupted(BaseException):
 
     @property
     def exit_code(self) -> int:
-        """Return the exit code of shells for a process that a signal has ended."""
+        """Return the exit code that shells report for a process that was ended by this signal."""
         return 128 + self.number
 
     @property
@@ -63,11 +70,11 @@ class Interrupted(BaseException):
 
     @property
     def message(self) -> str:
-        """Return what the user reads: the signal, and what was changed."""
+        """Return the message for the user: `interrupted; nothing was changed`."""
         return f"{_DESCRIPTIONS[self.signal_name]}; {self.outcome}"
 
     def unwind(self) -> None:
-        """Release the interrupted frames, which closes their generators and ends the tasks in flight."""
+        """Clear the frames of the traceback. This closes their generators, which cancel the running tasks."""
         error: BaseException | None = self
         while error is not None:
             if error.__traceback__ is not None:
@@ -76,17 +83,19 @@ class Interrupted(BaseException):
 
 
 class PagerQuitError(Exception):
-    """The user has left the pager: the run ends with success."""
+    """The user quit the pager before the whole result was written. The run ends with exit code 0."""
 
 
 class _RunState:
-    """The signals received in this run.
+    """The state of signal handling in the current run.
 
     Attributes:
-        first_signal: The number of the first signal; None as long as there was none.
-        has_raised: Whether that signal has become an Interrupted, so that a late timer has nothing to do.
-        is_retrying: Whether a lost interruption is being sent again, during which another would be lost, too.
-        is_pager_running: Returns whether a pager is in front, which gets Ctrl-C instead of the run.
+        first_signal: The number of the first signal; None if no signal was received.
+        has_raised: Whether `Interrupted` was raised for that signal, or the run has ended. Timer signals that
+            arrive later are ignored.
+        is_retrying: Whether `_raise_lost_interruption` is running. Python would discard an exception in it, too.
+        is_pager_running: A function that returns True while the pager is in the foreground. Ctrl-C is a command
+            of the pager then.
     """
 
     first_signal: int | None = None
@@ -100,10 +109,10 @@ _run = _RunState()
 
 @contextlib.contextmanager
 def raise_on_signals() -> Iterator[None]:
-    """Turn the first signal into Interrupted; a second one ends the process.
+    """Raise `Interrupted` on the first signal, and end the process on the second one, while the context is open.
 
-    Signals that the parent ignores (`nohup`, a background job of a script) stay ignored. Outside the main thread
-    signals cannot be handled, and nothing is changed.
+    A signal that the parent process ignores stays ignored: `nohup` ignores SIGHUP, for example. In another thread
+    than the main thread, Python does not allow signal handlers, and this function changes nothing.
     """
     _run.first_signal = None
     _run.has_raised = False
@@ -116,7 +125,7 @@ def raise_on_signals() -> Iterator[None]:
                 previous_handlers[number] = signal.signal(number, _handle_signal)
         sys.unraisablehook = _raise_lost_interruption
     except ValueError:
-        pass  # not the main thread: the caller handles signals
+        pass  # This is not the main thread. The program that calls deltacli handles signals.
     try:
         yield
     finally:
@@ -130,10 +139,10 @@ def raise_on_signals() -> Iterator[None]:
 
 @contextlib.contextmanager
 def leave_interrupts_to_pager(is_running: Callable[[], bool]) -> Iterator[None]:
-    """Ignore Ctrl-C while a pager is in front, because it is meant for the pager.
+    """Ignore Ctrl-C while the pager is running. It stops a search in less, for example.
 
     Args:
-        is_running: Returns False once the pager has ended.
+        is_running: A function that returns False after the pager has ended.
     """
     _run.is_pager_running = is_running
     try:
@@ -143,12 +152,12 @@ def leave_interrupts_to_pager(is_running: Callable[[], bool]) -> Iterator[None]:
 
 
 def is_interrupted() -> bool:
-    """Return True once a signal asked this run to end."""
+    """Return True if a signal was received in this run."""
     return _run.first_signal is not None
 
 
 def has_raised_interruption() -> bool:
-    """Return True once the first signal has become an Interrupted in the main thread, or the run has ended."""
+    """Return True if `Interrupted` was raised in the main thread, or if the run has ended."""
     return _run.has_raised
 
 
@@ -159,43 +168,52 @@ def _handle_signal(number: int, frame: FrameType | None) -> None:
         _run.first_signal = number
         line = get_live_line()
         if line is not None:
-            line.stopping()
+            line.show_interruption()
         _interrupt(number, frame)
-    elif number in (signal.SIGINT, signal.SIGTERM):  # a terminal that closes sends SIGHUP more than once
-        _leave_at_once(number)
+    elif number in (signal.SIGINT, signal.SIGTERM):
+        # SIGHUP is excluded: a terminal that is closed sends it more than once.
+        _exit_immediately(number)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Raise the interruption, or try again later where it would be lost or leave a lock held forever."""
-    # On a busy machine the hook of destructors may still be running when its own timer ends.
-    if _run.is_retrying or _is_locking(frame):
+    """Raise `Interrupted`, or start a timer if the interrupted code must not be left by an exception.
+
+    Args:
+        number: The number of the signal.
+        frame: The frame that the signal interrupted.
+    """
+    # On a busy machine, the timer may expire before the hook that started it has returned.
+    if _run.is_retrying or _may_hold_lock(frame):
         _retry_later(number)
         return
     _run.has_raised = True
     raise Interrupted(number)
 
 
-def _leave_at_once(number: int) -> NoReturn:
+def _exit_immediately(number: int) -> NoReturn:
     """End the process without waiting for its threads.
 
-    Before that, temporary files and the progress line are removed, and work elsewhere is asked to end. If that takes
-    too long or stderr blocks, another signal ends the process by itself.
+    Temporary files and the progress bar are removed first, and the jobs of this run on a cluster are cancelled.
+    If that takes too long, or if stderr blocks, a third signal ends the process by its default action.
     """
     tempfiles.remove_all()
     signal.signal(number, signal.SIG_DFL)
     try:
-        for abandon in before_leaving:
-            abandon()
+        for cancel in before_exit:
+            cancel()
         line = get_live_line()
         if line is not None:
-            line.leave()
+            line.try_close()
     finally:
-        # The normal end of Python would wait for every thread, and one of them may never return from a store.
+        # `sys.exit` would wait for all threads, and one of them may be blocked in a request to a store.
         os._exit(128 + number)
 
 
 def _raise_lost_interruption(unraisable: sys.UnraisableHookArgs) -> None:
-    """Raise an interruption again that Python has discarded in a destructor, after the destructor has ended."""
+    """Start a timer if `Interrupted` was raised in a destructor, where Python discards exceptions.
+
+    This function is `sys.unraisablehook`, which Python calls for each discarded exception.
+    """
     if not isinstance(unraisable.exc_value, Interrupted):
         show_unraisable(unraisable)
         return
@@ -207,11 +225,11 @@ def _raise_lost_interruption(unraisable: sys.UnraisableHookArgs) -> None:
 
 
 def _retry_later(number: int) -> None:
-    """Raise the interruption of a signal in this thread after a delay.
+    """Raise `Interrupted` in the main thread after `_RETRY_SECONDS`.
 
-    A timer of the system is used where there is one: a thread cannot be started in a signal handler that may have
-    interrupted the start of another thread. The timer goes on until the interruption is raised, because a call that
-    blocks just as the first tick arrives would otherwise wait forever.
+    An interval timer of the operating system is used, not a thread: the signal may have interrupted the start of
+    another thread, which holds a lock. The timer repeats until `Interrupted` is raised. A single timer signal
+    could arrive just before a blocking system call, and the call would wait forever.
     """
     if not _HAS_TIMER:
         _run.first_signal = None
@@ -221,7 +239,7 @@ def _retry_later(number: int) -> None:
         return
 
     _run.has_raised = False
-    # The handler is never taken back: without it, a tick that comes late would end the process.
+    # The handler is never removed. The default action for SIGALRM would end the process if a signal arrives late.
     if signal.getsignal(signal.SIGALRM) is not _handle_tick:
         signal.signal(signal.SIGALRM, _handle_tick)
     signal.setitimer(signal.ITIMER_REAL, _RETRY_SECONDS, _RETRY_SECONDS)
@@ -229,7 +247,8 @@ def _retry_later(number: int) -> None:
 
 def _handle_tick(_: int, frame: FrameType | None) -> None:
     signal.setitimer(signal.ITIMER_REAL, 0)
-    # Another thread of the system may take a tick, and Python hears of it when all is over.
+    # The operating system may deliver the signal to another thread. Then Python calls this handler later, perhaps
+    # after the run has ended.
     is_late = _run.has_raised or _run.first_signal is None
     if not is_late:
         assert _run.first_signal is not None
@@ -247,36 +266,40 @@ _LOCKING_MODULES = frozenset(
         "threading",
     }
 )
-"""Modules of Python's library that take locks of other threads in Python code. An exception between the acquisition of
-a lock and the `try` that releases it leaves the lock held, and a thread that needs it never ends.
+"""Modules of the standard library that acquire locks in Python code.
+
+An exception between the acquisition of a lock and the `try` that releases it leaves the lock acquired. A thread that
+waits for the lock would never end.
 """
 
 _STARTING_FUNCTIONS = ("start", "submit")
-"""Functions of these modules in which a thread is being started, and waiting for it must not be interrupted."""
+"""Functions of these modules that start a thread, and must not be interrupted while they wait for its start."""
 
 _WAITING_FUNCTIONS = ("Thread._wait_for_tstate_lock", "Thread.join", "StreamHandler.emit")
-"""Functions of these modules that wait or write, and are made to be interrupted."""
+"""Functions of these modules that wait or write without a lock, so that they can be interrupted."""
 
-_INDIVISIBLE_FUNCTIONS = ("__set_name__", "_execute_child", "_internal_poll", "_start_worker")
-"""Functions that must run to their end, wherever they are.
+_UNINTERRUPTIBLE_FUNCTIONS = ("__set_name__", "_execute_child", "_internal_poll", "_start_worker")
+"""Functions of any module that must not be interrupted.
 
-`__set_name__`: Python 3.11 makes another exception of one that is raised in it. `_execute_child` and `_internal_poll`
-are of `subprocess`: a process would be started whose number nobody knows, or the lock of its end would stay held.
-`_start_worker` starts a worker of `share serve`.
+* `__set_name__`: Python 3.11 replaces an exception that it raises by a RuntimeError.
+* `_execute_child` of `subprocess`: the child process would run, but its process id would be lost.
+* `_internal_poll` of `subprocess`: the lock of the child's exit status would stay acquired.
+* `_start_worker` of `share serve`: the worker would run, but the server could not stop it.
 """
 
 
-def _is_locking(frame: FrameType | None) -> bool:
-    """Return True if code in the call stack may hold a lock that an exception would not release.
+def _may_hold_lock(frame: FrameType | None) -> bool:
+    """Return True if the interrupted code may hold a lock that an exception would not release.
 
-    That is the case if the innermost frame is in a module that takes locks and does not wait, if a thread is being
-    started there, or if a function that must run to its end is anywhere in the stack.
+    There are three cases: the innermost frame is in a module of `_LOCKING_MODULES` and does not wait; a function of
+    these modules starts a thread; or the call stack contains one of `_UNINTERRUPTIBLE_FUNCTIONS`.
 
     Args:
-        frame: The innermost frame that was interrupted. Handlers of signals on the stack are looked through.
+        frame: The innermost frame. If it belongs to a signal handler, the frames below the handler are examined.
     """
+    # Without a timer, the interruption cannot be postponed.
     if not _HAS_TIMER:
-        return False  # the interruption cannot be put off
+        return False
 
     innermost = _skip_handlers(frame)
     is_in_library = True
@@ -288,25 +311,26 @@ def _is_locking(frame: FrameType | None) -> bool:
             return True
         if is_in_library and function in _STARTING_FUNCTIONS:
             return True
-        if function in _INDIVISIBLE_FUNCTIONS:
+        if function in _UNINTERRUPTIBLE_FUNCTIONS:
             return True
         current = current.f_back
     return False
 
 
 def _is_waiting(frame: FrameType) -> bool:
-    """Return True where Python's library waits, and expects to be interrupted."""
+    """Return True if a function of the standard library waits without holding a lock."""
     function = frame.f_code.co_qualname
-    # `Condition.wait` holds its lock until it has a waiter; from then on it has the variable `gotit`.
+    # `Condition.wait` releases its lock shortly before it assigns the local variable `gotit`.
     is_waiting_for_condition = function == "Condition.wait" and "gotit" in frame.f_locals
     return is_waiting_for_condition or function in _WAITING_FUNCTIONS
 
 
 def _skip_handlers(frame: FrameType | None) -> FrameType | None:
-    """Return the frame that the oldest handler on the stack interrupted, or the frame itself without one.
+    """Return the frame that was interrupted by the outermost signal handler, or the frame itself.
 
-    A tick may come while the last one is being handled. What counts is the code below both. The stack is searched
-    instead of a flag that the handlers set: a tick may come before the first instruction of a handler.
+    A timer signal may arrive while the handler of the previous signal runs, so the stack may contain several
+    handlers. A flag that handlers set would not be sufficient: a signal may arrive before the first instruction of a
+    handler.
     """
     interrupted = frame
     current = frame

@@ -1,4 +1,11 @@
-"""The state of the steps of a run, the estimate of their remaining time, and their description in words."""
+"""Keep the state of running steps, estimate their remaining time, and format both as text.
+
+The remaining time of a single step follows from its speed: 25 % in 10 s means 30 s more.
+
+A plan has several steps (phases) of different speed, for example `listing` before `copying`. While files are
+listed, the speed of copying is not known. So a plan starts with expected costs per unit, and replaces them
+by measured costs as phases advance.
+"""
 
 from __future__ import annotations
 
@@ -12,57 +19,63 @@ from deltacli.core.units import format_count, format_size
 
 
 class Eta:
-    """Estimates the remaining time of a step, once recent estimates agree. A stalled step has none."""
+    """Estimates the remaining time of a step from its progress.
+
+    An estimate is returned only after the estimates of the last seconds were similar. Otherwise users would see
+    `ETA 0:10`, `ETA 2:00` and `ETA 0:30` within a second.
+    """
 
     _WINDOW_SECONDS = 3.0
-    """How long estimates count as recent."""
+    """Age of the oldest estimate that is compared."""
     _MIN_SPAN_SECONDS = 2.0
-    """The time that recent estimates must cover, so that a first burst of progress is not extrapolated."""
+    """Minimum time between the oldest and the newest estimate. The first burst of progress is not extrapolated."""
     _TOLERANCE = 1.25
-    """The factor by which the highest of them may exceed the lowest."""
+    """Maximum ratio between the highest and the lowest of the compared estimates."""
 
     def __init__(self) -> None:
+        # Pairs of elapsed seconds and the estimated duration of the step, the oldest first.
         self._estimates: deque[tuple[float, float]] = deque()
-        """Seconds of a measurement -> estimated seconds of the whole step, the oldest first."""
 
     def estimate_remaining(self, elapsed: float, share: float | None) -> float | None:
-        """Record the progress of a step and return its remaining seconds.
+        """Record the progress of a step and return its remaining time.
 
         Args:
             elapsed: Seconds since the step began.
-            share: The share of the step that is done; None if the total is not known.
+            share: The completed share of the step, from 0 to 1; None if the total is not known.
 
         Returns:
-            The seconds; None while recent estimates differ or nothing moves.
+            The remaining time in seconds. None if recent estimates differ, or if the step has stalled.
         """
         if share is None or not 0 < share < 1:
             return None
-        self._estimates.append((elapsed, elapsed / share))
+        duration = elapsed / share
+        self._estimates.append((elapsed, duration))
         while self._estimates[0][0] < elapsed - self._WINDOW_SECONDS:
             self._estimates.popleft()
 
-        oldest_elapsed, oldest_total = self._estimates[0]
+        oldest_elapsed, oldest_duration = self._estimates[0]
         if elapsed - oldest_elapsed < self._MIN_SPAN_SECONDS:
             return None
-        is_moving = share > oldest_elapsed / oldest_total
-        totals = [total for _, total in self._estimates]
-        is_stable = max(totals) <= self._TOLERANCE * min(totals)
-        return elapsed / share - elapsed if is_moving and is_stable else None
+        oldest_share = oldest_elapsed / oldest_duration
+        has_advanced = share > oldest_share
+        durations = [estimated_duration for _, estimated_duration in self._estimates]
+        is_stable = max(durations) <= self._TOLERANCE * min(durations)
+        return duration - elapsed if has_advanced and is_stable else None
 
 
 @dataclass(slots=True)
 class StepState:
-    """The progress of a step.
+    """The progress of a running step.
 
     Attributes:
         what: The name of the step, such as `reading the log`.
-        unit: What is counted: `files`, `bytes`.
-        total: How many of them there are; None if that is not known.
-        weight: The weight of all parts together, if time is in proportion to the weight of the parts.
-        plan: The plan of the steps within this one, which has no amount of its own.
-        began: A time of the progress's clock, in seconds.
-        done: How many are done.
-        weight_done: The weight of the parts that are done.
+        unit: The unit of the counter: `files`, `bytes`.
+        total: The final value of the counter; None if it is not known.
+        weight: The weight of all parts together, such as their bytes. None if all parts take the same time.
+        plan: The plan, if this step is an operation that consists of other steps. Such a step has no counter.
+        began: The beginning of the step, as a time of the progress's clock, in seconds.
+        done: The value of the counter.
+        weight_done: The weight of the completed parts.
         eta: The estimate of the remaining time.
     """
 
@@ -78,49 +91,51 @@ class StepState:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def advance(self, amount: int = 1, *, weight: int = 0) -> None:
-        """Add to what is done. May be called by any thread."""
+        """Increase the counter, and the weight of the completed parts. Can be called from any thread."""
         with self._lock:
             self.done += amount
             self.weight_done += weight
 
     @property
     def units_done(self) -> int:
-        """Return how much of the work is done: the weight if there is one, else the number of parts."""
+        """Return the completed weight. For steps without weights, return the counter."""
         return self.weight_done if self.weight else self.done
 
     @property
     def units_total(self) -> int | None:
-        """Return the same for all of the work; None if that is not known."""
+        """Return the total weight. For steps without weights, return the total of the counter, if it is known."""
         return self.weight or self.total
 
     @property
     def share(self) -> float | None:
-        """Return the share of the work that is done; None if the total is not known."""
+        """Return the completed share of the step, from 0 to 1; None if the total is not known."""
         if not self.units_total:
             return None
         return min(self.units_done / self.units_total, 1.0)
 
 
 _PRIOR_SHARE = 0.05
-"""The share of a phase that must be done until its measured cost counts as much as the expected one."""
+"""Completed share of a phase at which its measured cost and its expected cost have the same weight."""
+
 _MIN_PACE = 0.2
 _MAX_PACE = 20.0
-"""Limits of the pace, so that one odd measurement does not decide the remaining time of all phases."""
+"""Limits of the pace. A single extreme measurement must not determine the remaining time of all phases."""
+
 _PRIOR_SECONDS = 0.1
-"""Seconds at the expected pace that are added to those measured, so that the first milliseconds decide nothing."""
+"""Seconds at the expected pace to add to the measured time. The first milliseconds are not significant."""
 
 
 @dataclass(slots=True)
 class _Phase:
-    """The steps of one name within a plan.
+    """All steps of a plan that have the same name.
 
     Attributes:
-        cost: The expected seconds per unit.
-        units: The units expected in all steps of the phase.
-        ended_units: The units of the steps that have ended.
-        spent: The measured seconds.
-        running: The step that is running now.
-        is_over: Whether no more steps of the phase follow.
+        cost: The expected time per unit, in seconds.
+        units: The expected number of units in all steps of the phase.
+        ended_units: The number of units in completed steps.
+        spent: The measured time, in seconds.
+        running: The running step of the phase, if any.
+        is_over: Whether the phase is completed.
     """
 
     cost: float
@@ -132,111 +147,123 @@ class _Phase:
 
     @property
     def done(self) -> float:
-        """Return the units that are done."""
+        """Return the number of completed units."""
         return self.ended_units + (0 if self.running is None else self.running.units_done)
 
     def estimate_remaining(self, pace: float) -> float:
-        """Return the seconds until the end of the phase.
+        """Return the remaining time of the phase, in seconds.
 
         Args:
-            pace: How many times slower than expected this machine is, as measured in all phases.
+            pace: The ratio of measured to expected time in all phases. 2.0 means twice as slow as expected.
         """
         if self.is_over:
             return 0.0
         units = max(self.units, self.done)
         expected = self.cost * pace * units
         if not self.done:
-            # Some steps report nothing before their end: time passes, but a tenth of it always remains.
+            # Some steps report no progress before their end. Until then, assume at least a tenth of the time.
             return max(expected - self.spent, expected / 10)
 
-        # The more of the phase is done, the more its own measurement counts.
+        # Weight the measured cost by the completed units, and the expected cost by a constant share.
         cost_per_unit = (self.spent + _PRIOR_SHARE * expected) / (self.done + _PRIOR_SHARE * units)
         return cost_per_unit * (units - self.done)
 
 
 class PlanState:
-    """The phases of an operation in the order in which they end, and the remaining time of all of them.
+    """Estimates the remaining time of an operation that consists of several phases.
 
-    Not safe for threads: its owner calls one method at a time, except `expect`, which may be called at any time.
+    Not thread-safe: `LiveProgress` holds a lock during each call. Only `expect` can be called at any time.
     """
 
     def __init__(self, costs: Mapping[str, float]) -> None:
-        """Make the plan. `costs` are the names of the steps and their expected seconds per unit."""
+        """Create a plan.
+
+        Args:
+            costs: The names of the steps, in the order in which they end, and their expected seconds per unit.
+        """
         self._phases = {what: _Phase(cost) for what, cost in costs.items()}
+        # The phases of the running steps, the innermost one last.
         self._running: list[_Phase] = []
-        self._settled = 0.0
+        self._last_measured = 0.0
         self._share = 0.0
         self.eta = Eta()
 
     def expect(self, what: str, units: float) -> None:
-        """Set the units of a phase. See `Plan`."""
+        """Set the expected number of units of a phase. Steps without a phase are ignored. See `Plan`."""
         if what in self._phases:
             self._phases[what].units = units
 
     def begin(self, step: StepState, now: float) -> None:
-        """Start a step, which may be within another. A step that is in no plan takes the time of no phase."""
+        """Record the beginning of a step. The time of steps without a phase counts for the enclosing phase."""
         phase = self._phases.get(step.what)
         if phase is None:
             return
-        self._add_time(now)
+        self._add_elapsed_time(now)
         if not self._running:
             phase.units = step.units_total or phase.units
         phase.running = step
         self._running.append(phase)
 
     def end(self, step: StepState, now: float) -> None:
-        """End a step. With the outermost one, the phases before it are over, whether they were needed or not."""
+        """Record the end of a step.
+
+        If the step is not nested, its phase and all earlier phases are completed. Earlier phases without a step
+        were not necessary.
+        """
         phase = self._phases.get(step.what)
         if phase is None or phase.running is not step:
             return
-        self._add_time(now)
+        self._add_elapsed_time(now)
         phase.ended_units = phase.done
         phase.running = None
         self._running.remove(phase)
         if self._running:
             return
-        for earlier in self._phases.values():
-            earlier.is_over = True
-            if earlier is phase:
+
+        for completed_phase in self._phases.values():
+            completed_phase.is_over = True
+            if completed_phase is phase:
                 break
 
     def estimate_remaining(self, now: float) -> float | None:
-        """Return the seconds until the end; None if it is not known what there is to do."""
-        self._add_time(now)
+        """Return the remaining time of the operation in seconds; None if no phase has an expected number of units."""
+        self._add_elapsed_time(now)
         phases = self._phases.values()
         if not any(phase.units for phase in phases):
             return None
-        measured = [phase for phase in phases if phase.done]
-        spent = sum(phase.spent for phase in measured)
-        expected = sum(phase.cost * phase.done for phase in measured)
+
+        # Compare the measured time with the expected time of the units that are completed in all phases.
+        measured_phases = [phase for phase in phases if phase.done]
+        spent = sum(phase.spent for phase in measured_phases)
+        expected = sum(phase.cost * phase.done for phase in measured_phases)
         pace = (spent + _PRIOR_SECONDS) / (expected + _PRIOR_SECONDS)
         pace = min(max(pace, _MIN_PACE), _MAX_PACE)
         return sum(phase.estimate_remaining(pace) for phase in phases)
 
     def advance_share(self, elapsed: float, remaining: float | None) -> float | None:
-        """Return the share of the time that has passed. It never becomes less than it was."""
+        """Return the elapsed share of the total time, from 0 to 1. It never decreases: bars do not move backwards."""
         if remaining is None:
             return None
         self._share = max(self._share, elapsed / ((elapsed + remaining) or 1))
         return self._share
 
-    def _add_time(self, now: float) -> None:
-        """Add the time since the last call to the innermost running phase."""
+    def _add_elapsed_time(self, now: float) -> None:
+        """Add the time since the last call to the phase of the innermost running step."""
         if self._running:
-            self._running[-1].spent += now - self._settled
-        self._settled = now
+            self._running[-1].spent += now - self._last_measured
+        self._last_measured = now
 
 
 class StepSnapshot(NamedTuple):
-    """A step at one time. Within a plan, share and times are those of the plan.
+    """The times of a step at one moment. For a step within a plan, `share` and the times refer to the plan.
 
     Attributes:
-        step: The step, whose amounts may go on changing.
-        elapsed: Seconds since the step began.
-        share: The share that is done; None if that is not known.
-        remaining: The estimated seconds until the end; None if they are not known.
-        eta: What decides whether the estimate is stable.
-        spent: Seconds since the beginning of the plan, or of the step.
+        step: The step. Its counters may change after the snapshot.
+        elapsed: Seconds since the beginning of the step.
+        share: The completed share, from 0 to 1; None if it is not known.
+        remaining: The estimated remaining seconds; None if there is no estimate.
+        eta: The estimator that decides whether `remaining` is stable enough to be shown on a terminal.
+        spent: Seconds since the beginning of the plan. For a step without a plan, the same as `elapsed`.
     """
 
     step: StepState
@@ -248,7 +275,13 @@ class StepSnapshot(NamedTuple):
 
     @classmethod
     def take(cls, step: StepState, now: float, planned: StepState | None = None) -> StepSnapshot:
-        """Return a step as it is now; `planned` is the step with the plan that it is in."""
+        """Return a snapshot of a step.
+
+        Args:
+            step: The step.
+            now: The current time of the progress's clock, in seconds.
+            planned: The operation with a plan that contains the step, if any.
+        """
         elapsed = now - step.began
         if planned is None or planned.plan is None:
             remaining = elapsed / step.share - elapsed if step.share else None
@@ -259,7 +292,7 @@ class StepSnapshot(NamedTuple):
         return cls(step, elapsed, plan.advance_share(spent, remaining), remaining, plan.eta, spent)
 
     def estimate_stable_remaining(self) -> float | None:
-        """Return the remaining seconds once recent estimates agree."""
+        """Return the remaining seconds; None while recent estimates differ."""
         if self.remaining is None:
             return self.eta.estimate_remaining(self.spent, None)
         share = self.spent / ((self.spent + self.remaining) or 1)
@@ -267,7 +300,15 @@ class StepSnapshot(NamedTuple):
 
 
 class StepTexts(NamedTuple):
-    """The texts of a step; None for what is not known."""
+    """The progress of a step as texts. A value that is not known is None.
+
+    Attributes:
+        what: The name of the step.
+        amount: The counter and its total: `3/12 files`. Empty for a plan.
+        share: The completed share: `25%`.
+        rate: The speed: `3 files/s`, or None for less than one unit per second.
+        spent: The elapsed time: `1:05`.
+    """
 
     what: str
     amount: str
@@ -277,7 +318,7 @@ class StepTexts(NamedTuple):
 
 
 def format_step(snapshot: StepSnapshot) -> StepTexts:
-    """Return the texts of a step."""
+    """Format the progress of a step as texts."""
     step = snapshot.step
     return StepTexts(
         step.what,
@@ -289,7 +330,7 @@ def format_step(snapshot: StepSnapshot) -> StepTexts:
 
 
 def _format_progress(step: StepState) -> str:
-    """Return what is done of how much: `3/12 files`, `1.5 MiB/2.0 GiB`."""
+    """Format the counter of a step: `3/12 files`, `1.5 MiB/2.0 GiB`."""
     amount = _format_amount(step.done, step.unit)
     if step.total is not None:
         amount = f"{amount}/{_format_amount(step.total, step.unit)}"
@@ -300,19 +341,19 @@ def _format_share(snapshot: StepSnapshot) -> str | None:
     if snapshot.share is None and snapshot.step.total is None:
         return None
     percent = (snapshot.share or 0) * 100
-    # 29 of 100 are 28.999999999999996 %, which would be cut to 28.
+    # 0.29 * 100 is 28.999999999999996, which would be truncated to 28.
     return f"{int(percent + 1e-9)}%"
 
 
 def _format_rate(step: StepState, elapsed: float) -> str | None:
-    """Return the speed of a step; None as long as it is less than one per second."""
+    """Format the average speed of a step; None for less than one unit per second."""
     if not step.done > elapsed > 0:
         return None
     return f"{_format_amount(int(step.done / elapsed), step.unit)}/s"
 
 
 def describe_step(snapshot: StepSnapshot) -> str:
-    """Return a step in one line, for a log."""
+    """Format the progress of a step as one line for a log file."""
     eta = None
     if snapshot.remaining and snapshot.share and snapshot.share < 1:
         eta = f"ETA {format_seconds(snapshot.remaining)}"
@@ -324,7 +365,7 @@ def _format_amount(number: int, unit: str) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """Return minutes and seconds, with hours if there are any: `1:05`, `2:00:09`."""
+    """Format a duration as minutes and seconds, or as hours, minutes and seconds: `1:05`, `2:00:09`."""
     minutes, seconds_left = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:

@@ -1,8 +1,18 @@
-"""Words of a local table or policy file that shells complete: its versions, columns, properties, groups.
+"""Find the words of a local table for shell completion: versions, columns, types, properties.
 
-The completion scripts call `deltacli --table-words KIND ARGUMENT…` with the arguments before the cursor, the table
-first, and `KEY=` of a value at the cursor last. The words are printed one per line. A failure prints nothing, because
-a shell would show it in the middle of the command line. Words that a shell would have to quote are left out.
+When the user presses Tab, the completion script of the shell calls
+
+    deltacli --table-words KIND TABLE ARGUMENT…
+
+with the arguments before the cursor. To complete the value of a property, the last argument is `KEY=`. The
+words are printed one per line:
+
+    $ deltacli --table-words widenings trips id
+    bigint
+    decimal(10,0)
+
+If the table cannot be read, nothing is printed: the shell would show an error in the middle of the command
+line. Words that would have to be quoted in a shell are omitted.
 """
 
 from __future__ import annotations
@@ -19,7 +29,7 @@ from deltacli import DeltacliError, Snapshot, open_paimon, open_table
 _MAX_WORDS = 1_000
 
 _TYPES_OF_UNKNOWN_COLUMN = ("smallint", "int", "bigint", "double", "timestamp_ntz")
-"""Types without digits to which some column can be widened, for a column that is not found."""
+"""Types to offer if the table or the column cannot be read. Some column can be widened to each of them."""
 
 _TYPES_OF_NEW_COLUMN = (
     "string",
@@ -37,41 +47,58 @@ _TYPES_OF_NEW_COLUMN = (
     "binary",
 )
 _DELTA_TYPE = "timestamp_ntz"
-"""The type among these that Paimon names differently."""
+"""The only type in `_TYPES_OF_NEW_COLUMN` that does not exist in Paimon."""
 
 _USUAL_PRECISIONS = (10, 12, 18, 20, 28, 38)
-"""The precisions of decimals that other systems use."""
+"""Precisions of decimals that are common in databases."""
 
 _CHANGES_WITHOUT_COLUMN = ("name", "table-comment", "set", "unset")
+"""Actions of `alter` that change the table, not a column."""
 
 _PAIMON_POINTS = ("schema", "snapshot", "tag", "branch")
-"""Kinds of points of a Paimon table: `schema/schema-3` is the point schema:3."""
+"""Directories of a Paimon table whose files can be selected: `schema/schema-3` is `--from schema:3`."""
 
-_COLUMN_WORD = re.compile(r"[\w.]+")
-_OTHER_WORD = re.compile(r"[\w.:-]+(=[\w.:-]*|\(\d+,\d+\))?")  # the scripts quote the brackets
+_UNQUOTED_COLUMN = re.compile(r"[\w.]+")
+_UNQUOTED_WORD = re.compile(r"[\w.:-]+(=[\w.:-]*|\(\d+,\d+\))?")
+"""Words that need no quotes. The completion scripts quote the parentheses of `decimal(10,2)`."""
 
 _READING_ERRORS = (DeltacliError, OSError, ValueError)
 
 
 def table_words(kind: str, *arguments: str) -> list[str]:
-    """Return the words of a kind.
+    """Return the words that the user may want to complete.
 
     Args:
-        kind: A `Kind` of tools/command_tree.py.
-        arguments: The words of the command before the cursor, the table or the policy file first.
+        kind: The kind of words, such as `columns`: a `CompletionKind` of deltacli/cli/described_commands.py.
+        arguments: The arguments before the cursor. The first one is the table, or the policy file for `groups`.
+
+    Returns:
+        At most `_MAX_WORDS` words. Empty if the table cannot be read.
     """
-    path, *others = arguments or ("fleet.toml" if kind == "groups" else "",)
-    # An address of a share, and the tables of an object store, are not asked: completion must not wait for a network.
+    if arguments:
+        path, *other_arguments = arguments
+    else:
+        path = "fleet.toml" if kind == "groups" else ""
+        other_arguments = []
+
+    # Completion must not wait for a network. Tables in object stores get the words that are the same for all tables.
     if "#" in path or not path:
         return []
     local_path = "" if "://" in path else path
-    allowed = _COLUMN_WORD if kind in ("versions", "columns", "paths") else _OTHER_WORD
-    words = filter(allowed.fullmatch, _find_words(kind, local_path, others))
+
+    allowed = _UNQUOTED_COLUMN if kind in ("versions", "columns", "paths") else _UNQUOTED_WORD
+    words = filter(allowed.fullmatch, _find_words(kind, local_path, other_arguments))
     return list(islice(words, _MAX_WORDS))
 
 
 def _find_words(kind: str, path: str, others: Sequence[str]) -> Iterator[str]:
-    """Yield the words of a kind; `others` are the arguments after the table."""
+    """Yield the words of a kind.
+
+    Args:
+        kind: The kind of words.
+        path: The local directory of the table, or the policy file; "" for a table in an object store.
+        others: The arguments between the table and the cursor.
+    """
     match kind:
         case "versions":
             yield from _find_versions(path)
@@ -106,7 +133,12 @@ def _find_words(kind: str, path: str, others: Sequence[str]) -> Iterator[str]:
 
 
 def _find_words_of_change(path: str, words: Sequence[str]) -> Iterator[str]:
-    """Yield what can follow the words of a change: a column, its type, or its position."""
+    """Yield the words that can follow an action of `alter`: a column, its new type, or its position.
+
+    Args:
+        path: The local directory of the table.
+        words: The action and its arguments: `["move", "id"]` before the cursor in `alter TABLE move id `.
+    """
     match words:
         case ["constraint"]:
             yield from ("add", "drop")
@@ -124,7 +156,7 @@ def _find_words_of_change(path: str, words: Sequence[str]) -> Iterator[str]:
 
 
 def _find_positions(path: str, column: str) -> Iterator[str]:
-    """Yield the positions that a column can have among the columns of the same struct."""
+    """Yield the positions to which a column can be moved within its struct: `first`, `after:id`."""
     parent = column.rpartition(".")[0]
     siblings = [
         name for name in _find_columns(path, nested=True) if name.rpartition(".")[0] == parent and name != column
@@ -145,7 +177,7 @@ def _find_versions(path: str) -> Iterator[str]:
 
 
 def _find_paimon_names(path: str, point: str) -> Iterator[str]:
-    """Yield the names of the points of a kind of a Paimon table."""
+    """Yield the names in a directory of a Paimon table, without the prefix: `3` of `schema/schema-3`."""
     if not path:
         return
     with suppress(OSError):
@@ -159,7 +191,7 @@ def _find_policy_groups(path: str) -> Iterator[str]:
 
 
 def _read_newest_snapshot(path: str) -> Snapshot | None:
-    """Return the newest snapshot of a Delta table; None if there is none that can be read."""
+    """Return the newest snapshot of a Delta table; None if the table cannot be read."""
     if not path:
         return None
     with suppress(*_READING_ERRORS):
@@ -172,7 +204,12 @@ def _is_paimon(path: str) -> bool:
 
 
 def _find_columns(path: str, *, nested: bool) -> Iterator[str]:
-    """Yield the columns of a table; `nested` adds the fields of structs of a Delta table."""
+    """Yield the columns of a table.
+
+    Args:
+        path: The local directory of the table.
+        nested: Whether fields of structs are included, for Delta tables.
+    """
     from deltacli.delta.schema.column_path import places
 
     with suppress(*_READING_ERRORS):
@@ -183,13 +220,16 @@ def _find_columns(path: str, *, nested: bool) -> Iterator[str]:
         if snapshot is None:
             return
         if nested:
-            yield from (place.text for place in places(snapshot.schema))
+            yield from (field.text for field in places(snapshot.schema))
         else:
             yield from (field.name for field in snapshot.schema.fields)
 
 
 def _find_wider_types(path: str, column: str) -> Iterator[str]:
-    """Yield types to which a column can be widened; those without digits if the column is not found."""
+    """Yield the types to which a column can be widened.
+
+    For an unknown column of a Delta table, `_TYPES_OF_UNKNOWN_COLUMN` are yielded.
+    """
     if _is_paimon(path):
         yield from _find_lossless_paimon_types(path, column)
         return
@@ -199,19 +239,19 @@ def _find_wider_types(path: str, column: str) -> Iterator[str]:
     from deltacli.delta.schema.types import PrimitiveType
 
     snapshot = _read_newest_snapshot(path)
-    types = {} if snapshot is None else {place.text: place.data_type for place in places(snapshot.schema)}
+    types = {} if snapshot is None else {field.text: field.data_type for field in places(snapshot.schema)}
     match types.get(column):
         case None:
             yield from _TYPES_OF_UNKNOWN_COLUMN
         case PrimitiveType(name):
             yield from sorted(sql_text(PrimitiveType(wider)) for wider in WIDER.get(name, ()))
-            # A type that is no number has more digits than any decimal, so that it gets none.
+            # A type that is not a number counts as 99 digits, so that no decimal is offered for it.
             digits, scale = digits_of_decimal(name) or (INTEGER_DIGITS.get(name, 99) - 1, 0)
             yield from (f"decimal({precision},{scale})" for precision in _USUAL_PRECISIONS if precision > digits)
 
 
 def _find_lossless_paimon_types(path: str, column: str) -> Iterator[str]:
-    """Yield other types that keep every value of a column; none if the column is not found."""
+    """Yield the types that can represent every value of a column of a Paimon table."""
     from deltacli.paimon.conversions import parse_sql_type
     from deltacli.paimon.schema_changes import Loss, judge_change
     from deltacli.paimon.types import AtomicType, with_nullability
@@ -229,7 +269,7 @@ def _find_lossless_paimon_types(path: str, column: str) -> Iterator[str]:
 
 
 def _find_features_to_drop(path: str) -> Iterator[str]:
-    """Yield the features that can be removed from a table; those that could be added if it cannot be read."""
+    """Yield the features that can be removed from a table. If it cannot be read, yield all features."""
     from deltacli.delta.protocol.feature_changes import removable
 
     snapshot = _read_newest_snapshot(path)
@@ -240,7 +280,7 @@ def _find_features_to_drop(path: str) -> Iterator[str]:
 
 
 def _find_features_to_add(path: str) -> Iterator[str]:
-    """Yield the features that a table does not have."""
+    """Yield the features that can be enabled. If the table cannot be read, yield all features."""
     from deltacli.delta.protocol.features import FEATURES
 
     snapshot = _read_newest_snapshot(path)
@@ -249,7 +289,7 @@ def _find_features_to_add(path: str) -> Iterator[str]:
 
 
 def _find_values_of_property(key: str) -> Iterator[str]:
-    """Yield `KEY=true` and `KEY=false` for a property that is one of them."""
+    """Yield `KEY=true` and `KEY=false` for a boolean property."""
     from deltacli.delta.protocol.known_properties import PropertyKind, property_kind
 
     if property_kind(key) is PropertyKind.BOOLEAN:
@@ -257,7 +297,13 @@ def _find_values_of_property(key: str) -> Iterator[str]:
 
 
 def _find_properties(path: str, action: str) -> Iterator[str]:
-    """Yield the properties of a table, and the known ones unless they are to be removed."""
+    """Yield names of table properties.
+
+    Args:
+        path: The local directory of the table.
+        action: The action of `properties`. `set` and `get` accept all known properties. `unset` accepts the
+            properties of the table.
+    """
     from deltacli.delta.protocol.known_properties import known_keys
 
     snapshot = _read_newest_snapshot(path)

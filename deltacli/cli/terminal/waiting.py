@@ -1,8 +1,10 @@
-"""Wait for a terminal, a pipe or a process without missing a signal.
+"""Wait for a terminal, a pipe or a child process such that signals always end the wait.
 
-Python only marks a signal; its handler runs between two instructions of the interpreter. A signal that arrives just
-before a blocking system call would wait for that call to return. Here the call is always `select`, on the descriptor
-and on a pipe that every signal writes to, so a signal at any moment ends the wait.
+When a signal arrives, Python only sets a flag, and runs the handler before the next instruction. If the signal
+arrives between that check and a blocking `read`, the handler runs only after `read` returns: Ctrl-C has no effect.
+
+So the functions of this module block in `select` only. It waits for the file descriptor and for a pipe to which
+Python writes a byte per signal (`signal.set_wakeup_fd`), so that a signal always ends the wait.
 """
 
 from __future__ import annotations
@@ -18,11 +20,15 @@ if TYPE_CHECKING:
     import subprocess
 
 _BLOCK = 4096
-"""Bytes per read: the longest line that a terminal delivers at once."""
+"""Bytes per read. Terminals deliver lines of at most 4,096 bytes."""
 
 
 def read_line(descriptor: int) -> bytes:
-    """Return the input up to the end of the line, b"" at the end of the input."""
+    """Read a line from a file descriptor.
+
+    Returns:
+        The line with its line end. At the end of the input, the line may have no line end, or may be empty.
+    """
     line = b""
     with _signal_pipe() as wakeup:
         while not line.endswith(b"\n"):
@@ -35,10 +41,14 @@ def read_line(descriptor: int) -> bytes:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write all bytes to a pipe, however slowly it is read. Raises BrokenPipeError."""
+    """Write all bytes to a pipe, even if the other process reads slowly.
+
+    Raises:
+        BrokenPipeError: If the other process has closed the pipe.
+    """
     remaining = memoryview(data)
     with _signal_pipe() as wakeup:
-        # A pipe that is ready may accept less than a large block, and a blocking write would wait for the rest.
+        # A blocking write of more bytes than fit into the pipe would wait, and could not be interrupted.
         os.set_blocking(descriptor, False)
         try:
             while remaining:
@@ -50,7 +60,7 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def wait_for_end(process: subprocess.Popen[bytes]) -> int:
-    """Wait until a process ends and return its exit code."""
+    """Wait until a child process ends, and return its exit code."""
     with _signal_pipe(signal.SIGCHLD) as wakeup:
         if wakeup is None:
             return process.wait()
@@ -60,31 +70,38 @@ def wait_for_end(process: subprocess.Popen[bytes]) -> int:
 
 
 def _wait(wakeup: int | None, *, reads: list[int] | None = None, writes: list[int] | None = None) -> None:
-    """Return when a descriptor is ready. Signal handlers run here and may raise.
+    """Wait until a file descriptor is ready. Without descriptors, wait for a signal.
+
+    Signal handlers run during the wait, and may raise exceptions.
 
     Args:
-        wakeup: The pipe that signals write to; None outside the main thread.
-        reads: Descriptors from which something is to be read.
-        writes: Descriptors to which something is to be written. Without any descriptor, a signal ends the wait.
+        wakeup: The reading end of the pipe from `_signal_pipe`; None in other threads than the main thread.
+        reads: Descriptors to read from.
+        writes: Descriptors to write to.
     """
-    readable = reads or []
-    writable = writes or []
-    watched = readable if wakeup is None else [*readable, wakeup]
-    ready, _, _ = select.select(watched, writable, [])
+    reads = reads or []
+    writes = writes or []
+    watched = reads if wakeup is None else [*reads, wakeup]
+    ready, _, _ = select.select(watched, writes, [])
+
+    # If only a signal arrived, its handler has run and did not raise. Continue to wait.
     while wakeup is not None and ready == [wakeup]:
         os.read(wakeup, _BLOCK)
-        if not readable and not writable:
+        if not reads and not writes:
             return
-        ready, _, _ = select.select(watched, writable, [])
+        ready, _, _ = select.select(watched, writes, [])
 
 
 @contextlib.contextmanager
 def _signal_pipe(*additional: signal.Signals) -> Iterator[int | None]:
-    """Yield the end of a pipe that becomes readable with each signal; None outside the main thread.
+    """Create a pipe that becomes readable when a signal arrives.
 
     Args:
-        additional: Signals that have no handler in this process, such as SIGCHLD. Python writes to the pipe only for
-            signals with a handler, so each gets one that does nothing.
+        additional: Signals without a handler, such as SIGCHLD, that shall end a wait, too. Python writes to the pipe
+            only if a signal has a handler, so an empty handler is installed for each of them.
+
+    Yields:
+        The reading end of the pipe; None in other threads than the main thread, which receive no signals.
     """
     reading_end, writing_end = os.pipe()
     os.set_blocking(reading_end, False)

@@ -1,4 +1,13 @@
-"""Wrap texts for a terminal so that commands can still be pasted and long words break where readers expect it."""
+"""Wrap messages for the width of a terminal.
+
+Two kinds of text need special care. A command in a message is broken between its words with backslashes, so that it can
+still be pasted into a shell:
+
+    hint: deltacli vacuum s3://warehouse/sales/trips \\
+        --retention 7d --dry-run
+
+A long path is broken after a slash. A number and its unit (`12 MiB`) stay on one line.
+"""
 
 from __future__ import annotations
 
@@ -10,45 +19,49 @@ from deltacli.cli.terminal.characters import count_cells
 from deltacli.core.units import keep_units_together
 
 UNIT_BLANK = "\U0010fffd"
-"""A private character, one cell wide. Stands for the blank between a number and its unit while a text is wrapped."""
+"""A private-use character, one cell wide, that replaces the space between a number and its unit during wrapping."""
 
 MIN_VALUE_CELLS = 24
-"""Cells for values below which they stand under their label instead of beside it."""
+"""Minimum width of the column of values. If a terminal is narrower, values are written below their labels."""
 
 _QUOTED = r"""'[^']*'|"(?:[^"\\]|\\.)*\""""
 _SHELL_WORD = re.compile(rf"""(?:{_QUOTED}|\\.|[^\s'"\\])+""")
 _COMMAND_IN_SENTENCE = re.compile(r"(.*?:) (deltacli [^;]+)(?:; (.*))?")
-"""A sentence with a command at its end, and what follows after a semicolon."""
+"""Matches a sentence, a command after a colon, and optionally a second sentence after a semicolon."""
 
-_LINE_INDENT = re.compile(r"[a-z]+: |  \S+(?: \S+)*  +| *")
-"""What the other lines of a wrapped message are indented by: `error: `, a fact's name in its column, or blanks."""
+_LINE_PREFIX = re.compile(r"[a-z]+: |  \S+(?: \S+)*  +| *")
+"""The beginning of a line of a message: `error: `, the padded name of a fact, or spaces. Further lines are indented by
+its width.
+"""
 
 _CONTINUATION = "    "
 """The indent of the second and later lines of a command."""
 
 _MAX_CELLS_BEFORE_COMMAND = 30
-"""Cells of what may stand before a command on its line, such as `next: `."""
+"""Maximum width of a text that a command follows on the same line, such as `next: `."""
 
 
 def join_units(text: str) -> str:
-    """Return a text in which a number and its unit are one word, until `split_units`."""
+    """Replace the space between a number and its unit by `UNIT_BLANK`, so that both are one word."""
     return keep_units_together(text, UNIT_BLANK)
 
 
 def split_units(text: str) -> str:
-    """Return a wrapped text with blanks between numbers and units."""
+    """Undo `join_units` in a wrapped text."""
     return text.replace(UNIT_BLANK, " ")
 
 
-def first_words_of_commands() -> str:
-    """Return the alternatives of a regular expression for the first word of any command: `history|snapshot|…`."""
+def format_command_pattern() -> str:
+    """Return a regular expression for the first word of any command: `history|snapshot|…`."""
     return "|".join({name.split()[0] for name in COMMANDS})
 
 
 def wrap_message(text: str, width: int) -> str:
     """Wrap a line of a message between words, with a hanging indent. A command in it can still be pasted.
 
-    A text that has several lines already, or is a JSON object, is returned unchanged.
+    Args:
+        text: The line. A JSON object, and a text of several lines, is returned unchanged.
+        width: The width of the terminal in cells.
     """
     if count_cells(text) <= width or "\n" in text or text.startswith("{"):
         return text
@@ -56,8 +69,8 @@ def wrap_message(text: str, width: int) -> str:
     indent = " " * min(_count_indent(text), width // 2)
     sentence, command = _split_before_command(text)
     other_lines: list[str] = []
-    if command is not None and _is_about_commands(command):
-        # The text goes on after the command: give each command in it lines of its own.
+    if command is not None and _continues_after_command(command):
+        # Write each command on lines of its own, so that it can be selected without the sentence.
         command = None
         sentence, *other_lines = wrap_with_commands(text, width)
 
@@ -70,24 +83,29 @@ def wrap_message(text: str, width: int) -> str:
 
 
 def _count_indent(text: str) -> int:
-    match = _LINE_INDENT.match(text)
+    match = _LINE_PREFIX.match(text)
     return len(match[0]) if match else 0
 
 
 def _split_before_command(text: str) -> tuple[str, str | None]:
-    """Return what stands before the first command of a text, and the text from there on; None if there is none."""
-    is_command = rf"(?<= )(?=deltacli (?:--?|(?:help|{first_words_of_commands()})(?: |$)))"
-    sentence, *command = re.split(is_command, text, maxsplit=1)
+    """Split a text before its first command.
+
+    Returns:
+        The text before the command, and the text from the command to the end; None if there is no command.
+    """
+    command_start = rf"(?<= )(?=deltacli (?:--?|(?:help|{format_command_pattern()})(?: |$)))"
+    sentence, *command = re.split(command_start, text, maxsplit=1)
     return sentence, command[0] if command else None
 
 
-def _is_about_commands(text: str) -> bool:
-    """Return True if a text that begins with a command is a sentence that goes on, or names several commands."""
-    return re.search("[,;] | deltacli ", re.sub(_QUOTED, "", text)) is not None
+def _continues_after_command(text: str) -> bool:
+    """Return True if a text that begins with a command contains more: the end of a sentence, or another command."""
+    unquoted_text = re.sub(_QUOTED, "", text)
+    return re.search("[,;] | deltacli ", unquoted_text) is not None
 
 
 def _wrap_sentence(sentence: str, width: int, indent: str) -> list[str]:
-    """Return the lines of a sentence, each word followed by a blank; a number and its unit stay on one line."""
+    """Wrap a sentence between words. A number and its unit stay on one line. Each line may end with a space."""
     lines = [""]
     for word in join_units(sentence).split(" "):
         has_words = count_cells(lines[-1]) > len(indent)
@@ -99,13 +117,16 @@ def _wrap_sentence(sentence: str, width: int, indent: str) -> list[str]:
 
 
 def _append_command(lines: Sequence[str], command: str, sentence: str, width: int) -> list[str]:
-    """Return the lines of a sentence with a command behind it, which begins a line only after a long sentence."""
+    """Append a command to a wrapped sentence.
+
+    The command begins on the last line of the sentence if it fits there, or if the sentence is short, such as `hint: `.
+    """
     last_line = lines[-1]
-    has_no_room = count_cells(last_line.rstrip()) + 1 + count_cells(command) > width
-    if has_no_room and count_cells(sentence) > _MAX_CELLS_BEFORE_COMMAND:
+    fits_last_line = count_cells(last_line.rstrip()) + 1 + count_cells(command) <= width
+    if not fits_last_line and count_cells(sentence) > _MAX_CELLS_BEFORE_COMMAND:
         return [*lines, *wrap_command(command, width)]
-    first, *others = wrap_command(command, width - (count_cells(last_line) - 1))
-    return [*lines[:-1], last_line[:-1] + first, *others]
+    first_line, *further_lines = wrap_command(command, width - (count_cells(last_line) - 1))
+    return [*lines[:-1], last_line[:-1] + first_line, *further_lines]
 
 
 def _wrap_other_line(line: str, width: int, indent: str) -> str:
@@ -114,10 +135,10 @@ def _wrap_other_line(line: str, width: int, indent: str) -> str:
 
 
 def wrap_command(command: str, width: int) -> list[str]:
-    """Return a command of a shell on lines of a width, broken between its words with a backslash.
+    """Break a shell command between its words, with a backslash at the end of each line.
 
-    A command that this module cannot split into words of a shell is returned on one line: broken at the wrong place,
-    it would be another command.
+    A command that `_SHELL_WORD` cannot split into words is returned as one line. A backslash within a word would change
+    the command.
     """
     words: list[str] = _SHELL_WORD.findall(command)
     if count_cells(command) <= width or " ".join(words) != command:
@@ -133,9 +154,10 @@ def wrap_command(command: str, width: int) -> list[str]:
 
 
 def wrap_with_commands(text: str, width: int) -> list[str]:
-    """Return a text on lines of which its commands have their own, so that they can be pasted.
+    """Split a text into lines, with each command on lines of its own, so that it can be pasted.
 
-    A text that fits the width stays on one line. Sentences are not wrapped, commands are:
+    A text that fits into the width stays on one line. Only commands are wrapped, sentences are not. For example,
+    `find out why; to see the files: deltacli validate … ; or: …` becomes
 
         find out why; to see the files:
         deltacli validate damaged --level storage
@@ -150,9 +172,9 @@ def wrap_with_commands(text: str, width: int) -> list[str]:
         return [text]
 
     sentence, command, following = match.groups()
-    # What stands behind `#` explains the command. It gets a line of its own, too.
-    command, _, remark = command.partition("   # ")
-    following = "; ".join(filter(None, (remark, following)))
+    # A comment after `#` explains the command. Write it on the next line.
+    command, _, comment = command.partition("   # ")
+    following = "; ".join(filter(None, (comment, following)))
     lines = [sentence, *wrap_command(command, width)]
     if following:
         lines += wrap_with_commands(following, width)
@@ -160,27 +182,33 @@ def wrap_with_commands(text: str, width: int) -> list[str]:
 
 
 def break_long_words(text: str, width: int) -> str:
-    """Return a text in which words too long for a line break after a separator, where that takes no more lines."""
+    """Break words that are longer than a line after slashes or other separators, such as paths.
+
+    A word is not broken if that would take more lines than a terminal needs to wrap it at any character.
+    """
     if count_cells(text) <= width:
         return text
     return " ".join("\n".join(_break_word(word, width)) for word in text.split(" "))
 
 
 def _break_word(word: str, width: int) -> list[str]:
-    """Return the pieces of a word: broken after slashes if possible, else after other separators, else uncut."""
+    """Return the parts of a word, broken after slashes if possible, or else after other separators."""
     fewest_lines = -(-count_cells(word) // max(width, 1))
     if fewest_lines <= 1:
         return [word]
     for separators in ("/", "/.=_-"):
         pieces = _break_after(word, separators, width)
-        # Breaking anywhere takes the fewest lines. A break after a separator must not take more.
         if pieces is not None and len(pieces) <= fewest_lines:
             return pieces
     return [word]
 
 
 def _break_after(word: str, separators: str, width: int) -> list[str] | None:
-    """Return the longest pieces of a word that end with a separator; None if a piece does not fit the width."""
+    """Break a word into parts that end with a separator and are as long as possible.
+
+    Returns:
+        The parts; None if there are more than `width` cells between two separators.
+    """
     pieces: list[str] = []
     while count_cells(word) > width:
         end = max(word.rfind(separator, 0, width) for separator in separators) + 1

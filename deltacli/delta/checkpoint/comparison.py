@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 
 from deltacli.core.typing import ArrowArray, ArrowType, Json
 from deltacli.delta.data_files import unique_id_column
-from deltacli.delta.encoding.many_values import fingerprints, repeated
+from deltacli.delta.encoding.many_values import compute_fingerprints, find_repeated_hashes
 from deltacli.delta.encoding.value_text import date_texts, json_column, parse_moment
 from deltacli.delta.log.actions import FIELDS, FieldType
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.paths.spelling import canonical_column
+from deltacli.delta.paths.spelling_columns import canonicalize_paths
 from deltacli.delta.schema.types import simple_name
 from deltacli.delta.stats.columns import as_single
 from deltacli.delta.stats.schema import BOUNDS, leaf_columns
@@ -51,7 +51,7 @@ class CheckpointComparison(NamedTuple):
 
 def keys_of(rows: pa.RecordBatch) -> ArrowArray:
     """Return the key of each file action, canonical path and vector id, in bytes. Spec: Add File and Remove File."""
-    paths = canonical_column(rows.column("path"))
+    paths = canonicalize_paths(rows.column("path"))
     vectors = rows.column("deletionVector")
     if vectors.null_count == len(vectors):
         return pc.binary_join_element_wise(paths, _BETWEEN, b"")
@@ -70,7 +70,7 @@ def comparable_adds(rows: pa.RecordBatch) -> pa.Table:
         is_inline = pc.fill_null(pc.equal(pc.struct_field(vectors, ["storageType"]), "i"), False)
         texts = pc.cast(pc.struct_field(vectors, ["pathOrInlineDv"]), pa.binary())
         ids = pc.binary_join_element_wise(b"i", texts, b"")
-        inline = pc.binary_join_element_wise(canonical_column(rows.column("path")), ids, _BETWEEN)
+        inline = pc.binary_join_element_wise(canonicalize_paths(rows.column("path")), ids, _BETWEEN)
         keys = pc.if_else(is_inline, inline, keys)
     columns: dict[str, Any] = {"key": keys, "path": rows.column("path")}
     columns |= {name: rows.column(name) for name in _NUMBERS}
@@ -157,14 +157,14 @@ class DuplicateFinder:
 
     def take(self, rows: pa.RecordBatch) -> None:
         """Add file actions."""
-        self._prints.append(fingerprints(canonical_column(rows.column("path"))))
+        self._prints.append(compute_fingerprints(canonicalize_paths(rows.column("path"))))
         self._rows.append(rows.select(["path", "deletionVector"]))
 
     def paths(self) -> list[str]:
         """Return the canonical paths of keys that occur more than once, each once."""
         if not self._prints:
             return []
-        often = repeated(pa.concat_arrays(self._prints))
+        often = find_repeated_hashes(pa.concat_arrays(self._prints))
         if len(often) == 0:
             return []
         keys = [

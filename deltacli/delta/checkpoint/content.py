@@ -19,7 +19,7 @@ from deltacli.delta.footers.thrift import read_null_counts
 from deltacli.delta.log import state
 from deltacli.delta.log.action_schemas import schema_of_action
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.file_actions import whole_column
+from deltacli.delta.log.file_actions import build_action_column
 from deltacli.delta.schema.to_arrow import typed
 from deltacli.delta.schema.types import DataType, PrimitiveType
 from deltacli.delta.stats.columns import INFINITE, NOT_A_NUMBER, StatsBlock, StatsColumns, parse_stats
@@ -105,7 +105,7 @@ def small_rows(actions: Sequence[tuple[str, Action]], schema: pyarrow.Schema) ->
     columns = []
     for field in schema:
         rows = [_with_pairs(action, field.type) if kind == field.name else None for kind, action in actions]
-        columns.append(whole_column(rows, field, "the state"))
+        columns.append(build_action_column(rows, field, "the state"))
     return pa.Table.from_arrays(columns, schema=schema)
 
 

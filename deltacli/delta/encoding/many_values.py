@@ -122,26 +122,26 @@ def _bits(ordered: pa.Int64Array) -> int:
 
 # -- looking for keys among millions -----------------------------------------------------------------------------------
 
-PRINTED_BYTES = 48
+FINGERPRINTED_BYTES = 48
 _SALT = 31
 _HASHED_AT_ONCE = 16_384
 
 
-def fingerprints(keys: ArrowArray) -> ArrowArray:
+def compute_fingerprints(keys: ArrowArray) -> ArrowArray:
     """Return eight bytes for each key, computed from its last 48 bytes: equal for equal keys, and nearly always
     different for keys with different ends, as file names have.
     """
-    if len(keys) and pc.min_max(pc.binary_length(keys)).as_py()["min"] < PRINTED_BYTES:
-        keys = pc.binary_join_element_wise(pa.scalar(b"\x00" * PRINTED_BYTES), keys, b"")
+    if len(keys) and pc.min_max(pc.binary_length(keys)).as_py()["min"] < FINGERPRINTED_BYTES:
+        keys = pc.binary_join_element_wise(pa.scalar(b"\x00" * FINGERPRINTED_BYTES), keys, b"")
     prints = None
-    for end in range(0, PRINTED_BYTES, 8):
+    for end in range(0, FINGERPRINTED_BYTES, 8):
         part = pc.binary_slice(keys, -end - 8, -end) if end else pc.binary_slice(keys, -8)
         eight = pc.cast(part, pa.binary(8)).view(pa.int64())
         prints = eight if prints is None else pc.bit_wise_xor(pc.multiply(prints, _SALT), eight)
     return prints
 
 
-def repeated(prints: ArrowArray) -> ArrowArray:
+def find_repeated_hashes(prints: ArrowArray) -> ArrowArray:
     """Return the fingerprints that occur more than once, in order. Sorting takes a tenth of the memory of a hash
     table. Numbers are looked at in sixteen ranges, and sorted only where a hash table of one has fewer: two thirds of
     the time, and a sixth of the memory.

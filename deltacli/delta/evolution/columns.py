@@ -363,7 +363,7 @@ def _sibling(fields: list[dict[str, Any]], reference: str, parent: ColumnPlace) 
     if above and [one.lower() for one in above] != around:
         message = f"{reference} is in another struct: a field is moved within its own struct only"
         raise UsageError(message, code=CODE, facts={"fields": ", ".join(map(_shown, fields[:40]))})
-    found = types.places_of(name, [field["name"] for field in fields])
+    found = types.find_name_positions(name, [field["name"] for field in fields])
     if len(found) == 1:
         return found[0]
     absent = UsageError(

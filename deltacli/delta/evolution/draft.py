@@ -20,7 +20,7 @@ from deltacli.delta.clustering.clustering_columns import find_column
 from deltacli.delta.evolution.requests import Change, SetMapping, sql_text
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.row_ids import MATERIALIZED_NAMES
-from deltacli.delta.log.state import CHANGE_FEED, TableConfiguration, configuration_of, parse_integer
+from deltacli.delta.log.state import CHANGE_FEED, TableConfiguration, configuration_of, parse_integer_property
 from deltacli.delta.protocol.feature_use import upgraded, way_to_mapping
 from deltacli.delta.protocol.features import IDENTITY_COLUMNS
 from deltacli.delta.protocol.property_changes import CHANGE_COLUMNS
@@ -30,7 +30,7 @@ from deltacli.delta.schema.type_changes import named_fields
 from deltacli.delta.schema.widened_schema import Verbatim, at, read_exactly, write_exactly
 from deltacli.delta.schema.widening import IDENTITY_PREFIX, Caution
 from deltacli.delta.sql.parser import Form, parse_expression
-from deltacli.delta.sql.stored import DEFAULT_KEY, Reference, StoredKind, refers_to, stored_sql
+from deltacli.delta.sql.stored import DEFAULT_KEY, Reference, StoredKind, list_stored_sql, refers_to
 
 Root = Any  # the JSON of a schema, edited in place
 
@@ -304,7 +304,7 @@ def require_independent(draft: Draft, place: ColumnPlace, verb: str, *, is_dropp
 
 def _of_sql(draft: Draft, place: ColumnPlace, verb: str, *, is_dropped: bool) -> Iterator[Refusal]:
     own = ".".join(names_of(place))
-    for stored in stored_sql(draft.config):
+    for stored in list_stored_sql(draft.config):
         is_own = stored.kind is not StoredKind.CONSTRAINT and (stored.name == own or stored.name.startswith(f"{own}."))
         if is_dropped and is_own:
             continue  # it goes with the column
@@ -399,7 +399,9 @@ def enable_mapping(draft: Draft, change: SetMapping, _: Settings) -> tuple[Draft
         message = f"column mapping cannot be enabled: {where} already have entries of a mapping that is off"
         forbid("alter.mapping-exists", message, "commit a metaData without delta.columnMapping entries")
     root = read_exactly(str(draft.metadata["schemaString"]))
-    highest = _number(root, parse_integer(draft.config.properties, types.MAX_COLUMN_ID) or 0, lambda name, _: name)
+    highest = _number(
+        root, parse_integer_property(draft.config.properties, types.MAX_COLUMN_ID) or 0, lambda name, _: name
+    )
     mapped = draft.with_schema(root).with_properties({types.MODE: "name", types.MAX_COLUMN_ID: str(highest)})
     # With the versions (2,5) alone fewer clients would lose access. But deltalake 1.6.6 reads such tables into Arrow by
     # its logical names, which gives wrong values without an error; a listed feature it refuses.
@@ -481,7 +483,7 @@ def _number_parts(struct: Root, highest: int) -> int:
 
 def highest_id(config: TableConfiguration) -> int:
     """Return the highest id that was ever assigned, as far as the schema and its property record it."""
-    known = [parse_integer(config.properties, types.MAX_COLUMN_ID) or 0]
+    known = [parse_integer_property(config.properties, types.MAX_COLUMN_ID) or 0]
     for one in types.struct_fields(config.schema or types.StructType(())):
         nested = one.metadata.get(types.NESTED_IDS)
         numbers = [one.metadata.get(types.ID), *(nested.values() if isinstance(nested, dict) else ())]

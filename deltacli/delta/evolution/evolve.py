@@ -42,7 +42,7 @@ from deltacli.delta.protocol.clients import is_partition_behind_mapped_name
 from deltacli.delta.protocol.feature_use import upgraded, used_features
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
 from deltacli.delta.schema.column_differences import differences, exchanged, find_breaking_differences
-from deltacli.delta.schema.column_path import CODE, PathPart, nearest_place
+from deltacli.delta.schema.column_path import CODE, PathPart, find_nearest_column
 from deltacli.delta.schema.types import StructType
 from deltacli.delta.schema.widened_schema import at
 from deltacli.delta.schema.widening import Caution
@@ -173,7 +173,7 @@ def _require_columns(schema: StructType | None, name: str, text: str) -> None:
     for path in parse_expression(text).columns if schema is not None else []:
         if schema is None or (unknown := unknown_column(schema, path)) is None:
             continue
-        near = nearest_place(schema, path)
+        near = find_nearest_column(schema, path)
         meant = None if near is None else re.sub(rf"\b{re.escape(unknown)}\b", near.text.replace("\\", r"\\"), text)
         raise UsageError(
             f"{text} cannot be a constraint: there is no column {unknown}",

@@ -160,14 +160,14 @@ def respelled_integers(kind: str, action: Mapping[str, Json]) -> list[tuple[str,
     return found
 
 
-def missing(what: str, source: str) -> CommitCorrupt:
+def missing_field_error(what: str, source: str) -> CommitCorrupt:
     """Return the error for a missing required field: `what` is `add.size`, `source` the file."""
     return CommitCorrupt(
         f"{source}: {what} is missing", file=source, code="action.missing-required", hint=command("history")
     )
 
 
-def wrong_type(what: str, actual: str, source: str) -> CommitCorrupt:
+def wrong_type_error(what: str, actual: str, source: str) -> CommitCorrupt:
     """Return the error for a field whose value has a different type than in the protocol."""
     message = f"{source}: {what} has the wrong type"
     return CommitCorrupt(
@@ -177,10 +177,10 @@ def wrong_type(what: str, actual: str, source: str) -> CommitCorrupt:
 
 def too_deep(what: str, source: str) -> CommitCorrupt:
     """Return the error for a value that was read but is nested too deeply to be written."""
-    return wrong_type(what, "a value nested too deeply to be written", source)
+    return wrong_type_error(what, "a value nested too deeply to be written", source)
 
 
-def shown(value: object) -> str:
+def format_json_value(value: object) -> str:
     """Return a value of the log for a message. `repr` is recursive and fails on deeply nested values."""
     try:
         return repr(value)
@@ -260,13 +260,13 @@ def line_too_long(name: str, number: int | None = None) -> CommitCorrupt:
     )
 
 
-def read_actions(data: bytes, name: str, *, disputed: set[str] | None = None) -> list[tuple[str, Action]]:
+def read_actions(data: bytes, name: str, *, disputed_rules: set[str] | None = None) -> list[tuple[str, Action]]:
     """Return the actions of a whole commit file as (kind, action), in file order, including unknown kinds.
 
     Args:
         data: The bytes of the file.
         name: Its name, for errors.
-        disputed: Gets the rules of `validate` for lines that engines read differently.
+        disputed_rules: Gets the rules of `validate` for lines that engines read differently.
 
     Raises:
         CommitCorrupt: Naming file, line and byte: `commit.bad-json`, `commit.line-not-object`, `action.wrong-type`.
@@ -276,9 +276,9 @@ def read_actions(data: bytes, name: str, *, disputed: set[str] | None = None) ->
     except (orjson.JSONDecodeError, _NotPlainError):
         pass
     try:
-        return list(stream_actions(data.split(b"\n"), name, disputed=disputed))
+        return list(stream_actions(data.split(b"\n"), name, disputed_rules=disputed_rules))
     except CommitCorrupt as corrupt:
-        spread = _read_spread_actions(data, name, disputed) if corrupt.code == "commit.bad-json" else None
+        spread = _read_spread_actions(data, name, disputed_rules) if corrupt.code == "commit.bad-json" else None
         if spread is None:
             raise corrupt
         return spread
@@ -307,7 +307,7 @@ def _read_plain_actions(data: bytes) -> list[tuple[str, Action]]:
 
 
 def stream_actions(
-    lines: Iterable[bytes], name: str, *, disputed: set[str] | None = None
+    lines: Iterable[bytes], name: str, *, disputed_rules: set[str] | None = None
 ) -> Iterator[tuple[str, Action]]:
     """Yield (kind, action) line by line without keeping the file. Arguments and errors are those of `read_actions`."""
     loads = orjson.loads
@@ -332,7 +332,7 @@ def stream_actions(
         if type(value) is not dict:
             raise _not_an_action(name, number, offset, value)
         if len(value) > 1:
-            value = choose_actions(value, disputed)
+            value = choose_actions(value, disputed_rules)
         for kind, action in value.items():
             if type(action) is dict:
                 if "deletionVector" in action or float in map(type, action.values()):
@@ -346,7 +346,7 @@ def stream_actions(
         offset += len(line) + 1
 
 
-def choose_actions(line: Mapping[str, Json], disputed: set[str] | None = None) -> Mapping[str, Json]:
+def choose_actions(line: Mapping[str, Json], disputed_rules: set[str] | None = None) -> Mapping[str, Json]:
     """Return the actions of a line with several of them that count; by the protocol a line has one.
 
     Delta for Spark and the Rust kernel take an add and leave out a remove on the same line. The Java kernel takes both.
@@ -355,14 +355,14 @@ def choose_actions(line: Mapping[str, Json], disputed: set[str] | None = None) -
 
     Args:
         line: The kinds of action on the line, each with the action. Null stands for no action.
-        disputed: Gets the rule of `validate` if engines read the line differently.
+        disputed_rules: Gets the rule of `validate` if engines read the line differently.
     """
     # A commitInfo changes nothing, and a kind that is not known is ignored.
     kinds = {kind for kind, action in line.items() if action is not None and kind in KNOWN_ACTIONS} - {"commitInfo"}
     if len(kinds) < 2:
         return line
-    if disputed is not None:
-        disputed.add(SEVERAL_ACTIONS)
+    if disputed_rules is not None:
+        disputed_rules.add(SEVERAL_ACTIONS)
     if not kinds >= {"add", "remove"}:
         return line
     return {kind: action for kind, action in line.items() if kind != "remove"}
@@ -566,7 +566,7 @@ def _has_line_break(text: str, start: int, end: int) -> bool:
     return _LINE_BREAK.search(text, start, end) is not None
 
 
-def _read_spread_actions(data: bytes, name: str, disputed: set[str] | None) -> list[tuple[str, Action]] | None:
+def _read_spread_actions(data: bytes, name: str, disputed_rules: set[str] | None) -> list[tuple[str, Action]] | None:
     """Read a commit whose actions span lines, or that has several on one line (`commit.pretty-printed`).
 
     Returns:
@@ -577,13 +577,13 @@ def _read_spread_actions(data: bytes, name: str, disputed: set[str] | None) -> l
     try:
         for decoded in decode_objects(data.decode("utf-8")):
             line = json.dumps(decoded.counted).encode()
-            found += stream_actions([line], name, disputed=of_file)
+            found += stream_actions([line], name, disputed_rules=of_file)
             if not decoded.is_first_on_line:
                 of_file.add(SEVERAL_OBJECTS)
     except (ValueError, RecursionError):
         return None
-    if disputed is not None:
-        disputed |= of_file
+    if disputed_rules is not None:
+        disputed_rules |= of_file
     return found
 
 

@@ -25,10 +25,11 @@ from deltacli.core.typing import ArrowArray
 from deltacli.delta.data_files import unique_id, unique_id_column
 from deltacli.delta.log import state
 from deltacli.delta.log.actions import NO_METADATA, Action, too_deep
-from deltacli.delta.log.file_actions import key_column, num_records_column, parse_num_records
+from deltacli.delta.log.file_actions import compute_file_keys, extract_num_records_column, parse_num_records
 from deltacli.delta.log.row_ids import DOMAIN, ENABLED, FEATURE, MAX_ROW_ID, NO_MARK, assigns_row_ids, mark_action
 from deltacli.delta.log.segment import MAX_TIME_MS, MAX_VERSION
-from deltacli.delta.paths.spelling import canonical, canonical_column
+from deltacli.delta.paths.spelling import canonicalize_path
+from deltacli.delta.paths.spelling_columns import canonicalize_paths
 from deltacli.delta.protocol.features import Protocol, require_commits_supported, require_readable
 
 _OURS = "the new commit"
@@ -347,13 +348,13 @@ class FilesAt:
     """Files by their paths."""
 
     def __init__(self, paths: Iterable[str]) -> None:
-        self._paths = frozenset(map(canonical, paths))
+        self._paths = frozenset(map(canonicalize_path, paths))
 
     def change(self, kind: str, action: Action) -> str | None:
         path = action.get("path")
         if not isinstance(path, str):
             return f"it {_DOES[kind]} a file without a path"
-        return f"it {_DOES[kind]} {path}" if canonical(path) in self._paths else None
+        return f"it {_DOES[kind]} {path}" if canonicalize_path(path) in self._paths else None
 
 
 class TouchedFiles:
@@ -367,7 +368,7 @@ class TouchedFiles:
 
     def note(self, path: str) -> None:
         """Remember a file."""
-        self._prints.add(hash(canonical(path)))
+        self._prints.add(hash(canonicalize_path(path)))
 
     def among(self, adds: pa.RecordBatch) -> ArrowArray:
         """Return which files they are."""
@@ -377,7 +378,7 @@ class TouchedFiles:
 
     def has(self, path: str) -> bool:
         """Return whether a file is one of them."""
-        return hash(canonical(path)) in self._prints
+        return hash(canonicalize_path(path)) in self._prints
 
 
 class WatchedFiles(FilesAt):
@@ -413,7 +414,7 @@ def body_lines(actions: Iterable[Action], slot: NextVersion) -> Iterator[bytes]:
     ids, seen = _RowIds(slot), set[int]()
     for line in actions:
         for kind, action in line.items():
-            path, vector = canonical(str(action.get("path"))), unique_id(action.get("deletionVector"))
+            path, vector = canonicalize_path(str(action.get("path"))), unique_id(action.get("deletionVector"))
             claims = {hash((kind, path)), hash((path, vector))}
             if not seen.isdisjoint(claims):
                 raise _twice(str(action.get("path")))
@@ -478,7 +479,7 @@ class _RowIds:
         ids = adds.column(_ID)
         if ids.null_count:
             needed = pc.is_null(ids)
-            records = num_records_column(adds.column("stats"))
+            records = extract_num_records_column(adds.column("stats"))
             if unknown := pc.indices_nonzero(pc.and_(needed, pc.fill_null(pc.less(records, 0), True))).to_pylist():
                 raise rows_unknown(adds.column("path")[unknown[0]].as_py())
             counted = pc.if_else(needed, records, pa.scalar(0, pa.int64()))
@@ -523,10 +524,10 @@ class _OnlyOnce:
 
     def require(self, batches: Batches) -> None:
         """Raise Refused, naming it, where a path is added twice or removed twice, or a file is added and removed."""
-        from deltacli.delta.encoding.many_values import repeated
+        from deltacli.delta.encoding.many_values import find_repeated_hashes
 
         for claimed, prints in self._prints.items():
-            suspects = repeated(pa.concat_arrays(prints)) if prints else ()
+            suspects = find_repeated_hashes(pa.concat_arrays(prints)) if prints else ()
             if not len(suspects):
                 continue
             seen = set[bytes]()
@@ -542,10 +543,10 @@ class _OnlyOnce:
 
 def _names(batch: pa.RecordBatch) -> tuple[ArrowArray, ArrowArray]:
     """Return the paths, and the paths with vectors, as replay compares them: one column if there are no vectors."""
-    paths, vectors = canonical_column(batch.column("path")), batch.column("deletionVector")
+    paths, vectors = canonicalize_paths(batch.column("path")), batch.column("deletionVector")
     if vectors.null_count == len(vectors):
         return paths, paths
-    return paths, key_column(batch.column("path"), unique_id_column(vectors))
+    return paths, compute_file_keys(batch.column("path"), unique_id_column(vectors))
 
 
 def _hashes(names: ArrowArray) -> ArrowArray:

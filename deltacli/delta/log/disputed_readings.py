@@ -47,7 +47,14 @@ DECISIONS: Mapping[str, str] = {
 """Rules of `validate` for such damages -> what was decided, in words."""
 
 
-SETTLED_BY_CHECKPOINT = (ADDED_AND_REMOVED, ADDED_TWICE, SEVERAL_ACTIONS, SEVERAL_OBJECTS, TWO_METADATA, TWO_PROTOCOLS)
+RULES_SETTLED_BY_CHECKPOINT = (
+    ADDED_AND_REMOVED,
+    ADDED_TWICE,
+    SEVERAL_ACTIONS,
+    SEVERAL_OBJECTS,
+    TWO_METADATA,
+    TWO_PROTOCOLS,
+)
 """Damages of commits, of which a checkpoint would make the reading of deltacli that of all engines."""
 
 

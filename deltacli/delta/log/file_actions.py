@@ -21,12 +21,13 @@ import pyarrow.compute as pc
 from deltacli.core.errors import CommitCorrupt, command
 from deltacli.core.times import EARLIEST_PLAUSIBLE_MS
 from deltacli.core.typing import ArrowArray, ArrowField, Json
-from deltacli.delta.data_files import fault_of, unique_id, unique_id_column
+from deltacli.delta.data_files import find_descriptor_fault, unique_id, unique_id_column
 from deltacli.delta.encoding.ndjson import parse_ndjson
 from deltacli.delta.log.action_schemas import schema_of_action
-from deltacli.delta.log.actions import Action, json_type, missing, shown, wrong_type
+from deltacli.delta.log.actions import Action, format_json_value, json_type, missing_field_error, wrong_type_error
 from deltacli.delta.log.disputed_readings import ADDED_AND_REMOVED, ADDED_TWICE
-from deltacli.delta.paths.spelling import canonical, canonical_column, decode_column
+from deltacli.delta.paths.spelling import canonicalize_path
+from deltacli.delta.paths.spelling_columns import canonicalize_paths, decode_column
 
 if TYPE_CHECKING:
     from deltacli.delta.encoding.many_values import KeyIndex
@@ -38,7 +39,7 @@ _MANY = 32_768
 """Keys for which an index takes less time than a hash table per batch."""
 
 
-def file_key(action: Action, source: str = "") -> str:
+def compute_file_key(action: Action, source: str = "") -> str:
     """Return the key of a logical file: its canonical path and its vector's id. Raises CommitCorrupt without a path."""
     path = action.get("path")
     if type(path) is not str:
@@ -48,19 +49,19 @@ def file_key(action: Action, source: str = "") -> str:
             else f"{source}: path is {json_type(path)}, expected a string",
             file=source,
             code="action.missing-required" if path is None else "action.wrong-type",
-            facts={} if path is None else {"found": shown(path)[:120]},
+            facts={} if path is None else {"found": format_json_value(path)[:120]},
             hint=command("history"),
         )
     vector = action.get("deletionVector")
     if vector is None:
-        key = canonical(path)
+        key = canonicalize_path(path)
         return key if key.isascii() else _encodable(key, source)
-    if fault := fault_of(vector):
+    if fault := find_descriptor_fault(vector):
         code, reason = fault
         raise CommitCorrupt(
             f"{source}: {reason}", file=source, code=code, facts={"path": path}, hint=command("history")
         )
-    return _encodable(f"{canonical(path)}{_VECTOR_MARK}{unique_id(vector)}", source)
+    return _encodable(f"{canonicalize_path(path)}{_VECTOR_MARK}{unique_id(vector)}", source)
 
 
 def _encodable(key: str, source: str) -> str:
@@ -68,51 +69,57 @@ def _encodable(key: str, source: str) -> str:
     try:
         key.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as fault:
-        raise wrong_type("path or deletionVector", str(fault), source) from fault
+        raise wrong_type_error("path or deletionVector", str(fault), source) from fault
     return key
 
 
-class Survivors(NamedTuple):
-    """The actions of one commit that no newer one hides: live adds, and removes that are tombstones."""
+class ReconciledActions(NamedTuple):
+    """The file actions of one commit that no newer commit supersedes.
+
+    Attributes:
+        adds: Adds of live files.
+        removes: Removes that are tombstones.
+    """
 
     adds: list[Action]
     removes: list[Action]
 
 
 def reconcile_commit(
-    actions: Iterable[tuple[str, Action]], seen: set[str], source: str, *, disputed: set[str] | None = None
-) -> Survivors:
-    """Return the survivors of one commit and add its keys to `seen`.
+    actions: Iterable[tuple[str, Action]], seen: set[str], source: str, *, disputed_rules: set[str] | None = None
+) -> ReconciledActions:
+    """Return the file actions of a commit that no newer commit supersedes, and add its keys to `seen`.
 
     The order within a commit is undefined. Of two adds of one key the last applies, and an add wins over a remove of
     the same key, so that a file that may be live is never treated as deleted.
 
     Args:
         actions: The actions of the commit, in its order.
-        seen: The keys that newer commits have decided.
+        seen: The keys of the files that newer commits add or remove. Receives the keys of this commit.
         source: The name of the commit, for errors.
-        disputed: Gets the rules of `validate` for files of which the order matters: other engines may read others.
+        disputed_rules: Receives the ids of `validate` rules for files for which the order matters: other engines may
+            read the other action.
     """
     adds: dict[str, Action] = {}
     removes: list[Action] = []
     late: list[tuple[str, Action]] = []
     for kind, action in reversed(list(actions)):
         if kind == "add":
-            key = file_key(action, source)
+            key = compute_file_key(action, source)
             if key not in seen:
                 seen.add(key)
                 adds[key] = action
-            elif disputed is not None and key in adds and adds[key] != action:
-                disputed.add(ADDED_TWICE)
+            elif disputed_rules is not None and key in adds and adds[key] != action:
+                disputed_rules.add(ADDED_TWICE)
         elif kind == "remove":
-            late.append((file_key(action, source), action))
+            late.append((compute_file_key(action, source), action))
     for key, action in late:
         if key not in seen:
             seen.add(key)
             removes.append(action)
-        elif disputed is not None and key in adds and is_also_removed(adds[key], action):
-            disputed.add(ADDED_AND_REMOVED)
-    return Survivors(list(adds.values()), removes)
+        elif disputed_rules is not None and key in adds and is_also_removed(adds[key], action):
+            disputed_rules.add(ADDED_AND_REMOVED)
+    return ReconciledActions(list(adds.values()), removes)
 
 
 def is_also_removed(add: Action, remove: Action) -> bool:
@@ -123,19 +130,24 @@ def is_also_removed(add: Action, remove: Action) -> bool:
     return bool(add["path"] == remove["path"])
 
 
-def survivors_of_stream(
+def reconcile_streamed_commit(
     actions: Iterable[tuple[str, Action]], seen: set[str], contested: frozenset[int], source: str, *, block: int = 4_096
-) -> Iterator[Survivors]:
-    """Yield the survivors of a commit that does not fit in memory, block by block, without adding its keys to `seen`.
+) -> Iterator[ReconciledActions]:
+    """Yield the file actions of a commit that does not fit in memory, without those that newer commits supersede.
 
-    `contested` are the hashes of keys that occur more than once in it; those actions are resolved at the end.
+    Args:
+        actions: The actions of the commit, in its order.
+        seen: The keys of the files that newer commits add or remove. The keys of this commit are not added.
+        contested: Hashes of the keys that occur more than once in the commit. Their actions are reconciled at the end.
+        source: The name of the commit, for errors.
+        block: The number of actions that are yielded together.
     """
-    kept = Survivors([], [])
+    kept = ReconciledActions([], [])
     held_back: list[tuple[str, Action]] = []
     for kind, action in actions:
         if kind not in ("add", "remove"):
             continue
-        key = file_key(action, source)
+        key = compute_file_key(action, source)
         if key in seen:
             continue
         if contested and hash(key.encode("utf-8", "surrogateescape")) in contested:
@@ -144,13 +156,16 @@ def survivors_of_stream(
         (kept.adds if kind == "add" else kept.removes).append(action)
         if len(kept.adds) + len(kept.removes) >= block:
             yield kept
-            kept = Survivors([], [])
+            kept = ReconciledActions([], [])
     settled = reconcile_commit(held_back, set(seen), source)
-    yield Survivors(kept.adds + settled.adds, kept.removes + settled.removes)
+    yield ReconciledActions(kept.adds + settled.adds, kept.removes + settled.removes)
 
 
-class TouchedFiles:
-    """The keys decided by commits after a checkpoint, as columns that filter its rows: some, and those of `large`."""
+class SupersededFiles:
+    """The logical files that commits after a checkpoint add or remove, as a filter for the rows of the checkpoint.
+
+    A few keys are looked up by the ends of their file names first, which rarely match. Many keys are in indexes.
+    """
 
     def __init__(self, seen: Collection[str], large: Sequence[KeyIndex] = ()) -> None:
         encoded = _as_bytes(seen)
@@ -171,13 +186,17 @@ class TouchedFiles:
     def __len__(self) -> int:
         return len(self._few) + sum(map(len, self._indexes))
 
-    def untouched(self, paths: pa.Array, vectors: pa.Array) -> pa.Array | None:
-        """Return which rows no newer commit has decided, or None if all of them: string paths, and the descriptors of
-        vectors or their string ids. Ids are made of descriptors only where a path may be a decided one.
+    def find_current_rows(self, paths: pa.Array, vectors: pa.Array) -> pa.Array | None:
+        """Return a mask of the rows that no newer commit supersedes; None if that is true for all rows.
+
+        Args:
+            paths: Paths as in the log (string).
+            vectors: The `deletionVector` structs, or the ids of the vectors (string, `""` for none). Ids are computed
+                from structs only for rows whose path may be superseded.
         """
         is_touched = self._touched_by_few(paths, vectors) if len(self._few) else None
         if self._indexes:
-            keys = key_column(paths, _ids_of(vectors))
+            keys = compute_file_keys(paths, _ids_of(vectors))
             found = [index.contains(keys) for index in self._indexes]
             is_touched = reduce(pc.or_, found if is_touched is None else [is_touched, *found])
         if is_touched is None or not pc.any(is_touched).as_py():
@@ -192,7 +211,7 @@ class TouchedFiles:
         hits = self._hits(decode_column(paths))
         if not pc.any(hits).as_py():
             return None
-        hit_keys = key_column(pc.filter(paths, hits), _ids_of(pc.filter(vectors, hits)))
+        hit_keys = compute_file_keys(pc.filter(paths, hits), _ids_of(pc.filter(vectors, hits)))
         return pc.replace_with_mask(hits, hits, pc.is_in(hit_keys, value_set=self._few))
 
     def _hits(self, decoded: pa.Array) -> pa.Array:
@@ -207,18 +226,18 @@ def _ids_of(vectors: pa.Array) -> pa.Array:
     return unique_id_column(vectors) if vectors.type.num_fields else vectors
 
 
-def decided_keys(actions: Iterable[tuple[str, Action]], large: Sequence[KeyIndex], source: str) -> set[str]:
-    """Return the keys of a small commit that large commits after it have decided."""
+def find_superseded_keys(actions: Iterable[tuple[str, Action]], large: Sequence[KeyIndex], source: str) -> set[str]:
+    """Return the keys of a small commit whose files large commits after it add or remove."""
     if not large:
         return set()
-    keys = [file_key(action, source) for kind, action in actions if kind in ("add", "remove")]
+    keys = [compute_file_key(action, source) for kind, action in actions if kind in ("add", "remove")]
     column = _as_bytes(keys)
     is_decided = reduce(pc.or_, [index.contains(column) for index in large])
     return {key for key, hit in zip(keys, is_decided.to_pylist(), strict=True) if hit}
 
 
-def texts_of(keys: pa.Array) -> Iterator[str]:
-    """Yield keys of a column as `file_key` returns them."""
+def decode_file_keys(keys: pa.Array) -> Iterator[str]:
+    """Yield keys of a column as `compute_file_key` returns them."""
     return (key.decode("utf-8", "surrogateescape") for key in keys.to_pylist())
 
 
@@ -226,12 +245,12 @@ def _as_bytes(keys: Iterable[str]) -> pa.Array:
     return pa.array([key.encode("utf-8", "surrogateescape") for key in keys], pa.binary())
 
 
-def key_column(paths: pa.Array, dv_ids: pa.Array) -> pa.Array:
-    """Return `file_key` for columns: string paths and string vector ids in, binary keys out."""
-    return spelled_keys(canonical_column(paths), dv_ids)
+def compute_file_keys(paths: pa.Array, dv_ids: pa.Array) -> pa.Array:
+    """Return `compute_file_key` for columns: string paths and string vector ids in, binary keys out."""
+    return join_paths_and_vector_ids(canonicalize_paths(paths), dv_ids)
 
 
-def spelled_keys(spelled: pa.Array, dv_ids: pa.Array) -> pa.Array:
+def join_paths_and_vector_ids(spelled: pa.Array, dv_ids: pa.Array) -> pa.Array:
     """Return the keys of paths (binary) that are in one spelling already."""
     ids = pc.cast(dv_ids, pa.binary())
     without = pc.equal(pc.binary_length(ids), 0)
@@ -311,7 +330,7 @@ def count_adds(adds: pa.RecordBatch) -> FileCounts:
     )
 
 
-def unexpired(timestamps: pa.Array, cutoff_ms: int, *, are_young: bool = False) -> pa.Array:
+def find_unexpired_tombstones(timestamps: pa.Array, cutoff_ms: int, *, are_young: bool = False) -> pa.Array:
     """Return which tombstones with these deletion timestamps must be kept. Where they `are_young`, being those of
     commits after the cutoff, one that is no time in milliseconds, where the cutoff is one, does not speak against it.
     """
@@ -334,14 +353,14 @@ def _sum(column: pa.Array) -> int:
     return sum(value for value in column.to_pylist() if value is not None)
 
 
-def count_batch(
+def add_counts_of_batch(
     batch: FileBatch, cutoff_ms: int, files: FileCounts, tombstones: TombstoneCounts, *, are_young: bool = False
 ) -> tuple[FileCounts, TombstoneCounts]:
-    """Return the counts with those of one more batch, the tombstones as by `unexpired`."""
+    """Return the counts with those of one more batch, the tombstones as by `find_unexpired_tombstones`."""
     if batch.adds is not None:
         files += count_adds(batch.adds)
     if batch.removes is not None:
-        kept = unexpired(batch.removes.column("deletion_timestamp"), cutoff_ms, are_young=are_young)
+        kept = find_unexpired_tombstones(batch.removes.column("deletion_timestamp"), cutoff_ms, are_young=are_young)
         tombstones += TombstoneCounts(batch.removes.num_rows, batch.removes.num_rows - kept.true_count)
     return files, tombstones
 
@@ -359,7 +378,7 @@ _FEW_TEXTS = 64
 _PLAIN_RECORDS = rf'^{{"numRecords":(?P<records>0|[1-9][0-9]{{0,{_WIDEST_PLAIN_NUMBER - 1}}})(?:,|}}$)'
 
 
-def num_records_column(stats: pa.Array) -> pa.Array:
+def extract_num_records_column(stats: pa.Array) -> pa.Array:
     """Return `numRecords` of a column of statistics: string array in, int64 array out, null if it is absent or the text
     is not JSON. Every known writer puts numRecords first, so its digits are extracted (1M rows: 0.15 s)
     without reading the rest of the text. Every other text is parsed (1M rows: 0.8 s).
@@ -393,7 +412,7 @@ def _parse(stats: pa.Array) -> pa.Array:
     return pa.array([parse_num_records(text) for text in stats.to_pylist()], pa.int64())
 
 
-def tight_column(stats: pa.Array | None, cardinality: pa.Array) -> pa.Array:
+def find_tight_bounds(stats: pa.Array | None, cardinality: pa.Array) -> pa.Array:
     """Return which files with a vector have bounds that are not said to be wide: bool array out, null where `stats`,
     the JSON texts, are not known. Such a file may not count its deleted rows in `numRecords`.
     """
@@ -413,7 +432,7 @@ def tight_column(stats: pa.Array | None, cardinality: pa.Array) -> pa.Array:
     return pc.replace_with_mask(has_vector, has_vector, pc.fill_null(is_tight, pa.scalar(False)))
 
 
-def stated_records(stats: object) -> int | None:
+def extract_num_records(stats: object) -> int | None:
     """Return `numRecords` of the statistics of one add, as they are in the log; None where they do not say."""
     if not isinstance(stats, str):
         return None
@@ -449,7 +468,7 @@ class ActionSchemas(NamedTuple):
     """The Arrow schemas of file actions.
 
     `narrow_add`: path, dv_id, size, num_records, dv_cardinality (null without a vector),
-    is_tight (see `tight_column`). `narrow_remove`: path,
+    is_tight (see `find_tight_bounds`). `narrow_remove`: path,
     dv_id, deletion_timestamp. `add`, `remove`: the action's own fields, as in the checkpoint schema. Sizes are bytes,
     times epoch milliseconds.
     """
@@ -496,13 +515,13 @@ class NarrowRows:
         """Return how many adds and removes were added."""
         return len(self._adds[0]), len(self._removes[0])
 
-    def take(self, adds: Iterable[Action], removes: Iterable[Action]) -> None:
+    def append(self, adds: Iterable[Action], removes: Iterable[Action]) -> None:
         """Append actions."""
         paths, dv_ids, sizes, stats, cardinalities = self._adds
         for add in adds:
             vector = add.get("deletionVector")
-            if vector is not None and (fault := fault_of(vector)):
-                vector = {"cardinality": fault[1]}  # not an integer: reported by `batches`
+            if vector is not None and (fault := find_descriptor_fault(vector)):
+                vector = {"cardinality": fault[1]}  # not an integer: reported by `build_batches`
             paths.append(add.get("path"))
             dv_ids.append(unique_id(vector) if vector else "")
             sizes.append(add.get("size", _ABSENT))
@@ -512,17 +531,17 @@ class NarrowRows:
         for remove in removes:
             paths.append(remove.get("path"))
             vector = remove.get("deletionVector")
-            dv_ids.append(_ABSENT if vector is not None and fault_of(vector) else unique_id(vector))
+            dv_ids.append(_ABSENT if vector is not None and find_descriptor_fault(vector) else unique_id(vector))
             timestamps.append(remove.get("deletionTimestamp"))
 
-    def part(self, first: tuple[int, int], last: tuple[int, int]) -> NarrowRows:
+    def slice(self, first: tuple[int, int], last: tuple[int, int]) -> NarrowRows:
         """Return the rows added between two positions."""
         narrow_rows = NarrowRows()
         narrow_rows._adds = tuple(column[first[0] : last[0]] for column in self._adds)
         narrow_rows._removes = tuple(column[first[1] : last[1]] for column in self._removes)
         return narrow_rows
 
-    def batches(self, source: str) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    def build_batches(self, source: str) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         """Return one batch of `narrow_add` and one of `narrow_remove`.
 
         Raises CommitCorrupt, naming `source`, if a path, a size or a vector's cardinality is missing or a value has the
@@ -541,12 +560,12 @@ class NarrowRows:
             _path_column(paths, "add", source),
             _text_column(dv_ids, "add.deletionVector", source),
             _whole_column(sizes, "add.size", source),
-            pa.array(map(stated_records, stats), pa.int64()) if is_few else num_records_column(texts),
+            pa.array(map(extract_num_records, stats), pa.int64()) if is_few else extract_num_records_column(texts),
             cardinality,
-            tight_column(texts, cardinality),
+            find_tight_bounds(texts, cardinality),
         ]
         if adds[2].null_count:
-            raise missing("add.size", source)
+            raise missing_field_error("add.size", source)
         return pa.RecordBatch.from_arrays(adds, schema=action_schemas().narrow_add)
 
     def _remove_batch(self, source: str) -> pa.RecordBatch:
@@ -573,16 +592,16 @@ SMALL_FILE_BYTES = 16 << 20
 _ABSENT = object()
 
 
-def narrow_batches(
+def build_narrow_batches(
     adds: Iterable[Action], removes: Iterable[Action], source: str
 ) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     """Actions as found -> batches of `narrow_add` and `narrow_remove`. Raises CommitCorrupt like `NarrowRows`."""
     rows = NarrowRows()
-    rows.take(adds, removes)
-    return rows.batches(source)
+    rows.append(adds, removes)
+    return rows.build_batches(source)
 
 
-def whole_actions(actions: Sequence[Action], schema: pa.Schema, source: str) -> pa.RecordBatch:
+def build_action_batch(actions: Sequence[Action], schema: pa.Schema, source: str) -> pa.RecordBatch:
     """Actions as found -> one batch of `add` or `remove` with the fields of the schema. Raises CommitCorrupt."""
     columns = []
     names: set[str] = set().union(*actions)
@@ -593,37 +612,39 @@ def whole_actions(actions: Sequence[Action], schema: pa.Schema, source: str) -> 
         values: list[Json] = [action.get(field.name) for action in actions]
         if pa.types.is_map(field.type):
             values = [list(value.items()) if isinstance(value, dict) else None for value in values]
-        columns.append(whole_column(values, field, source))
+        columns.append(build_action_column(values, field, source))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def whole_file_batch(adds: Sequence[Action], removes: Sequence[Action], source: str) -> FileBatch:
+def build_full_batch(adds: Sequence[Action], removes: Sequence[Action], source: str) -> FileBatch:
     """Return adds and removes as found with all their fields. Raises CommitCorrupt."""
     schemas = action_schemas()
     return FileBatch(
-        whole_actions(adds, schemas.add, source) if adds else None,
-        whole_actions(removes, schemas.remove, source) if removes else None,
+        build_action_batch(adds, schemas.add, source) if adds else None,
+        build_action_batch(removes, schemas.remove, source) if removes else None,
     )
 
 
-def whole_column(values: Sequence[object], field: ArrowField, source: str) -> ArrowArray:
+def build_action_column(values: Sequence[object], field: ArrowField, source: str) -> ArrowArray:
     """Return values of the log as a column. Raises CommitCorrupt (`action.wrong-type`) for one that it cannot hold."""
     try:
         return pa.array(values, field.type)
     except MemoryError:
         raise
     except (pa.ArrowException, UnicodeEncodeError, OverflowError) as fault:
-        raise wrong_type(field.name, str(fault), source) from fault
+        raise wrong_type_error(field.name, str(fault), source) from fault
 
 
-def whole_actions_leniently(actions: Sequence[Action], schema: pa.Schema) -> pa.RecordBatch:
-    """Return `whole_actions` for actions that were checked before. Values that do not fit the columns are left out, so
-    that the rest can be compared. Halves of surrogate pairs become question marks, values of a wrong type null.
+def build_action_batch_leniently(actions: Sequence[Action], schema: pa.Schema) -> pa.RecordBatch:
+    """Convert actions that were checked before to a batch, and leave out values that do not fit the columns.
+
+    The other values can still be compared. Halves of surrogate pairs become question marks, values of a wrong type
+    null.
     """
     try:
-        return whole_actions(actions, schema, "")
+        return build_action_batch(actions, schema, "")
     except CommitCorrupt:
-        return whole_actions([_plain(action, schema) for action in actions], schema, "")
+        return build_action_batch([_plain(action, schema) for action in actions], schema, "")
 
 
 def _plain(action: Action, schema: pa.Schema) -> Action:
@@ -632,7 +653,7 @@ def _plain(action: Action, schema: pa.Schema) -> Action:
     for name in schema.names:
         value = _plain_value(action.get(name))
         try:
-            whole_actions([{name: value}], schema, "")
+            build_action_batch([{name: value}], schema, "")
         except CommitCorrupt:
             continue
         plain[name] = value
@@ -650,7 +671,7 @@ def _plain_value(value: Json) -> Json:
 def _path_column(paths: Sequence[object], kind: str, source: str) -> pa.Array:
     column = _text_column(paths, f"{kind}.path", source)
     if column.null_count:
-        raise missing(f"{kind}.path", source)
+        raise missing_field_error(f"{kind}.path", source)
     return column
 
 
@@ -660,18 +681,20 @@ def _text_column(values: Sequence[object], what: str, source: str) -> pa.Array:
     except MemoryError:
         raise
     except (pa.ArrowException, UnicodeEncodeError, TypeError) as fault:
-        raise wrong_type(what, str(fault), source) from fault
+        raise wrong_type_error(what, str(fault), source) from fault
 
 
 def _whole_column(values: Sequence[object], what: str, source: str) -> pa.Array:
     odd = next((value for value in values if value is not None and type(value) is not int), None)
     if odd is _ABSENT:
-        raise missing(what, source)
+        raise missing_field_error(what, source)
     try:
         if odd is not None:
-            raise OverflowError(f"{shown(odd)}, expected an integer of 64 bits")  # orjson reads larger ones as floats
+            raise OverflowError(
+                f"{format_json_value(odd)}, expected an integer of 64 bits"
+            )  # orjson reads larger ones as floats
         return pa.array(values, pa.int64())
     except MemoryError:
         raise
     except (pa.ArrowException, OverflowError) as fault:
-        raise wrong_type(what, str(fault), source) from fault
+        raise wrong_type_error(what, str(fault), source) from fault

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import string
 
-from deltacli.delta.log.state import TableConfiguration, is_true, parse_integer
+from deltacli.delta.log.state import TableConfiguration, is_true, parse_integer_property
 
 LETTERS = string.ascii_letters + string.digits
 _DEFAULT_LENGTH, _LONGEST = 2, 32
@@ -22,7 +22,7 @@ def uses_random_prefixes(config: TableConfiguration) -> bool:
 
 def prefix_length(config: TableConfiguration) -> int:
     """Return the number of characters of such a name."""
-    length = parse_integer(config.properties, "delta.randomPrefixLength") or _DEFAULT_LENGTH
+    length = parse_integer_property(config.properties, "delta.randomPrefixLength") or _DEFAULT_LENGTH
     return min(max(length, 1), _LONGEST)
 
 

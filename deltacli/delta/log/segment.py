@@ -372,7 +372,7 @@ def _absent(listing: LogListing, version: int) -> VersionAbsent:
     return absent
 
 
-def not_a_file(listing: LogListing) -> LogIncomplete:
+def blocked_commit_error(listing: LogListing) -> LogIncomplete:
     """Return the error for a newest commit whose name is taken by a directory, a device or a link to nothing."""
     version = listing.newest_version + 1
     return LogIncomplete(
@@ -412,11 +412,11 @@ def _gap(listing: LogListing, missing: int, wanted: int) -> LogIncomplete:
 
 def _hint_bring_back(listing: LogListing) -> str:
     """Return the command that shows the newest version that can be rebuilt, and the one that brings files back."""
-    bring_back, readable = command("undelete", sources=[...]), hint_readable(listing)
+    bring_back, readable = command("undelete", sources=[...]), suggest_readable_version(listing)
     return bring_back if readable is None else f"{readable}   # or bring the files back: {bring_back}"
 
 
-def hint_readable(listing: LogListing, broken: Collection[int] = ()) -> str | None:
+def suggest_readable_version(listing: LogListing, broken: Collection[int] = ()) -> str | None:
     """Return the command that shows the newest version that can be rebuilt, or None if there is none."""
     readable = listing.readable_without(broken)
     return command("snapshot", version=readable[-1]) if readable else None
@@ -452,7 +452,7 @@ class CommitTime(NamedTuple):
             return None
 
 
-def time_as_json(time: CommitTime | None) -> dict[str, Any]:
+def format_time_as_json(time: CommitTime | None) -> dict[str, Any]:
     """Return the three fields of documents that say when a version was committed."""
     return {
         "timestampMs": None if time is None else time.timestamp_ms,
@@ -461,7 +461,7 @@ def time_as_json(time: CommitTime | None) -> dict[str, Any]:
     }
 
 
-def file_times(commits: Mapping[int, LogFile]) -> dict[int, CommitTime]:
+def compute_file_times(commits: Mapping[int, LogFile]) -> dict[int, CommitTime]:
     """Return the commit time of every listed commit by file modification time, made strictly increasing.
 
     Starting at the earliest commit, a file that is not newer than its predecessor gets the predecessor's time plus 1

@@ -19,7 +19,7 @@ from deltacli.core.errors import Unreadable
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.times import DAY_MS, LONGEST_DURATION_MS, UNITS_MS
 from deltacli.core.typing import Json, JsonObject
-from deltacli.delta.log.actions import FIELDS, Action, missing, shown, wrong_type
+from deltacli.delta.log.actions import FIELDS, Action, format_json_value, missing_field_error, wrong_type_error
 from deltacli.delta.protocol.features import READER_FEATURES_VERSION, WRITER_FEATURES_VERSION, Protocol
 from deltacli.delta.schema.types import (
     MAX_COLUMN_ID,
@@ -178,13 +178,13 @@ def is_true(configuration: Mapping[str, str | None], key: str) -> bool:
     return str(configuration.get(key) or "").strip().lower() == "true"
 
 
-def in_commit_keys(features: Set[str], configuration: Mapping[str, str | None]) -> InCommitKeys | None:
+def get_in_commit_timestamp_keys(features: Set[str], configuration: Mapping[str, str | None]) -> InCommitKeys | None:
     """Return the properties of in-commit timestamps if they are supported and on, else None."""
     supported = (keys for feature, keys in IN_COMMIT_KEYS.items() if feature in features)
     return next((keys for keys in supported if is_true(configuration, keys.switch)), None)
 
 
-def parse_integer(configuration: Mapping[str, str | None], key: str) -> int | None:
+def parse_integer_property(configuration: Mapping[str, str | None], key: str) -> int | None:
     """Return an integer property, or None if it is absent or not an integer."""
     text = configuration.get(key)
     try:
@@ -263,7 +263,7 @@ class StateBuilder:
         self.raw_metadata: Action | None = None
         "The two actions as found, with unrecognized fields."
 
-    def take(self, actions: Iterable[tuple[str, Action]], source: str) -> None:
+    def add_actions(self, actions: Iterable[tuple[str, Action]], source: str) -> None:
         """Add the small actions of one file. Within a file the last of a kind applies (their order is undefined)."""
         fresh = StateBuilder()
         for kind, action in actions:
@@ -296,11 +296,11 @@ class StateBuilder:
     def live_domains(self) -> tuple[DomainMetadata, ...]:
         return tuple(domain for _, domain in sorted(self.domains.items()) if domain is not None)
 
-    def described(self) -> Iterator[tuple[str, Action]]:
-        """Yield the protocol, the metadata and the live domains as actions that `take` accepts."""
+    def to_actions(self) -> Iterator[tuple[str, Action]]:
+        """Yield the protocol, the metadata and the live domains as actions that `add_actions` accepts."""
         for kind, action in (("protocol", self.raw_protocol), ("metaData", self.raw_metadata)):
             if action is not None:
-                yield kind, plain_action(action)
+                yield kind, drop_null_fields(action)
         for one in self.live_domains:
             yield "domainMetadata", {**one.as_json(), "removed": False}
 
@@ -312,7 +312,7 @@ class StateBuilder:
 
 def has_in_commit_timestamps(protocol: Protocol, metadata: Metadata) -> bool:
     """Return True if this version's commit time is `commitInfo.inCommitTimestamp`. Spec: In-Commit Timestamps."""
-    return in_commit_keys(protocol.supported_features, metadata.configuration) is not None
+    return get_in_commit_timestamp_keys(protocol.supported_features, metadata.configuration) is not None
 
 
 def read_protocol(action: Action, source: str) -> Protocol:
@@ -331,7 +331,7 @@ def read_metadata(action: Action, source: str) -> Metadata:
     schema = action.get("schemaString")
     created = action.get("createdTime")
     if schema is not None and not isinstance(schema, str):
-        raise wrong_type("metaData.schemaString", shown(schema), source)
+        raise wrong_type_error("metaData.schemaString", format_json_value(schema), source)
     return Metadata(
         id=_as_text(action.get("id") or "", "metaData.id", source),
         name=_optional_text(action, "name", source),
@@ -345,7 +345,7 @@ def read_metadata(action: Action, source: str) -> Metadata:
     )
 
 
-def plain_action(action: Action) -> Action:
+def drop_null_fields(action: Action) -> Action:
     """Return a protocol or metaData action as in a commit: absent fields, also of a format, are null in checkpoints."""
     plain = {key: value for key, value in action.items() if value is not None}
     if isinstance(plain.get("format"), dict):
@@ -355,7 +355,7 @@ def plain_action(action: Action) -> Action:
 
 def plain_metadata(metadata: Action) -> Action:
     """Return a metaData action as in a commit. In a checkpoint, maps are lists of pairs, too."""
-    action = plain_action(metadata)
+    action = drop_null_fields(metadata)
     if "configuration" in action:
         action["configuration"] = _object(action["configuration"])
     if isinstance(action.get("format"), Mapping):
@@ -405,18 +405,18 @@ def _features(action: Action, field_name: str, source: str) -> tuple[str, ...] |
 def _number(action: Action, field_name: str, kind: str, source: str) -> int:
     value = action.get(field_name)
     if value is None:
-        raise missing(f"{kind}.{field_name}", source)
+        raise missing_field_error(f"{kind}.{field_name}", source)
     if type(value) is not int:
-        raise wrong_type(f"{kind}.{field_name}", shown(value), source)
+        raise wrong_type_error(f"{kind}.{field_name}", format_json_value(value), source)
     return value
 
 
 def _text(action: Action, field_name: str, kind: str, source: str) -> str:
     value = action.get(field_name)
     if value is None:
-        raise missing(f"{kind}.{field_name}", source)
+        raise missing_field_error(f"{kind}.{field_name}", source)
     if not isinstance(value, str):
-        raise wrong_type(f"{kind}.{field_name}", shown(value), source)
+        raise wrong_type_error(f"{kind}.{field_name}", format_json_value(value), source)
     return value
 
 
@@ -427,14 +427,14 @@ def _optional_text(action: Action, field_name: str, source: str) -> str | None:
 
 def _texts(value: object, what: str, source: str) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise wrong_type(what, shown(value), source)
+        raise wrong_type_error(what, format_json_value(value), source)
     return tuple(_as_text(item, what, source) for item in value)
 
 
 def _as_text(value: object, what: str, source: str) -> str:
     """Return a scalar as text, because some writers omit the quotes."""
     if isinstance(value, dict | list):
-        raise wrong_type(what, shown(value), source)
+        raise wrong_type_error(what, format_json_value(value), source)
     return str(value)
 
 
@@ -445,7 +445,7 @@ def _mapping(value: object, what: str, source: str) -> JsonObject:
     if isinstance(value, list) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):
         return dict(value)
     if not isinstance(value, dict):
-        raise wrong_type(what, shown(value), source)
+        raise wrong_type_error(what, format_json_value(value), source)
     return value
 
 
@@ -523,12 +523,12 @@ class TableConfiguration:
     @cached_property
     def has_ict(self) -> bool:
         """Return True if in-commit timestamps are supported and on."""
-        return self.in_commit_keys is not None
+        return self.in_commit_timestamp_keys is not None
 
     @cached_property
-    def in_commit_keys(self) -> InCommitKeys | None:
+    def in_commit_timestamp_keys(self) -> InCommitKeys | None:
         """Return the properties used by in-commit timestamps, or None if they are not supported or not on."""
-        return in_commit_keys(self.features, self.properties)
+        return get_in_commit_timestamp_keys(self.features, self.properties)
 
     @cached_property
     def columns(self) -> dict[str, StructField]:
@@ -543,7 +543,7 @@ class TableConfiguration:
     @property
     def max_column_id(self) -> int | None:
         """Return the highest column id that was assigned under column mapping; None if missing or invalid."""
-        return parse_integer(self.properties, MAX_COLUMN_ID)
+        return parse_integer_property(self.properties, MAX_COLUMN_ID)
 
     @cached_property
     def assigned_names(self) -> AssignedNames:
@@ -563,7 +563,7 @@ class TableConfiguration:
             except Unreadable:
                 are_all_read = False
             else:
-                schemas.append(MappedSchema(schema, parse_integer(metadata.configuration, MAX_COLUMN_ID)))
+                schemas.append(MappedSchema(schema, parse_integer_property(metadata.configuration, MAX_COLUMN_ID)))
         current = MappedSchema(self.schema or StructType(()), self.max_column_id)
         return collect_assigned_names(current, schemas, reaches_back=older.reaches_back and are_all_read)
 
@@ -587,7 +587,7 @@ def configuration_of(metadata: Action, protocol: Action, schema: StructType | No
 
 # -- version checksums -------------------------------------------------------------------------------------------------
 
-REQUIRED_OF_CHECKSUM: Mapping[str, type] = {
+REQUIRED_CHECKSUM_FIELDS: Mapping[str, type] = {
     **dict.fromkeys(("tableSizeBytes", "numFiles", "numMetadata", "numProtocol"), int),
     **dict.fromkeys(("metadata", "protocol"), dict),
 }
@@ -605,14 +605,14 @@ def read_checksum(data: bytes) -> JsonObject | None:
     return value if isinstance(value, dict) else None
 
 
-def rows_of(listed: object) -> list[Action] | None:
+def get_action_list(listed: object) -> list[Action] | None:
     """Return a list of objects unchanged, or None if it is anything else."""
     if not isinstance(listed, list) or not all(isinstance(row, dict) for row in listed):
         return None
     return listed
 
 
-def histogram_of(checksum: JsonObject) -> tuple[str, object]:
+def get_file_size_histogram(checksum: JsonObject) -> tuple[str, object]:
     """Return the histogram of file sizes, None without one, and its name: Spark wrote the same one as `histogramOpt`
     before the field had its current name.
     """
@@ -620,7 +620,7 @@ def histogram_of(checksum: JsonObject) -> tuple[str, object]:
     return name, checksum.get(name)
 
 
-def numbers_of(histogram: object, name: str) -> list[int] | None:
+def get_histogram_list(histogram: object, name: str) -> list[int] | None:
     """Return a list of integers of a histogram, or None."""
     numbers = histogram.get(name) if isinstance(histogram, dict) else None
     if not isinstance(numbers, list) or not all(type(number) is int and abs(number) < 2**63 for number in numbers):
@@ -628,7 +628,7 @@ def numbers_of(histogram: object, name: str) -> list[int] | None:
     return numbers
 
 
-def fault_of_histogram(
+def find_histogram_fault(
     boundaries: Sequence[int] | None, counts: Sequence[int] | None, sizes: Sequence[int] | None
 ) -> str:
     """Return the fault in the form of a histogram, in words, or an empty string."""
@@ -646,7 +646,7 @@ def fault_of_histogram(
 # -- whether two spellings are equivalent ------------------------------------------------------------------------------
 
 
-def metadata_differences(actual: Metadata, expected: Metadata) -> list[str]:
+def find_metadata_differences(actual: Metadata, expected: Metadata) -> list[str]:
     """Return the names of fields that differ; the order of properties and the spelling of a schema do not count."""
     names = []
     for name in Metadata._fields:
@@ -657,7 +657,7 @@ def metadata_differences(actual: Metadata, expected: Metadata) -> list[str]:
     return names
 
 
-def protocol_differences(actual: Protocol, expected: Protocol, *, with_null_lists: bool = True) -> list[str]:
+def find_protocol_differences(actual: Protocol, expected: Protocol, *, with_null_lists: bool = True) -> list[str]:
     """Return the names of the fields that differ. An empty list equals a missing one. Without `with_null_lists`, a list
     that is null or not null contrary to its versions is also equal, because another rule reports it.
     """

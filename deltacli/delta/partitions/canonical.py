@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from deltacli.core.errors import UsageError
 from deltacli.delta.encoding import value_text
-from deltacli.delta.partitions.values import Spelling, is_text, kernel_refuses, parse_number, spelling_of
+from deltacli.delta.partitions.values import Spelling, is_refused_by_kernel, is_text, parse_number, spelling_of
 from deltacli.delta.schema.type_changes import digits_of_decimal
 from deltacli.delta.schema.types import WHOLE_BITS
 from deltacli.delta.stats.columns import exact_decimal
@@ -108,7 +108,7 @@ def _is_beyond_years(text: str) -> bool:
 
 
 def _is_canonical(type_name: str, text: str) -> bool:
-    return spelling_of(type_name, text) is Spelling.PLAIN and not kernel_refuses(type_name, text)
+    return spelling_of(type_name, text) is Spelling.PLAIN and not is_refused_by_kernel(type_name, text)
 
 
 def _canonical_text(type_name: str, text: str) -> str:

@@ -19,7 +19,7 @@ from deltacli.delta.partitions.values import HIVE_DEFAULT, parse_partition_value
 from deltacli.delta.paths.spelling import decode_hive
 from deltacli.delta.predicate.parse import parse_on_partitions
 from deltacli.delta.schema.to_arrow import arrow_type
-from deltacli.delta.schema.types import Kind, StructField, places_of, value_kind
+from deltacli.delta.schema.types import Kind, StructField, find_name_positions, value_kind
 
 _NAMED_ZONE = re.compile("[A-Za-z]/")
 Texts = Mapping[str, str | None]
@@ -96,7 +96,7 @@ class PartitionSelector:
         name = _decoded(key)
         if name is None:
             return []
-        places = places_of(name, [spelling for spelling, _ in self._spellings])
+        places = find_name_positions(name, [spelling for spelling, _ in self._spellings])
         return sorted({self._spellings[place][1] for place in places})
 
 

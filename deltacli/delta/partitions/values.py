@@ -104,7 +104,7 @@ def spelling_of(type_name: str, text: str) -> Spelling:
     return spelling
 
 
-def kernel_refuses(type_name: str, text: str) -> bool:
+def is_refused_by_kernel(type_name: str, text: str) -> bool:
     """Return True for a valid value that readers built on a Delta kernel (deltalake, DuckDB) do not parse: a decimal
     with another number of digits than its scale, a time without seconds, `T` in a time without a zone, blanks around a
     value, a suffix of a float. Measured with deltalake.
@@ -122,7 +122,7 @@ def kernel_refuses(type_name: str, text: str) -> bool:
     return type_name in ("float", "double") and text[-1:] in tuple("fFdD") and text.lower() not in _OTHER_FLOATS
 
 
-def java_kernel_refuses(type_name: str, text: str) -> bool:
+def is_refused_by_java_kernel(type_name: str, text: str) -> bool:
     """Return True for a text that Delta Kernel for Java parses as a value of its type, and cannot: the empty text.
 
     By the protocol an empty text is null for every type, and deltalake, Spark and DuckDB read it as null. Kernel for
@@ -163,7 +163,7 @@ def best_spelling(type_name: str, texts: Sequence[str | None]) -> str | None:
     """Return one of the texts of the same value: the first that every reader parses, plain if there is such a one."""
 
     def faults(text: str | None) -> tuple[bool, bool]:
-        return kernel_refuses(type_name, text or ""), spelling_of(type_name, text or "") is not Spelling.PLAIN
+        return is_refused_by_kernel(type_name, text or ""), spelling_of(type_name, text or "") is not Spelling.PLAIN
 
     return min(texts, key=faults)
 
@@ -386,7 +386,7 @@ def _other_value(type_name: str, bare: str) -> Any:
 # -- partition values in the types of the table ------------------------------------------------------------------------
 
 
-def partition_columns(
+def parse_partition_columns(
     actions: pa.RecordBatch, config: TableConfiguration, wanted: Sequence[str]
 ) -> dict[str, pa.Array]:
     """Return the values of the partition columns `wanted` (physical names), one per file action.
@@ -449,7 +449,7 @@ def constants_of(
     logical = {name: column.name for name, column in config.partition_columns.items() if column is not None}
     maps = pa.array([None if texts is None else list(texts)], pa.map_(pa.string(), pa.string()))
     one = pa.record_batch([pa.array([path], pa.string()), maps], names=["path", "partitionValues"])
-    values = partition_columns(one, config, list(logical))
+    values = parse_partition_columns(one, config, list(logical))
     return {logical[name]: found[0] for name, found in values.items()}
 
 
@@ -487,7 +487,7 @@ def with_values(remove: Action, names: Sequence[str], of_add: Mapping[str, str |
 
 def _alike(name: str, known: Mapping[str, str | None]) -> list[str]:
     keys = list(known)
-    return [keys[place] for place in types.places_of(name, keys)]
+    return [keys[place] for place in types.find_name_positions(name, keys)]
 
 
 def find_without_values(maps: ArrowArray, names: Sequence[str]) -> ArrowArray:

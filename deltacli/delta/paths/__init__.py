@@ -5,9 +5,9 @@ The log names a file by a URI, percent-encoded once, relative to the table or ab
     spelling                 of the file `c=a b/ä.parquet` in /t     function               does it mean the file?
     as written, encoded once c=a%20b/%C3%A4.parquet                  `encode`               yes, by the protocol
     decoded once             c=a b/ä.parquet                         `decode`               its name on the store
-    not normalized           ./c=a%20b//%C3%A4.parquet               `canonical`            yes
-    absolute                 file:///t/c=a%20b/%C3%A4.parquet        `locate`, `name_files` yes
-      with another scheme    file:/t/… and /t/…; s3a: beside s3:     `canonical`            yes
+    not normalized           ./c=a%20b//%C3%A4.parquet               `canonicalize_path`            yes
+    absolute                 file:///t/c=a%20b/%C3%A4.parquet        `locate`, `resolve_file_names` yes
+      with another scheme    file:/t/… and /t/…; s3a: beside s3:     `canonicalize_path`            yes
       as Hadoop prints it    file:/t/c=a%20b/ä.parquet               `spell_as_hadoop`      yes
     never encoded            c=a b/ä.parquet                         `PathKeys`             if no file has the name
     encoded twice            c=a%2520b/%25C3%25A4.parquet            `other_readings`       in doubt

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from deltacli.delta.paths.spelling import canonical
+from deltacli.delta.paths.spelling import canonicalize_path
 
 SEVERAL_SPELLINGS = "path.same-file-two-spellings"
 """The rule of `validate` that reports such a log."""
@@ -53,7 +53,7 @@ class AmbiguousFile(NamedTuple):
     """A file of which engines do not read the same, or the same rows twice.
 
     Attributes:
-        name: The path below the root, or the absolute path of a file elsewhere (see `name_files`).
+        name: The path below the root, or the absolute path of a file elsewhere (see `resolve_file_names`).
         spellings: The paths that the log has for it, oldest first.
         live_vector_ids: The ids of the deletion vectors with which some engine reads the file, "" for none. Empty if
             the file is removed for all of them.
@@ -117,8 +117,8 @@ def live_vector_ids_of_engines(actions: Iterable[SpelledAction]) -> tuple[tuple[
     every = tuple(actions)
     return (
         _live_vector_ids(every, str, adds_win=True),
-        _live_vector_ids(every, canonical, adds_win=True),
-        _live_vector_ids(every, canonical, adds_win=False),
+        _live_vector_ids(every, canonicalize_path, adds_win=True),
+        _live_vector_ids(every, canonicalize_path, adds_win=False),
     )
 
 

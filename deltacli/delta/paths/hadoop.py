@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.paths.spelling import are_absolute, decode
+from deltacli.delta.paths.spelling import decode
+from deltacli.delta.paths.spelling_columns import are_absolute
 
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<authority>//[^/]*)?(?P<path>/.*)", re.DOTALL)
 

@@ -2,8 +2,8 @@
 
 A key is the path below the table, decoded, in one Unicode form, and without case if the store ignores case. 64-bit
 hashes of keys are compared: two keys with the same hash can only cause a file to be kept. For the same reason every
-other reading of a path of the log has a hash, too (`spare`): the path without decoding it, and what an absolute path to
-another place may mean here.
+other reading of a path of the log has a hash, too (`alternative_hashes`): the path without decoding it, and what an
+absolute path to another place may mean here.
 
 Spec: Add File and Remove File; Deletion Vectors.
 """
@@ -21,12 +21,12 @@ import pyarrow.compute as pc
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.data_files import vector_file
 from deltacli.delta.paths.lookalikes import compose_letters, fold_letters
-from deltacli.delta.paths.spelling import (
+from deltacli.delta.paths.spelling import encode_path_bytes
+from deltacli.delta.paths.spelling_columns import (
     are_absolute,
-    canonical_column,
+    canonicalize_paths,
     content_of,
     encode_percent_signs_column,
-    key_bytes,
     locate,
     without_dots_column,
 )
@@ -45,30 +45,42 @@ _OFFSET = re.compile(r"@\d+\Z")
 
 
 class LogKeys(NamedTuple):
-    """The files that paths of a log name. `hashes` has one row per path, null if it is outside the table; `keys` are
-    the paths themselves (binary), and `written` the same without decoding, for writers that do not encode. `spare` are
-    more hashes to be protected with them: those of `written` if that differs, and the possible local meanings of
-    absolute paths to other places. `escaping` is a path that leaves the table with `..`, if there is one. `outside` are
-    the absolute paths to other places, as the log has them.
+    """The files that paths of a log refer to.
+
+    Attributes:
+        keys: Paths inside the table directory, decoded (binary), one row per path of the log. Null for files outside
+            the table directory.
+        undecoded: The same paths without decoding, for writers that do not percent-encode.
+        hashes: Hashes of `keys` (int64). Null for files outside the table directory.
+        alternative_hashes: More hashes whose files must be protected: those of `undecoded` where decoding changes the
+            path, and the possible local meanings of absolute paths to other directories.
+        escaping: A path that leaves the table directory with `..`; None if there is none.
+        outside: Absolute paths to files outside the table directory, as in the log.
     """
 
     keys: pa.Array
-    written: pa.Array
+    undecoded: pa.Array
     hashes: pa.Array
-    spare: pa.Array
+    alternative_hashes: pa.Array
     escaping: str | None
     outside: pa.Array
 
 
 class VectorKeys(NamedTuple):
-    """The files of deletion vectors. `keys` (paths, binary) and `hashes` have one row per vector, null for one that is
-    inline or elsewhere; `spare` are more hashes to be protected with them. `unknown` is the id of one whose file is
-    unknown, if there is one. `outside` are the absolute paths of those elsewhere.
+    """The files that contain deletion vectors.
+
+    Attributes:
+        keys: Paths inside the table directory, decoded (binary), one row per vector. Null for inline vectors, and for
+            vectors in files outside the table directory.
+        hashes: Hashes of `keys` (int64), null like them.
+        alternative_hashes: More hashes whose files must be protected (see `LogKeys`).
+        unknown: The id of a vector whose file is unknown; None if there is none.
+        outside: Absolute paths to files outside the table directory.
     """
 
     keys: pa.Array
     hashes: pa.Array
-    spare: pa.Array
+    alternative_hashes: pa.Array
     unknown: str | None
     outside: pa.Array
 
@@ -83,7 +95,7 @@ class PathKeys:
         self._folds_case = folds_case
         self._is_portable = is_portable
 
-    def of_listing(self, paths: pa.Array) -> pa.Array:
+    def hash_listed_paths(self, paths: pa.Array) -> pa.Array:
         """Return the hashes (int64) of paths below the root as in a listing: binary array in."""
         hashes = array("q")
         digest = _portable_hash() if self._is_portable else hash
@@ -91,19 +103,19 @@ class PathKeys:
             hashes.extend(map(digest, self._folded(paths.slice(start, _ROWS_HASHED))))
         return pa.Array.from_buffers(pa.int64(), len(hashes), [None, pa.py_buffer(hashes)])
 
-    def of_names(self, names: Sequence[str], *, is_plain: bool = False) -> pa.Array:
+    def hash_listed_names(self, names: Sequence[str], *, is_plain: bool = False) -> pa.Array:
         """Return the same for paths as text: ASCII needs no bytes. `is_plain`: no path has an empty segment."""
         is_ascii = all(map(str.isascii, names))
         is_plain = is_plain or _EMPTY_SEGMENT_OF_TEXT.search("\n".join(names)) is None
         if not (_HASH_ALIKE and is_ascii and is_plain) or self._folds_case or self._is_portable:
-            return self.of_listing(binary_paths(names))
+            return self.hash_listed_paths(encode_paths_as_binary(names))
         hashes = array("q", map(hash, names))
         return pa.Array.from_buffers(pa.int64(), len(hashes), [None, pa.py_buffer(hashes)])
 
     def compute_keys(self, paths: pa.Array) -> LogKeys:
         """Return the keys of raw paths in a log: string array in."""
         keys = self._below(paths)
-        hashes = self.of_listing(keys)
+        hashes = self.hash_listed_paths(keys)
         written, spare = self._as_written(paths, keys)
         escaping = None
         outside = paths.slice(0, 0)
@@ -114,25 +126,25 @@ class PathKeys:
             outside = pc.filter(lost, is_absolute)
             spare += self._suffixes(outside)
             relative = pc.filter(lost, pc.invert(is_absolute))
-            resolved = without_dots_column(canonical_column(relative))
+            resolved = without_dots_column(canonicalize_paths(relative))
             dotted = pc.filter(relative, pc.match_substring_regex(resolved, r"^/*\.\.(/|$)"))
             escaping = dotted[0].as_py() if len(dotted) else None
         return LogKeys(keys, written, hashes, pa.concat_arrays([pa.array([], pa.int64()), *spare]), escaping, outside)
 
-    def of_vectors(self, ids: pa.Array) -> VectorKeys:
+    def compute_vector_keys(self, ids: pa.Array) -> VectorKeys:
         """Return the keys of the files of deletion vectors, by their ids (string array; `""` for none)."""
         encoded = pc.dictionary_encode(ids)
         places = [_vector_places(one or "") for one in encoded.dictionary.to_pylist()]
         unknown = next((one.unknown for one in places if one.unknown is not None), None)
         direct = pa.array([one.name for one in places], pa.binary())
-        hashes = pc.if_else(pc.is_valid(direct), self.of_listing(direct), pa.scalar(None, pa.int64()))
-        spare = [self.of_listing(pa.array([name for one in places for name in one.spare], pa.binary()))]
+        hashes = pc.if_else(pc.is_valid(direct), self.hash_listed_paths(direct), pa.scalar(None, pa.int64()))
+        spare = [self.hash_listed_paths(pa.array([name for one in places for name in one.spare], pa.binary()))]
         outside = pa.array([], pa.string())
         if any(one.path is not None for one in places):
             of_paths = self.compute_keys(pa.array([one.path for one in places], pa.string()))
             direct, hashes = pc.coalesce(direct, of_paths.keys), pc.coalesce(hashes, of_paths.hashes)
             of_spare = self.compute_keys(pa.array([path for one in places for path in one.spare_paths], pa.string()))
-            spare += [of_paths.spare, pc.drop_null(of_spare.hashes), of_spare.spare]
+            spare += [of_paths.alternative_hashes, pc.drop_null(of_spare.hashes), of_spare.alternative_hashes]
             unknown = unknown or of_paths.escaping
             outside = pa.concat_arrays([of_paths.outside, of_spare.outside])
         rows = encoded.indices
@@ -155,7 +167,10 @@ class PathKeys:
         below = pc.coalesce(self._below(encode_percent_signs_column(odd)), whole)
         literal = pc.filter(below, pc.not_equal(below, pc.filter(keys, differs)))
         others = pc.filter(whole, pc.not_equal(whole, below))
-        return pc.replace_with_mask(keys, differs, below), [self.of_listing(literal), self.of_listing(others)]
+        return pc.replace_with_mask(keys, differs, below), [
+            self.hash_listed_paths(literal),
+            self.hash_listed_paths(others),
+        ]
 
     def _suffixes(self, paths: pa.Array) -> list[pa.Array]:
         """Return hashes of the last components of absolute paths, decoded and not: the table may have another name."""
@@ -166,7 +181,7 @@ class PathKeys:
             if not len(ends):
                 break
             keys = self._below(ends)
-            found += [self.of_listing(pc.drop_null(keys)), *self._as_written(ends, keys)[1]]
+            found += [self.hash_listed_paths(pc.drop_null(keys)), *self._as_written(ends, keys)[1]]
         return found
 
     def _folded(self, paths: pa.Array) -> Sequence[bytes | None]:
@@ -186,12 +201,12 @@ def _portable_hash() -> Callable[[bytes | None], int]:
     return lambda key: int.from_bytes(blake2b(key or b"", digest_size=8).digest(), "little", signed=True)
 
 
-def binary_paths(paths: Sequence[str]) -> ArrowArray:
+def encode_paths_as_binary(paths: Sequence[str]) -> ArrowArray:
     """Return names as in a listing, as bytes."""
     try:
         return pa.array(paths, pa.binary())
     except UnicodeEncodeError:
-        return pa.array([key_bytes(path) for path in paths], pa.binary())
+        return pa.array([encode_path_bytes(path) for path in paths], pa.binary())
 
 
 def is_among(hashes: pa.Array, known: pa.Array) -> pa.Array:

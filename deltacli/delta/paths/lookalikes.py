@@ -27,7 +27,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.paths.spelling import content_of, decode, key_bytes, without_dots
+from deltacli.delta.paths.spelling import decode, encode_path_bytes, without_dots
+from deltacli.delta.paths.spelling_columns import content_of
 
 _MOST_LEVELS = 8
 """Levels of encoding that are taken off. A writer in a chain adds one; more are no accident but an attack."""
@@ -57,7 +58,7 @@ def common_spelling(name: bytes) -> bytes:
     text = name.decode("utf-8", "surrogateescape").replace("\\", "/").replace("+", " ")
     text = _SEGMENT_END.sub("", without_dots(text))
     text = re.sub("//+", "/", text).strip("/")
-    return key_bytes(_fold_text(text))
+    return encode_path_bytes(_fold_text(text))
 
 
 def compose_letters(name: bytes) -> bytes:
@@ -72,7 +73,7 @@ def fold_letters(name: bytes) -> bytes:
     """Return a name without the case of its letters, as a file system compares names that ignores case."""
     if name.isascii():
         return name.lower()
-    return key_bytes(_fold_text(name.decode("utf-8", "surrogateescape")))
+    return encode_path_bytes(_fold_text(name.decode("utf-8", "surrogateescape")))
 
 
 def fold_letters_column(names: ArrowArray) -> ArrowArray:

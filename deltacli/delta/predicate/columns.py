@@ -10,7 +10,7 @@ from deltacli.core.errors import UsageError, command, format_sql_name, nearest_p
 from deltacli.core.texts import summarize_names
 from deltacli.core.typing import ArrowType
 from deltacli.delta.schema import types
-from deltacli.delta.schema.to_arrow import Judge, typed, unread_type, why_unread
+from deltacli.delta.schema.to_arrow import Judge, find_unsupported_type, typed, why_unread
 from deltacli.delta.sql.parser import Form, parse_expression
 
 CODE = "usage.where"
@@ -185,7 +185,7 @@ class Column:
 class PredicateColumns:
     """Finds the columns of a schema by the names of a predicate, and remembers which were asked for."""
 
-    def __init__(self, text: str, schema: types.StructType, judge: Judge = unread_type) -> None:
+    def __init__(self, text: str, schema: types.StructType, judge: Judge = find_unsupported_type) -> None:
         self._text = text
         self._judge = judge
         self._schema = schema

@@ -57,7 +57,7 @@ from deltacli.delta.predicate.literals import (
     literal_of,
     require_text,
 )
-from deltacli.delta.schema.to_arrow import Judge, unread_type
+from deltacli.delta.schema.to_arrow import Judge, find_unsupported_type
 from deltacli.delta.schema.types import Kind, StructField, StructType
 from deltacli.delta.sql.parser import Form, Node, parse_expression
 
@@ -99,7 +99,7 @@ def _values_of(batch: pa.RecordBatch, column: Column) -> Any:
     return values if kind is None or is_plain else pc.cast(values, kind)
 
 
-def parse_predicate(text: str, schema: StructType, judge: Judge = unread_type) -> Predicate:
+def parse_predicate(text: str, schema: StructType, judge: Judge = find_unsupported_type) -> Predicate:
     """Parse a predicate for the tables of a schema. `judge` says of types whether their values are read.
 
     Raises UsageError (`usage.where`) that names the unsupported part and its position.

@@ -533,7 +533,7 @@ def prune_files(adds: pa.RecordBatch, predicate: Predicate, config: TableConfigu
     return Pruned(kept, by_partition)
 
 
-def certainly_true(adds: pa.RecordBatch, predicate: Predicate, config: TableConfiguration) -> ArrowArray:
+def find_certain_matches(adds: pa.RecordBatch, predicate: Predicate, config: TableConfiguration) -> ArrowArray:
     """Return for which of the files a predicate is true in every row, by partition values and statistics."""
     found = _possible_by_statistics(adds, predicate, config, *_columns_by_source(predicate, config))
     return pc.invert(pc.or_(found.false, found.null))

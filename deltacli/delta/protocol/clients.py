@@ -82,8 +82,8 @@ class Client(NamedTuple):
         measured, the page is quoted, because it says since when. A measurement that contradicts it wins.
         """
         documented = self.facts.get(trait)
-        if documented is None and not self.is_measured and trait.endswith(USED):
-            documented = self.facts.get(trait.removesuffix(USED))
+        if documented is None and not self.is_measured and trait.endswith(USED_SUFFIX):
+            documented = self.facts.get(trait.removesuffix(USED_SUFFIX))
         measured = self.measured.get(trait) if self.is_newest(version) else None
         if measured is None:
             return documented
@@ -93,7 +93,7 @@ class Client(NamedTuple):
 
     def why_it_depends(self, feature: str) -> Mapping[str, str]:
         """Return why `reads` or `writes` depends on the data with a feature, or with a trait that is about none."""
-        return self.reasons.get(feature) or self.reasons.get(feature + USED, {})
+        return self.reasons.get(feature) or self.reasons.get(feature + USED_SUFFIX, {})
 
     def is_newest(self, version: str | None) -> bool:
         """Return whether a version is the newest one that the facts are about; without a version, True."""
@@ -197,7 +197,7 @@ def _documented_facts(groups: Json) -> dict[str, Fact]:
     return facts
 
 
-def access(client: Client, traits: Collection[str], version: str | None = None) -> ClientAccess:
+def determine_access(client: Client, traits: Collection[str], version: str | None = None) -> ClientAccess:
     """Return whether a client, in a version (None: the newest known), reads and writes a table with these traits."""
     is_other = client.is_exact and version not in (None, client.version)
     verdicts = [(trait, *_of_trait(client, trait, version, is_other=is_other)) for trait in sorted(traits)]
@@ -227,12 +227,14 @@ def access(client: Client, traits: Collection[str], version: str | None = None) 
     return ClientAccess(client, shown, reads, writes, since, *told_of, notes, not is_other)
 
 
-def access_to_change(client: Client, traits: Collection[str], before: Collection[str]) -> ClientAccess | None:
+def determine_access_after_change(
+    client: Client, traits: Collection[str], before: Collection[str]
+) -> ClientAccess | None:
     """Return what a change from the traits `before` to these means for a client; None where nothing is known of any."""
-    found = access(client, traits)
+    found = determine_access(client, traits)
     if not found.sources:
         return None
-    old = access(client, before)
+    old = determine_access(client, before)
     loses_writes = client.writes and found.writes is False and old.writes is not False
     return found._replace(loses_reads=found.reads is False and old.reads is not False, loses_writes=loses_writes)
 
@@ -242,13 +244,13 @@ def _of_trait(
 ) -> tuple[bool | None, bool | None, Fact | None]:
     """Return whether a client reads and writes with a trait, and the fact that says so."""
     fact = client.fact(trait, version)
-    if fact is None and trait in OTHERS and trait not in _UNCOMMON:
+    if fact is None and trait in TRAIT_DESCRIPTIONS and trait not in _UNCOMMON:
         return True, True, None  # what clients differ in; nothing is known against this one
     if is_other:
         return None, None, None
     if fact is None:
         is_needless = trait.endswith(WRITER_ONLY) or (
-            not needs_readers(trait) and (not client.is_measured or trait in OTHERS)
+            not needs_readers(trait) and (not client.is_measured or trait in TRAIT_DESCRIPTIONS)
         )
         return (True if is_needless else None), None, None
     return _does(fact.reads, version), _does(fact.writes, version), fact
@@ -302,7 +304,7 @@ def numbers(version: str) -> tuple[int, ...]:
     return tuple(parts)
 
 
-USED = ".used"
+USED_SUFFIX = ".used"
 WRITER_ONLY = ".writer-only"
 """Follows the name of an unknown feature that is not a reader feature: the protocol lets every reader ignore it."""
 ABSOLUTE_PATHS = "paths.absolute"
@@ -310,7 +312,7 @@ TIMES_BEYOND_NANOSECONDS = "values.times-beyond-nanoseconds"
 OTHER_DIRECTORIES = "partition.other-directories"
 OPENED_IN_TWO_WAYS = frozenset({"catalogManaged"})
 """Features of tables that some clients read through a catalog, and not by the path of their directory."""
-OTHERS: Mapping[str, str] = {
+TRAIT_DESCRIPTIONS: Mapping[str, str] = {
     "features.reader": "the protocol lists reader features",
     "features.writer": "the protocol lists writer features",
     "columnMapping.by-id": "columns are mapped by id",
@@ -357,7 +359,7 @@ VERSIONS: Mapping[str, str] = {READER_VERSION: "reader version", WRITER_VERSION:
 _DIGITS_OF_LONG = 18
 
 
-def traits_of(config: TableConfiguration, domains: Collection[str] = ()) -> frozenset[str]:
+def find_table_traits(config: TableConfiguration, domains: Collection[str] = ()) -> frozenset[str]:
     """Return the traits of a table with live `domains`."""
     return frozenset(_traits(config, domains))
 
@@ -365,7 +367,7 @@ def traits_of(config: TableConfiguration, domains: Collection[str] = ()) -> froz
 def feature_of(trait: str) -> str:
     """Return the feature that a trait is about, or the trait itself where it is about none."""
     feature = trait.partition(".")[0]
-    return feature if feature in features.FEATURES or trait in (feature + USED, feature + WRITER_ONLY) else trait
+    return feature if feature in features.FEATURES or trait in (feature + USED_SUFFIX, feature + WRITER_ONLY) else trait
 
 
 def needs_readers(trait: str) -> bool:
@@ -376,12 +378,14 @@ def needs_readers(trait: str) -> bool:
     )
 
 
-def traits_without(traits: Collection[str], before: TableConfiguration, after: TableConfiguration) -> frozenset[str]:
+def find_remaining_traits(
+    traits: Collection[str], before: TableConfiguration, after: TableConfiguration
+) -> frozenset[str]:
     """Return the traits that are left of a table after features were dropped, with all that used them."""
     dropped = before.features - after.features
-    gone = {one for one in (*traits, *traits_of(after)) if one.partition(".")[0] in dropped}
+    gone = {one for one in (*traits, *find_table_traits(after)) if one.partition(".")[0] in dropped}
     kept = {one for one in traits if one not in before.features and not one.startswith("features.")}
-    return frozenset({*traits_of(after), *kept} - gone)
+    return frozenset({*find_table_traits(after), *kept} - gone)
 
 
 def _traits(config: TableConfiguration, domains: Collection[str]) -> Iterator[str]:
@@ -404,12 +408,12 @@ def _traits(config: TableConfiguration, domains: Collection[str]) -> Iterator[st
         uses.add("domainMetadata")
     for feature in config.features:
         if features.stable_name(feature) in uses:
-            yield feature + USED
+            yield feature + USED_SUFFIX
     if config.schema is not None:
         if _has_quoted_column(config, config.schema):
             yield "sql.quoted-column"
         types = (one.name for one in types_within(config.schema) if isinstance(one, PrimitiveType))
-        yield from {f"{of_type}{USED}" for name in types if (of_type := feature_of_type(name)) is not None}
+        yield from {f"{of_type}{USED_SUFFIX}" for name in types if (of_type := feature_of_type(name)) is not None}
         yield from _of_schema(config, config.schema)
 
 
@@ -418,9 +422,9 @@ def _has_quoted_column(config: TableConfiguration, schema: StructType) -> bool:
     constraints = [config.properties[use.key] for use in constraint_uses(config.properties)]
     if '\\"' not in stored and not any('"' in text for text in constraints):
         return False
-    from deltacli.delta.sql.stored import has_quoted_column, stored_sql
+    from deltacli.delta.sql.stored import has_quoted_column, list_stored_sql
 
-    return any(one.text is not None and has_quoted_column(one.text, schema) for one in stored_sql(config))
+    return any(one.text is not None and has_quoted_column(one.text, schema) for one in list_stored_sql(config))
 
 
 def invalid_versions(protocol: features.Protocol) -> dict[str, str]:

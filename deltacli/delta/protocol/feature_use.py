@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from deltacli.core.errors import Refused, command
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.state import TableConfiguration, is_true, parse_integer, read_protocol
+from deltacli.delta.log.state import TableConfiguration, is_true, parse_integer_property, read_protocol
 from deltacli.delta.protocol.features import (
     FEATURES,
     NEWEST_READER_VERSION,
@@ -92,7 +92,7 @@ def property_uses(properties: Mapping[str, str]) -> Iterator[Use]:
         if properties.get(key):
             yield Use(feature, f"{key} is set", key)
     boundary = "delta.requireCheckpointProtectionBeforeVersion"
-    if (parse_integer(properties, boundary) or 0) > 0:
+    if (parse_integer_property(properties, boundary) or 0) > 0:
         yield Use("checkpointProtection", f"{boundary} is {properties[boundary]}", boundary)
     mode = str(properties.get("delta.columnMapping.mode") or "none")
     if mode.lower() != "none":

@@ -144,7 +144,7 @@ class ColumnFinder:
     def _near(self, text: str, new: tuple[str, ...]) -> str | None:
         """Return the path that was meant, which ends with the name of a new field where there is one."""
         names = names_in(text)
-        near = nearest_place(self.schema, names[: len(names) - len(new)])
+        near = find_nearest_column(self.schema, names[: len(names) - len(new)])
         if near is None or (new and not isinstance(near.data_type, types.StructType)):
             return None
         return ".".join([near.text, *(_step_text(Step(name)) for name in new)])
@@ -166,7 +166,7 @@ def places(schema: types.StructType) -> Iterator[ColumnPlace]:
         waiting.extend(reversed(_parts_of(place)))
 
 
-def nearest_place(schema: types.StructType, names: Sequence[str]) -> ColumnPlace | None:
+def find_nearest_column(schema: types.StructType, names: Sequence[str]) -> ColumnPlace | None:
     """Return the place, nested or not, that was probably meant by names that lead nowhere; None without one."""
     if names[-1].lower() in _PARTS:
         return None

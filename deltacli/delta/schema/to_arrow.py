@@ -2,7 +2,7 @@
 
 Such a metaData contradicts itself. Readers would take the column's values for nulls, or have no column for them.
 
-What a type is judged by is `to_arrow.unread_type`.
+What a type is judged by is `to_arrow.find_unsupported_type`.
 
 Spec: Schema Serialization Format; Primitive Types; Column Mapping, Writer Requirements; IcebergCompatV2; Delta Data
 Type to Parquet Type Mappings; Change Metadata; Partition Value Serialization.
@@ -61,7 +61,7 @@ def _names() -> Mapping[str, str]:
     return {str(plain_type(name)): name for name in types.PLAIN_TYPES}
 
 
-def arrow_schema(columns: Iterable[types.StructField]) -> pa.Schema:
+def build_arrow_schema(columns: Iterable[types.StructField]) -> pa.Schema:
     """Return the exact Arrow schema of columns of a table. Raises Refused (`type.unsupported`), naming the column."""
     return pa.schema([arrow_field(column) for column in columns])
 
@@ -79,7 +79,8 @@ def arrow_type(data_type: types.DataType, path: str = "") -> pa.DataType:
     """Return the Arrow type that holds values of a table's type; `path` is the column, for errors.
 
     Timestamps are microseconds or nanoseconds, in UTC or without a zone; intervals are numbers of months or
-    microseconds; variants are the struct in files. Raises Refused (`type.unsupported`) if `unread_type` names a type.
+    microseconds; variants are the struct in files. Raises Refused (`type.unsupported`) for a type that
+    `find_unsupported_type` returns.
     """
     match data_type:
         case types.StructType(fields):
@@ -101,17 +102,19 @@ def arrow_type(data_type: types.DataType, path: str = "") -> pa.DataType:
             return primitive
 
 
-def unread_type(data_type: types.DataType) -> str | None:
+def find_unsupported_type(data_type: types.DataType) -> str | None:
     """Return the name of the first type within a type whose values deltacli does not read; None if it reads all.
 
     This is the one place that judges whether a type is supported. Everything that reads, rewrites, checks or compares
-    values asks it, mostly through `unread_columns`, which leaves out only the columns concerned.
+    values asks it, mostly through `find_unsupported_columns`, which leaves out only the columns concerned.
     """
     match data_type:
         case types.PrimitiveType(name):
             return name[:80] if _primitive(name) is None else None
         case _:
-            return next((found for part in types.parts_of(data_type) if (found := unread_type(part.data_type))), None)
+            return next(
+                (found for part in types.parts_of(data_type) if (found := find_unsupported_type(part.data_type))), None
+            )
 
 
 def why_unread(name: str) -> str:
@@ -178,7 +181,7 @@ def stored_columns(config: TableConfiguration) -> tuple[types.StructField, ...]:
     columns = [column for column, apart in zip(fields, is_partition, strict=True) if not apart]
     if keeps_partition_columns(config):
         columns += [column for column, apart in zip(fields, is_partition, strict=True) if apart]
-    columns = [column for column in columns if unread_type(column.data_type) is None]
+    columns = [column for column in columns if find_unsupported_type(column.data_type) is None]
     stored = tuple(_without_void(column, column.name) for column in columns if column.data_type != _VOID)
     if not stored:
         raise _not_writable("the table has no column that a data file could contain")
@@ -333,7 +336,7 @@ def require_partitions(config: TableConfiguration, version: int) -> None:
 UNSUPPORTED = "type.unsupported"
 _NAMED = 5
 Judge: TypeAlias = Callable[[types.DataType], str | None]
-"""Returns the name of a type that cannot be read, as `unread_type` does."""
+"""Returns the name of a type that cannot be read, as `find_unsupported_type` does."""
 
 
 class UnreadColumn(NamedTuple):
@@ -350,13 +353,17 @@ class UnreadColumn(NamedTuple):
         return {"name": self.name, "type": self.type}
 
 
-def unread_columns(fields: Iterable[types.StructField], judge: Judge = unread_type) -> tuple[UnreadColumn, ...]:
+def find_unsupported_columns(
+    fields: Iterable[types.StructField], judge: Judge = find_unsupported_type
+) -> tuple[UnreadColumn, ...]:
     """Return the columns that are left out, in their order."""
     found = ((field.name, judge(field.data_type)) for field in fields)
     return tuple(UnreadColumn(name, unread) for name, unread in found if unread is not None)
 
 
-def read_columns(fields: Iterable[types.StructField], judge: Judge = unread_type) -> tuple[types.StructField, ...]:
+def drop_unsupported_columns(
+    fields: Iterable[types.StructField], judge: Judge = find_unsupported_type
+) -> tuple[types.StructField, ...]:
     """Return the columns that are not left out."""
     return tuple(field for field in fields if judge(field.data_type) is None)
 
@@ -364,12 +371,12 @@ def read_columns(fields: Iterable[types.StructField], judge: Judge = unread_type
 def with_read_columns(config: TableConfiguration) -> TableConfiguration:
     """Return a configuration without the columns that are left out: partition columns among them are unknown."""
     schema = config.schema
-    if schema is None or not unread_columns(schema.fields):
+    if schema is None or not find_unsupported_columns(schema.fields):
         return config
-    return replace(config, schema=types.StructType(read_columns(schema.fields)))
+    return replace(config, schema=types.StructType(drop_unsupported_columns(schema.fields)))
 
 
-def unsupported(left_out: Sequence[UnreadColumn], others: Sequence[types.StructField] = ()) -> Refused:
+def unsupported_columns_error(left_out: Sequence[UnreadColumn], others: Sequence[types.StructField] = ()) -> Refused:
     """Return the error for columns that were asked for, or have to be there. `others` are those that can be read."""
     first = left_out[0]
     names = [column.name for column in others]

@@ -33,9 +33,9 @@ from deltacli.delta.schema.types import (
     StructField,
     StructType,
     decimal_parts,
+    get_recorded_physical_name,
     interval_name,
     parts_of,
-    recorded_name,
 )
 
 WIDER: Mapping[str, frozenset[str]] = {
@@ -214,7 +214,7 @@ def named_fields(schema: StructType) -> Iterator[NamedField]:
 
 def _named(data_type: DataType, path: str, identity: tuple[str, ...]) -> Iterator[NamedField]:
     for part in parts_of(data_type):
-        own_path, own = f"{path}.{part.name}" if path else part.name, (*identity, recorded_name(part))
+        own_path, own = f"{path}.{part.name}" if path else part.name, (*identity, get_recorded_physical_name(part))
         if isinstance(data_type, StructType):
             yield NamedField(own_path, part, own)
         yield from _named(part.data_type, own_path, own)

@@ -391,10 +391,10 @@ def is_padded(field: StructField) -> bool:
 
 def physical_name(field: StructField, mode: str) -> str:
     """Return a field's name in files, statistics and partition values. `mode` of mapping: `none`, `name` or `id`."""
-    return field.name if mode == "none" else recorded_name(field)
+    return field.name if mode == "none" else get_recorded_physical_name(field)
 
 
-def recorded_name(field: StructField) -> str:
+def get_recorded_physical_name(field: StructField) -> str:
     """Return the physical name that the schema records for a field, whatever the mode; its own name without one."""
     return str(field.metadata.get(PHYSICAL_NAME) or field.name)
 
@@ -426,7 +426,7 @@ def _places(names: Iterable[str | None]) -> dict[str, list[int]]:
     return found
 
 
-def places_of(name: str, names: Iterable[str | None]) -> Sequence[int]:
+def find_name_positions(name: str, names: Iterable[str | None]) -> Sequence[int]:
     """Return the position of one name among others, as `NameIndex` finds it."""
     return NameIndex(names).places_of(name)
 

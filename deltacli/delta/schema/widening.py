@@ -44,8 +44,8 @@ from deltacli.delta.sql.stored import (
     Reference,
     StoredKind,
     StoredSql,
+    list_stored_sql,
     refers_to,
-    stored_sql,
 )
 
 PartitionValues = Callable[[str], Iterable[str | None]]
@@ -76,7 +76,7 @@ class Ground:
     @cached_property
     def stored_sql(self) -> tuple[StoredSql, ...]:
         """Return the SQL that the table keeps, cached because finding it visits all columns."""
-        return tuple(stored_sql(self.config))
+        return tuple(list_stored_sql(self.config))
 
 
 def refusals_of(change: Widened, ground: Ground) -> tuple[Refusal, ...]:
@@ -462,7 +462,7 @@ def _planned(change: Widened, ground: Ground) -> PlannedChange:
 
 def _protocol_of(config: state.TableConfiguration) -> Action:
     if config.raw_protocol is not None:
-        return state.plain_action(config.raw_protocol)
+        return state.drop_null_fields(config.raw_protocol)
     assert config.protocol is not None
     return config.protocol.as_json()
 

@@ -52,7 +52,7 @@ class StoredSql(NamedTuple):
         return f"the {self.kind}{of} {self.name} {verb}{shown}"
 
 
-def stored_sql(config: TableConfiguration) -> Iterator[StoredSql]:
+def list_stored_sql(config: TableConfiguration) -> Iterator[StoredSql]:
     """Yield every constraint, invariant and generation expression in effect; none of a table without a schema."""
     if config.schema is None:
         return

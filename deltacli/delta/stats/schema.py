@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from deltacli.core.typing import ArrowType
-from deltacli.delta.log.state import TableConfiguration, parse_integer
+from deltacli.delta.log.state import TableConfiguration, parse_integer_property
 from deltacli.delta.schema import types
 from deltacli.delta.schema.to_arrow import plain_type
 
@@ -224,7 +224,7 @@ def indexed_columns(
             if named_here or physical in clustering:
                 yield physical, kind
         return
-    count = parse_integer(config.properties, INDEXED_COLUMNS)
+    count = parse_integer_property(config.properties, INDEXED_COLUMNS)
     most = _DEFAULT_INDEXED_COLUMNS if count is None else count
     for place, (_, physical, kind) in enumerate(leaves):
         if most < 0 or place < most or physical in clustering:

@@ -13,7 +13,8 @@ from typing import NoReturn
 
 from deltacli.core.typing import Json
 
-_LEAST, _MOST = -(1 << 63), (1 << 64) - 1
+_LEAST = -(1 << 63)
+_MOST = (1 << 64) - 1
 
 
 class JSONDecodeError(json.JSONDecodeError):

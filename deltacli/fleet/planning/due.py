@@ -26,8 +26,9 @@ from deltacli.delta.log.segment import Hint, choose_segment, read_listing
 from deltacli.delta.log.state import DEFAULT_LOG_RETENTION_MS, log_cutoff_ms
 from deltacli.fleet.planning.discovery import Discovery, Expander, FoundTable, Opener, discover
 from deltacli.fleet.policy_file import model
+from deltacli.fleet.policy_file.table_names import show_table_name
 from deltacli.rules.framework.repairs import LOST
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.discover import note_log_backups
 from deltacli.table.find_log import list_log_files, read_hint
 
@@ -341,13 +342,13 @@ _POLL_SECONDS = 0.2
 def other_table(fault: errors.DeltacliError) -> str | None:
     """Return the URI of the table of `protect-from`, or of the clone, that an error is about instead of its own."""
     other = fault.facts.get("protected table")
-    return None if other is None or other != fault.table else without_secrets(other)
+    return None if other is None or other != fault.table else mask_secrets(other)
 
 
 def said_by(fault: errors.DeltacliError) -> str:
     """Return the message of an error, behind the other table that it is about, if it is about one."""
-    message, other = without_secrets(fault.message), other_table(fault)
-    return message if other is None else f"{model.plain_name(other)}: {message}"
+    message, other = mask_secrets(fault.message), other_table(fault)
+    return message if other is None else f"{show_table_name(other)}: {message}"
 
 
 class PlanProblem(NamedTuple):
@@ -387,7 +388,7 @@ class TablePlan:
         return (-urgency, -self.facts.log_bytes if self.facts else 0, self.name)
 
     def as_json(self) -> dict[str, Json]:
-        found: dict[str, Any] = {"table": without_secrets(self.name), "group": self.group, "policy": self.policy}
+        found: dict[str, Any] = {"table": mask_secrets(self.name), "group": self.group, "policy": self.policy}
         if self.facts is not None:
             found["facts"] = self.facts.as_json()
         if self.problem is not None:
@@ -404,7 +405,7 @@ class SearchProblem(NamedTuple):
     problem: PlanProblem
 
     def as_json(self) -> dict[str, Json]:
-        place = {"path": without_secrets(self.name), "group": self.group, "line": self.line}
+        place = {"path": mask_secrets(self.name), "group": self.group, "line": self.line}
         return place | self.problem.as_json()
 
 
@@ -443,7 +444,7 @@ class FleetPlan:
         """Note what the search skipped, and where it found nothing."""
         note_log_backups(note, self.backups)
         for entry in self.empty:
-            note(f"note: {self.file.path}:{entry.line}: no table at or below {model.plain_name(entry.text)}")
+            note(f"note: {self.file.path}:{entry.line}: no table at or below {show_table_name(entry.text)}")
 
     def summary(self) -> dict[str, Json]:
         """Return counts for documents."""
@@ -556,7 +557,7 @@ def look(store: ReadStorage, at: str, cutoff_ms: int) -> TableFacts | PlanProble
     except errors.DeltacliError as fault:
         return PlanProblem.of(fault)
     except Exception as fault:  # noqa: BLE001  (recorded as exit 70: no table hides the others)
-        return PlanProblem("bug", f"{type(fault).__name__}: {without_secrets(str(fault))}", errors.EXIT_BUG)
+        return PlanProblem("bug", f"{type(fault).__name__}: {mask_secrets(str(fault))}", errors.EXIT_BUG)
 
 
 def plan_table(table: FoundTable, past: Past, now_ms: int) -> TablePlan:

@@ -15,10 +15,10 @@ from deltacli.core.errors import UsageError, command, is_command, parameter, quo
 from deltacli.core.times import format_moment
 from deltacli.core.typing import Json
 from deltacli.core.units import format_count, format_size
-from deltacli.fleet.policy_file.model import short_name, table_uri
+from deltacli.fleet.policy_file.table_names import make_table_uri, shorten_table_name
 from deltacli.fleet.reporting.table_page import address, card, find_pages, framed, part, text, words
 from deltacli.fleet.status import Cause, FleetStatus, TableStatus, Weight, find_causes
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 
 _NUMBERS = ("liveFiles", "liveBytes", "rows", "logBytes", "tombstones", "findings", "copyLag")
 _MARKS = {"losesRows": (Weight.ROWS_LOST, "may lose rows"), "unreadable": (Weight.UNREADABLE, "cannot be read")}
@@ -86,7 +86,7 @@ def linked_pages(status: FleetStatus, directory: str, start: str) -> dict[str, s
         where, facts = parameter("fleet status.pages", directory), {"expected": "a directory of pages of tables"}
         writing = f"add {parameter('fleet status.write_pages', True)}, which writes them"
         raise UsageError(f"{where}: {(fault.strerror or '').lower()}", facts=facts, hint=writing) from fault
-    uris = {table.shown_name: table_uri(table.shown_name) for table in status.tables}
+    uris = {table.shown_name: make_table_uri(table.shown_name) for table in status.tables}
     return {name: address(found[uri], start) for name, uri in uris.items() if uri in found}
 
 
@@ -111,7 +111,7 @@ def _headings(*, is_validated: bool) -> str:
 
 def _row(table: TableStatus, file: str, pages: Mapping[str, str], faults: Mapping[str, str], is_validated: bool) -> str:
     """Return the row of a table, as the script draws it but for what is opened, copied and plotted."""
-    name, shown, weights = table.shown_name, text(short_name(table.shown_name, file)), table.weights
+    name, shown, weights = table.shown_name, text(shorten_table_name(table.shown_name, file)), table.weights
     link = f' <a class="page" href="{text(pages.get(name, ""))}" aria-label="the page of {shown}">page</a>'
     why = f'<span class="fault dim">page not written: {text(faults.get(name, ""))}</span>'
     marks = [f'<span class="mark bad">{title}</span> ' for weight, title in _MARKS.values() if weight in weights]
@@ -168,7 +168,7 @@ def _alerts(causes: Sequence[Cause], file: str) -> str:
         return ""
     marks = [' class="bad"' if cause.weight <= Weight.FAILED else "" for cause in causes]
     shown = [
-        f"<li{mark}>{words(cause.sentence_by(short_name(cause.tables[0], file)))}{_remedies(cause, file)}</li>"
+        f"<li{mark}>{words(cause.sentence_by(shorten_table_name(cause.tables[0], file)))}{_remedies(cause, file)}</li>"
         for cause, mark in zip(causes[:_MOST_CAUSES], marks, strict=False)
     ]
     left = len(causes) - _MOST_CAUSES
@@ -182,13 +182,15 @@ def _remedies(cause: Cause, file: str) -> str:
     if len(advised) < 2:
         remedies = [f"<br>{remedy}" for remedy in advised.values()]
     else:
-        remedies = [f"<br><b>{text(short_name(name, file))}</b><br>{advised[advice]}" for name, advice in cause.first]
+        remedies = [
+            f"<br><b>{text(shorten_table_name(name, file))}</b><br>{advised[advice]}" for name, advice in cause.first
+        ]
     return "".join(remedies) + _others(cause, file, len(_named(cause)))
 
 
 def _short(advice: str, table: str, file: str) -> str:
     """Return a command with the short name of its table, which leads to it from the directory of the policy file."""
-    return advice.replace(quote_table(table), quote_table(short_name(table, file)))
+    return advice.replace(quote_table(table), quote_table(shorten_table_name(table, file)))
 
 
 def _named(cause: Cause) -> Sequence[str]:
@@ -208,7 +210,7 @@ def _others(cause: Cause, file: str, named: int) -> str:
     if not listed:
         return ""
     count = len(cause.tables) - named
-    names = "".join(f"<li><b>{text(short_name(name, file))}</b></li>" for name in listed)
+    names = "".join(f"<li><b>{text(shorten_table_name(name, file))}</b></li>" for name in listed)
     more = f"<li>{count - len(listed):,} more, in the tables below</li>" if count > len(listed) else ""
     return (
         f"<details><summary>{f'and {count:,} more' if named else 'show them'}</summary><ul>{names}{more}</ul></details>"
@@ -217,7 +219,7 @@ def _others(cause: Cause, file: str, named: int) -> str:
 
 def _remedy(advice: str) -> str:
     kind = "code" if is_command(advice) else "span"
-    return f"<{kind}>{text(without_secrets(advice))}</{kind}>"
+    return f"<{kind}>{text(mask_secrets(advice))}</{kind}>"
 
 
 def _data(
@@ -250,13 +252,13 @@ def _table(table: TableStatus, file: str, since_ms: int) -> dict[str, Json]:
     found, weights = table.found, table.weights
     marks = {mark: 1 for mark, (weight, _) in _MARKS.items() if weight in weights}
     steps = {
-        kind: [step.state, step.timestamp_ms, without_secrets(step.message), step.is_alert]
+        kind: [step.state, step.timestamp_ms, mask_secrets(step.message), step.is_alert]
         for kind, step in table.steps.items()
     }
     log: Sequence[Sequence[int]] = table.trends.series.get("logBytes", [])
     return {
         "t": table.shown_name,
-        "m": short_name(table.shown_name, file),
+        "m": shorten_table_name(table.shown_name, file),
         "g": table.group,
         "w": table.weight.value,
         "a": [alert.message for alert in found],

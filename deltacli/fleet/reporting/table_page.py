@@ -26,9 +26,9 @@ from deltacli.core.times import format_duration, format_moment, format_timestamp
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import format_count, format_size, keep_units_together, plural
 from deltacli.delta.schema.types import simple_name
-from deltacli.fleet.policy_file.model import plain_name
+from deltacli.fleet.policy_file.table_names import show_table_name
 from deltacli.operations.doctor.advice import ARCHIVED_FILES, LOST_FILES, dollars, growth, numbers, saves
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 
 if TYPE_CHECKING:
     from deltacli.operations.doctor.examined import TableReport
@@ -292,7 +292,7 @@ def table_page(report: TableReport, index: str | None = None) -> str:
     """Return the page of a table, which is named by its whole path or URI, so that its commands work from anywhere.
     `index` is the address of the page of all tables, relative to this one.
     """
-    named = plain_name(without_secrets(report.uri))
+    named = show_table_name(mask_secrets(report.uri))
     found = report.as_json(named)
     areas = _map(found["partitions"], found["files"]["sizeBytes"])
     said, kind = _headline(report, found["advice"])
@@ -320,7 +320,7 @@ def table_page(report: TableReport, index: str | None = None) -> str:
 <footer class="dim"><p>Seconds and dollars are estimates. Written by deltacli {VERSION}.</p></footer>
 """
     style = f"{part('page.css')}{part('table_page.css')}{areas.rules}\n"
-    return framed(title, body, style=style, script=part("clipboard.js"), table=without_secrets(report.uri))
+    return framed(title, body, style=style, script=part("clipboard.js"), table=mask_secrets(report.uri))
 
 
 def _headline(report: TableReport, advice: Sequence[JsonObject]) -> tuple[str, str]:

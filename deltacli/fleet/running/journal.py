@@ -36,11 +36,11 @@ from deltacli.core.machine import Clock, system_clock
 from deltacli.core.times import DAY_MS, format_timestamp
 from deltacli.core.typing import Json, JsonObject
 from deltacli.fleet.planning.due import NEVER_MS, LastRun, Past
-from deltacli.fleet.policy_file.model import table_digest
+from deltacli.fleet.policy_file.table_names import digest_table_name
 from deltacli.storage import Storage
 from deltacli.storage.outcomes import Unknown
-from deltacli.storage.output_file import replacement, unwritable
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.output_file import open_replacement, unwritable_error
+from deltacli.storage.secrets import mask_secrets
 
 _SUFFIX = ".lease"
 _NAME = re.compile(r"[0-9]{12}\.lease")
@@ -89,7 +89,7 @@ class Leases:
 
     def acquire(self, resource: str) -> Lease | Holder:
         """Return the lease of a table or run, or who holds it."""
-        key = table_digest(resource)
+        key = digest_table_name(resource)
         holder = self._newest(key)
         reason = None if holder is None else self._reason_to_take(holder)
         if holder is not None and reason is None:
@@ -99,7 +99,7 @@ class Leases:
         found = self._newest(key)
         if found is None or found.number < number:
             reason = str(creation.cause) if isinstance(creation, Unknown) else "it was deleted"
-            raise StorageFailed(f"the lease of {resource} could not be taken: {without_secrets(reason)}")
+            raise StorageFailed(f"the lease of {resource} could not be taken: {mask_secrets(reason)}")
         # A newer number is there also where we were slow: others took, released and deleted ours meanwhile.
         if (found.number, found.run, found.process) != (number, self._run, self._process):
             return found
@@ -290,7 +290,7 @@ class JournalWriter:
             self._is_torn = size > 0 and os.pread(self._file, 1, size - 1) != b"\n"
             self._end_torn_line()
         except OSError as fault:
-            raise unwritable(str(self._path), fault) from fault
+            raise unwritable_error(str(self._path), fault) from fault
 
     def write(self, kind: str, timestamp_ms: int, **fields: object) -> None:
         """Append an event, and return when it is on the disk."""
@@ -313,7 +313,7 @@ class JournalWriter:
                     self._is_torn = False
                 os.fsync(self._file)
         except OSError as fault:
-            raise unwritable(str(self._path), fault) from fault
+            raise unwritable_error(str(self._path), fault) from fault
 
     def _end_torn_line(self) -> None:
         """End the line that a killed run, or a full disk, left torn, so that it does not spoil the next one."""
@@ -545,7 +545,7 @@ class Summary:
     def write(self, state: Path) -> None:
         """Replace the summary of a state directory atomically. Raises StorageFailed."""
         head = {"fleetJournalSummary": _FORMAT, "files": self.files, "unfinished": self.unfinished, **self.of_runs}
-        with replacement(str(state / SUMMARY)) as file:
+        with open_replacement(str(state / SUMMARY)) as file:
             checksum = count = 0
             for line in self._lines(head):
                 checksum = crc32(line, checksum)
@@ -668,7 +668,7 @@ def _archive_file(path: Path, directory: Path) -> None:
         directory.mkdir(exist_ok=True)
         with (
             path.open("rb") as source,
-            replacement(str(directory / f"{path.name}.gz")) as sink,
+            open_replacement(str(directory / f"{path.name}.gz")) as sink,
             gzip.GzipFile(fileobj=sink, mode="wb", compresslevel=5, mtime=0) as packed,
         ):
             shutil.copyfileobj(source, packed)
@@ -677,7 +677,7 @@ def _archive_file(path: Path, directory: Path) -> None:
     except FileNotFoundError:
         return  # another run has archived it
     except OSError as fault:
-        raise unwritable(str(path), fault) from fault
+        raise unwritable_error(str(path), fault) from fault
 
 
 def _sync(directory: Path) -> None:

@@ -43,7 +43,8 @@ from deltacli.fleet.planning.due import (
     plan_fleet,
     plan_table,
 )
-from deltacli.fleet.policy_file.model import DESTRUCTIVE, UNCHANGING, FleetFile, FleetRunRequest
+from deltacli.fleet.policy_file.model import DESTRUCTIVE, UNCHANGING, FleetFile
+from deltacli.fleet.policy_file.requests import FleetRunRequest
 from deltacli.fleet.running.journal import (
     FINAL,
     MOST_BYTES,
@@ -67,7 +68,7 @@ from deltacli.fleet.running.journal import (
 )
 from deltacli.fleet.running.steps import FleetCluster, StepOutcome, StepWork, attempt
 from deltacli.fleet.status import Judgement, StatusReader, read_status
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.handle import TableHandle
 
 _POLL_SECONDS = 0.2
@@ -117,7 +118,7 @@ class TableReport(NamedTuple):
     stolen: str | None = None
 
     def as_json(self) -> dict[str, Json]:
-        found: dict[str, Json] = {"table": without_secrets(self.name), "group": self.group}
+        found: dict[str, Json] = {"table": mask_secrets(self.name), "group": self.group}
         if self.problem is not None:
             found["problem"] = self.problem.as_json()
         if self.stolen is not None:
@@ -449,7 +450,7 @@ class FleetSession:
             try:
                 summarize(self.state, self.clock)
             except DeltacliError as fault:
-                self.note(f"warning: the journal could not be summarized: {without_secrets(fault.message)}")
+                self.note(f"warning: the journal could not be summarized: {mask_secrets(fault.message)}")
             if not report.left:
                 leases.remove(f"run {run}")
             return report

@@ -23,20 +23,24 @@ from deltacli.core.memory import build_memory_error, is_out_of_memory
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import LOG_DIRECTORY
-from deltacli.engine.base import EmbeddedEngine, Engine
+from deltacli.engine.base import Engine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.fleet.planning import due
 from deltacli.fleet.planning.discovery import FoundTable
 from deltacli.fleet.policy_file import model
+from deltacli.fleet.policy_file.table_names import make_file_name
 from deltacli.fleet.status import LOSING, target_of
-from deltacli.operations.validate.findings import MOST_COUNTED, Baseline, read_baseline
+from deltacli.operations.validate.findings import MOST_COUNTED
 from deltacli.rules.framework.base import Finding, Severity
+from deltacli.rules.framework.baseline import Baseline, read_baseline
 from deltacli.rules.framework.repairs import LOST, UNREADABLE
 from deltacli.storage import LocalStorage, ReadStorage
 from deltacli.storage.optional_interfaces import require_writable
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.handle import TableHandle
 from deltacli.table.table_directories import require_one_format
-from deltacli.work.task import TableStores, TaskContext, light
+from deltacli.work.table_stores import TableStores
+from deltacli.work.task import TaskContext, light
 
 if TYPE_CHECKING:
     from deltacli.operations.validate.validate import TableContents
@@ -74,7 +78,7 @@ class StepOutcome(NamedTuple):
             return cls.of(fault)
         if is_out_of_memory(fault):
             return cls.of(build_memory_error(fault))
-        return cls("failed", errors.EXIT_BUG, f"{type(fault).__name__}: {without_secrets(str(fault))}", "bug")
+        return cls("failed", errors.EXIT_BUG, f"{type(fault).__name__}: {mask_secrets(str(fault))}", "bug")
 
 
 class StepWork(NamedTuple):
@@ -223,7 +227,7 @@ def _copy(table: TableHandle, policy: model.Policy, name: str) -> StepOutcome:
     assert isinstance(settings, model.CopyPolicy)
     place = target_of(settings, name)
     done = execute_change(Copy(table.open_other(place), replace(settings, replica=True)), table)
-    version, target, copied = done.plan.last, without_secrets(place), done.copied
+    version, target, copied = done.plan.last, mask_secrets(place), done.copied
     details: Details = {"version": version, "target": target, "files": copied.files, "sizeBytes": copied.size_bytes}
     if done.plan.is_noop:
         return StepOutcome("nothing", message=f"{target} has version {version}", details=details)
@@ -239,7 +243,7 @@ def _validate(table: TableHandle, policy: model.Policy, name: str) -> StepOutcom
     settings = policy.steps["validate"]
     assert isinstance(settings, model.ValidatePolicy)
     found = validate_table(table, settings)
-    path = None if settings.baselines is None else Path(settings.baselines) / f"{model.table_file_name(name)}.json"
+    path = None if settings.baselines is None else Path(settings.baselines) / f"{make_file_name(name)}.json"
     baseline = None if path is None else _read_baseline(path)
     label = "" if path is None else _label(table, path)
     kept = [one for one in found.findings if baseline is None or not baseline.take(label, one)]
@@ -411,7 +415,7 @@ class FleetCluster:
         if stores is None or not all(self.is_sent(table.name) for table, _ in tables):
             return due.read_here(tables)
         pieces = (due.FactsPiece(table.base, table.at, cutoff_ms) for table, cutoff_ms in tables)
-        return self.engine.spread(look_there, pieces, stores)
+        return self.engine.run_tasks(look_there, pieces, stores)
 
     def _anchor_of(self, names: Sequence[str]) -> TableStores | None:
         """Return the stores of the first of some tables whose log can be listed."""
@@ -473,7 +477,7 @@ class FleetCluster:
             return
         try:
             for one, outcome in zip(
-                batch, self.engine.spread(carry_out_there, pieces, stores, weigh=_weight), strict=True
+                batch, self.engine.run_tasks(carry_out_there, pieces, stores, weigh=_weight), strict=True
             ):
                 one.outcome, one.is_left = outcome, outcome is None
         except Exception as fault:  # noqa: BLE001  (recorded as the outcome of each step)
@@ -488,7 +492,7 @@ def _weight(piece: StepPiece) -> int:
 @light
 def look_there(piece: due.FactsPiece, context: TaskContext) -> due.TableFacts | due.PlanProblem:
     """Return the facts of a table, or why there are none."""
-    return due.look(context.stores.other(piece.base), piece.at, piece.cutoff_ms)
+    return due.look(context.stores.open_output(piece.base), piece.at, piece.cutoff_ms)
 
 
 def carry_out_there(piece: StepPiece, context: TaskContext) -> StepOutcome | None:

@@ -25,7 +25,6 @@ from deltacli.changing.preflight import find_new_errors
 from deltacli.changing.request_checks import require_committable_request, require_encodable_text
 from deltacli.changing.views import STALE_VIEW
 from deltacli.core.errors import Refusal, Refused, Unreadable, UsageError, command
-from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import plural
@@ -35,10 +34,10 @@ from deltacli.delta.evolution import requests
 from deltacli.delta.evolution.draft import Draft, Effect, Settings, names_of
 from deltacli.delta.evolution.evolve import UPGRADE_NEEDED, Evolution, evolve, logical_names
 from deltacli.delta.evolution.requests import Change
-from deltacli.delta.log.actions import NO_METADATA, ROWS_CHECKED, require_unreserved_keys
+from deltacli.delta.log.actions import ROWS_CHECKED, require_unreserved_keys
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile
-from deltacli.delta.log.state import plain_action, plain_metadata
-from deltacli.delta.protocol.clients import ClientAccess, traits_of
+from deltacli.delta.log.state import drop_null_fields, plain_metadata
+from deltacli.delta.protocol.clients import ClientAccess, find_table_traits
 from deltacli.delta.sql.stored import StoredKind
 from deltacli.operations.change.widen_type import addressed, refusal_error
 from deltacli.rules.framework.views import FilesView
@@ -189,13 +188,9 @@ class AlterationRequest:
     """
 
     changes: Iterable[Change | JsonObject]
-    enable: bool = option(
-        "type: set delta.enableTypeWidening to true if it is not.", default=False, table_format=OF_DELTA
-    )
-    upgrade_protocol: bool = option(
-        "Add missing features; clients that do not support them lose access.", default=False, table_format=OF_DELTA
-    )
-    commit_metadata: Mapping[str, str] = shared(COMMIT_METADATA._replace(table_format=OF_DELTA), NO_METADATA)
+    enable: bool = False
+    upgrade_protocol: bool = False
+    commit_metadata: Mapping[str, str] = field(default_factory=dict)
     dry_run: bool = False
 
     def __post_init__(self) -> None:
@@ -248,7 +243,7 @@ class AlterationOutcome(SingleCommitChange, TableHandleMixin):
         if any(isinstance(effect.change, requests.SetMapping) for effect in self.evolution.due):
             added = ["columnMapping"]  # the versions that imply it imply others, which nothing uses
         cautions = [caution.code for caution in self.evolution.cautions]
-        return find_affected_clients(added, cautions, used=True, before=traits_of(before))
+        return find_affected_clients(added, cautions, used=True, before=find_table_traits(before))
 
     def as_json(self, *, dry_run: bool | None = None) -> dict[str, Json]:
         """Return the content of the document `deltacli.alter` of a Delta table."""
@@ -340,7 +335,7 @@ def draft_of(snapshot: Snapshot) -> Draft:
     metadata = plain_metadata(snapshot.raw_metadata)
     if not isinstance(metadata.get("schemaString"), str):
         raise Unreadable("the table has no schema to change", code="schema.bad-json", hint=command("validate"))
-    return Draft(metadata, plain_action(snapshot.raw_protocol), _clustering_columns(snapshot))
+    return Draft(metadata, drop_null_fields(snapshot.raw_protocol), _clustering_columns(snapshot))
 
 
 def _clustering_columns(snapshot: Snapshot) -> tuple[tuple[str, ...], ...]:

@@ -25,7 +25,7 @@ from deltacli.core.errors import ConflictLost, DeltacliError, OutcomeUnknown, Re
 from deltacli.core.typing import ArrowScalar, ArrowType, RecordBatch
 from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.delta.log.commit_content import CommitRequest, encoded_files
-from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.file_actions import action_schemas, build_action_batch
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.paths.spelling import decode
 from deltacli.delta.schema import to_arrow
@@ -36,7 +36,7 @@ from deltacli.operations.optimize.request import target_of
 from deltacli.table.constraints import ConstraintCheck, find_constraints
 from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import read_snapshot
-from deltacli.work.rewrite.new_files import AppendedFile, AppendSpec, Source
+from deltacli.work.rewrite.appending import AppendedFile, AppendSpec, SourceColumn
 from deltacli.work.rewrite.pieces import RewriteSpec
 
 if TYPE_CHECKING:
@@ -203,10 +203,10 @@ def plan_append(snapshot: Snapshot, rows: pa.Schema) -> AppendSpec:
     require_committable_request(snapshot, CommitRequest("WRITE", new_rows=1), ChangeKind.ADD_FILES)
     _require_supported(config)
     fields = config.schema.fields if config.schema else ()
-    if unread := to_arrow.unread_columns(fields):
-        raise to_arrow.unsupported(unread)
+    if unread := to_arrow.find_unsupported_columns(fields):
+        raise to_arrow.unsupported_columns_error(unread)
     places = _places(rows.names, fields)
-    columns, wanted = list[Source](), to_arrow.arrow_schema(fields)
+    columns, wanted = list[SourceColumn](), to_arrow.build_arrow_schema(fields)
     for column, kind in zip(fields, wanted.types, strict=True):
         place = places.get(column.name)
         if place is not None and not _fits(rows.field(place).type, kind):
@@ -218,7 +218,7 @@ def plan_append(snapshot: Snapshot, rows: pa.Schema) -> AppendSpec:
             )
         value = _value_of_missing(column, kind) if place is None else None
         found = re.fullmatch(r"varchar\((\d+)\)", str(column.metadata.get(_CHARACTERS, "")), re.ASCII)
-        columns.append(Source(column, place, value, int(found[1]) if found else None))
+        columns.append(SourceColumn(column, place, value, int(found[1]) if found else None))
     names = [(name, column) for name, column in config.partition_columns.items() if column is not None]
     return AppendSpec(
         replace(_rewrite_spec(config), clustering=clustering_paths(config, snapshot.domains)),
@@ -234,8 +234,8 @@ def _rewrite_spec(config: TableConfiguration) -> RewriteSpec:
     if made.row_columns is None:
         return made
     columns = to_arrow.stored_columns(config)
-    own = to_arrow.arrow_schema(columns)
-    reading = replace(made.reading, columns=columns, schema=own, whole_schema=own, beside={}, row_ids=None)
+    own = to_arrow.build_arrow_schema(columns)
+    reading = replace(made.reading, columns=columns, schema=own, full_schema=own, extra_columns={}, row_ids=None)
     return replace(made, schema=to_arrow.file_schema(config, columns), row_columns=None, reading=reading)
 
 
@@ -391,7 +391,7 @@ def adds_of(config: TableConfiguration, files: Iterable[AppendedFile]) -> Record
         }
         for one in files
     ]
-    return whole_actions(actions, action_schemas().add, "")
+    return build_action_batch(actions, action_schemas().add, "")
 
 
 # -- the version before -----------------------------------------------------------------------------------------------

@@ -42,7 +42,6 @@ from deltacli.core.errors import (
     suggest_parameters,
 )
 from deltacli.core.progress import report_items
-from deltacli.core.request_fields import Kind, option
 from deltacli.core.units import plural
 from deltacli.delta.log.commit_content import CommitRequest, encoded_files
 from deltacli.delta.log.file_actions import action_schemas
@@ -57,12 +56,12 @@ from deltacli.delta.schema.types import ID, MODE, PHYSICAL_NAME, PLAIN_TYPES, pa
 from deltacli.operations.change.parquet_directory import Conflict, Listed, list_data_files, require_same_files
 from deltacli.operations.change.partition_directories import OverriddenColumns
 from deltacli.storage import LocalStorage, ReadStorage
-from deltacli.storage.optional_interfaces import StoreOfPrefix, require_writable
+from deltacli.storage.optional_interfaces import is_prefix_store, require_writable
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.missing_log import find_enclosing_table
 from deltacli.table.table_directories import require_no_paimon_table
-from deltacli.work.foreign_files import PARTS, ForeignFile, leaves_within, read_foreign
+from deltacli.work.foreign_files import PARTS, ForeignFile, list_leaf_types, read_foreign_file
 
 if TYPE_CHECKING:
     from deltacli.changing.execution import ChangeExecution
@@ -98,22 +97,12 @@ class ConvertRequest:
         dry_run: True to plan only, and change nothing.
     """
 
-    partition: str | None = option(
-        "Partition columns with their types, as 'day date, country string'.  [default: inferred]", "'COL TYPE, …'"
-    )
-    schema: str | None = option(
-        "Take the columns from this file: a schemaString, or a document of schema show or snapshot.", "FILE", Kind.TEXT
-    )
-    like: str | None = option(
-        "Take columns, partitions and column mapping from this JSON document of snapshot.", "FILE", Kind.TEXT
-    )
-    exclude: Sequence[str] = option("Leave out files whose path matches. Repeatable.", "GLOB", Kind.TEXTS, default=())
-    time_zone: str | None = option(
-        "Zone of the times in directories that have none, for partition columns of type timestamp.", "ZONE", Kind.TEXT
-    )
-    accept_unknowable: bool = option(
-        "Convert a Delta table that has lost its log, although removed rows come back.", default=False
-    )
+    partition: str | None = None
+    schema: str | None = None
+    like: str | None = None
+    exclude: Sequence[str] = ()
+    time_zone: str | None = None
+    accept_unknowable: bool = False
     dry_run: bool = False
 
 
@@ -177,7 +166,7 @@ class _Wanted(NamedTuple):
     def leaves(self) -> Iterator[tuple[str, str]]:
         """Yield the types without parts, by their places in files."""
         for one in self.fields:
-            yield from leaves_within(self.physical(one), self.stored(one["type"]))
+            yield from list_leaf_types(self.physical(one), self.stored(one["type"]))
 
     def fits(self, column: Mapping[str, Any], kind: Any, dropped: list[str]) -> bool:
         """Return whether values of a type in a file are those of a column, whose type may have been widened. `dropped`
@@ -408,9 +397,9 @@ def _require_no_table(storage: ReadStorage) -> None:
 
 def _table_around(storage: ReadStorage) -> str | None:
     """Return the table that a directory is in, by its path and by the one that links lead to."""
-    if isinstance(storage, StoreOfPrefix):
+    if is_prefix_store(storage):
         try:
-            return storage.find_prefix_above(LOG_DIRECTORY)
+            return storage.find_ancestor_with(LOG_DIRECTORY)
         except PermissionRefused:
             return None  # credentials for the prefix alone
     if not isinstance(storage, LocalStorage):
@@ -542,7 +531,7 @@ class _Converting:
         types = None if self._wanted is None else dict(self._wanted.leaves())
 
         def read(path: str) -> tuple[str, ForeignFile]:
-            return path, read_foreign(storage, path, files[path][0], apart, types)
+            return path, read_foreign_file(storage, path, files[path][0], apart, types)
 
         at_once = storage.capabilities.parallel_reads
         reads = engine.run(read, files, at_once=at_once if at_once > 1 else None)
@@ -634,7 +623,7 @@ class _Converting:
         for text, path in self._schemas.items():
             for one in self._fields_of(path, text):
                 name, kind = one["name"], one["type"]
-                for place, part in leaves_within(name, kind):
+                for place, part in list_leaf_types(name, kind):
                     if part not in PLAIN_TYPES and part != "binary" and not _is_decimal(part):
                         self._conflicts.append(Conflict(path, place, part, "a type of Delta tables"))
                 if name not in merged:

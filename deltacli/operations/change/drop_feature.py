@@ -62,8 +62,8 @@ from deltacli.table.known_clients import find_regaining_clients
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 from deltacli.table.version_traits import find_version_traits
-from deltacli.work.file_facts import file_of_vector
-from deltacli.work.rewrite.pieces import CONFIG, find_older_types
+from deltacli.work.facts.vector_facts import find_vector_file
+from deltacli.work.rewrite.outdated_columns import CONFIG, find_older_types
 from deltacli.work.rows.data_files import DataFile
 
 if TYPE_CHECKING:
@@ -99,7 +99,9 @@ def file_with_older_type(snapshot: Snapshot) -> str | None:
     table = snapshot.table
     every = [file for part in snapshot.file_actions.map_actions("add", files, fields=["path", "size"]) for file in part]
     pieces = [every[begin : begin + _FILES_PER_PIECE] for begin in range(0, len(every), _FILES_PER_PIECE)]
-    answers = table.engine.spread(find_older_types, pieces, table.stores, shared={CONFIG: snapshot.config}, weigh=len)
+    answers = table.engine.run_tasks(
+        find_older_types, pieces, table.stores, shared={CONFIG: snapshot.config}, weigh=len
+    )
     found = [is_older for part in answers for is_older in part]
     return next((file.path for file, is_older in zip(every, found, strict=True) if is_older), None)
 
@@ -119,7 +121,7 @@ def vector_files(snapshot: Snapshot) -> list[str]:
             if (removed_ms or 0) <= cutoff_ms:
                 continue
             if vector is not None and vector.get("storageType") == "u":
-                place = file_of_vector(files, {key: value for key, value in vector.items() if value is not None})
+                place = find_vector_file(files, {key: value for key, value in vector.items() if value is not None})
                 found += [] if place is None else [place]
         return found
 
@@ -207,6 +209,29 @@ class FeatureDrop(CompleteOutcome, TableHandleMixin, PlanWithoutRefusals):
         """Return False: a feature that is not there cannot be dropped."""
         return False
 
+    def find_first_version_left(self) -> int | None:
+        """Return the version at which the log begins afterwards, or a lower limit; None if nothing is deleted."""
+        snapshot = self.base_version.snapshot
+        if snapshot is None or self.trace is None:
+            return None
+        return find_first_kept_version(snapshot, self.trace)
+
+    def find_changed_metadata(self) -> Action | None:
+        """Return the metaData action that is committed because of the columns or properties; None if they stay."""
+        snapshot = self.base_version.snapshot
+        if snapshot is None:
+            return None
+        if self.name == feature_changes.MAPPING and uses_mapping(snapshot.config):
+            return metadata_without_mapping(snapshot)
+        unset = [key for key in self.removal.unset if key in snapshot.properties]
+        if not unset:
+            return None
+        return plan_unset(
+            replace(snapshot.config, raw_metadata=snapshot.raw_metadata),
+            state.plain_metadata(snapshot.raw_metadata),
+            unset,
+        ).metadata
+
     def effects(self) -> Iterator[str]:
         yield from self.steps
 
@@ -270,7 +295,7 @@ def plan_drop(
         managed.require_permission("DATA_REORGANIZATION", "commit files again", asks=False)
     if managed is not None and truncate_history:
         managed.require_permission("METADATA_CLEANUP", "clean the log", asks=False)
-    before = state.plain_action(snapshot.raw_protocol)
+    before = state.drop_null_fields(snapshot.raw_protocol)
     after = feature_changes.without_feature(before, name, protected=removal.protects_history and not truncate_history)
     guard = guard_history(snapshot, streams)
     trace = newest_trace(snapshot, name) if truncate_history else None
@@ -300,31 +325,6 @@ def plan_drop(
         clients=clients,
         commit_metadata=commit_metadata,
     )
-
-
-def find_first_version_left(drop: FeatureDrop) -> int | None:
-    """Return the version at which the log begins after a drop, or a lower limit; None if the drop deletes nothing."""
-    snapshot = drop.base_version.snapshot
-    if snapshot is None or drop.trace is None:
-        return None
-    return find_first_kept_version(snapshot, drop.trace)
-
-
-def find_changed_metadata(drop: FeatureDrop) -> Action | None:
-    """Return the metaData action that a drop commits because of the columns or properties; None if it keeps them."""
-    snapshot = drop.base_version.snapshot
-    if snapshot is None:
-        return None
-    if drop.name == feature_changes.MAPPING and uses_mapping(snapshot.config):
-        return metadata_without_mapping(snapshot)
-    unset = [key for key in drop.removal.unset if key in snapshot.properties]
-    if not unset:
-        return None
-    return plan_unset(
-        replace(snapshot.config, raw_metadata=snapshot.raw_metadata),
-        state.plain_metadata(snapshot.raw_metadata),
-        unset,
-    ).metadata
 
 
 def _steps(
@@ -575,7 +575,9 @@ class _Drop:
         if name == feature_changes.MAPPING and uses_mapping(snapshot.config):
             raise Refused("column mapping was enabled meanwhile", code="features.in-use", hint=again)
         protects = removal.protects_history and not self._plan.truncates
-        protocol = feature_changes.without_feature(state.plain_action(snapshot.raw_protocol), name, protected=protects)
+        protocol = feature_changes.without_feature(
+            state.drop_null_fields(snapshot.raw_protocol), name, protected=protects
+        )
         metadata = state.plain_metadata(snapshot.raw_metadata)
         properties = feature_changes.properties_of_drop(
             metadata.get("configuration") or {}, removal, snapshot.version + 1, protected=protects

@@ -23,6 +23,7 @@ from deltacli.delta.log.actions import require_unreserved_keys
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.row_ids import ENABLED
 from deltacli.delta.log.state import read_protocol
+from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.delta.protocol.feature_changes import FeaturesPlan, ShownFeature, plan_features, show_features
 from deltacli.delta.protocol.known_properties import MEANINGS, property_kind
 from deltacli.delta.protocol.property_changes import PropertiesPlan, expected_of, normal_form, plan_set, plan_unset
@@ -125,6 +126,14 @@ class PropertiesOutcome(GuardedCommit):
             return SingleCommitChange.describe_progress(self)
         return f"{'version' if len(self.versions) == 1 else 'versions'} {format_ranges(self.versions)} committed"
 
+    def find_affected_clients(self) -> tuple[ClientAccess, ...]:
+        """Return what the features that the properties need mean for each known client; empty where none is added."""
+        if self.features is None or self.features.protocol_after is None:
+            return ()
+        added = _listed_features(self.features.protocol_after) - _listed_features(self.protocol)
+        before = read_protocol(dict(self.protocol), "protocol").supported_features
+        return find_affected_clients(sorted(added), used=True, before=before)
+
     def as_json(self) -> dict[str, Json]:
         changes = [
             {name: value for name, value in change._asdict().items() if value is not None}
@@ -149,6 +158,10 @@ def _access(plan: FeaturesPlan) -> dict[str, Json]:
     had = read_protocol(plan.protocol_before, "protocol").supported_features
     clients = find_affected_clients([one.name for one in plan.added], before=had)
     return {"readers": plan.readers, "writers": plan.writers, "clients": [client.as_json() for client in clients]}
+
+
+def _listed_features(protocol: JsonObject) -> set[str]:
+    return {*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())}
 
 
 def show_properties(snapshot: Snapshot) -> list[ShownProperty]:
@@ -328,6 +341,13 @@ class FeaturesOutcome(GuardedCommit):
     def effects(self) -> Iterator[str]:
         yield from (f"feature {one.name}" for one in self.plan.added)
         yield from (f"readers: {self.plan.readers}", f"writers: {self.plan.writers}")
+
+    def find_affected_clients(self) -> tuple[ClientAccess, ...]:
+        """Return what the features mean for each known client; empty where none is added."""
+        if not self.plan.protocol_after:
+            return ()
+        before = read_protocol(self.plan.protocol_before, "protocol").supported_features
+        return find_affected_clients([addition.name for addition in self.plan.added], before=before)
 
     def as_json(self) -> dict[str, Json]:
         added = [

@@ -23,7 +23,7 @@ from deltacli.delta.clustering.clustering_columns import clustering_action
 from deltacli.delta.evolution.draft import Draft, Forbidden, uses_mapping, without_mapping
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, NextVersion, encoded_files
-from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.file_actions import action_schemas, build_action_batch
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import with_spelled_keys
 from deltacli.delta.paths.spelling import decode
@@ -35,8 +35,8 @@ from deltacli.table.file_keys import build_removes, hash_file_actions
 from deltacli.table.handle import TableHandle
 from deltacli.table.older_metadata import read_column_names_for_tasks
 from deltacli.table.version import Snapshot
-from deltacli.work.rewrite.new_files import NAMED, RewriteFiles
 from deltacli.work.rewrite.pieces import SPEC, NewFile, NewFileNames, RefusedFile, RewritePiece, RewriteSpec
+from deltacli.work.rewrite.rewriting import NAMED, RewriteFiles
 from deltacli.work.rows.data_files import DataFile
 
 OPERATION = "REMOVE COLUMN MAPPING"
@@ -199,7 +199,7 @@ class _Removal:
         shared = {SPEC: spec, NAMED: self._named}
         refused: list[RefusedFile] = []
         with table.progress.step("rewriting files", unit="files", total=len(fresh)) as step:
-            results = table.engine.spread(
+            results = table.engine.run_tasks(
                 RewriteFiles(), pieces, table.stores, shared=shared, weigh=attrgetter("weight")
             )
             for (key, _), result in zip(fresh, results, strict=True):
@@ -296,4 +296,4 @@ def _adds(
         for own in [own_fields(replaced.slice(row, 1))]
         for file in files
     ]
-    return whole_actions(actions, action_schemas().add, "") if actions else None
+    return build_action_batch(actions, action_schemas().add, "") if actions else None

@@ -25,7 +25,7 @@ from deltacli.core.machine import Machine
 from deltacli.core.typing import ArrowArray, JsonObject, RecordBatch
 from deltacli.delta.log.actions import FIELDS, Action
 from deltacli.delta.log.commit_content import CommitRequest, OnConflict, TouchedFiles, WatchedFiles, encoded_files
-from deltacli.delta.log.file_actions import num_records_column
+from deltacli.delta.log.file_actions import extract_num_records_column
 from deltacli.delta.log.row_ids import FEATURE, MATERIALIZED_NAMES, assigns_row_ids
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.property_changes import suspended
@@ -85,7 +85,7 @@ def backlog_of(snapshot: Snapshot) -> Backlog:
         mask, without = _unsure(snapshot, adds), pc.is_null(adds.column("baseRowId"))
         unsure = pc.filter(adds, mask).select(["path", "size", "baseRowId"])
         having = pc.filter(select_row_id_columns(adds), pc.invert(without))
-        records = pc.filter(num_records_column(adds.column("stats")), pc.and_not(without, mask))
+        records = pc.filter(extract_num_records_column(adds.column("stats")), pc.and_not(without, mask))
         return pc.sum(_lacks_ids(adds)).as_py() or 0, unsure, having, pc.sum(records).as_py() or 0
 
     fields = (*ROW_ID_FIELDS, "size", "deletionVector")
@@ -141,7 +141,7 @@ def _lacks_ids(adds: RecordBatch) -> ArrowArray:
 def _unsure(snapshot: Snapshot, adds: RecordBatch) -> ArrowArray:
     from deltacli.operations.read.snapshot import doubtful_counts
 
-    is_known = pc.fill_null(pc.greater_equal(num_records_column(adds.column("stats")), 0), False)
+    is_known = pc.fill_null(pc.greater_equal(extract_num_records_column(adds.column("stats")), 0), False)
     return pc.or_(pc.invert(is_known), doubtful_counts(snapshot, adds))
 
 
@@ -284,7 +284,7 @@ class _Groups:
             OPERATION,
             {"batchId": str(self.number)},
             body=lambda slot: encoded_files(lambda: [("add", adds)], slot),
-            new_rows=pc.sum(num_records_column(without.column("stats"))).as_py() or 0,
+            new_rows=pc.sum(extract_num_records_column(without.column("stats"))).as_py() or 0,
             reads=WatchedFiles(adds.column("path").to_pylist(), self._touched),
             on_conflict=OnConflict.DROP,
         )

@@ -32,12 +32,11 @@ from deltacli.changing.plan import TableHandleMixin
 from deltacli.changing.preflight import ADDED_TWICE, explain_exclusion
 from deltacli.changing.request_checks import require_committable_request
 from deltacli.core.errors import ConflictLost, PartlyDone, UsageError, command, parameter
-from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.clustering.clustering_columns import clustering_paths
-from deltacli.delta.encoding.many_values import fingerprints, repeated
-from deltacli.delta.log.actions import NO_METADATA, require_unreserved_keys
+from deltacli.delta.encoding.many_values import compute_fingerprints, find_repeated_hashes
+from deltacli.delta.log.actions import require_unreserved_keys
 from deltacli.delta.log.commit_content import (
     CommitRequest,
     NextVersion,
@@ -46,9 +45,10 @@ from deltacli.delta.log.commit_content import (
     WatchedFiles,
     encoded_files,
 )
-from deltacli.delta.log.file_actions import num_records_column, parse_num_records
+from deltacli.delta.log.file_actions import extract_num_records_column, parse_num_records
 from deltacli.delta.paths.engine_readings import SEVERAL_SPELLINGS
-from deltacli.delta.paths.spelling import canonical_column, key_bytes, name_files
+from deltacli.delta.paths.spelling import encode_path_bytes
+from deltacli.delta.paths.spelling_columns import canonicalize_paths, resolve_file_names
 from deltacli.delta.schema.column_path import ColumnFinder
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.delta.stats.collect import BOUNDED
@@ -69,16 +69,11 @@ from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.older_metadata import read_column_names_for_tasks
 from deltacli.table.partition_condition import PartitionCondition
 from deltacli.table.rebuild import read_snapshot
-from deltacli.work.file_facts import ListedFile
-from deltacli.work.file_statistics import (
-    WANTED,
-    FileStatistics,
-    StatisticsFromFooters,
-    StatisticsFromRows,
-    StatsPiece,
-    WantedStatistics,
-)
+from deltacli.work.facts.footer_files import ListedFile
 from deltacli.work.rewrite.pieces import RefusedFile
+from deltacli.work.statistics.file_statistics import WANTED, FileStatistics, StatsPiece, WantedStatistics
+from deltacli.work.statistics.from_footers import StatisticsFromFooters
+from deltacli.work.statistics.from_rows import StatisticsFromRows
 
 if TYPE_CHECKING:
     from deltacli.changing.execution import ChangeExecution
@@ -116,21 +111,12 @@ class StatsRequest:
         dry_run: True to plan only, and change nothing.
     """
 
-    where: str | None = option("Only files of partitions that match: \"date >= '2026-01-01'\".", "CONDITION", Kind.TEXT)
-    columns: Sequence[str] = option(
-        "Only statistics of these columns.  [default: those of the table's properties]",
-        "A,B,…",
-        Kind.COLUMNS,
-        default=(),
-    )
-    missing: bool = option("Only files that lack statistics of a column.  [default]", default=False)
-    all: bool = option("All files: wrong statistics are replaced, too.", default=False)
-    read: str = option(
-        "What to read: footers, which do not have all bounds, or all rows.  [default: footers]",
-        default=ReadFrom.FOOTERS,
-        choices=ReadFrom,
-    )
-    commit_metadata: Mapping[str, str] = shared(COMMIT_METADATA, NO_METADATA)
+    where: str | None = None
+    columns: Sequence[str] = ()
+    missing: bool = False
+    all: bool = False
+    read: str = ReadFrom.FOOTERS
+    commit_metadata: Mapping[str, str] = field(default_factory=dict)
     dry_run: bool = False
 
     def __post_init__(self) -> None:
@@ -277,7 +263,7 @@ def plan_stats(
 
     def count(adds: RecordBatch) -> tuple[int, int, int, ArrowArray]:
         chosen = plan.chosen(adds)
-        prints = fingerprints(canonical_column(adds.column("path")))
+        prints = compute_fingerprints(canonicalize_paths(adds.column("path")))
         return adds.num_rows, chosen.num_rows, pc.sum(chosen.column("size")).as_py() or 0, prints
 
     fields = ("path", "size", "stats", "deletionVector", "partitionValues")
@@ -287,7 +273,7 @@ def plan_stats(
     ambiguous: Set[bytes] = frozenset()
     if files:
         twice = _twice(snapshot, [prints for *_, prints in found])
-        ambiguous = frozenset(key_bytes(file.name) for file in find_ambiguous_files(snapshot))
+        ambiguous = frozenset(encode_path_bytes(file.name) for file in find_ambiguous_files(snapshot))
     plan = replace(plan, live=live, files=files, size_bytes=size_bytes, twice=twice, ambiguous=ambiguous)
     if not examines:
         return plan
@@ -306,12 +292,12 @@ def plan_stats(
 
 def _twice(snapshot: Snapshot, prints: Sequence[ArrowArray]) -> Set[bytes]:
     """Return the canonical paths that several live files of a version have, given fingerprints of all."""
-    if not len(often := repeated(pa.concat_arrays(prints))):
+    if not len(often := find_repeated_hashes(pa.concat_arrays(prints))):
         return frozenset()
 
     def suspects(adds: RecordBatch) -> list[bytes]:
-        paths = canonical_column(adds.column("path"))
-        return list(pc.filter(paths, pc.is_in(fingerprints(paths), value_set=often)).to_pylist())
+        paths = canonicalize_paths(adds.column("path"))
+        return list(pc.filter(paths, pc.is_in(compute_fingerprints(paths), value_set=often)).to_pylist())
 
     found = snapshot.file_actions.map_actions("add", suspects, fields=("path",))
     return {path for path, count in Counter(chain.from_iterable(found)).items() if count > 1}
@@ -340,7 +326,7 @@ class Ready(NamedTuple):
     def new_rows(self) -> int:
         """Return how many rows need ids, which no version has given to them yet."""
         needed = pc.is_null(self.adds.column("baseRowId"))
-        return pc.sum(pc.filter(num_records_column(self.texts), needed)).as_py() or 0
+        return pc.sum(pc.filter(extract_num_records_column(self.texts), needed)).as_py() or 0
 
 
 def computed(plan: StatsPlan, outcome: StatsOutcome) -> Iterator[Ready]:
@@ -360,7 +346,7 @@ def _computed(plan: StatsPlan, adds: RecordBatch, outcome: StatsOutcome) -> Read
     stated = [one and {name: value for name, value in one.items() if value is not None} for one in vectors]
     files = [ListedFile(path, size) for path, size in zip(paths, sizes, strict=True)]
     spans = [slice(at, at + each) for at in range(0, len(files), each)]
-    found = table.engine.spread(
+    found = table.engine.run_tasks(
         StatisticsFromRows() if from_rows else StatisticsFromFooters(),
         (StatsPiece(tuple(files[span]), tuple(stated[span]), tuple(olds[span])) for span in spans),
         table.stores,
@@ -370,9 +356,9 @@ def _computed(plan: StatsPlan, adds: RecordBatch, outcome: StatsOutcome) -> Read
     )
     types = dict(plan.wanted.columns)
     keeps_ids = "rowTracking" in plan.snapshot.config.features
-    keys_of_all = canonical_column(adds.column("path")).to_pylist()
+    keys_of_all = canonicalize_paths(adds.column("path")).to_pylist()
     uris = (table.storage.uri, *table.storage.aliases)
-    names_of_all = name_files(adds.column("path"), uris).to_pylist() if plan.ambiguous else keys_of_all
+    names_of_all = resolve_file_names(adds.column("path"), uris).to_pylist() if plan.ambiguous else keys_of_all
     texts: list[str | None] = []
     each_file = zip(paths, keys_of_all, names_of_all, vectors, olds, chain.from_iterable(found), strict=True)
     for path, key, name, vector, old, one in each_file:

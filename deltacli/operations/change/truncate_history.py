@@ -73,7 +73,7 @@ def newest_trace(snapshot: Snapshot, name: str) -> int | None:
     listing = list_log_whole(table.storage, table.progress).listing
     oldest: int = min(listing.reconstructable, default=snapshot.version)
     if name == feature_changes.PROTECTION:
-        protected = state.parse_integer(snapshot.properties, state.CHECKPOINT_PROTECTION) or 0
+        protected = state.parse_integer_property(snapshot.properties, state.CHECKPOINT_PROTECTION) or 0
         return protected - 1 if int(oldest) < protected else None
     is_trace = _TRACES.get(name)
     if is_trace is None:

@@ -18,14 +18,13 @@ from deltacli.changing.outcome import SingleCommitChange
 from deltacli.changing.plan import TableHandleMixin
 from deltacli.changing.request_checks import require_committable_request
 from deltacli.changing.views import STALE_VIEW
-from deltacli.core.errors import NOTHING_CHANGED, Refusal, Refused, UsageError, command, suggest_parameters
-from deltacli.core.request_fields import COMMIT_METADATA, OF_DELTA, option, shared
+from deltacli.core.errors import NOTHING_CHANGED, Refusal, Refused, command, suggest_parameters
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
-from deltacli.delta.log.actions import NO_METADATA, require_unreserved_keys
+from deltacli.delta.log.actions import require_unreserved_keys
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile
 from deltacli.delta.log.file_actions import FileCounts
-from deltacli.delta.log.state import plain_action, read_protocol
+from deltacli.delta.log.state import drop_null_fields, read_protocol
 from deltacli.delta.protocol.clients import ClientAccess
 from deltacli.delta.schema.widened_schema import read_exactly, write_exactly
 from deltacli.delta.schema.widening import Caution, PartitionValues, PlannedChange, WideningPlan, plan_widening
@@ -34,7 +33,7 @@ from deltacli.table.known_clients import find_affected_clients
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 from deltacli.table.version_traits import read_partition_values
-from deltacli.work.rows.data_files import COLUMNS, ColumnsOfFiles, check_types
+from deltacli.work.rows.data_files import COLUMNS, ColumnsOfFiles, find_type_mismatches
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,25 +58,10 @@ class WidenRequest:
     """
 
     changes: tuple[tuple[str, str], ...] = ()
-    enable: bool = option("Set delta.enableTypeWidening to true if it is not.", default=False, table_format=OF_DELTA)
-    upgrade_protocol: bool = option(
-        "Add missing features; clients that do not support them lose access.", default=False, table_format=OF_DELTA
-    )
-    check_files: bool = option(
-        "Check the types in every data file first; refuse if one differs.", default=False, table_format=OF_DELTA
-    )
-    commit_metadata: Mapping[str, str] = shared(COMMIT_METADATA._replace(table_format=OF_DELTA), NO_METADATA)
-
-    def of(self, words: Sequence[str]) -> WidenRequest:
-        """Return the request for COLUMN TYPE [COLUMN TYPE …]. Raises UsageError where a type is missing."""
-        if not words or len(words) % 2:
-            raise UsageError(
-                "a column without a type: columns and types are given in pairs",
-                code="usage.column",
-                facts={"found": " ".join(words) or "nothing"},
-                hint=command("widen-type", *words, "TYPE") if words else None,
-            )
-        return replace(self, changes=tuple(zip(words[::2], words[1::2], strict=True)))
+    enable: bool = False
+    upgrade_protocol: bool = False
+    check_files: bool = False
+    commit_metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +216,7 @@ def _of_readers(snapshot: Snapshot, plan: WideningPlan) -> Iterator[Caution]:
     from deltacli.delta.evolution.evolve import of_readers
 
     if plan.metadata_after is not None:
-        protocol = plan.protocol_after or plain_action(snapshot.raw_protocol)
+        protocol = plan.protocol_after or drop_null_fields(snapshot.raw_protocol)
         yield from of_readers(snapshot.config, Draft(plan.metadata_after, protocol, ()).config)
 
 
@@ -299,8 +283,8 @@ def _file_refusals(snapshot: Snapshot, changes: Sequence[PlannedChange]) -> Iter
     listed = command("validate", table=table.address, level="footers", select=["data.type-*"]) or "validate"
     way_out = f"{listed} lists all such files: rewrite them with an engine, or restore the version before them"
     with table.progress.step("checking data files", unit="files") as step:
-        for found in table.engine.spread(
-            check_types, pieces, table.stores, shared=shared, weigh=len, at_once=reads if reads > 1 else None
+        for found in table.engine.run_tasks(
+            find_type_mismatches, pieces, table.stores, shared=shared, weigh=len, at_once=reads if reads > 1 else None
         ):
             step.advance(len(found))
             for message in found:

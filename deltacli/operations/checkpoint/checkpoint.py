@@ -28,7 +28,6 @@ from deltacli.core.errors import (
     parameter,
     suggest_parameters,
 )
-from deltacli.core.request_fields import option, require_known_word
 from deltacli.core.short_repr import short_repr
 from deltacli.core.units import plural
 from deltacli.delta.checkpoint.content import Columns, live_transactions, stats_type
@@ -57,7 +56,7 @@ from deltacli.table.ambiguous_files import (
     find_differing_live_files,
     find_disagreement_refusal,
 )
-from deltacli.table.api_arguments import require_optional_version
+from deltacli.table.api_arguments import require_known_word, require_optional_version
 from deltacli.table.checkpoint_paths import examine_checkpoint_paths
 from deltacli.table.checksum_guard import require_matching_checksum
 from deltacli.table.find_log import ListedLog, list_log, read_hint_file
@@ -65,9 +64,10 @@ from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot, rebuild_version, rebuild_without_checkpoint
 from deltacli.table.repeated_files import deduplicate_live_files
 from deltacli.table.version import Snapshot
-from deltacli.work.checkpoints.reading import CheckpointPiece, open_checkpoint
-from deltacli.work.checkpoints.writing import sidecar_pieces
-from deltacli.work.parquet_writing import DEFAULT_CODEC, Encoding, unwritable_codec
+from deltacli.work.checkpoints.parquet_files import CheckpointPiece
+from deltacli.work.checkpoints.reading import open_checkpoint
+from deltacli.work.checkpoints.sidecars import plan_sidecar_pieces
+from deltacli.work.parquet_encoding import DEFAULT_CODEC, Encoding, find_unwritable_codec
 
 # -- the plan of a checkpoint ------------------------------------------------------------------------------------------
 
@@ -116,23 +116,13 @@ class CheckpointRequest:
     """
 
     version: int | None = None
-    layout: str | None = option(
-        "Layout of the checkpoint; auto follows the table's policy.  [default: auto]", choices=LayoutChoice
-    )
-    parts: int | None = option("Number of files of a multi-part checkpoint.", "N")
-    rows_per_file: int | None = option(
-        f"Actions per sidecar or part.  [default: {DEFAULT_ROWS_A_SIDECAR} per sidecar]", "N"
-    )
-    v2_top: str = option(
-        "Format of the main file of a V2 checkpoint.  [default: json]", default=TopFile.JSON, choices=TopFile
-    )
-    stats: str = option(
-        "Columns of statistics; keep: as the properties ask, else as in the last checkpoint.  [default: keep]",
-        default=StatsForm.KEEP,
-        choices=StatsForm,
-    )
-    if_behind: int = option("Do nothing unless N commits were made since the last checkpoint.", "N", default=0)
-    force: bool = option("Write it even if a complete one of this version and layout exists.", default=False)
+    layout: str | None = None
+    parts: int | None = None
+    rows_per_file: int | None = None
+    v2_top: str = TopFile.JSON
+    stats: str = StatsForm.KEEP
+    if_behind: int = 0
+    force: bool = False
     dry_run: bool = False
 
     def __post_init__(self) -> None:
@@ -288,7 +278,9 @@ def plan_for_version(
         layout = next(one for one in Layout if one.file_kind is forms.present.kind)
     config = TableConfiguration(protocol=snapshot.protocol, metadata=snapshot.metadata, schema=_schema_of(snapshot))
     columns, notes = _columns(snapshot, config, StatsForm(request.stats), was_parsed=was_parsed)
-    usable = [checkpoint for checkpoint in listing.checkpoints if checkpoint.files[0].name not in snapshot.set_aside]
+    usable = [
+        checkpoint for checkpoint in listing.checkpoints if checkpoint.files[0].name not in snapshot.skipped_checkpoints
+    ]
     behind = version - max((checkpoint.version for checkpoint in usable if checkpoint.version <= version), default=-1)
     is_written = request.force or (forms.present is None and behind >= request.if_behind)
     accepted: Refusal | None = None
@@ -304,7 +296,7 @@ def plan_for_version(
         accepted = _find_accepted_refusal(snapshot, ambiguous, force=request.force)
         if accepted is not None:
             notes += (f"{accepted.message} [{accepted.code}]", *_notes_of_dot_segments(ambiguous))
-        if (codec := unwritable_codec(snapshot.properties)) is not None:
+        if (codec := find_unwritable_codec(snapshot.properties)) is not None:
             notes += (
                 f"{CODEC} is {codec!r}, which cannot be written; the checkpoint is compressed with {DEFAULT_CODEC}",
             )
@@ -372,7 +364,7 @@ class _Forms(NamedTuple):
     @staticmethod
     def of(snapshot: Snapshot, listing: segment.LogListing, request: CheckpointRequest, layout: Layout) -> _Forms:
         instances = [one for one in listing.checkpoints if one.version == snapshot.version]
-        usable = [one for one in instances if one.files[0].name not in snapshot.set_aside]
+        usable = [one for one in instances if one.files[0].name not in snapshot.skipped_checkpoints]
         same = [one for one in usable if _is_form(one, request, layout)]
         is_v1 = layout is not Layout.V2
         others = tuple(one for one in instances if is_v1 and one.is_v1 and not _is_form(one, request, layout))
@@ -582,7 +574,7 @@ def write_checkpoint(
 def _written(plan: CheckpointPlan, tell: Callable[[str], None]) -> CheckpointResult:
     snapshot = plan.snapshot
     rows = StateRows(snapshot, plan.columns, plan.config, plan.now_ms)
-    is_unusable = classic_path(snapshot.version).rpartition("/")[2] in snapshot.set_aside
+    is_unusable = classic_path(snapshot.version).rpartition("/")[2] in snapshot.skipped_checkpoints
     writer = CheckpointWriter(
         snapshot,
         plan.columns,
@@ -687,7 +679,7 @@ def _foreseen(plan: CheckpointPlan) -> CheckpointResult:
 def _sidecar_count(plan: CheckpointPlan, by_piece: Sequence[tuple[CheckpointPiece | None, Counts]]) -> int:
     most = plan.request.rows_per_file or DEFAULT_ROWS_A_SIDECAR
     rows = {piece: files.count + tombstones.count - tombstones.expired for piece, (files, tombstones) in by_piece}
-    divided = sidecar_pieces(plan.snapshot.file_actions.pieces, most)
+    divided = plan_sidecar_pieces(plan.snapshot.file_actions.pieces, most)
     parts = [[None], *divided] if divided else [list(rows)]
     return sum(-(-sum(rows[piece] for piece in part) // most) for part in parts)
 

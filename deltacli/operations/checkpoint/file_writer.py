@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any, Self
 
 import pyarrow as pa
@@ -33,9 +34,10 @@ from deltacli.delta.log.state import TableConfiguration
 from deltacli.storage import Created, Draft, Existed, Storage, Unknown
 from deltacli.table.checksum_guard import require_matching_checksum
 from deltacli.table.version import Snapshot
-from deltacli.work.checkpoints import writing
-from deltacli.work.checkpoints.reading import CheckpointPiece
-from deltacli.work.parquet_writing import Encoding
+from deltacli.work.checkpoints import encoding, verifying
+from deltacli.work.checkpoints import sidecars as sidecar_files
+from deltacli.work.checkpoints.parquet_files import CheckpointPiece
+from deltacli.work.parquet_encoding import Encoding
 
 # -- the rows of a checkpoint ------------------------------------------------------------------------------------------
 
@@ -46,7 +48,7 @@ class StateRows:
     def __init__(self, snapshot: Snapshot, columns: Columns, config: TableConfiguration, now_ms: int) -> None:
         self._snapshot = snapshot
         self._now_ms = now_ms
-        self.converter = writing.RowConverter(columns, config, tombstone_cutoff(snapshot.properties, now_ms))
+        self.converter = sidecar_files.RowConverter(columns, config, tombstone_cutoff(snapshot.properties, now_ms))
         are_young = snapshot.file_actions.has_commits_after(self.converter.cutoff_ms)
         self._of_commits = replace(self.converter, are_young=are_young)
         self.expired = 0
@@ -67,14 +69,15 @@ class StateRows:
             found.append(("domainMetadata", action))
         return found
 
-    def batches(self) -> Iterator[writing.RowBatch]:
+    def batches(self) -> Iterator[sidecar_files.RowBatch]:
         """Yield live files and unexpired tombstones."""
         with self._snapshot.table.progress.step("writing the checkpoint", unit="rows") as step:
-            yield from self._counted(
-                self._snapshot.file_actions.map_file_actions(self.converter, self._of_commits), step
-            )
+            file_actions = self._snapshot.file_actions
+            batches_of_commits = map(self._of_commits, file_actions.read_commit_batches())
+            batches_of_checkpoint = file_actions.map_checkpoint_file_actions(self.converter)
+            yield from self._counted(chain(batches_of_commits, batches_of_checkpoint), step)
 
-    def read_commit_batches(self) -> Iterator[writing.RowBatch]:
+    def read_commit_batches(self) -> Iterator[sidecar_files.RowBatch]:
         """Yield those of the commits, and of the lines of a JSON checkpoint."""
         with self._snapshot.table.progress.step("writing the checkpoint", unit="rows") as step:
             yield from self._counted(map(self._of_commits, self._snapshot.file_actions.read_commit_batches()), step)
@@ -84,7 +87,7 @@ class StateRows:
         self.add_bytes += add_bytes
         self.expired += expired
 
-    def _counted(self, batches: Iterable[writing.RowBatch], step: Step) -> Iterator[writing.RowBatch]:
+    def _counted(self, batches: Iterable[sidecar_files.RowBatch], step: Step) -> Iterator[sidecar_files.RowBatch]:
         for batch in batches:
             self.take(batch.add_bytes, batch.expired)
             yield batch
@@ -93,7 +96,7 @@ class StateRows:
 
 # -- the files of each form --------------------------------------------------------------------------------------------
 
-_ALL_KINDS = ("txn", *writing.FILE_KINDS, "metaData", "protocol", "domainMetadata")
+_ALL_KINDS = ("txn", *sidecar_files.FILE_KINDS, "metaData", "protocol", "domainMetadata")
 _TOP_KINDS = (*_ALL_KINDS, "checkpointMetadata", "sidecar")
 """The columns of the main file of a V2 checkpoint in Parquet. Those of the file actions are all null, because sidecars
 have their rows, but Delta for Spark does not open the table without them."""
@@ -170,7 +173,7 @@ class CheckpointWriter:
         schema = checkpoint_schema(self._columns, kinds=_ALL_KINDS)
         path = layout.classic_path(version)
         with self._storage.draft(path) as draft:
-            with writing.FileEncoder(draft.local_path, schema, self._encoding, name=path) as encoder:
+            with encoding.FileEncoder(draft.local_path, schema, self._encoding, name=path) as encoder:
                 encoder.add_rows(small_rows(self._rows.small(), schema))
                 for batch in self._rows.batches():
                     for kind, actions in batch.actions.items():
@@ -195,13 +198,13 @@ class CheckpointWriter:
         version = self._snapshot.version
         schema = checkpoint_schema(self._columns, kinds=_ALL_KINDS)
         paths = [layout.part_path(version, part, parts) for part in range(1, parts + 1)]
-        rows_a_group = max(writing.ROWS_PER_GROUP // parts, 8_192)
-        bytes_a_group = max(writing.BYTES_A_GROUP // parts, 8 << 20)  # 8,192 adds of 1 KB each
+        rows_a_group = max(encoding.ROWS_PER_GROUP // parts, 8_192)
+        bytes_a_group = max(encoding.BYTES_A_GROUP // parts, 8 << 20)  # 8,192 adds of 1 KB each
         with ExitStack() as stack:
             drafts = [stack.enter_context(self._storage.draft(path)) for path in paths]
             encoders = [
                 stack.enter_context(
-                    writing.FileEncoder(
+                    encoding.FileEncoder(
                         *(draft.local_path, schema, self._encoding),
                         name=path,
                         rows_a_group=rows_a_group,
@@ -235,13 +238,13 @@ class CheckpointWriter:
         version = self._snapshot.version
         path, schema = (
             layout.top_path(version, self._unique, form),
-            checkpoint_schema(self._columns, kinds=writing.FILE_KINDS),
+            checkpoint_schema(self._columns, kinds=sidecar_files.FILE_KINDS),
         )
         with NewSidecars(self._storage, version, self._unique) as sidecars:
             self._write_sidecars(sidecars, schema, rows_a_sidecar)
             self._require_checksum(sidecars.actions)
             small = [*self._rows.small(), ("checkpointMetadata", {"version": version, "tags": sidecars.tags(schema)})]
-            small += [("sidecar", sidecar.as_action()) for sidecar in sidecars.written]
+            small += [("sidecar", sidecar.make_action()) for sidecar in sidecars.written]
             with self._storage.draft(path) as draft:
                 size, top_schema = self._write_top(draft, path, form, small)
                 with guard_derived_write(self._basis, path):
@@ -251,7 +254,7 @@ class CheckpointWriter:
                     published = [path, *(sidecar.path for sidecar in sidecars.written)]
                     if outcome == Created():
                         self._tell_all(published)
-                    writing.require_published(self._storage, path, size, outcome)
+                    verifying.require_published(self._storage, path, size, outcome)
             if outcome != Created():  # the answer was lost, and the look has found the file
                 self._tell_all(published)
         actions = _summed([sidecars.actions, _summed({kind: 1} for kind, _ in small)])
@@ -261,7 +264,7 @@ class CheckpointWriter:
 
     def _write_sidecars(self, sidecars: NewSidecars, schema: pa.Schema, rows_a_sidecar: int) -> None:
         """Publish the sidecars: those of the commits here, those of a large checkpoint where the engine runs tasks."""
-        writer = writing.SidecarWriter(
+        writer = sidecar_files.SidecarWriter(
             self._storage,
             self._snapshot.version,
             self._unique,
@@ -270,10 +273,10 @@ class CheckpointWriter:
             rows_a_sidecar,
             self._require_proven,
         )
-        pieces = writing.sidecar_pieces(self._snapshot.file_actions.pieces, rows_a_sidecar)
+        pieces = sidecar_files.plan_sidecar_pieces(self._snapshot.file_actions.pieces, rows_a_sidecar)
         if pieces:
             sidecars.take(writer.write(self._rows.read_commit_batches(), 1))
-            sidecars.spread(self._snapshot, self._rows, writer, pieces)
+            sidecars.run_tasks(self._snapshot, self._rows, writer, pieces)
         else:
             sidecars.take(writer.write(self._rows.batches(), 1))
 
@@ -281,12 +284,12 @@ class CheckpointWriter:
         self, draft: Draft, path: str, form: layout.TopFile, small: list[tuple[str, Action]]
     ) -> tuple[int, pa.Schema | None]:
         if form is layout.TopFile.JSON:
-            data = writing.write_lines(draft.local_path, small, name=path)
-            with writing.not_proven(path):
-                writing.require_lines(draft.local_path, data)
+            data = verifying.write_lines(draft.local_path, small, name=path)
+            with verifying.name_unproven_draft(path):
+                verifying.require_lines(draft.local_path, data)
             return len(data), None
         schema = checkpoint_schema(self._columns, kinds=_TOP_KINDS)
-        with writing.FileEncoder(draft.local_path, schema, self._encoding, name=path) as encoder:
+        with encoding.FileEncoder(draft.local_path, schema, self._encoding, name=path) as encoder:
             encoder.add_rows(small_rows(small, schema))
             encoded = encoder.finish()
         self._require_proven(draft.local_path, path, encoded)
@@ -294,20 +297,20 @@ class CheckpointWriter:
 
     # -- proof ----------------------------------------------------------------------------------------------------
 
-    def _require_proven(self, place: str, path: str, encoded: writing.EncodedFile) -> None:
+    def _require_proven(self, place: str, path: str, encoded: encoding.EncodedFile) -> None:
         """Raise StorageFailed unless the draft on the disk has the expected content."""
-        with writing.not_proven(path):
-            table, groups = self._snapshot.table, writing.count_groups(place)
-            digests = table.engine.run(partial(writing.digest_group, place), range(groups))
+        with verifying.name_unproven_draft(path):
+            table, groups = self._snapshot.table, verifying.count_groups(place)
+            digests = table.engine.run(partial(verifying.read_group_digest, place), range(groups))
             told = report_items(digests, table.progress, "verifying the checkpoint", unit="row groups", total=groups)
-            writing.require_content(place, encoded, told)
+            verifying.require_content(place, encoded, told)
 
     def _require_checksum(self, actions: Mapping[str, int]) -> None:
         require_matching_checksum(self._snapshot, actions.get("add", 0), self._rows.add_bytes)
 
     # -- publishing -----------------------------------------------------------------------------------------------
 
-    def _publish_parts(self, drafts: list[tuple[Draft, str, writing.EncodedFile]]) -> bool:
+    def _publish_parts(self, drafts: list[tuple[Draft, str, encoding.EncodedFile]]) -> bool:
         """Publish all parts; return True where another writer had published the complete set.
 
         An existing part with the same rows is kept. One with other rows is replaced as long as the set is incomplete
@@ -324,9 +327,9 @@ class CheckpointWriter:
                 self._keep_or_replace(draft, path, encoded)
         return False
 
-    def _keep_or_replace(self, draft: Draft, path: str, encoded: writing.EncodedFile) -> None:
+    def _keep_or_replace(self, draft: Draft, path: str, encoded: encoding.EncodedFile) -> None:
         with self._storage.open(path) as source:
-            if writing.holds_rows_of(source, encoded):
+            if verifying.has_same_rows(source, encoded):
                 return
         self._published(draft, path, encoded.size_bytes, replace=True)
 
@@ -342,10 +345,10 @@ class CheckpointWriter:
                     if self._size_of(path) != size:
                         return False  # files appear whole: this one is another writer's
                 except FileMissing as fault:
-                    raise writing.not_written(path, cause) from fault
+                    raise verifying.make_not_written_error(path, cause) from fault
         self._tell(path)
         if made == Created() and not replace:  # otherwise another writer may have replaced it in turn
-            writing.require_size(self._storage, path, size, writing.OTHER_SIZE)
+            verifying.require_size(self._storage, path, size, verifying.OTHER_SIZE)
         return True
 
     def _tell_all(self, paths: Iterable[str]) -> None:
@@ -389,7 +392,7 @@ class NewSidecars:
         self._version = version
         self._unique = unique
         self._were_spread = False
-        self.written: list[writing.WrittenSidecar] = []
+        self.written: list[sidecar_files.WrittenSidecar] = []
         self.actions: dict[str, int] = {}
         self.are_named = False
 
@@ -398,28 +401,30 @@ class NewSidecars:
         size_bytes = sum(sidecar.size_bytes for sidecar in self.written)
         return layout.metadata_tags(self.actions, size_bytes, schema if self.written else None)
 
-    def take(self, sidecars: Iterable[writing.WrittenSidecar]) -> None:
+    def take(self, sidecars: Iterable[sidecar_files.WrittenSidecar]) -> None:
         """Collect published sidecars."""
         for sidecar in sidecars:
             self.written.append(sidecar)
             for kind, count in sidecar.actions.items():
                 self.actions[kind] = self.actions.get(kind, 0) + count
 
-    def spread(
+    def run_tasks(
         self,
         snapshot: Snapshot,
         rows: StateRows,
-        writer: writing.SidecarWriter,
+        writer: sidecar_files.SidecarWriter,
         pieces: Sequence[Sequence[CheckpointPiece]],
     ) -> None:
         """Write and collect the sidecars of the row groups of a checkpoint, and add their totals to `rows`."""
         table = snapshot.table
         planned = list(_numbered(pieces, len(self.written) + 1, writer.most_rows))
-        task = writing.WriteSidecars(writer.version, writer.unique, writer.encoding, writer.most_rows)
+        task = sidecar_files.WriteSidecars(writer.version, writer.unique, writer.encoding, writer.most_rows)
         shared = {"touched": snapshot.file_actions.changed_after_checkpoint, "converter": rows.converter}
         self._were_spread = True
-        results = table.engine.spread(task, planned, table.stores, shared=shared, weigh=writing.rows_of_sidecars)
-        total = sum(map(writing.rows_of_sidecars, planned))
+        results = table.engine.run_tasks(
+            task, planned, table.stores, shared=shared, weigh=sidecar_files.weigh_sidecar_piece
+        )
+        total = sum(map(sidecar_files.weigh_sidecar_piece, planned))
         with table.progress.step("writing the checkpoint", unit="rows", total=total) as step, _closed(results):
             for piece, result in zip(planned, results, strict=True):
                 self.take(result.sidecars)
@@ -434,7 +439,7 @@ class NewSidecars:
         if self._were_spread or kind is not None:
             paths = [layout.sidecar_path(name) for name in self._names() if name not in kept]
             if paths:
-                writing.withdraw(self._storage, paths)
+                sidecar_files.delete_sidecars(self._storage, paths)
 
     def _names(self) -> list[str]:
         """Return the names of the sidecars of this run, also of attempts that this process does not know of."""
@@ -454,10 +459,10 @@ class NewSidecars:
 
 def _numbered(
     pieces: Iterable[Sequence[CheckpointPiece]], number: int, most_rows: int
-) -> Iterator[writing.SidecarPiece]:
+) -> Iterator[sidecar_files.SidecarPiece]:
     """Yield the pieces, each with numbers of its own for the sidecars that it may need."""
     for groups in pieces:
-        piece = writing.SidecarPiece(number, tuple(groups))
+        piece = sidecar_files.SidecarPiece(number, tuple(groups))
         yield piece
         number += -(-piece.rows // most_rows)
 

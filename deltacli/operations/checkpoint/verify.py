@@ -40,6 +40,11 @@ class Verification:
     details: tuple[tuple[str, object, object], ...] = ()
     reason: str | None = None
 
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the checkpoint differs from the log, or cannot be read."""
+        return self.verdict in (CheckpointVerdict.DIFFERS, CheckpointVerdict.UNREADABLE)
+
     def as_json(self) -> dict[str, Any]:
         """Return it as in the document `deltacli.checkpoint-verification`."""
         return {
@@ -80,7 +85,7 @@ def verify_checkpoint(
     except Unreadable as fault:
         return Verification(instance, CheckpointVerdict.UNREADABLE, reason=fault.message)
     if ours.snapshot.segment.checkpoint != instance:  # it was skipped and the state rebuilt from commits
-        rule = ours.snapshot.set_aside.get(instance.files[0].name, "checkpoint.unreadable")
+        rule = ours.snapshot.skipped_checkpoints.get(instance.files[0].name, "checkpoint.unreadable")
         return Verification(instance, CheckpointVerdict.UNREADABLE, reason=rule)
     try:
         choose_segment(listing, instance.version, unusable=at_version)

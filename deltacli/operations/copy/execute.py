@@ -26,7 +26,7 @@ from deltacli.core.typing import Json
 from deltacli.core.units import plural
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.segment import HINT_NAME, LogFile, LogFileKind
-from deltacli.delta.paths.spelling import key_text
+from deltacli.delta.paths.spelling import decode_path_bytes
 from deltacli.operations.copy.note import NOTE_PATH, CopiedCommit, CopyNote, read_note
 from deltacli.operations.copy.plan import CopyPlan, Lag, diverged, plan_copy, plan_start, require_state
 from deltacli.operations.copy.relative import RelativeLog
@@ -311,7 +311,7 @@ class _Run:
                 if budget is not None and (self._table.machine.monotonic() - self._began) * 1_000 >= budget:
                     self._execution.outcome.is_out_of_time = True
                     return
-                yield key_text(path), size
+                yield decode_path_bytes(path), size
 
     def _copy_groups(self, step: WeighedStep) -> None:
         source, target = self._data, self._target

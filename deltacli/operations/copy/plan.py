@@ -31,7 +31,7 @@ from deltacli.core.short_repr import short_repr
 from deltacli.core.texts import summarize_names
 from deltacli.core.typing import ArrowArray, ArrowTable, Json
 from deltacli.core.units import plural
-from deltacli.delta.data_files import no_vector_ids, unique_id_column
+from deltacli.delta.data_files import repeat_empty_vector_id, unique_id_column
 from deltacli.delta.encoding.many_values import KeyIndex
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.segment import (
@@ -47,7 +47,8 @@ from deltacli.delta.log.segment import (
 )
 from deltacli.delta.log.state import has_in_commit_timestamps
 from deltacli.delta.paths.keys import PathKeys
-from deltacli.delta.paths.spelling import are_absolute, key_text
+from deltacli.delta.paths.spelling import decode_path_bytes
+from deltacli.delta.paths.spelling_columns import are_absolute
 from deltacli.operations.copy.note import CopiedCommit, CopyNote, read_note
 from deltacli.operations.copy.relative import RelativeLog
 from deltacli.operations.copy.request import CopyLevel, CopyRequest
@@ -60,7 +61,7 @@ from deltacli.table.configuration_actions import read_configuration_actions
 from deltacli.table.file_references import FileReferenceReader
 from deltacli.table.find_log import list_log, list_log_files, read_hint_file
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.missing_log import missing_log_error
+from deltacli.table.missing_log import build_missing_log_error
 from deltacli.table.needed_files import (
     FileKind,
     NeededFiles,
@@ -184,7 +185,7 @@ def plan_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Copy
     source = list_log_files(table.storage, progress=table.progress)
     listing = read_listing(source)
     if listing.is_empty:
-        raise missing_log_error(table.storage)
+        raise build_missing_log_error(table.storage)
     note = read_note(target)
     try:
         files = list_log_files(target) if note is not None or request.check else []
@@ -704,7 +705,7 @@ class _Paths:
     ) -> NeededFiles:
         paths = combine_chunks(paths)
         if ids is None:
-            ids = no_vector_ids(len(paths)) if descriptors is None else unique_id_column(descriptors)
+            ids = repeat_empty_vector_id(len(paths)) if descriptors is None else unique_id_column(descriptors)
         ids = pc.fill_null(combine_chunks(ids), "")
         rows = pa.nulls(len(paths), pa.int64())
         found = build_needed_files(self._uris, paths, sizes, rows, descriptors, kind=kind)
@@ -717,7 +718,7 @@ class _Paths:
         if not pc.any(pc.not_equal(ids, "")).as_py():
             return found
         ids = pc.filter(ids, pc.not_equal(ids, ""))
-        keys = self._keys.of_vectors(ids).keys
+        keys = self._keys.compute_vector_keys(ids).keys
         is_path = pc.starts_with(ids, "p")
         files = _vector_files(ids)
         _remember(self.outside, pc.filter(files, pc.and_(is_path, pc.is_null(keys))))
@@ -726,7 +727,7 @@ class _Paths:
         no_number = pa.nulls(len(places), pa.int64())
         columns = {
             "path": places,
-            "written": pa.nulls(len(places), pa.binary()),
+            "undecoded_path": pa.nulls(len(places), pa.binary()),
             "kind": pa.repeat(FileKind.VECTOR.value, len(places)),
             "sizeBytes": no_number,
             "rows": no_number,
@@ -805,7 +806,7 @@ def _with_files(plan: CopyPlan, table: TableHandle, target: Storage, needed: Nee
 
 
 def _names(paths: ArrowArray) -> str:
-    return summarize_names([key_text(path) for path in paths.slice(0, _NAMED).to_pylist()], _NAMED) + (
+    return summarize_names([decode_path_bytes(path) for path in paths.slice(0, _NAMED).to_pylist()], _NAMED) + (
         f" and {len(paths) - _NAMED:,} more" if len(paths) > _NAMED else ""
     )
 

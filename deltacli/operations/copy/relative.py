@@ -21,7 +21,8 @@ from deltacli.delta.data_files import encode_z85
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFileKind, make_log_file
 from deltacli.delta.paths.keys import PathKeys
-from deltacli.delta.paths.spelling import are_absolute, encode, key_text
+from deltacli.delta.paths.spelling import decode_path_bytes, encode
+from deltacli.delta.paths.spelling_columns import are_absolute
 from deltacli.storage import ReadStorage
 from deltacli.storage.base import FileStat
 
@@ -118,7 +119,7 @@ class RelativeLog:
         if not are_absolute(paths)[0].as_py():
             return None
         key = self._keys.compute_keys(paths).keys[0].as_py()
-        return None if key is None else key_text(key)
+        return None if key is None else decode_path_bytes(key)
 
 
 def _is_commit(name: str) -> bool:

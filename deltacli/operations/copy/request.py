@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from deltacli.core.errors import UsageError, parameter
-from deltacli.core.request_fields import Kind, option
 from deltacli.core.units import parse_size
 from deltacli.table.api_arguments import require_at_least
 
@@ -42,23 +41,15 @@ class CopyRequest:
     """
 
     target: str = field(default="", kw_only=False)
-    versions: str | None = option(
-        "Copy only these versions.  [default: all that can be rebuilt]", "N-M", Kind.TEXT, spelled="--versions"
-    )
-    newest: bool = option("Copy only the newest version.", default=False)
-    replica: bool = option(
-        "Keep the table id and every commit; run again to bring the target up to date.", default=False
-    )
-    check: bool = option("Compare the target with the source; copy nothing.", default=False)
-    level: str = option(
-        "What to compare with the source.  [default: storage]", choices=CopyLevel, default=CopyLevel.STORAGE
-    )
-    keep_external: bool = option("Keep paths that lead out of the source, whose files are not copied.", default=False)
-    threads: int | None = option("Files to copy at a time.  [default: by the stores]", "N", Kind.COUNT)
-    rate: str | int | None = option("Bytes to copy per second, such as 50MiB/s.", "SIZE/s", Kind.TEXT)
-    time_budget_ms: int | None = option(
-        "Begin no file after this time, such as 30m; run the same command to continue.", "DURATION", Kind.DURATION
-    )
+    versions: str | None = None
+    newest: bool = False
+    replica: bool = False
+    check: bool = False
+    level: str = CopyLevel.STORAGE
+    keep_external: bool = False
+    threads: int | None = None
+    rate: str | int | None = None
+    time_budget_ms: int | None = None
     dry_run: bool = False
 
     def __post_init__(self) -> None:

@@ -13,7 +13,7 @@ from deltacli.core.progress import start_weighed_step
 from deltacli.core.typing import ArrowArray, Json
 from deltacli.delta.encoding.many_values import KeyIndex
 from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFile
-from deltacli.delta.paths.spelling import key_text
+from deltacli.delta.paths.spelling import decode_path_bytes
 from deltacli.operations.copy.plan import CopyPlan
 from deltacli.operations.copy.request import CopyLevel
 from deltacli.operations.log.log_copy import log_location
@@ -72,7 +72,7 @@ def _is_needed(plan: CopyPlan, path: str) -> bool:
     """Return True for a path that the plan copies, or found in the target: the next run copies it if it is gone."""
     if plan.needed is None:
         return False
-    return any(path == key_text(needed) for needed in combine_chunks(plan.needed.files["path"]).to_pylist())
+    return any(path == decode_path_bytes(needed) for needed in combine_chunks(plan.needed.files["path"]).to_pylist())
 
 
 def _require_none(
@@ -177,7 +177,7 @@ def _faulty(paths: ArrowArray, found: Verified) -> Iterator[Difference]:
     is_wrong = pc.is_valid(found.problems)
     columns = (pc.filter(column, is_wrong).to_pylist() for column in (paths, found.problems, found.reasons))
     for path, problem, reason in zip(*columns, strict=True):
-        yield Difference(key_text(path), problem, reason or "the target does not have it")
+        yield Difference(decode_path_bytes(path), problem, reason or "the target does not have it")
 
 
 def _differing_bytes(
@@ -194,7 +194,7 @@ def _differing_bytes(
     with start_weighed_step(table.progress, "comparing", unit="files", total=len(paths), weight=total) as step:
         for begin in range(0, len(paths), _ROWS_AT_ONCE):
             part = [column.slice(begin, _ROWS_AT_ONCE).to_pylist() for column in (paths, sizes)]
-            files = [(key_text(path), size) for path, size in zip(*part, strict=True)]
+            files = [(decode_path_bytes(path), size) for path, size in zip(*part, strict=True)]
             for (path, size), same in zip(
                 files, engine.run(compare, files, at_once=can if can > 1 else None), strict=True
             ):

@@ -14,7 +14,6 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from deltacli.core.errors import UsageError, fill_table, parameter
-from deltacli.core.request_fields import Kind, option
 from deltacli.core.times import format_duration
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_count, format_size
@@ -200,9 +199,7 @@ class DoctorRequest:
     """
 
     prices: PriceTable | None = None
-    listing: bool = option(
-        "Do not list the files of the table: no advice on unreferenced files.", kind=Kind.OPPOSITE, default=True
-    )
+    listing: bool = True
 
 
 # -- advice ------------------------------------------------------------------------------------------------------------

@@ -22,18 +22,19 @@ from deltacli.core.short_repr import short_repr
 from deltacli.core.times import DAY_MS, format_timestamp
 from deltacli.core.typing import Json, JsonObject
 from deltacli.delta.encoding.ndjson import parse_ndjson
-from deltacli.delta.log.segment import LogFile, LogListing, file_times
+from deltacli.delta.log.segment import LogFile, LogListing, compute_file_times
 from deltacli.delta.log.state import (
     DEFAULT_CHECKPOINT_INTERVAL,
     deleted_file_retention_ms,
     log_retention_ms,
-    parse_integer,
+    parse_integer_property,
 )
 from deltacli.delta.protocol.feature_changes import ShownFeature
 from deltacli.operations.doctor.advice import LISTED_PER_REQUEST, REQUESTS_PER_FILE, Advice, PriceTable
 from deltacli.operations.doctor.live_state import LiveState, StatisticsState
 from deltacli.table.timestamp_enablement import get_enablement_version
-from deltacli.work.commits.reading import is_large, read_commit, read_provenance, stream_commit
+from deltacli.work.commits.provenance import read_provenance
+from deltacli.work.commits.reading import is_large_commit, read_commit, stream_commit
 
 if TYPE_CHECKING:
     from deltacli.operations.log.expire import ExpiryPlan
@@ -161,7 +162,7 @@ def read_timeline(snapshot: Snapshot, listing: LogListing, files: int, size_byte
     table = snapshot.table
     versions = sorted(version for version in listing.commits if version <= snapshot.version)
     chosen = [listing.commits[version] for version in versions[-MOST_COMMITS:]]
-    times = {version: one.timestamp_ms for version, one in file_times(listing.commits).items()}
+    times = {version: one.timestamp_ms for version, one in compute_file_times(listing.commits).items()}
     read = partial(_read, table.storage, times, get_enablement_version(snapshot))
     found = table.engine.run(read, chosen, at_once=table.storage.capabilities.parallel_reads)
     commits = list(report_items(found, table.progress, "reading commits", unit="commits", total=len(chosen)))
@@ -191,7 +192,7 @@ def _with_sizes(commits: Sequence[RecentCommit], newest: int, files: int, size_b
 
 def _read(storage: ReadStorage, times: Mapping[int, int], first_stamped: int | None, file: LogFile) -> RecentCommit:
     try:
-        info, amounts = (_large if is_large(file) else _parsed)(storage, file)
+        info, amounts = (_large if is_large_commit(file) else _parsed)(storage, file)
     except (CommitCorrupt, FileMissing):
         info, amounts = {}, None
     is_stamped = first_stamped is not None and file.version >= first_stamped
@@ -328,7 +329,9 @@ class Examined:
     @property
     def interval(self) -> int:
         """The commits between two checkpoints, by the property of the table."""
-        return parse_integer(self.snapshot.properties, "delta.checkpointInterval") or DEFAULT_CHECKPOINT_INTERVAL
+        return (
+            parse_integer_property(self.snapshot.properties, "delta.checkpointInterval") or DEFAULT_CHECKPOINT_INTERVAL
+        )
 
     @cached_property
     def saved_by_partition(self) -> list[int]:

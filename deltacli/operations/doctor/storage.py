@@ -31,8 +31,8 @@ from deltacli.core.units import plural
 from deltacli.operations.doctor import advice as found
 from deltacli.operations.doctor.advice import Severity, StoreFinding, fails
 from deltacli.storage import Failed, PathKind, ReadStorage
-from deltacli.storage.probing.subject import Granted, Identity, Permit, ProbeAnswer, Reply, Subject
-from deltacli.table.missing_log import missing_log_error, missing_path_error
+from deltacli.storage.probing.interface import Identity, Permission, PermissionState, ProbeAnswer, ProbedStore, Reply
+from deltacli.table.missing_log import build_missing_log_error, build_missing_path_error
 
 # -- names of scratch files --------------------------------------------------------------------------------------------
 
@@ -57,7 +57,7 @@ class Scratch:
             self.names.append(name)
         return name
 
-    def clear(self, subject: Subject) -> list[str]:
+    def clear(self, subject: ProbedStore) -> list[str]:
         """Delete all scratch files and return those that may be left."""
         if not self.names:
             return []
@@ -68,7 +68,7 @@ class Scratch:
         failed = [name for name, outcome in outcomes if isinstance(outcome, Failed)]
         try:
             # A file that could not be created cannot be deleted either, as on a read-only file system: it is not left.
-            return sorted(subject.names(self.prefix))
+            return sorted(subject.list_names(self.prefix))
         except StorageFailed:
             return failed
 
@@ -133,13 +133,13 @@ class StorageReport:
         ]
 
 
-def plan_probes(table: str, subject: Subject) -> StorageReport:
+def plan_probes(table: str, subject: ProbedStore) -> StorageReport:
     """Return the probes that would be run."""
     planned = [(probe, ProbeResult(Outcome.PLANNED, "")) for probe in PROBES]
     return StorageReport(table, subject.kind, subject.endpoint, planned, dry_run=True)
 
 
-def probe_storage(table: str, subject: Subject, clock: Clock, progress: Progress = SILENT) -> StorageReport:
+def probe_storage(table: str, subject: ProbedStore, clock: Clock, progress: Progress = SILENT) -> StorageReport:
     """Run the probes on scratch files, which are deleted in any case. Raises StorageFailed for an unreachable store."""
     bench = Bench(subject, clock)
     report = StorageReport(table, subject.kind, subject.endpoint, scratch=bench.scratch.prefix)
@@ -174,7 +174,7 @@ def _run(probe: Probe, bench: Bench) -> ProbeResult:
 def require_directory(storage: ReadStorage) -> None:
     """Raise NotATable where nothing is there, because scratch files are written only next to other files."""
     if storage.kind_of("") is not PathKind.DIRECTORY:
-        raise missing_path_error(storage)
+        raise build_missing_path_error(storage)
 
 
 class Outcome(StrEnum):
@@ -199,7 +199,7 @@ class ProbeResult(NamedTuple):
 class Bench:
     """What probes work with. `clock_skew_ms` is what the clock of the store is ahead, once it was measured."""
 
-    subject: Subject
+    subject: ProbedStore
     clock: Clock
     scratch: Scratch = field(default_factory=Scratch)
     clock_skew_ms: int | None = None
@@ -257,7 +257,7 @@ def read_back(bench: Bench) -> ProbeResult:
 
 def list_created(bench: Bench) -> ProbeResult:
     names = [bench.made(word) for word in _LISTED]
-    listed = bench.subject.names(f"{bench.scratch.prefix}list-")
+    listed = bench.subject.list_names(f"{bench.scratch.prefix}list-")
     missing = set(names) - set(listed)
     if not missing:
         return ProbeResult(Outcome.PASSED, f"{plural(len(names), 'file')} listed at once")
@@ -266,7 +266,7 @@ def list_created(bench: Bench) -> ProbeResult:
 
 
 def list_in_order(bench: Bench) -> ProbeResult:
-    listed = bench.subject.names(f"{bench.scratch.prefix}list-")
+    listed = bench.subject.list_names(f"{bench.scratch.prefix}list-")
     if listed == sorted(set(listed), key=lambda name: name.encode("utf-8", "surrogateescape")):
         return ProbeResult(Outcome.PASSED, "in the order of their bytes, each once")
     shown = ", ".join(name.removeprefix(bench.scratch.prefix) for name in listed)
@@ -276,7 +276,7 @@ def list_in_order(bench: Bench) -> ProbeResult:
 
 def list_from_a_name(bench: Bench) -> ProbeResult:
     start = f"{bench.scratch.prefix}list-2"
-    listed = set(bench.subject.names(f"{bench.scratch.prefix}list-", start))
+    listed = set(bench.subject.list_names(f"{bench.scratch.prefix}list-", start))
     wanted = {f"{bench.scratch.prefix}{word}" for word in _LISTED if f"{bench.scratch.prefix}{word}" >= start}
     if wanted <= listed:
         return ProbeResult(Outcome.PASSED, f"{plural(len(wanted), 'name')} from the third one on")
@@ -302,7 +302,7 @@ def read_range(bench: Bench) -> ProbeResult:
 
 def replace_unchanged(bench: Bench) -> ProbeResult:
     name = bench.made("replace", _CONTENT)
-    said = bench.subject.replace(name, _OTHER, bench.subject.tag(name) or "none")
+    said = bench.subject.replace(name, _OTHER, bench.subject.read_tag(name) or "none")
     if said.reply is Reply.DONE and bench.subject.read(name).data == _OTHER:
         return ProbeResult(Outcome.PASSED, "replaced")
     return _replacement(said, "a file cannot be replaced on the condition that it is unchanged")
@@ -310,7 +310,7 @@ def replace_unchanged(bench: Bench) -> ProbeResult:
 
 def replace_changed(bench: Bench) -> ProbeResult:
     name = bench.made("replace", _CONTENT)
-    old = bench.subject.tag(name) or "none"
+    old = bench.subject.read_tag(name) or "none"
     bench.subject.replace(name, _OTHER, None)
     said = bench.subject.replace(name, _CONTENT, old)
     if said.reply is Reply.REFUSED:
@@ -320,7 +320,7 @@ def replace_changed(bench: Bench) -> ProbeResult:
 
 def read_changed(bench: Bench) -> ProbeResult:
     name = bench.made("reread", _CONTENT)
-    old = bench.subject.tag(name) or "none"
+    old = bench.subject.read_tag(name) or "none"
     bench.subject.replace(name, _OTHER, None)
     said = bench.subject.read(name, 0, 9, old)
     if said.reply is Reply.REFUSED:
@@ -338,7 +338,7 @@ def compare_clocks(bench: Bench) -> ProbeResult:
     before_ms = bench.clock()
     name = bench.made("clock")
     after_ms = bench.clock()
-    modified_ms = bench.subject.modified_ms(name)
+    modified_ms = bench.subject.read_modified_ms(name)
     # Times of many stores are cut to whole seconds.
     ahead = modified_ms - after_ms if modified_ms > after_ms else min(0, modified_ms + 999 - before_ms)
     bench.clock_skew_ms = ahead
@@ -363,11 +363,11 @@ def delete_together(bench: Bench) -> ProbeResult:
                 found.DELETE_FAILED, message, "do not run vacuum or log expire on this store until it works"
             )
         return ProbeResult(Outcome.FAILED, failed[0].reason, finding)
-    left = set(bench.subject.names(f"{bench.scratch.prefix}delete-"))
+    left = set(bench.subject.list_names(f"{bench.scratch.prefix}delete-"))
     readable = [name for name in names if bench.subject.read(name).reply is Reply.DONE]
     if not left and not readable:
         gone = f"{plural(len(names), 'file')} gone at once"
-        if not bench.subject.deletes_alone(names[0]):
+        if not bench.subject.has_refused_bulk_deletion(names[0]):
             return ProbeResult(Outcome.PASSED, gone)
         message = (
             "the store refuses to delete several files with one request, so each is deleted by a request of its own"
@@ -476,7 +476,7 @@ class AccessReport:
     store: str
     endpoint: str = ""
     identity: Identity | None = None
-    permits: dict[str, Permit] = field(default_factory=dict)
+    permits: dict[str, Permission] = field(default_factory=dict)
     named: dict[str, str] = field(default_factory=dict)
     findings: list[StoreFinding] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
@@ -486,11 +486,13 @@ class AccessReport:
         return fails(self.findings)
 
     def missing(self, command: Command) -> list[str]:
-        return [name for name in command.needs if self.permits[name].state is Granted.NO]
+        return [name for name in command.needs if self.permits[name].state is PermissionState.NO]
 
-    def state_of(self, command: Command) -> Granted:
+    def state_of(self, command: Command) -> PermissionState:
         states = {self.permits[name].state for name in command.needs}
-        return next((state for state in (Granted.NO, Granted.UNKNOWN) if state in states), Granted.YES)
+        return next(
+            (state for state in (PermissionState.NO, PermissionState.UNKNOWN) if state in states), PermissionState.YES
+        )
 
     def as_json(self) -> dict[str, Json]:
         return {
@@ -504,6 +506,11 @@ class AccessReport:
             ],
             "findings": [finding.as_json() for finding in self.findings],
         }
+
+    @property
+    def known_commands(self) -> tuple[Command, ...]:
+        """The commands, by what they need."""
+        return commands()
 
     def commands(self) -> list[dict[str, Json]]:
         """Return the commands as JSON objects."""
@@ -522,22 +529,22 @@ def _identity(identity: Identity) -> dict[str, Json]:
     }
 
 
-def check_access(storage: ReadStorage, subject: Subject | None, *, writes: bool) -> AccessReport:
+def check_access(storage: ReadStorage, subject: ProbedStore | None, *, writes: bool) -> AccessReport:
     """Return who sends the requests and what they may do. `writes`: find out about writing by scratch files.
 
     Raises NotATable where nothing is there, and StorageFailed where the store cannot be reached.
     """
     report = AccessReport(storage.uri, subject.kind if subject else storage.uri.partition("://")[0])
     if subject is None:
-        report.permits = _read_permits(storage) | dict.fromkeys(WRITING, Permit(Granted.NO, _READ_ONLY))
+        report.permits = _read_permits(storage) | dict.fromkeys(WRITING, Permission(PermissionState.NO, _READ_ONLY))
         report.findings = _findings(report)
         return report
-    report.endpoint, report.named = subject.endpoint, subject.names_of_permissions
+    report.endpoint, report.named = subject.endpoint, subject.permission_names
     try:
         report.identity = subject.identity()
     except CredentialsMissing as fault:
         return without_credentials(report, fault)
-    report.permits = _read_permits(storage) | subject.permits()
+    report.permits = _read_permits(storage) | subject.permissions()
     if writes:
         report.permits |= _write_permits(subject, report)
     report.findings += _findings(report)
@@ -547,14 +554,14 @@ def check_access(storage: ReadStorage, subject: Subject | None, *, writes: bool)
 def without_credentials(report: AccessReport, fault: CredentialsMissing) -> AccessReport:
     """Return the report of a process that has no credentials: the sources that were tried."""
     report.identity = Identity(None, "none", {}, dict(fault.facts))
-    reason = Permit(Granted.NO, "no credentials")
+    reason = Permission(PermissionState.NO, "no credentials")
     report.permits = dict.fromkeys((*READING, *WRITING), reason)
     finding = StoreFinding(found.CREDENTIALS, Severity.ERROR, fault.message, fault.hint or "set credentials")
     report.findings.append(finding)
     return report
 
 
-def _read_permits(storage: ReadStorage) -> dict[str, Permit]:
+def _read_permits(storage: ReadStorage) -> dict[str, Permission]:
     """List and read files of the table, without changing anything. Raises NotATable."""
     for place in _PLACES:
         shown = place or "the table directory"
@@ -565,40 +572,40 @@ def _read_permits(storage: ReadStorage) -> dict[str, Permit]:
         except FileMissing:
             continue
         except PermissionRefused as fault:
-            return {"list": Permit(Granted.NO, _said(fault)), "read": _read_unlisted(storage)}
+            return {"list": Permission(PermissionState.NO, _said(fault)), "read": _read_unlisted(storage)}
         path = f"{place}/{first.name}" if place else first.name
-        return {"list": Permit(Granted.YES, f"{shown} was listed"), "read": _read(storage, path)}
+        return {"list": Permission(PermissionState.YES, f"{shown} was listed"), "read": _read(storage, path)}
     with suppress(FileMissing):
         if storage.list_directories(""):
             return {
-                "list": Permit(Granted.YES, "the table directory was listed"),
-                "read": Permit(Granted.UNKNOWN, "no file to read was found"),
+                "list": Permission(PermissionState.YES, "the table directory was listed"),
+                "read": Permission(PermissionState.UNKNOWN, "no file to read was found"),
             }
-    raise missing_log_error(storage)
+    raise build_missing_log_error(storage)
 
 
-def _read(storage: ReadStorage, path: str) -> Permit:
+def _read(storage: ReadStorage, path: str) -> Permission:
     """Read one byte of a file of the log, and of a data file where one is found."""
     paths = [path, *([data] if (data := _data_file(storage, "", _DEPTH)) else [])]
     for each in paths:
         try:
             storage.read_range(each, 0, 1)
         except PermissionRefused as fault:
-            return Permit(Granted.NO, f"{each}: {_said(fault)}")
+            return Permission(PermissionState.NO, f"{each}: {_said(fault)}")
         except FileMissing:
             continue
-    return Permit(Granted.YES, f"{' and '.join(paths)} {'were' if len(paths) > 1 else 'was'} read")
+    return Permission(PermissionState.YES, f"{' and '.join(paths)} {'were' if len(paths) > 1 else 'was'} read")
 
 
-def _read_unlisted(storage: ReadStorage) -> Permit:
+def _read_unlisted(storage: ReadStorage) -> Permission:
     """Read names that most tables have, where nothing can be listed."""
     for path in (f"{LOG}/_last_checkpoint", f"{LOG}/{0:020}.json"):
         try:
             storage.read_range(path, 0, 1)
         except (FileMissing, PermissionRefused):
             continue
-        return Permit(Granted.YES, f"{path} was read")
-    return Permit(Granted.UNKNOWN, "no file to read is known, because nothing can be listed")
+        return Permission(PermissionState.YES, f"{path} was read")
+    return Permission(PermissionState.UNKNOWN, "no file to read is known, because nothing can be listed")
 
 
 def _data_file(storage: ReadStorage, directory: str, depth: int) -> str | None:
@@ -618,7 +625,7 @@ def _data_file(storage: ReadStorage, directory: str, depth: int) -> str | None:
     )
 
 
-def _write_permits(subject: Subject, report: AccessReport) -> dict[str, Permit]:
+def _write_permits(subject: ProbedStore, report: AccessReport) -> dict[str, Permission]:
     scratch = Scratch()
     name = scratch.name("access")
     try:
@@ -626,14 +633,16 @@ def _write_permits(subject: Subject, report: AccessReport) -> dict[str, Permit]:
             "create": _by_reply(subject.create(name, b"1"), "a scratch file was created"),
             "replace": _by_reply(subject.replace(name, b"2", None), "a scratch file was replaced"),
         }
-        if Granted.YES in {permit.state for permit in permits.values()}:
+        if PermissionState.YES in {permit.state for permit in permits.values()}:
             outcome = subject.delete([name])[0][1]
             if isinstance(outcome, Failed):
-                permits["delete"] = Permit(Granted.NO if outcome.denied else Granted.UNKNOWN, outcome.reason)
+                permits["delete"] = Permission(
+                    PermissionState.NO if outcome.denied else PermissionState.UNKNOWN, outcome.reason
+                )
             else:
-                permits["delete"] = Permit(Granted.YES, "a scratch file was deleted")
+                permits["delete"] = Permission(PermissionState.YES, "a scratch file was deleted")
         else:
-            permits["delete"] = Permit(Granted.UNKNOWN, "nothing could be written to delete it")
+            permits["delete"] = Permission(PermissionState.UNKNOWN, "nothing could be written to delete it")
         return permits
     finally:
         report.left = scratch.clear(subject)
@@ -642,20 +651,20 @@ def _write_permits(subject: Subject, report: AccessReport) -> dict[str, Permit]:
             report.findings.append(StoreFinding(found.LEFT, Severity.WARNING, message, "delete it"))
 
 
-def _by_reply(said: ProbeAnswer, done: str) -> Permit:
+def _by_reply(said: ProbeAnswer, done: str) -> Permission:
     match said.reply:
         case Reply.DONE:
-            return Permit(Granted.YES, done)
+            return Permission(PermissionState.YES, done)
         case Reply.DENIED:
-            return Permit(Granted.NO, said.text)
-    return Permit(Granted.UNKNOWN, said.text or said.reply)
+            return Permission(PermissionState.NO, said.text)
+    return Permission(PermissionState.UNKNOWN, said.text or said.reply)
 
 
 def _findings(report: AccessReport) -> list[StoreFinding]:
     """Return a finding for each missing permission, with the commands that need it."""
     made = []
     for name, permit in report.permits.items():
-        if permit.state is Granted.NO:
+        if permit.state is PermissionState.NO:
             names = "; ".join(one.names for one in commands() if name in one.needs)
             message = f"no permission to {name}: {permit.reason}"
             grant = report.named.get(name)

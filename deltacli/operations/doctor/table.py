@@ -70,13 +70,16 @@ from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whol
 from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.rules.framework.engines import engines_stopped_by, enumerate_engines
 from deltacli.rules.framework.repairs import ARCHIVED_FILES
-from deltacli.storage.optional_interfaces import StoreOfVersions, StoreWithBounds
+from deltacli.storage.optional_interfaces import (
+    is_shared_directory,
+    is_shared_table,
+)
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_newest_readable
 from deltacli.table.version import Snapshot
 from deltacli.table.walk import CachedWalk
-from deltacli.work.rewrite.new_files import measure_rewrite
 from deltacli.work.rewrite.pieces import SPEC, RewritePiece
+from deltacli.work.rewrite.rewriting import measure_rewrite
 
 # -- advice on data files ----------------------------------------------------------------------------------------------
 
@@ -326,7 +329,7 @@ def bytes_after(plan: OptimizePlan) -> int | None:
         samples = list(_samples(plan))
         table = plan.table
         pieces = [one.piece for one in samples]
-        found = list(table.engine.spread(measure_rewrite, pieces, table.stores, shared={SPEC: plan.spec}))
+        found = list(table.engine.run_tasks(measure_rewrite, pieces, table.stores, shared={SPEC: plan.spec}))
     except DeltacliError:
         return None
     known = [(size, one.live_bytes) for size, one in zip(found, samples, strict=True) if size is not None]
@@ -579,7 +582,7 @@ def examine_table(table: TableHandle, request: DoctorRequest) -> TableReport:
 
     Raises what `read_newest_readable` and `require_partitions` raise, and UsageError for a shared table.
     """
-    if isinstance(table.storage, StoreOfVersions | StoreWithBounds):
+    if is_shared_table(table.storage) or is_shared_directory(table.storage):
         raise UsageError(
             "doctor table works on Delta tables only: the provider of a shared table cares for its files",
             hint=command("snapshot"),

@@ -28,9 +28,9 @@ from deltacli.core import errors
 from deltacli.core.progress import report_weighed_items
 from deltacli.core.ranges import find_gaps, format_spans, name_ranges
 from deltacli.core.short_repr import short_repr
-from deltacli.delta.log.actions import Action, read_actions, too_deep, wrong_type
+from deltacli.delta.log.actions import Action, read_actions, too_deep, wrong_type_error
 from deltacli.delta.log.disputed_readings import DECISIONS, find_repeated_kinds
-from deltacli.delta.log.file_actions import file_key, reconcile_commit
+from deltacli.delta.log.file_actions import compute_file_key, reconcile_commit
 from deltacli.delta.log.segment import (
     LOG_DIRECTORY,
     CheckpointInstance,
@@ -41,9 +41,9 @@ from deltacli.delta.log.segment import (
 )
 from deltacli.delta.log.state import (
     TRANSACTION_RETENTION,
+    find_metadata_differences,
+    find_protocol_differences,
     has_in_commit_timestamps,
-    metadata_differences,
-    protocol_differences,
     read_metadata,
     read_protocol,
 )
@@ -58,7 +58,8 @@ from deltacli.table.find_log import ListedLog, list_log
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot, rebuild_version
 from deltacli.table.version import Snapshot
-from deltacli.work.commits.reading import read_commit, read_provenance
+from deltacli.work.commits.provenance import read_provenance
+from deltacli.work.commits.reading import read_commit
 
 # -- `log crc` ---------------------------------------------------------------------------------------------------------
 
@@ -118,9 +119,9 @@ def _differences(
     for name in _COUNTS:
         if computed.get(name) != expected.get(name):
             yield name, computed.get(name), expected.get(name)
-    for name in protocol_differences(snapshot.protocol, other.protocol):
+    for name in find_protocol_differences(snapshot.protocol, other.protocol):
         yield f"protocol.{name}", _part(computed, "protocol", name), _part(expected, "protocol", name)
-    for name in metadata_differences(snapshot.metadata, other.metadata):
+    for name in find_metadata_differences(snapshot.metadata, other.metadata):
         yield f"metadata.{name}", _part(computed, "metadata", name), _part(expected, "metadata", name)
     ours = {found.app_id: found.version for found in snapshot.transactions}
     theirs = {found.app_id: found.version for found in other.transactions}
@@ -174,6 +175,11 @@ class ChecksumReport(CompleteOutcome, PlanWithoutRefusals):
     @property
     def fields(self) -> tuple[str, ...]:
         return tuple(sorted(self.computed))
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the file differs from the log, or cannot be read."""
+        return self.status in (ChecksumStatus.DIFFERS, ChecksumStatus.UNREADABLE)
 
     @property
     def is_noop(self) -> bool:
@@ -282,11 +288,11 @@ def _encode(computed: Mapping[str, Any]) -> bytes:
     """Return the bytes of a checksum file. Raises CommitCorrupt for a value that such a file cannot represent."""
     for field, value in computed.items():
         if (odd := next(_beyond_64_bits(value), None)) is not None:
-            raise wrong_type(field, str(odd), "the state")
+            raise wrong_type_error(field, str(odd), "the state")
     try:
         return orjson.dumps(computed)
     except TypeError as fault:  # a lone surrogate
-        raise wrong_type("a text", str(fault), "the state") from fault
+        raise wrong_type_error("a text", str(fault), "the state") from fault
 
 
 def _beyond_64_bits(value: object) -> Iterator[int]:
@@ -577,8 +583,8 @@ def _actions(table: TableHandle, commits: Sequence[LogFile], disputed: set[str])
         weight_of=lambda file: file.size_bytes,
     )
     for file in told:
-        actions = read_actions(read_commit(table.storage, file), file.name, disputed=disputed)
-        reconcile_commit(actions, set(), file.name, disputed=disputed)
+        actions = read_actions(read_commit(table.storage, file), file.name, disputed_rules=disputed)
+        reconcile_commit(actions, set(), file.name, disputed_rules=disputed)
         disputed.update(find_repeated_kinds(actions))
         yield from (pair for pair in actions if pair[0] != "add")
         yield from (pair for pair in actions if pair[0] == "add")
@@ -595,7 +601,7 @@ def reconcile(actions: Iterable[tuple[str, Action]]) -> dict[Key, Action]:
     for kind, action in actions:
         match kind:
             case "add" | "remove":
-                key = file_key(action, "the commits")
+                key = compute_file_key(action, "the commits")
                 replaced = [found.pop((other, key)) for other in _FILES if (other, key) in found]
                 _require_same_spelling(action, replaced)
                 found[kind, key] = action

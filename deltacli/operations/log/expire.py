@@ -30,7 +30,6 @@ from deltacli.core.errors import (
     suggest_parameters,
 )
 from deltacli.core.ranges import find_ranges, format_ranges, name_ranges
-from deltacli.core.request_fields import ALLOW_STREAM_LOSS, IGNORE_STREAMS_OLDER, PROTECT_STREAMS, Kind, option, shared
 from deltacli.core.short_repr import short_repr
 from deltacli.core.times import DAY_MS, duration_argument, format_duration, format_timestamp
 from deltacli.core.units import format_size, plural
@@ -48,19 +47,17 @@ from deltacli.delta.log.segment import (
 )
 from deltacli.delta.log.state import (
     CHECKPOINT_PROTECTION,
-    DEFAULT_LOG_RETENTION_MS,
     LOG_CLEANUP,
-    LOG_RETENTION,
     is_false,
     log_cutoff_ms,
     log_retention_ms,
-    parse_integer,
+    parse_integer_property,
 )
 from deltacli.delta.protocol.features import OPEN_BY_NAME, require_writable
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, facts_of, verify_checkpoint
 from deltacli.operations.read.snapshot import summarize_with_digests
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
-from deltacli.storage.hadoop_checksums import checksum_of
+from deltacli.storage.hadoop_checksums import get_checksum_path
 from deltacli.table.api_arguments import require_optional_count, require_version
 from deltacli.table.checksum_guard import find_checksum_contradiction
 from deltacli.table.file_history import MISSING_ADD_RULE as MISSING_ADD
@@ -71,18 +68,9 @@ from deltacli.table.rebuild import read_snapshot, rebuild_version
 from deltacli.table.time_travel import find_version_at
 from deltacli.table.version import Snapshot
 from deltacli.work.checkpoints.reading import open_checkpoint
-from deltacli.work.files.deleting import (
-    MOST_AT_ONCE,
-    BatchOutcome,
-    DeleteBatch,
-    DeletePiece,
-    FileOutcome,
-    Permit,
-    Stop,
-    permit,
-    require_progress,
-    uninterrupted,
-)
+from deltacli.work.files.deleting import MOST_AT_ONCE, BatchOutcome, DeleteBatch, DeletePiece, FileOutcome
+from deltacli.work.files.permits import Permit, make_permit, require_progress
+from deltacli.work.files.uninterrupted import StopRequest, run_uninterrupted
 from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
@@ -110,21 +98,12 @@ class ExpiryRequest:
         dry_run: True to plan only, and change nothing.
     """
 
-    retention_ms: int | None = option(
-        "Age up to which commits are kept, such as 60d.  "
-        f"[default: {LOG_RETENTION}, else {format_duration(DEFAULT_LOG_RETENTION_MS)}]",
-        "DURATION",
-        Kind.DURATION,
-    )
-    keep_versions: Sequence[int] = option(
-        "Versions to keep, whatever their age. Repeatable.", "A,B-C,…", Kind.VERSIONS, default=()
-    )
-    allow_retention_below_ms: int | None = option(
-        "Allow a retention below the table's own, whose value is given here, such as 30d.", "DURATION", Kind.DURATION
-    )
-    protect_streams: Sequence[str] = shared(PROTECT_STREAMS, ())
-    ignore_streams_older_ms: int | None = shared(IGNORE_STREAMS_OLDER)
-    allow_stream_loss: Sequence[str] = shared(ALLOW_STREAM_LOSS, ())
+    retention_ms: int | None = None
+    keep_versions: Sequence[int] = ()
+    allow_retention_below_ms: int | None = None
+    protect_streams: Sequence[str] = ()
+    ignore_streams_older_ms: int | None = None
+    allow_stream_loss: Sequence[str] = ()
     dry_run: bool = False
 
     def __post_init__(self) -> None:
@@ -429,7 +408,7 @@ def _unnamed_sidecars(
     if incomplete:
         notes.append(f"no sidecar is deleted: a kept checkpoint is incomplete ({incomplete[0]})")
         return
-    named |= {path for stored in whole.sidecars if (path := checksum_of(stored.path)) is not None}
+    named |= {path for stored in whole.sidecars if (path := get_checksum_path(stored.path)) is not None}
     for stored in sorted(whole.sidecars, key=lambda stored: (stored.modified_ms, stored.path)):
         if stored.path not in named and stored.modified_ms < grace_ms:
             path = f"{LOG_DIRECTORY}/{SIDECAR_DIRECTORY}/{stored.path}"
@@ -469,7 +448,7 @@ def refusals_of(
             f"commit {empty[0]} is empty, which indicates an interrupted write; repair it first",
             hint=command("validate"),
         )
-    protected = parse_integer(properties, CHECKPOINT_PROTECTION) or 0
+    protected = parse_integer_property(properties, CHECKPOINT_PROTECTION) or 0
     if "checkpointProtection" in snapshot.protocol.supported_features and boundary is not None and boundary < protected:
         message = (
             f"{CHECKPOINT_PROTECTION} is {protected}: older versions may only be deleted all at once, "
@@ -578,10 +557,10 @@ class LogExpiry:
         with table.progress.step("deleting", unit="files", total=len(files)) as step:
             task = DeleteBatch(step.advance, table.machine.now_ms)
             while files:
-                batch, stop = files[:FILES_A_BATCH], Stop()
+                batch, stop = files[:FILES_A_BATCH], StopRequest()
                 piece = DeletePiece(allowed, tuple(file.path for file in batch))
                 left: list[ExpiredFile] = []
-                uninterrupted(partial(_delete, execution, batch, piece, task, stop, left), stop)
+                run_uninterrupted(partial(_delete, execution, batch, piece, task, stop, left), stop)
                 files[:FILES_A_BATCH] = left
                 if left:  # the time is over
                     fruitless = fruitless + 1 if len(left) == len(batch) else 0
@@ -594,7 +573,7 @@ def _delete(
     batch: Sequence[ExpiredFile],
     piece: DeletePiece,
     task: DeleteBatch,
-    stop: Stop,
+    stop: StopRequest,
     left: list[ExpiredFile],
 ) -> None:
     """Delete one batch, and add the files that were not tried to `left`. Raises the fault of the store.
@@ -622,7 +601,7 @@ def _verified(execution: ChangeExecution[ExpiryPlan, ExpiryOutcome]) -> Permit:
         refusals = [refusal]
     if refusals:
         raise Refused.from_refusals(refusals)
-    return permit(table.stores, table.machine.now_ms())
+    return make_permit(table.stores, table.machine.now_ms())
 
 
 def _require_as_read(plan: ExpiryPlan, whole: WholeLog) -> None:

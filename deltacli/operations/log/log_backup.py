@@ -28,12 +28,12 @@ from deltacli.operations.log import log_copy
 from deltacli.storage import Existed, PathKind, ReadStorage, Storage, is_inside
 from deltacli.storage.directory_identity import require_same_directory
 from deltacli.storage.optional_interfaces import require_writable
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.find_log import list_log, read_hint_file
 from deltacli.table.handle import TableHandle
 from deltacli.table.table_directories import require_no_paimon_table
 from deltacli.table.version import Snapshot
-from deltacli.work.commits.reading import require_whole
+from deltacli.work.commits.reading import require_listed_size
 
 if TYPE_CHECKING:
     from deltacli.changing.execution import ChangeExecution
@@ -65,6 +65,11 @@ class BackupPlan(TableUriMixin, PlanWithoutRefusals):
 
     def effects(self) -> Iterator[str]:
         return (file.name for file in self.copies)
+
+    def as_planned_result(self) -> BackupResult:
+        """Return what a backup would be, with nothing copied."""
+        files = (log_copy.BackedUp(one.name, one.size_bytes, "", one.modified_ms) for one in self.copies)
+        return _result(self, tuple(files), True)
 
 
 @short_repr("files=files.files", "copied", "dry_run")
@@ -157,7 +162,7 @@ def plan_backup(table: TableHandle, destination: Storage, *, full: bool = False)
         )
     require_writable(destination)
     if destination.kind_of("") is PathKind.FILE:
-        raise errors.UsageError(f"{without_secrets(destination.uri)} is a file, not a directory", code="usage.output")
+        raise errors.UsageError(f"{mask_secrets(destination.uri)} is a file, not a directory", code="usage.output")
     _require_no_paimon_table(destination)
     hint = _read_hint(storage)
     files = log_copy.list_whole_log(storage, progress=progress)
@@ -203,13 +208,6 @@ def plan_backup(table: TableHandle, destination: Storage, *, full: bool = False)
         missing=missing,
         is_first=backup.listed is None,
         hint=hint,
-    )
-
-
-def planned_backup(plan: BackupPlan) -> BackupResult:
-    """Return what a backup would be, with nothing copied."""
-    return _result(
-        plan, tuple(log_copy.BackedUp(one.name, one.size_bytes, "", one.modified_ms) for one in plan.copies), True
     )
 
 
@@ -300,7 +298,7 @@ def _read(storage: ReadStorage, file: log_copy.StoredFile, *, hint: bytes | None
     except errors.FileMissing:
         return None
     if file.path.kind is LogFileKind.COMMIT:
-        require_whole(LogFile(file.path, file.size_bytes, file.modified_ms), len(data), file.size_bytes)
+        require_listed_size(LogFile(file.path, file.size_bytes, file.modified_ms), len(data), file.size_bytes)
     return data
 
 
@@ -349,7 +347,7 @@ def _require_no_paimon_table(destination: ReadStorage) -> None:
         require_no_paimon_table(destination)
     except errors.PaimonTable:
         raise errors.Refused(
-            f"{without_secrets(destination.uri)} is a Paimon table; a backup needs a directory of its own",
+            f"{mask_secrets(destination.uri)} is a Paimon table; a backup needs a directory of its own",
             code="backup.not-a-backup",
         ) from None
 

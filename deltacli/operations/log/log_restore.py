@@ -151,6 +151,16 @@ class LogRestorePlan(TableUriMixin, PlanWithoutRefusals):
         yield from (f"{item.action.value} {item.file.name}" for item in self.writes)
         yield from (f"a note in {NOTES_DIRECTORY} of {uri}" for uri in self.owners.uris)
 
+    @property
+    def added(self) -> FileTotals:
+        """The files that the log lacks."""
+        return self.amount(Action.ADD)
+
+    @property
+    def replaced(self) -> FileTotals:
+        """The files that differ, and are replaced."""
+        return self.amount(Action.REPLACE)
+
     def amount(self, action: Action) -> FileTotals:
         items = (*self.writes, *self.kept)
         return FileTotals.from_sizes(item.file.size_bytes for item in items if item.action is action)

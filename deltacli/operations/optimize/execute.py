@@ -47,6 +47,7 @@ from deltacli.delta.log.commit_content import (
     WatchedFiles,
     encoded_files,
 )
+from deltacli.delta.log.state import deleted_file_retention_ms
 from deltacli.delta.paths.spelling import decode
 from deltacli.operations.optimize.plan import (
     Find,
@@ -166,6 +167,11 @@ class OptimizeOutcome:
     @property
     def committed_version(self) -> int | None:
         return self.versions[-1] if self.versions else None
+
+    @property
+    def deletable_from_ms(self) -> int:
+        """The time in epoch milliseconds from which a vacuum may delete the old files, if they were removed now."""
+        return self.plan.table.clock() + deleted_file_retention_ms(self.plan.snapshot.properties)
 
     def as_json(self) -> dict[str, Json]:
         """Return the content of the document `deltacli.optimize`."""
@@ -313,7 +319,7 @@ class _Run:
 
     def run(self) -> None:
         """Rewrite the groups one after the other, several files at once, and commit each when it is complete."""
-        from deltacli.work.rewrite.new_files import NAMED, RewriteFiles
+        from deltacli.work.rewrite.rewriting import NAMED, RewriteFiles
 
         table, plan = self._table, self._plan
         sizes = {
@@ -323,7 +329,7 @@ class _Run:
         if plan.spec.order is not None and not table.engine.may_repeat:  # on a cluster, tasks look for themselves
             plan.spec.order.require_space(max(one.size_bytes for one in plan.selection.bins))
         shared = {SPEC: plan.spec, NAMED: self._named}
-        results = table.engine.spread(
+        results = table.engine.run_tasks(
             RewriteFiles(), self._pieces(), table.stores, shared=shared, weigh=attrgetter("weight")
         )
         try:

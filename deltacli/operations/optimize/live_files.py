@@ -23,14 +23,15 @@ from deltacli.changing.preflight import ADDED_TWICE, REMOVED_WITH_OTHER_VECTOR, 
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.clustering.sorting import CUBE_COLUMNS, CUBE_ID, PROVIDER, Z_ORDER_TAG, ChosenFiles
 from deltacli.delta.encoding.digests import codes
-from deltacli.delta.encoding.many_values import repeated
-from deltacli.delta.log.file_actions import num_records_column
+from deltacli.delta.encoding.many_values import find_repeated_hashes
+from deltacli.delta.log.file_actions import extract_num_records_column
 from deltacli.delta.log.row_ids import FEATURE
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.partitions.values import is_text, partition_columns, with_spelled_keys
+from deltacli.delta.partitions.values import is_text, parse_partition_columns, with_spelled_keys
 from deltacli.delta.paths.engine_readings import SEVERAL_SPELLINGS
-from deltacli.delta.paths.spelling import key_bytes, name_files
-from deltacli.delta.schema.to_arrow import unread_type
+from deltacli.delta.paths.spelling import encode_path_bytes
+from deltacli.delta.paths.spelling_columns import resolve_file_names
+from deltacli.delta.schema.to_arrow import find_unsupported_type
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.table.ambiguous_files import find_ambiguous_files
 from deltacli.table.file_keys import hash_file_actions, hash_narrow_adds
@@ -38,7 +39,7 @@ from deltacli.table.partition_condition import Mask
 
 if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
-    from deltacli.work.task import TableFiles
+    from deltacli.work.table_files import TableFiles
 
 # -- choosing the files to rewrite -------------------------------------------------------------------------------------
 
@@ -390,7 +391,7 @@ class LiveReader:
         self._ids: list[RecordBatch] | None = [] if with_ids else None
         self._files: TableFiles = snapshot.table.files()
         self._condition = condition
-        names = [key_bytes(file.name) for file in find_ambiguous_files(snapshot)]
+        names = [encode_path_bytes(file.name) for file in find_ambiguous_files(snapshot)]
         self._ambiguous_names = pa.array(names, pa.binary())
 
     def read(self, adds: RecordBatch) -> LivePart | None:
@@ -407,7 +408,7 @@ class LiveReader:
         return LivePart(
             pc.fill_null(adds.column("size"), 0),
             _packed_sizes(adds),
-            num_records_column(adds.column("stats")),
+            extract_num_records_column(adds.column("stats")),
             deleted,
             pc.is_valid(vectors),
             self._outside(adds.column("path")),
@@ -433,7 +434,7 @@ class LiveReader:
         if not len(self._ambiguous_names):
             return None
         storage = self._snapshot.table.storage
-        return pc.is_in(name_files(paths, (storage.uri, *storage.aliases)), value_set=self._ambiguous_names)
+        return pc.is_in(resolve_file_names(paths, (storage.uri, *storage.aliases)), value_set=self._ambiguous_names)
 
     def _outside(self, paths: ArrowArray) -> ArrowArray:
         absolute = pc.match_substring_regex(paths, r"^([A-Za-z][A-Za-z0-9+.-]*:)?/")
@@ -443,7 +444,7 @@ class LiveReader:
         return pc.and_not(absolute, pc.is_in(pa.array(range(len(paths)), pa.int64()), value_set=pa.array(inside)))
 
     def _is_inside(self, path: str) -> bool:
-        return self._files.inside(path) is not None or not self._files.is_refused(path)
+        return self._files.find_path_in_table(path) is not None or not self._files.is_refused(path)
 
 
 def partition_keys(adds: RecordBatch, config: TableConfiguration) -> Iterator[ArrowArray]:
@@ -457,9 +458,9 @@ def partition_keys(adds: RecordBatch, config: TableConfiguration) -> Iterator[Ar
     unread = {
         name
         for name, column in config.partition_columns.items()
-        if column is not None and unread_type(column.data_type)
+        if column is not None and find_unsupported_type(column.data_type)
     }
-    values = partition_columns(adds, config, [name for name in names if name not in unread])
+    values = parse_partition_columns(adds, config, [name for name in names if name not in unread])
     for name in names:
         column = config.partition_columns[name]
         type_name = column.data_type.name if column and isinstance(column.data_type, PrimitiveType) else ""
@@ -544,7 +545,7 @@ def _doubted(parts: Sequence[LivePart]) -> dict[int, str]:
     if not keys:
         return found
     paths = pa.concat_arrays(keys)
-    twice = repeated(paths)
+    twice = find_repeated_hashes(paths)
     if len(twice):
         places = pc.indices_nonzero(pc.is_in(paths, value_set=twice)).to_pylist()
         found |= dict.fromkeys(places, ADDED_TWICE)

@@ -36,13 +36,13 @@ from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.delta.data_files import unique_id_column
 from deltacli.delta.log.actions import Action, require_unreserved_keys
 from deltacli.delta.log.commit_content import CommitRequest
-from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.file_actions import action_schemas, build_action_batch
 from deltacli.delta.log.random_prefixes import LETTERS, prefix_length, uses_random_prefixes
 from deltacli.delta.log.row_ids import mark_of
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import best_spelling, format_partition_directory, is_text, with_spelled_keys
 from deltacli.delta.paths.keys import PathKeys
-from deltacli.delta.paths.spelling import key_text
+from deltacli.delta.paths.spelling import decode_path_bytes
 from deltacli.delta.schema.to_arrow import iceberg_compat
 from deltacli.delta.schema.type_changes import require_readable_rows
 from deltacli.delta.schema.types import PrimitiveType
@@ -65,16 +65,9 @@ from deltacli.table.needed_files import build_needed_files, join_needed_files, l
 from deltacli.table.older_metadata import read_column_names_for_tasks
 from deltacli.table.partition_condition import Mask, PartitionCondition
 from deltacli.table.rebuild import read_snapshot
-from deltacli.work.rewrite.pieces import (
-    CONFIG,
-    SPEC,
-    UNREAD,
-    NewFile,
-    RefusedFile,
-    RewritePiece,
-    RewriteSpec,
-    find_files_to_purge,
-)
+from deltacli.work.rewrite.exactness import UNREAD
+from deltacli.work.rewrite.outdated_columns import CONFIG, find_files_to_purge
+from deltacli.work.rewrite.pieces import SPEC, NewFile, RefusedFile, RewritePiece, RewriteSpec
 from deltacli.work.rewrite.sources import FindRefused
 from deltacli.work.rows.data_files import DataFile
 from deltacli.work.task import Task
@@ -308,14 +301,14 @@ def _lost(plan: OptimizePlan, chosen: ArrowArray) -> Iterator[tuple[int, Refused
     if not (len(missing) or len(cut)):
         return
     keys = PathKeys(uris)
-    of_vectors, of_data = keys.of_vectors(unique_id_column(vectors)).keys, keys.compute_keys(paths).keys
+    of_vectors, of_data = keys.compute_vector_keys(unique_id_column(vectors)).keys, keys.compute_keys(paths).keys
     for code, files, faulty, what in (
         ("dv.file-missing", of_vectors, missing, "does not exist"),
         ("data.file-missing", of_data, missing, "does not exist"),
         ("data.not-parquet", of_data, cut, "is cut short"),
     ):
         for row in pc.indices_nonzero(pc.is_in(files, value_set=faulty)).to_pylist():
-            name = key_text(files[row].as_py())
+            name = decode_path_bytes(files[row].as_py())
             yield places[row].as_py(), RefusedFile(paths[row].as_py(), code, f"{name} {what}")
 
 
@@ -323,7 +316,7 @@ def _cut_short(table: TableHandle, files: Sequence[tuple[bytes, int]]) -> list[b
     """Return the files, given with their sizes, that do not end as Parquet files."""
 
     def look(file: tuple[bytes, int]) -> bool:
-        path, size = key_text(file[0]), file[1]
+        path, size = decode_path_bytes(file[0]), file[1]
         length = len(_ENDS[0])
         try:  # an empty file has no range to ask for
             return size < length or table.storage.read_range(path, size - length, length) not in _ENDS
@@ -515,7 +508,7 @@ def _look(plan: OptimizePlan, places: Sequence[int]) -> Iterator[RefusedFile | N
         for adds in read_selected_adds(plan.snapshot, keys, is_wanted, plan.condition, _FIELDS)
         for add in adds.to_pylist()
     )
-    for refused in table.engine.spread(
+    for refused in table.engine.run_tasks(
         FindRefused(), pieces, table.stores, shared={SPEC: plan.spec}, weigh=attrgetter("weight")
     ):
         yield refused[0] if refused else None
@@ -535,7 +528,7 @@ def with_named_files(snapshot: Snapshot, live: LiveFiles, condition: Mask | None
     pieces = chain.from_iterable(map(_pieces, adds))
     found: list[bool] = []
     with table.progress.step("reading footers", unit="files", total=len(places)) as step:
-        for answers in table.engine.spread(find, pieces, table.stores, shared={CONFIG: snapshot.config}, weigh=len):
+        for answers in table.engine.run_tasks(find, pieces, table.stores, shared={CONFIG: snapshot.config}, weigh=len):
             found += answers
             step.advance(len(answers))
     named = pc.take(places, pc.indices_nonzero(pa.array(found, pa.bool_())))
@@ -714,4 +707,4 @@ def added_files(plan: OptimizePlan, opened: OpenBin, files: Sequence[NewFile], u
         }
         for file in files
     ]
-    return whole_actions(actions, action_schemas().add, "")
+    return build_action_batch(actions, action_schemas().add, "")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 from deltacli.core.errors import UsageError, command, parameter
-from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
-from deltacli.core.units import format_size_limit, parse_size, plural, require_fraction
-from deltacli.delta.log.actions import NO_METADATA
+from deltacli.core.units import parse_size, plural, require_fraction
 from deltacli.table.api_arguments import require_count
 
 _WITHOUT_ORDER = ("purge", "min_size", "min_files", "purge_ratio")
@@ -19,7 +17,6 @@ _LEAST_TARGET = 1024
 COMMIT_BYTES, COMMIT_BINS = 1 << 30, 64
 """A commit has the bins of so many bytes, or so many bins."""
 TARGET_SIZE, DEFAULT_TARGET_BYTES = "delta.targetFileSize", 128 << 20
-_DEFAULT = f"{TARGET_SIZE}, else {format_size_limit(DEFAULT_TARGET_BYTES).replace(' ', '')}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,37 +42,19 @@ class OptimizeRequest:
         dry_run: True to plan only, and change nothing.
     """
 
-    where: str | None = option("Optimize only partitions that match: \"date >= '2026-01-01'\".", "CONDITION", Kind.TEXT)
-    target_size: str | int | None = option(
-        f"Size of new files.  [default: {_DEFAULT}]",
-        "SIZE",
-        Kind.SIZE,
-    )
-    min_files: int = option("Fewest files that are written as one; at least 2.  [default: 2]", "N", least=2, default=2)
-    min_size: str | int | None = option(
-        "Size from which a file is left alone.  [default: half of the target]", "SIZE", Kind.SIZE
-    )
-    zorder: Sequence[str] = option(
-        "Sort the rows of each partition by a z-order of these columns.", "A,B,…", Kind.COLUMNS, default=()
-    )
-    cluster: bool = option("Sort new rows by the clustering columns of the table.", default=False)
-    purge: bool = option(
-        "Rewrite every file with deleted rows, dropped columns, NaN beyond bounds or misread INT96, and no others.",
-        default=False,
-    )
-    purge_ratio: float = option(
-        "Share of deleted rows above which a file of any size is rewritten.  [default: 5%]",
-        "N%",
-        Kind.SHARE,
-        default=0.05,
-    )
-    max_bytes: str | int | None = option("Rewrite at most this many bytes.", "SIZE", Kind.SIZE)
-    time_budget_ms: int | None = option("Begin no commit after this time, such as 30m.", "DURATION", Kind.DURATION)
-    verify: bool = option("Compare all rows before and after the commits once more, from the files.", default=False)
-    temp_dir: str | None = option(
-        "Directory for temporary files of sorted rows.  [default: that of the system]", "DIR", Kind.TEXT
-    )
-    commit_metadata: Mapping[str, str] = shared(COMMIT_METADATA, NO_METADATA)
+    where: str | None = None
+    target_size: str | int | None = None
+    min_files: int = 2
+    min_size: str | int | None = None
+    zorder: Sequence[str] = ()
+    cluster: bool = False
+    purge: bool = False
+    purge_ratio: float = 0.05
+    max_bytes: str | int | None = None
+    time_budget_ms: int | None = None
+    verify: bool = False
+    temp_dir: str | None = None
+    commit_metadata: Mapping[str, str] = field(default_factory=dict)
     dry_run: bool = False
 
     def __post_init__(self) -> None:

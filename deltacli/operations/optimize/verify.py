@@ -20,7 +20,7 @@ from deltacli.core.ranges import format_ranges
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.file_actions import action_schemas, build_action_batch
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema import to_arrow
 from deltacli.table.data_files import build_data_files
@@ -28,7 +28,7 @@ from deltacli.table.file_keys import KEY_BYTES, hash_file_actions
 from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.commits.reading import stream_commit
-from deltacli.work.rewrite.pieces import whole_row_spec
+from deltacli.work.rewrite.pieces import make_full_read_spec
 from deltacli.work.rewrite.sources import WANTED, RowsDigest
 from deltacli.work.rewrite.stored_values import (
     NO_VALUES,
@@ -36,8 +36,8 @@ from deltacli.work.rewrite.stored_values import (
     Leaf,
     PieceDigest,
     StoredColumns,
-    differing_columns,
     digest_piece,
+    find_differing_columns,
 )
 from deltacli.work.rows.data_files import DataFile
 
@@ -113,11 +113,11 @@ class _Verification:
         config = self._plan.snapshot.config
         try:
             with table.progress.step("verifying rows", unit="files", total=self._count) as step:
-                for answer in table.engine.spread(
+                for answer in table.engine.run_tasks(
                     digest_piece,
                     self._pieces(),
                     table.stores,
-                    shared={WANTED: whole_row_spec(config), STORED_COLUMNS: _stored_columns(config)},
+                    shared={WANTED: make_full_read_spec(config), STORED_COLUMNS: _stored_columns(config)},
                     weigh=_weight,
                 ):
                     version, kind, count = self._sent.popleft()
@@ -143,7 +143,7 @@ class _Verification:
             raise self._differ(wrong, removed[wrong[0]][0], added[wrong[0]][0])
 
     def _require_same_columns(self, version: int, removed: _PiecesDigest, added: _PiecesDigest) -> None:
-        for leaf, before, after in differing_columns(removed.columns, added.columns):
+        for leaf, before, after in find_differing_columns(removed.columns, added.columns):
             raise self._differ([version], before, after, what=f"values of {'.'.join(leaf)}")
 
     def _pieces(self) -> Iterator[list[DataFile]]:
@@ -173,7 +173,7 @@ class _Verification:
                 if not actions:
                     continue
                 schema = schemas.remove if kind == "remove" else schemas.add
-                rows = whole_actions(actions, schema, f"version {version}")
+                rows = build_action_batch(actions, schema, f"version {version}")
                 self._expected += rows.num_rows if kind == "add" else -rows.num_rows
                 if self._left is not None and kind == "remove":
                     self._left = pc.filter(
@@ -227,7 +227,7 @@ def _sources(snapshot: Snapshot, files: _Files) -> Iterator[DataFile]:
 def _stored_columns(config: TableConfiguration) -> StoredColumns:
     """Return the columns that new files have whether or not a partition or a row id is stored in them, too."""
     schema = to_arrow.file_schema(config, to_arrow.stored_columns(config))
-    return StoredColumns.of_files(schema, by_id=config.mapping_mode == "id", left_out=list(config.partition_columns))
+    return StoredColumns.from_schema(schema, by_id=config.mapping_mode == "id", left_out=list(config.partition_columns))
 
 
 def _weight(piece: Sequence[DataFile]) -> int:

@@ -13,7 +13,7 @@ from deltacli.core.short_repr import short_repr
 from deltacli.core.times import format_timestamp
 from deltacli.core.typing import Json, JsonObject
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.protocol.clients import access
+from deltacli.delta.protocol.clients import determine_access
 from deltacli.engine.base import Engine
 from deltacli.operations.explain import Explained, ExplainRequest, Explanation, asked_of
 from deltacli.operations.paimon import table_files
@@ -453,7 +453,10 @@ def explain_paimon(table: TableHandle, request: ExplainRequest, branch: str = MA
     if request.supposed:
         raise UsageError("changes can be examined on Delta tables only", code="usage.table-format")
     found = table_traits(table, branch)
-    does = [access(client, found.since.keys(), version) for client, version in asked_of(read_paimon_clients(), request)]
+    does = [
+        determine_access(client, found.since.keys(), version)
+        for client, version in asked_of(read_paimon_clients(), request)
+    ]
     clients = tuple(Explained(one, one, found.since, "schema") for one in does)
     traits = frozenset(found.since)
     return Explanation(

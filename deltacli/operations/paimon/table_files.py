@@ -50,7 +50,7 @@ from deltacli.paimon.snapshots import (
 from deltacli.paimon.traits import UNREADABLE, traits_of_manifest
 from deltacli.paimon.types import Odd
 from deltacli.storage import FileStat, PathKind, ReadStorage
-from deltacli.table.missing_log import missing_path_error
+from deltacli.table.missing_log import build_missing_path_error
 from deltacli.table.table_directories import is_paimon_directory
 
 # -- the files of a Paimon table ---------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ def require_paimon(storage: ReadStorage) -> None:
     """Raise NotATable unless the directory is a Paimon table."""
     match storage.kind_of(""):
         case PathKind.MISSING:
-            raise missing_path_error(storage)
+            raise build_missing_path_error(storage)
         case PathKind.FILE:
             raise NotATable("this is a file, not a table", code="table.path-is-file", facts={"path": storage.uri})
     if not is_paimon(storage):

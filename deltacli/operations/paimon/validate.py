@@ -9,10 +9,11 @@ from deltacli.core.errors import Unreadable, UsageError, command, parameter
 from deltacli.core.progress import ProgressPlan, start_plan
 from deltacli.delta.log.segment import Place
 from deltacli.operations.paimon import table_files
-from deltacli.operations.validate.findings import Collector, RuleChoice, ValidateRequest
+from deltacli.operations.validate.findings import Collector, ValidateRequest
 from deltacli.operations.validate.validate import Validation
 from deltacli.paimon.schema import Schema
 from deltacli.rules.framework.base import Finding
+from deltacli.rules.framework.choice import RuleChoice
 from deltacli.rules.paimon.branches import BROKEN, SCHEMA_MISSING
 from deltacli.rules.paimon.catalogue import (
     PAIMON_CATALOGUE,

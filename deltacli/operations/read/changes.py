@@ -29,8 +29,8 @@ from deltacli.core.lock_free_property import cached_property
 from deltacli.delta.data_files import unique_id
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.disputed_readings import ADDED_AND_REMOVED, ADDED_TWICE
-from deltacli.delta.log.file_actions import action_schemas, file_key, is_also_removed, whole_actions
-from deltacli.delta.log.segment import MAX_TIME_MS, LogFile, LogListing, file_times, is_representable
+from deltacli.delta.log.file_actions import action_schemas, build_action_batch, compute_file_key, is_also_removed
+from deltacli.delta.log.segment import MAX_TIME_MS, LogFile, LogListing, compute_file_times, is_representable
 from deltacli.delta.log.state import (
     CHANGE_FEED,
     CHECKPOINT_PROTECTION,
@@ -40,15 +40,16 @@ from deltacli.delta.log.state import (
     read_metadata,
     read_protocol,
 )
-from deltacli.delta.paths.spelling import canonical, canonical_column, key_bytes
+from deltacli.delta.paths.spelling import canonicalize_path, encode_path_bytes
+from deltacli.delta.paths.spelling_columns import canonicalize_paths
 from deltacli.delta.protocol.features import require_readable
 from deltacli.delta.schema import types
 from deltacli.delta.schema.column_differences import columns_and_parts, exchanged
 from deltacli.delta.schema.to_arrow import plain_type, require_partitions
 from deltacli.delta.schema.type_changes import canonical_name, fits_type, require_readable_rows
 from deltacli.storage.base import ReadStorage
-from deltacli.storage.optional_interfaces import StoreOfVersions
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.optional_interfaces import is_shared_table
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.api_errors import iterate_naming_table
 from deltacli.table.configuration_actions import read_configuration_actions
 from deltacli.table.data_files import PartitionValueWarnings, build_data_files, build_live_data_files, stream_rows
@@ -67,7 +68,7 @@ from deltacli.table.selection import (
 from deltacli.table.time_travel import find_version_range
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rows.data_files import DataFile
-from deltacli.work.task import TableFiles
+from deltacli.work.table_files import TableFiles
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
@@ -298,7 +299,7 @@ class Changes(ArrowRows):
 
     def __repr__(self) -> str:
         span = f"from_version={self.from_version}, to_version={self.to_version}"
-        return f"Changes({without_secrets(self._table.uri)!r}, {span})"
+        return f"Changes({mask_secrets(self._table.uri)!r}, {span})"
 
     def write_parquet(self, directory: str | os.PathLike[str]) -> WrittenDirectory:
         """Write the changes as Parquet files, as `Scan.write_parquet` does. File names ascend with the versions."""
@@ -350,7 +351,7 @@ class Changes(ArrowRows):
         removed = [remove for remove in commit.removes if remove.get("partitionValues")]
         for actions, config in ((added, commit.config), (removed, commit.before)):
             if actions and config.partition_columns:
-                rows = whole_actions(actions, schema, f"version {commit.version}")
+                rows = build_action_batch(actions, schema, f"version {commit.version}")
                 self._partition_warnings.inspect(rows, config, self._selection.needed)
 
     @cached_property
@@ -363,8 +364,8 @@ def read_changes(table: TableHandle, request: ChangesRequest) -> Changes:
     assert request.first is not None
     span = find_version_range(table, request.first, request.last)
     is_empty = span.first > span.last
-    knows_versions = isinstance(table.storage, StoreOfVersions)
-    if isinstance(table.storage, StoreOfVersions) and not is_empty:
+    knows_versions = is_shared_table(table.storage)
+    if is_shared_table(table.storage) and not is_empty:
         table = table.replace_storage(table.storage.between(span.first, span.last))
     last = None if is_empty and knows_versions else span.last
     found = Changes(table, request, from_version=span.first, to_version=last, is_empty=is_empty)
@@ -487,12 +488,12 @@ def read_changed_files(storage: ReadStorage, file: LogFile) -> tuple[CommitSumma
     """Return what a commit does, and by kind the actions of the files whose data it changes."""
     summary = CommitSummary()
     found: dict[str, list[Action]] = {"add": [], "remove": [], "cdc": []}
-    for kind, action in stream_commit(storage, file, disputed=summary.disputed):
+    for kind, action in stream_commit(storage, file, disputed_rules=summary.disputed):
         if summary.take(kind, action):
             found[kind].append(action)
     adds = _keep_last(found["add"], file.name)
     removes = _keep_last(found["remove"], file.name)
-    if any(adds[file_key(add)] != add for add in found["add"]):
+    if any(adds[compute_file_key(add)] != add for add in found["add"]):
         summary.disputed.add(ADDED_TWICE)
     if any(key in adds and is_also_removed(adds[key], remove) for key, remove in removes.items()):
         summary.disputed.add(ADDED_AND_REMOVED)
@@ -501,7 +502,7 @@ def read_changed_files(storage: ReadStorage, file: LogFile) -> tuple[CommitSumma
 
 def _keep_last(actions: Iterable[Action], source: str) -> dict[str, Action]:
     """Return file actions of one kind by their keys: of two with one key the last, which is that of the state."""
-    return {file_key(action, source): action for action in actions}
+    return {compute_file_key(action, source): action for action in actions}
 
 
 def read_commits(table: TableHandle, listing: LogListing, end: Snapshot, first: int) -> Iterator[Commit]:
@@ -519,7 +520,7 @@ def read_commits(table: TableHandle, listing: LogListing, end: Snapshot, first: 
             if found is not None:
                 raise apart_error(first, found, end.version)
 
-    times = file_times(listing.commits)
+    times = compute_file_times(listing.commits)
     current = (end if first == end.version else read_snapshot(table, version=first)).config
     require_partitions(current, first)
     require_together(current, range(first + 1, end.version + 1))
@@ -598,14 +599,14 @@ def changed_files(table: TableHandle, commit: Commit, selection: Selection) -> I
 def _by_path(actions: Iterable[Action]) -> dict[str, list[Action]]:
     found: dict[str, list[Action]] = {}
     for action in actions:
-        found.setdefault(canonical(str(action.get("path"))), []).append(action)
+        found.setdefault(canonicalize_path(str(action.get("path"))), []).append(action)
     return found
 
 
 def _files(commit: Commit, kind: str, actions: Sequence[Action], selection: Selection) -> list[DataFile]:
     schemas = action_schemas()
     schema, config = (schemas.remove, commit.before) if kind == "remove" else (schemas.add, commit.config)
-    rows = whole_actions(actions, schema, f"version {commit.version}") if actions else None
+    rows = build_action_batch(actions, schema, f"version {commit.version}") if actions else None
     if rows is None:
         return []
     if kind == "add":
@@ -659,7 +660,7 @@ _IDS = ("baseRowId", "defaultRowCommitVersion")
 
 
 def path_of(action: Action) -> str:
-    return canonical(str(action.get("path")))
+    return canonicalize_path(str(action.get("path")))
 
 
 def fields_of_adds(table: TableHandle, version: int, paths: Iterable[str], name: str) -> dict[str, Any]:  # Any: values
@@ -667,12 +668,12 @@ def fields_of_adds(table: TableHandle, version: int, paths: Iterable[str], name:
     paths = sorted(set(paths))
     if not paths or version < 0:
         return {}
-    wanted = pa.array([key_bytes(path) for path in paths], pa.binary())
+    wanted = pa.array([encode_path_bytes(path) for path in paths], pa.binary())
 
     def values_of(adds: pa.RecordBatch) -> dict[str, Any]:
-        found = pc.filter(adds, pc.is_in(canonical_column(adds.column("path")), value_set=wanted))
+        found = pc.filter(adds, pc.is_in(canonicalize_paths(adds.column("path")), value_set=wanted))
         values = found.column(name).to_pylist(maps_as_pydicts="strict")
-        return dict(zip(map(canonical, found.column("path").to_pylist()), values, strict=True))
+        return dict(zip(map(canonicalize_path, found.column("path").to_pylist()), values, strict=True))
 
     known: dict[str, Any] = {}
     with suppress(

@@ -19,12 +19,23 @@ from deltacli.core.ranges import find_ranges
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.segment import CommitTime, LogFile, LogListing, TimestampSource, file_times, time_as_json
+from deltacli.delta.log.segment import (
+    CommitTime,
+    LogFile,
+    LogListing,
+    TimestampSource,
+    compute_file_times,
+    format_time_as_json,
+)
 from deltacli.engine.base import Engine
 from deltacli.storage import ReadStorage, Storage
-from deltacli.storage.optional_interfaces import StoreOfVersions, StoreWithBounds
+from deltacli.storage.optional_interfaces import (
+    is_shared_directory,
+    is_shared_table,
+)
 from deltacli.table.find_log import find_blocked_commit_name, list_log
-from deltacli.work.commits.reading import Provenance, read_provenance, stream_commit
+from deltacli.work.commits.provenance import Provenance, read_provenance
+from deltacli.work.commits.reading import stream_commit
 
 PROVENANCE_FIELDS = (
     "operation",
@@ -91,7 +102,7 @@ class HistoryItem:
         info = self.commit_info or {}
         item: dict[str, Any] = {
             "version": self.version,
-            **time_as_json(self.time),
+            **format_time_as_json(self.time),
             "hasCommitInfo": self.commit_info is not None,
         }
         item |= {name: info[source] for source, name in _RENAMED.items() if info.get(source) is not None}
@@ -163,15 +174,15 @@ def read_history(
     A commit whose first line cannot be read, or whose file is empty or torn, becomes an item with a `problem`. Raises
     NotATable.
     """
-    if isinstance(storage, StoreOfVersions):
+    if is_shared_table(storage):
         # Versions that only rearranged files are not told, which is not a gap.
         recent = storage.recent(limit if between is None else 0)
         known = _read_commits(recent, engine, limit=limit, counts=counts, progress=progress, between=between)
-        untimed = recent.untimed_versions() if isinstance(recent, StoreOfVersions) else frozenset()
+        untimed = recent.untimed_versions() if is_shared_table(recent) else frozenset()
         items = tuple(replace(item, time=None) if item.version in untimed else item for item in known.items)
         times_ms = tuple(item.time.timestamp_ms for item in items if item.time is not None)
         return replace(known, table=storage.uri, items=items, times_ms=times_ms, gaps=(), missing=(), lost=())
-    if isinstance(storage, StoreWithBounds):
+    if is_shared_directory(storage):
         from deltacli.table.handle import TableHandle
         from deltacli.table.rebuild import read_snapshot
 
@@ -186,7 +197,7 @@ def _read_commits(
 ) -> History:
     listing = list_log(storage, progress=progress)
     listing.require_versions()
-    times = file_times(listing.commits)
+    times = compute_file_times(listing.commits)
     asked = None if between is None else between(listing)
     newest_first = sorted((one for one in listing.commits if _overlap((one, one), asked)), reverse=True)
     chosen = newest_first[:limit] if limit else newest_first
@@ -225,7 +236,7 @@ def _with_selecting_times(
     """Return the commits with the times that select their versions: those of files for commits whose in-commit
     timestamps do not count, because they were enabled later, or are disabled by now.
     """
-    if isinstance(storage, StoreOfVersions):
+    if is_shared_table(storage):
         return items  # the server of a share selects versions by its own times
     from deltacli.table.handle import TableHandle
     from deltacli.table.rebuild import find_enablement_version  # no other history rebuilds a version

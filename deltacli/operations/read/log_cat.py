@@ -18,7 +18,7 @@ from deltacli.delta.log import segment
 from deltacli.delta.log.actions import KNOWN_ACTIONS
 from deltacli.storage import ReadStorage
 from deltacli.table.find_log import list_log
-from deltacli.work.commits.inspection import Unjudged, checkpoint_blocks, commit_blocks
+from deltacli.work.commits.raw_lines import SkippedLines, read_commit_lines
 
 _MANY = 20
 
@@ -69,6 +69,31 @@ class CatSummary:
     unjudged: int
 
 
+@dataclass(frozen=True)
+class LoggedActions:
+    """The raw actions of a version, of some kinds. They are read when they are written somewhere.
+
+    Attributes:
+        found: The file or files that have them.
+        kinds: The kinds. None: all of them.
+        progress: Receives the progress of reading.
+    """
+
+    found: Found
+    kinds: Kinds | None
+    progress: Progress = SILENT
+
+    @property
+    def unknown_kinds(self) -> tuple[str, ...]:
+        """The kinds that are no actions of the protocol. Logs may have them all the same."""
+        return () if self.kinds is None else self.kinds.unknown
+
+    def write_to(self, write: Callable[[bytes], object]) -> CatSummary:
+        """Write the actions in blocks of whole lines, in file order, and return what was left out."""
+        kinds = None if self.kinds is None else self.kinds.all
+        return read_raw(self.found, kinds, write, progress=self.progress)
+
+
 def find_actions(storage: ReadStorage, version: int, *, checkpoint: bool = False) -> Found:
     """Find the commit of a version, else (or with `checkpoint`) the checkpoint that readers prefer.
 
@@ -87,13 +112,16 @@ def read_raw(
     found: Found, kinds: frozenset[str] | None, write: Callable[[bytes], object], *, progress: Progress = SILENT
 ) -> CatSummary:
     """Write the actions (of these kinds) in blocks of whole lines, in file order."""
-    unjudged = Unjudged()
+    unjudged = SkippedLines()
     blocks: Iterator[bytes]
     match found.place:
         case segment.CheckpointInstance():
-            blocks = checkpoint_blocks(found.storage, found.place, kinds, unjudged)
+            # Imports pyarrow, which takes longer than printing a commit.
+            from deltacli.work.checkpoints.raw_lines import read_checkpoint_lines
+
+            blocks = read_checkpoint_lines(found.storage, found.place, kinds, unjudged)
         case segment.LogFile():
-            blocks = commit_blocks(found.storage, found.place, kinds, unjudged)
+            blocks = read_commit_lines(found.storage, found.place, kinds, unjudged)
     for block in report_items(blocks, progress, "reading the actions", unit="blocks"):
         write(block)
     is_commit = isinstance(found.place, segment.LogFile)

@@ -18,17 +18,17 @@ import pyarrow.compute as pc
 from deltacli.core.errors import CheckpointUnreadable, Unreadable
 from deltacli.core.progress import report_items
 from deltacli.core.typing import ArrowArray, RecordBatch
-from deltacli.delta.log.segment import time_as_json
+from deltacli.delta.log.segment import format_time_as_json
 from deltacli.delta.log.state import deleted_file_retention_ms
-from deltacli.storage.optional_interfaces import StoreOfVersions
+from deltacli.storage.optional_interfaces import is_shared_table
 from deltacli.table.handle import TableHandle
 
 if TYPE_CHECKING:
     from deltacli.delta.log.file_actions import FileCounts, TombstoneCounts
     from deltacli.table.version import Snapshot
     from deltacli.table.version_from_checksum import VersionFromChecksum
-    from deltacli.work.rows.data_files import Descriptor
-    from deltacli.work.task import TableFiles
+    from deltacli.work.rows.deletion_vectors import Descriptor
+    from deltacli.work.table_files import TableFiles
 
 
 _RUN_BYTES = 8 << 20
@@ -64,7 +64,7 @@ class SnapshotSummary(NamedTuple):
         snapshot = self.snapshot
         return {
             "version": snapshot.version,
-            **time_as_json(snapshot.time),
+            **format_time_as_json(snapshot.time),
             "protocol": snapshot.protocol.as_json() if knows_protocol(snapshot) else None,
             "metadata": snapshot.metadata.as_json(),
             "files": self._files_json(),
@@ -100,13 +100,13 @@ class SnapshotSummary(NamedTuple):
 def knows_protocol(snapshot: Snapshot | VersionFromChecksum) -> bool:
     """Return False for a version of a share whose answer has no protocol of the table."""
     storage = snapshot.table.storage
-    return not isinstance(storage, StoreOfVersions) or storage.knows_protocol()
+    return not is_shared_table(storage) or storage.knows_protocol()
 
 
 def _segment_json(snapshot: Snapshot, doubts: tuple[str, ...]) -> dict[str, Any]:
     segment = snapshot.segment
     document: dict[str, Any] = {}
-    if isinstance(snapshot.table.storage, StoreOfVersions):  # whose log is made of answers
+    if is_shared_table(snapshot.table.storage):  # whose log is made of answers
         return {"problems": sorted({*snapshot.problems, *doubts})}
     if segment.checkpoint is not None:
         document["checkpoint"] = {
@@ -150,15 +150,15 @@ def summarize(
 
 def digest_of_keys(snapshot: Snapshot) -> str:
     """Return `StateDigests.keys` alone, in less memory and time. Raises CheckpointUnreadable."""
-    from deltacli.work.checkpoints.state_digest import SortedSha256, key_lines
+    from deltacli.work.checkpoints.state_digest import SortedSha256, make_key_lines
 
     actions = snapshot.file_actions
     with closing(SortedSha256(run_bytes=_RUN_BYTES)) as lines:
         try:
             for batch in actions.read_narrow_commit_batches():
                 if batch.adds is not None:
-                    lines.add(key_lines(batch.adds))
-            for part in actions.map_narrow_adds(key_lines) if actions.pieces else ():
+                    lines.add(make_key_lines(batch.adds))
+            for part in actions.map_narrow_adds(make_key_lines) if actions.pieces else ():
                 lines.add(part)
             pa.default_memory_pool().release_unused()
         except CheckpointUnreadable as fault:
@@ -186,8 +186,8 @@ def summarize_with_digests(snapshot: Snapshot, now_ms: int) -> SnapshotSummary:
 
 def _count_and_digest(snapshot: Snapshot, now_ms: int) -> tuple[FileCounts, TombstoneCounts, StateDigests]:
     """Count a snapshot, and sort and hash it. Raises CheckpointUnreadable."""
-    from deltacli.delta.log.file_actions import FileCounts, TombstoneCounts, count_batch
-    from deltacli.work.checkpoints.state_digest import MOST_ROWS, SortedSha256, SortLines, state_lines
+    from deltacli.delta.log.file_actions import FileCounts, TombstoneCounts, add_counts_of_batch
+    from deltacli.work.checkpoints.state_digest import MOST_ROWS, SortedSha256, SortLines, make_state_lines
 
     files, tombstones = FileCounts(), TombstoneCounts()
     cutoff = now_ms - deleted_file_retention_ms(snapshot.properties)
@@ -199,8 +199,8 @@ def _count_and_digest(snapshot: Snapshot, now_ms: int) -> tuple[FileCounts, Tomb
             snapshot.file_actions.read_narrow_commit_batches(),
             snapshot.file_actions.read_narrow_pieces(large) if large else (),
         ):
-            files, tombstones = count_batch(batch, cutoff, files, tombstones)
-            for part, column in zip(parts, state_lines(batch), strict=True):
+            files, tombstones = add_counts_of_batch(batch, cutoff, files, tombstones)
+            for part, column in zip(parts, make_state_lines(batch), strict=True):
                 part.add(column)
         for found in snapshot.file_actions.run_on_pieces(SortLines(cutoff), small, "reading the checkpoint"):
             files, tombstones = files + found.files, tombstones + found.tombstones
@@ -267,16 +267,16 @@ class _Counted(NamedTuple):
 
 def _masks(contradicted: frozenset[bytes], adds: RecordBatch) -> tuple[ArrowArray, dict[str, ArrowArray]]:
     """Return which adds have a vector, and which the log may count wrongly by which rule."""
-    from deltacli.delta.log.file_actions import key_column, num_records_column, tight_column
+    from deltacli.delta.log.file_actions import compute_file_keys, extract_num_records_column, find_tight_bounds
 
     vectors, stats = adds.column("deletionVector"), adds.column("stats")
     has_vector = pc.is_valid(vectors)
     cardinality = pc.cast(pc.struct_field(vectors, ["cardinality"]), pa.int64())
-    exceeds = pc.greater(cardinality, num_records_column(stats))
-    paths = key_column(adds.column("path"), pa.repeat(pa.scalar(""), adds.num_rows))
+    exceeds = pc.greater(cardinality, extract_num_records_column(stats))
+    paths = compute_file_keys(adds.column("path"), pa.repeat(pa.scalar(""), adds.num_rows))
     disagrees = pc.is_in(paths, value_set=pa.array(sorted(contradicted), pa.binary()))
     return has_vector, {
-        TIGHT: tight_column(stats, cardinality),
+        TIGHT: find_tight_bounds(stats, cardinality),
         EXCEEDS: pc.fill_null(exceeds, pa.scalar(False)),
         DISAGREE: disagrees,
     }
@@ -293,10 +293,10 @@ def _rules_of(contradicted: frozenset[bytes], adds: RecordBatch) -> list[str]:
 
 def _counted(contradicted: frozenset[bytes], adds: RecordBatch) -> tuple[int, list[_Counted]]:
     """Return the rows of the adds that the log counts, and the other adds."""
-    from deltacli.delta.log.file_actions import num_records_column
+    from deltacli.delta.log.file_actions import extract_num_records_column
 
     has_vector, doubts = _masks(contradicted, adds)
-    records = num_records_column(adds.column("stats"))
+    records = extract_num_records_column(adds.column("stats"))
     doubtful = reduce(pc.or_, doubts.values())
     special = pc.or_(has_vector, doubtful)
     known = pc.sum(pc.filter(records, pc.invert(special))).as_py() or 0
@@ -313,7 +313,8 @@ def _counted(contradicted: frozenset[bytes], adds: RecordBatch) -> tuple[int, li
 
 
 def _rows_left(files: TableFiles, file: _Counted) -> int:
-    from deltacli.work.rows.data_files import DataFile, open_data_file, read_vector
+    from deltacli.work.rows.data_files import DataFile, open_data_file
+    from deltacli.work.rows.deletion_vectors import read_vector
 
     rows = file.records
     if rows is None:

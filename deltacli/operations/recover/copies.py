@@ -25,12 +25,12 @@ from deltacli.core.progress import Progress, start_weighed_step
 from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import format_size
-from deltacli.delta.paths.spelling import key_text
+from deltacli.delta.paths.spelling import decode_path_bytes
 from deltacli.engine.base import Engine
 from deltacli.operations.recover.verify import Fault, Problem
 from deltacli.storage import Created, Creation, ReadStorage, Storage
 from deltacli.storage.local_copy import take_permissions
-from deltacli.storage.os_errors import writing_faults
+from deltacli.storage.os_errors import translate_write_errors
 from deltacli.table.needed_files import NeededFiles, combine_chunks
 
 if TYPE_CHECKING:
@@ -276,7 +276,7 @@ def copy_file(
         to.put(target, data, modified_ms=modified_ms)
         return Created()
     with to.draft(target) as draft, origin.open(path) as reader:
-        with writing_faults(draft.local_path, path), open(draft.local_path, "wb") as writer:
+        with translate_write_errors(draft.local_path, path), open(draft.local_path, "wb") as writer:
             if is_local:
                 take_permissions(writer.fileno(), os.stat(f"{roots[0]}/{path}"))
             while data := reader.read(_BYTES_AT_ONCE):
@@ -404,7 +404,7 @@ def compare_digests(
     with start_weighed_step(progress, "comparing checksums", unit="files", total=len(rows), weight=total) as step:
         for begin in range(0, len(rows), _FILES_AT_ONCE):
             part = zip(*(column.slice(begin, _FILES_AT_ONCE).to_pylist() for column in columns), strict=True)
-            files = [_Noted(row, key_text(path), *known) for row, path, *known in part]
+            files = [_Noted(row, decode_path_bytes(path), *known) for row, path, *known in part]
             for file, same in zip(files, engine.run(compare, files), strict=True):
                 if same is None:
                     unproven += 1

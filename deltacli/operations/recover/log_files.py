@@ -28,8 +28,8 @@ from deltacli.delta.log.segment import (
     commit_name,
     read_hint,
 )
-from deltacli.delta.paths.keys import PathKeys, binary_paths
-from deltacli.delta.paths.spelling import key_text, possible_roots, root_of
+from deltacli.delta.paths.keys import PathKeys, encode_paths_as_binary
+from deltacli.delta.paths.spelling import canonicalize_root, decode_path_bytes, possible_roots
 from deltacli.engine.base import Engine
 from deltacli.operations.log.log_copy import (
     StoredFile,
@@ -71,8 +71,8 @@ from deltacli.table.needed_files import FileKind, NeededFiles, combine_chunks, l
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.version import Snapshot
 from deltacli.table.walk import TableWalk
-from deltacli.work.commits.reading import read_provenance
-from deltacli.work.task import TableStores
+from deltacli.work.commits.provenance import read_provenance
+from deltacli.work.table_stores import TableStores
 
 # -- the missing files -------------------------------------------------------------------------------------------------
 
@@ -450,7 +450,7 @@ def _added(table: TableHandle, listing: LogListing, uris: tuple[str, ...]) -> Ar
         if rows.kind == "add":
             paths = (
                 keys.compute_keys(combine_chunks(rows.path)).keys,
-                keys.of_vectors(combine_chunks(rows.vector)).keys,
+                keys.compute_vector_keys(combine_chunks(rows.vector)).keys,
             )
             parts += [_part(one, rows.version) for one in paths]
     return pa.concat_tables(parts)
@@ -471,9 +471,11 @@ def notes_on_later_files(table: TableHandle, snapshot: Snapshot, needed: NeededF
     names, unknown = build_hidden_names(snapshot, ()), list[str]()
     with table.progress.step("listing the table", unit="files") as step:
         for files in TableWalk(table.storage, names).files():
-            paths = binary_paths(files.paths) if isinstance(files.paths, list) else files.paths
+            paths = encode_paths_as_binary(files.paths) if isinstance(files.paths, list) else files.paths
             is_needed = pc.is_in(paths, value_set=combine_chunks(needed.files["path"]))
-            unknown += map(key_text, pc.filter(paths, pc.invert(pc.or_(is_needed, names.mask(paths)))).to_pylist())
+            unknown += map(
+                decode_path_bytes, pc.filter(paths, pc.invert(pc.or_(is_needed, names.mask(paths)))).to_pylist()
+            )
             step.advance(len(paths))
     at_once = table.storage.capabilities.parallel_reads
     stats = list(table.engine.run(partial(_stat, table.storage), unknown, at_once=at_once))
@@ -586,7 +588,7 @@ def _is_clone_of(storage: ReadStorage, table: TableHandle) -> bool:
         source = parameters.get("source") if isinstance(parameters, dict) else None
         if info.get("operation") == "CLONE" and isinstance(source, str):
             places = possible_roots(source.removeprefix("delta.").strip("`"))
-            return not places.isdisjoint(map(root_of, (table.storage.uri, *table.storage.aliases)))
+            return not places.isdisjoint(map(canonicalize_root, (table.storage.uri, *table.storage.aliases)))
     return False
 
 

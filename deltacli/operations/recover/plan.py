@@ -15,7 +15,6 @@ from deltacli.changing.file_owners import FileOwners
 from deltacli.changing.file_totals import FileTotals
 from deltacli.core.errors import Refusal, Refused, UsageError, command, parameter, suggest_parameters
 from deltacli.core.ranges import find_ranges, format_ranges, name_ranges
-from deltacli.core.request_fields import Kind, Option, option, shared
 from deltacli.core.short_repr import short_repr
 from deltacli.core.texts import require_path
 from deltacli.core.typing import ArrowArray, ArrowTable, Json
@@ -30,13 +29,6 @@ if TYPE_CHECKING:
     from deltacli.operations.recover.proving import LeftOut, Proofs
 
 # -- the request -------------------------------------------------------------------------------------------------------
-
-ACCEPT_COMMITS = Option(
-    "Versions of a copy to bring back although nothing proves that they are of this table. Repeatable.",
-    "N,N-M,…",
-    Kind.VERSIONS,
-    spelled="--accept-commits",
-)
 
 
 def accepted_versions(versions: Iterable[object]) -> tuple[int, ...]:
@@ -58,17 +50,10 @@ class UndeleteRequest:
         dry_run: True to plan only, and change nothing.
     """
 
-    sources: Sequence[str] = option(
-        "Where to look for the files: versions that the store keeps, or a copy of the table. Repeatable.  "
-        "[default: versions]",
-        "versions|DIRECTORY|URI",
-        Kind.TEXTS,
-        default=(),
-        spelled="--from",
-    )
-    version: int | None = option("Version whose files are needed.  [default: the newest]", "N", spelled="--version")
-    prefix: str | None = option("Bring back only data files below this directory of the table.", "P")
-    accept_commits: Sequence[int] = shared(ACCEPT_COMMITS, ())
+    sources: Sequence[str] = ()
+    version: int | None = None
+    prefix: str | None = None
+    accept_commits: Sequence[int] = ()
     dry_run: bool = False
 
     def __post_init__(self) -> None:

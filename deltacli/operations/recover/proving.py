@@ -34,8 +34,8 @@ from deltacli.delta.data_files import unique_id_column
 from deltacli.delta.listing import HiddenNames
 from deltacli.delta.log.actions import Action, read_actions
 from deltacli.delta.log.segment import CheckpointInstance, LogFileKind, LogListing, commit_name
-from deltacli.delta.paths.keys import PathKeys, binary_paths
-from deltacli.delta.paths.spelling import key_text
+from deltacli.delta.paths.keys import PathKeys, encode_paths_as_binary
+from deltacli.delta.paths.spelling import decode_path_bytes
 from deltacli.operations.log.log_copy import StoredFile, digest, list_whole_log, log_location, read_list, versioned
 from deltacli.operations.recover.sources import CopySource, FileMap, MappedFile, Source, VersionsSource
 from deltacli.storage import PathKind, ReadStorage, Storage, is_address_of
@@ -293,7 +293,7 @@ class _Evidence:
             named, found = self._named(self._own, -1, None), set[str]()
             with self._table.progress.step("listing the table", unit="files") as step, suppress(FileMissing):
                 for files in TableWalk(self._table.storage, HiddenNames([])).files():
-                    paths = binary_paths(files.paths) if isinstance(files.paths, list) else files.paths
+                    paths = encode_paths_as_binary(files.paths) if isinstance(files.paths, list) else files.paths
                     found |= _texts(pc.filter(paths, pc.invert(pc.is_in(paths, value_set=named))))
                     step.advance(len(paths))
             self._unnamed = found
@@ -391,8 +391,8 @@ class _Evidence:
                 self._keys.compute_keys(combine_chunks(one.path)).keys.to_pylist(), sizes, strict=True
             ):
                 if path is not None:
-                    found[key_text(path)] = size
-            found |= dict.fromkeys(_texts(self._keys.of_vectors(combine_chunks(one.vector)).keys))
+                    found[decode_path_bytes(path)] = size
+            found |= dict.fromkeys(_texts(self._keys.compute_vector_keys(combine_chunks(one.vector)).keys))
         return found
 
     def _named(self, files: Mapping[str, tuple[ReadStorage, StoredFile]], above: int, up_to: int | None) -> ArrowArray:
@@ -424,7 +424,7 @@ class _Evidence:
 
     def _keys_of(self, paths: ArrowArray, vectors: ArrowArray) -> Iterator[ArrowArray]:
         of_log = self._keys.compute_keys(combine_chunks(paths))
-        yield from (of_log.keys, of_log.written, self._keys.of_vectors(combine_chunks(vectors)).keys)
+        yield from (of_log.keys, of_log.undecoded, self._keys.compute_vector_keys(combine_chunks(vectors)).keys)
 
     def _rows_of(self, snapshot: Snapshot) -> Iterator[ArrowArray]:
         """Yield the live files and tombstones of a version. Raises CheckpointUnreadable."""
@@ -445,7 +445,7 @@ class _Evidence:
 
 
 def _texts(paths: ArrowArray) -> set[str]:
-    return set(map(key_text, pc.drop_null(paths).to_pylist()))
+    return set(map(decode_path_bytes, pc.drop_null(paths).to_pylist()))
 
 
 def _loss(newest: int, reach: Reach, present: Mapping[str, StoredFile], evidence: _Evidence) -> str | None:

@@ -24,7 +24,7 @@ from deltacli.core.progress import SILENT, Progress, start_weighed_step
 from deltacli.core.typing import ArrowArray, BinaryFile, Json
 from deltacli.core.units import plural
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, parse_log_path
-from deltacli.delta.paths.spelling import key_bytes, key_text
+from deltacli.delta.paths.spelling import decode_path_bytes, encode_path_bytes
 from deltacli.engine.base import Engine
 from deltacli.operations.recover.copies import NotedChecksums, compare_digests, copy_file
 from deltacli.operations.recover.verify import Problem, verify
@@ -42,11 +42,11 @@ from deltacli.storage import (
     WalkEntry,
     is_inside,
 )
-from deltacli.storage.base import PARALLEL_READS, no_atomic_create
+from deltacli.storage.base import PARALLEL_READS, no_atomic_create_error
 from deltacli.storage.read_only import ReadOnlyFiles
 from deltacli.storage.versions import ObjectVersion, VersionedObjects, VersionState
 from deltacli.table.needed_files import NeededFiles, combine_chunks, locate_files
-from deltacli.work.task import TableStores
+from deltacli.work.table_stores import TableStores
 
 if TYPE_CHECKING:
     from deltacli.changing.proofs import ProvenFile
@@ -162,12 +162,16 @@ def versions_of_files(storage: ReadStorage, kept: VersionedObjects, missing: Nee
     """
     sizes = dict(
         zip(
-            (key_text(path) for path in combine_chunks(missing.files["path"]).to_pylist()),
+            (decode_path_bytes(path) for path in combine_chunks(missing.files["path"]).to_pylist()),
             combine_chunks(missing.files["sizeBytes"]).to_pylist(),
             strict=True,
         )
     )
-    written = {key_text(path) for path in combine_chunks(missing.files["written"]).to_pylist() if path is not None}
+    written = {
+        decode_path_bytes(path)
+        for path in combine_chunks(missing.files["undecoded_path"]).to_pylist()
+        if path is not None
+    }
     layers: dict[tuple[bool, int], list[tuple[KeptVersions, ObjectVersion]]] = defaultdict(list)
     for file in _list_kept(kept, {*sizes, *written}):
         size = sizes.get(file.path)
@@ -352,11 +356,11 @@ class FileMap(ReadOnlyFiles):
         return FileMissing(f"{self.uri}/{path} does not exist")
 
     def _refuse(self) -> NoReturn:
-        raise no_atomic_create(self.uri, "these files are in other stores")
+        raise no_atomic_create_error(self.uri, "these files are in other stores")
 
 
 def _bytes_of(name: str) -> bytes:
-    return key_bytes(name)
+    return encode_path_bytes(name)
 
 
 # -- where missing files may be ----------------------------------------------------------------------------------------
@@ -577,7 +581,7 @@ def _pieces(found: FoundFiles, sources: Sequence[Source], damaged: Mapping[str, 
     files = (combine_chunks(found.needed.files["path"]), found.sources, found.sizes)
     columns = (pc.filter(column, found.is_found).to_pylist() for column in files)
     for path, number, size in zip(*columns, strict=True):
-        yield _Piece(sources[number], key_text(path), size, damaged.get(key_text(path)))
+        yield _Piece(sources[number], decode_path_bytes(path), size, damaged.get(decode_path_bytes(path)))
 
 
 def put_file(source: Source, file: ProvenFile, storage: Storage, *, replace: bool = False) -> None:
@@ -596,7 +600,7 @@ def put_file(source: Source, file: ProvenFile, storage: Storage, *, replace: boo
 
 def tags_of(storage: ReadStorage, paths: ArrowArray, engine: Engine) -> dict[str, str]:
     """Return the tags of the files that are there, by path."""
-    names = [key_text(path) for path in paths.to_pylist()]
+    names = [decode_path_bytes(path) for path in paths.to_pylist()]
     found = engine.run(lambda name: tag_of(storage, name), names, at_once=storage.capabilities.parallel_reads)
     return {name: tag for name, tag in zip(names, found, strict=True) if tag is not None}
 

@@ -58,7 +58,7 @@ from deltacli.storage import Created, Creation, Deleted, PathKind, Storage
 from deltacli.storage.base import stat_created
 from deltacli.storage.versions import NO_VERSIONS
 from deltacli.table.handle import TableHandle, managed_store
-from deltacli.table.missing_log import missing_log_error
+from deltacli.table.missing_log import build_missing_log_error
 from deltacli.table.needed_files import FileKind, NeededFiles, combine_chunks, locate_files, read_live_files
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.table_directories import require_no_paimon_table
@@ -107,7 +107,7 @@ def plan_undelete(table: TableHandle, request: UndeleteRequest, *, is_tip_judged
             raise
         if without and not is_new:
             raise without[0] from None
-        fault = missing_log_error(table.storage)
+        fault = build_missing_log_error(table.storage)
         if copies := [one.name for one in opened if one.copy is not None and not one.has_log]:
             fault.facts["sources without a log of the table"] = ", ".join(copies)
         raise fault from None
@@ -288,7 +288,7 @@ def _plan_log(
     try:
         whole_log = log_files.plan_log(table.storage, present, sources, offers, table.engine, version)
     except errors.NotATable:
-        raise missing_log_error(table.storage) from None
+        raise build_missing_log_error(table.storage) from None
     if log is None or log.missing:
         return whole_log, sources
     has_more = not whole_log.missing and len(whole_log.items) > len(log.items)

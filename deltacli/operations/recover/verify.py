@@ -13,13 +13,13 @@ from deltacli.core.errors import StorageFailed
 from deltacli.core.progress import Progress
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
-from deltacli.delta.paths.spelling import encode_least, key_text
+from deltacli.delta.paths.spelling import decode_path_bytes, encode_least
 from deltacli.engine.base import Engine
 from deltacli.rules.framework.base import UNREAD
 from deltacli.table.needed_files import FileKind, NeededFiles, combine_chunks
-from deltacli.work import file_facts
-from deltacli.work.rows.data_files import Descriptor
-from deltacli.work.task import TableStores
+from deltacli.work.facts import footer_and_vector_facts, footer_files, vector_facts
+from deltacli.work.rows.deletion_vectors import Descriptor
+from deltacli.work.table_stores import TableStores
 
 _NEAR_FILES, _FAR_FILES = 256, 8
 """Files that are read by one piece: of a store that answers in a millisecond, and of one over a network."""
@@ -123,23 +123,23 @@ def _within(
     )
     columns = (pc.take(column, of_data).to_pylist() for column in (paths, sizes, combine_chunks(needed.files["rows"])))
     footers = [
-        (file_facts.ListedFile(encode_least(key_text(path)), size), rows)
+        (footer_files.ListedFile(encode_least(decode_path_bytes(path)), size), rows)
         for path, size, rows in zip(*columns, strict=True)
     ]
     row_of = dict(zip(pc.take(paths, of_vectors).to_pylist(), of_vectors.to_pylist(), strict=True))
     vectors: list[tuple[int, Descriptor]] = []
     stated = pc.filter(needed.vectors, pc.is_in(needed.vectors["path"], value_set=pc.take(paths, of_vectors)))
     for path, descriptor in zip(*(stated[name].to_pylist() for name in ("path", "deletionVector")), strict=True):
-        at = {"pathOrInlineDv": encode_least(key_text(path))} if descriptor["storageType"] == "p" else {}
+        at = {"pathOrInlineDv": encode_least(decode_path_bytes(path))} if descriptor["storageType"] == "p" else {}
         vectors.append((row_of[path], {**without_nulls(descriptor), **at}))
-    known = dict(zip(map(key_text, row_of), pc.take(sizes, of_vectors).to_pylist(), strict=True))
+    known = dict(zip(map(decode_path_bytes, row_of), pc.take(sizes, of_vectors).to_pylist(), strict=True))
     told = faults_within(footers, [vector for _, vector in vectors], known, stores, engine, progress)
     rows = [*of_data.to_pylist(), *(row for row, _ in vectors)]
     return {row: fault for row, fault in zip(rows, told, strict=True) if fault is not None}
 
 
 def faults_within(
-    footers: Sequence[tuple[file_facts.ListedFile, int | None]],
+    footers: Sequence[tuple[footer_files.ListedFile, int | None]],
     vectors: Sequence[Descriptor],
     sizes: Mapping[str, int],
     stores: TableStores,
@@ -151,27 +151,29 @@ def faults_within(
     """
     each = _NEAR_FILES if stores.storage.capabilities.has_cheap_requests else _FAR_FILES
     files = stores.files()
-    pieces: list[file_facts.FooterPiece | file_facts.VectorPiece] = [
+    pieces: list[footer_files.FooterPiece | vector_facts.VectorPiece] = [
         tuple(file for file, _ in footers[start : start + each]) for start in range(0, len(footers), each)
     ]
-    for part in file_facts.in_pieces(enumerate(vectors), each):
-        of_part = dict.fromkeys(file_facts.file_of_vector(files, descriptor) or "" for _, descriptor in part)
+    for part in vector_facts.group_vectors_by_file(enumerate(vectors), each):
+        of_part = dict.fromkeys(vector_facts.find_vector_file(files, descriptor) or "" for _, descriptor in part)
         pieces.append(
-            file_facts.VectorPiece(tuple(part), tuple((path, sizes[path]) for path in of_part if path in sizes))
+            vector_facts.VectorPiece(tuple(part), tuple((path, sizes[path]) for path in of_part if path in sizes))
         )
-    found: Iterator[Any] = engine.spread(  # Any: the facts of a piece, by its kind
-        file_facts.ReadFootersAndVectors(),
+    found: Iterator[Any] = engine.run_tasks(  # Any: the facts of a piece, by its kind
+        footer_and_vector_facts.ReadFootersAndVectors(),
         pieces,
         stores,
-        weigh=file_facts.weight_of_facts,
+        weigh=footer_and_vector_facts.count_facts,
         at_once=stores.storage.capabilities.parallel_reads,
     )
     of_footers: list[Fault | None] = []
     of_vectors: list[Fault | None] = [None] * len(vectors)
-    with progress.step("verifying files", unit="files", total=sum(map(file_facts.weight_of_facts, pieces))) as step:
+    with progress.step(
+        "verifying files", unit="files", total=sum(map(footer_and_vector_facts.count_facts, pieces))
+    ) as step:
         for piece, facts in zip(pieces, found, strict=True):
             for one in facts:
-                if isinstance(piece, file_facts.VectorPiece):
+                if isinstance(piece, vector_facts.VectorPiece):
                     if one.facts.code == UNREAD:
                         raise StorageFailed(one.facts.reason)
                     of_vectors[one.facts.row] = (
@@ -179,11 +181,11 @@ def faults_within(
                     )
                 else:
                     of_footers.append(_fault_of_footer(one, footers[len(of_footers)][1]))
-            step.advance(file_facts.weight_of_facts(piece))
+            step.advance(footer_and_vector_facts.count_facts(piece))
     return of_footers + of_vectors
 
 
-def _fault_of_footer(read: file_facts.FooterRead, expected: int | None) -> Fault | None:
+def _fault_of_footer(read: footer_files.FooterRead, expected: int | None) -> Fault | None:
     footer, fault = read
     if fault is not None and fault.code == UNREAD:
         raise StorageFailed(fault.message)  # nothing is known of the file

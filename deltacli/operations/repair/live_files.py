@@ -26,7 +26,7 @@ from deltacli.core.typing import ArrowArray, JsonObject, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.data_files import unique_id_column, vector_file
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt, NextVersion, encoded_files
-from deltacli.delta.log.file_actions import action_schemas, num_records_column
+from deltacli.delta.log.file_actions import action_schemas, extract_num_records_column
 from deltacli.delta.log.segment import LogListing, parse_log_path
 from deltacli.delta.paths.keys import PathKeys
 from deltacli.operations.log.log_copy import list_whole_log
@@ -46,17 +46,16 @@ from deltacli.rules.framework.repairs import StepKind
 from deltacli.table.file_keys import build_removes, hash_file_actions
 from deltacli.table.needed_files import NeededFiles, build_needed_files, combine_chunks, locate_files
 from deltacli.work.commits.reading import stream_commit
-from deltacli.work.rewrite.pieces import broken_rule
-from deltacli.work.rows.data_files import (
-    AROUND,
-    DataFile,
+from deltacli.work.rewrite.exactness import find_broken_rule
+from deltacli.work.rows.data_files import DataFile, open_data_file
+from deltacli.work.rows.deletion_vectors import (
+    FRAME_BYTES,
     Descriptor,
     VectorFaultError,
-    inline_data,
-    open_data_file,
-    parse_rows,
+    decode_inline_vector,
+    parse_deleted_rows,
 )
-from deltacli.work.task import TableFiles
+from deltacli.work.table_files import TableFiles
 
 if TYPE_CHECKING:
     import pyarrow
@@ -141,7 +140,9 @@ def named_files(table: TableHandle, now: Snapshot, names: set[str]) -> Named | N
         return None
     adds = pa.concat_tables([pa.Table.from_batches([part]) for part in parts]).combine_chunks()
     keys = PathKeys((table.storage.uri, *table.storage.aliases))
-    vectors = keys.of_vectors(combine_chunks(unique_id_column(combine_chunks(adds["deletionVector"])))).keys.to_pylist()
+    vectors = keys.compute_vector_keys(
+        combine_chunks(unique_id_column(combine_chunks(adds["deletionVector"])))
+    ).keys.to_pylist()
     for row, descriptor in enumerate(adds["deletionVector"].to_pylist()):
         if vectors[row] is None and descriptor and descriptor["storageType"] not in ("i", "p", None):
             vectors[row] = str(descriptor["pathOrInlineDv"]).encode("utf-8", "surrogatepass")
@@ -152,7 +153,7 @@ def needed_of(table: TableHandle, adds: pyarrow.Table) -> NeededFiles:
     columns = [combine_chunks(adds[name]) for name in ("path", "size", "stats", "deletionVector")]
     paths, sizes, stats, vectors = columns
     uris = (table.storage.uri, *table.storage.aliases)
-    return build_needed_files(uris, paths, sizes, num_records_column(stats), vectors)
+    return build_needed_files(uris, paths, sizes, extract_num_records_column(stats), vectors)
 
 
 def look_at(
@@ -231,7 +232,7 @@ def right_descriptors(
     if not rows:
         return
     files, live = table.files(), _vectors_in(now, {str(stated[row].get("pathOrInlineDv")) for row in rows})
-    records = num_records_column(combine_chunks(named.adds["stats"])).to_pylist()
+    records = extract_num_records_column(combine_chunks(named.adds["stats"])).to_pylist()
     for row in rows:
         place = str(stated[row].get("pathOrInlineDv"))
         taken = {offset for path, offset in live.get(place, ()) if path != named.paths[row] and offset is not None}
@@ -325,7 +326,7 @@ def true_descriptor(files: TableFiles, stated: Descriptor, records: int | None, 
     if not isinstance(path, str):
         return None
     try:
-        storage, inner = files.below_root(path) if stated["storageType"] == "u" else files.locate(path)
+        storage, inner = files.locate_below_root(path) if stated["storageType"] == "u" else files.locate(path)
         if storage.stat(inner).size_bytes > _MOST_BYTES:
             return None
         found = list(_vectors(storage.read(inner)))
@@ -341,8 +342,8 @@ def true_descriptor(files: TableFiles, stated: Descriptor, records: int | None, 
 def _inline(stated: Descriptor, records: int | None) -> Mapping[str, Any] | None:
     """Return the descriptor of an inline vector of another length. It has no checksum: its cardinality proves it."""
     try:
-        data = inline_data({**stated, "sizeInBytes": None})
-        rows = parse_rows(data)
+        data = decode_inline_vector({**stated, "sizeInBytes": None})
+        rows = parse_deleted_rows(data)
     except (VectorFaultError, KeyError, TypeError):
         return None
     if rows.count != stated.get("cardinality") or (records is not None and rows.last >= records):
@@ -357,11 +358,11 @@ def _vectors(data: bytes) -> Iterator[_Stored]:
     offset = 1
     while offset < len(data):
         size = int.from_bytes(data[offset : offset + 4], "big")
-        end = offset + size + AROUND
+        end = offset + size + FRAME_BYTES
         bitmap = data[offset + 4 : offset + 4 + size]
         if end > len(data) or zlib.crc32(bitmap) != int.from_bytes(data[end - 4 : end], "big"):
             raise VectorFaultError("", "its checksum does not match its bytes")
-        rows = parse_rows(bitmap)
+        rows = parse_deleted_rows(bitmap)
         yield _Stored(offset, size, rows.count, rows.last)
         offset = end
 
@@ -490,7 +491,7 @@ def plan_statistics(
             what = f"add {finding.place.key} once more, alone in a commit"
         steps.append(Step(finding.rule.id, finding.place, StepKind.REBUILD, 0, what))
     if any(step.rule == _WITHOUT_COUNT for step in steps):
-        counts = num_records_column(combine_chunks(adds["stats"])).to_pylist()
+        counts = extract_num_records_column(combine_chunks(adds["stats"])).to_pylist()
         chosen |= dict.fromkeys(row for row, count in enumerate(counts) if count is None and faults[row] is None)
     if not chosen:
         return Planned(unrepaired=unrepaired)
@@ -558,7 +559,7 @@ def _live(now: Snapshot, names: set[str], findings: Sequence[Finding]) -> pyarro
     def chosen(adds: RecordBatch) -> RecordBatch:
         mask = pc.is_in(pc.cast(adds.column("path"), pa.string()), value_set=wanted)
         if takes_all:
-            mask = pc.or_(mask, pc.is_null(num_records_column(adds.column("stats"))))
+            mask = pc.or_(mask, pc.is_null(extract_num_records_column(adds.column("stats"))))
         return adds.filter(mask)
 
     found = [pa.Table.from_batches([part]) for part in now.file_actions.map_actions("add", chosen) if part.num_rows]
@@ -593,5 +594,5 @@ def _fault_of_columns(table: TableHandle, config: TableConfiguration, path: str)
     if config.mapping_mode == "none":
         return None
     with open_data_file(table.files(), DataFile(path, None)) as opened:
-        broken = broken_rule(config, opened)
+        broken = find_broken_rule(config, opened)
     return None if broken is None else f"{broken.message} [{broken.rule.id}]"

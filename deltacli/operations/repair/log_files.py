@@ -33,8 +33,8 @@ from deltacli.delta.log.segment import (
     parse_log_path,
 )
 from deltacli.delta.log.state import (
-    metadata_differences,
-    protocol_differences,
+    find_metadata_differences,
+    find_protocol_differences,
     read_checksum,
     read_metadata,
     read_protocol,
@@ -735,7 +735,10 @@ def _of_configuration(table: TableHandle, snapshot: Snapshot, findings: Sequence
         protocol, metadata = read_protocol(checksum["protocol"], source), read_metadata(checksum["metadata"], source)
     except (DeltacliError, KeyError):
         return f"{why}, and no checksum of version {snapshot.version} confirms it"
-    differing = [*protocol_differences(snapshot.protocol, protocol), *metadata_differences(snapshot.metadata, metadata)]
+    differing = [
+        *find_protocol_differences(snapshot.protocol, protocol),
+        *find_metadata_differences(snapshot.metadata, metadata),
+    ]
     return f"{why}, and the checksum of version {snapshot.version} has another {differing[0]}" if differing else None
 
 
@@ -757,7 +760,7 @@ def _column(snapshot: Snapshot, name: str, paths: Sequence[str], kind: str = "ad
 
 def _sizes(table: TableHandle, path: str) -> set[int | None]:
     """Return the sizes of a file that the table may mean, one or none below the table; None if it is elsewhere."""
-    inside = table.files().inside(path)
+    inside = table.files().find_path_in_table(path)
     if inside is None:
         return {None}
     sizes, _ = table.storage.stat_many(list(dict.fromkeys((inside, path))))

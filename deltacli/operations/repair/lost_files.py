@@ -26,8 +26,8 @@ from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.units import plural
 from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt, NextVersion, encoded_files
-from deltacli.delta.log.file_actions import action_schemas, num_records_column, whole_actions
-from deltacli.delta.paths.spelling import canonical, decode, key_text
+from deltacli.delta.log.file_actions import action_schemas, build_action_batch, extract_num_records_column
+from deltacli.delta.paths.spelling import canonicalize_path, decode, decode_path_bytes
 from deltacli.delta.schema.file_columns import count_leaves, hybrid_column, rebased
 from deltacli.operations.recover.verify import Problem, without_nulls
 from deltacli.operations.repair.live_files import (
@@ -61,7 +61,7 @@ from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import COMMIT_AGAIN, StepKind
 from deltacli.rules.paths import DOUBLE_ENCODED
 from deltacli.storage import Unknown
-from deltacli.storage.os_errors import writing_faults
+from deltacli.storage.os_errors import translate_write_errors
 from deltacli.table.data_files import build_data_files
 from deltacli.table.file_keys import build_removes, hash_file_actions
 from deltacli.table.needed_files import combine_chunks, locate_files
@@ -69,9 +69,10 @@ from deltacli.table.partition_condition import Mask
 from deltacli.table.rebuild import read_snapshot
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.parquet_writing import ParquetStream
-from deltacli.work.rewrite.pieces import whole_row_spec
+from deltacli.work.rewrite.pieces import make_full_read_spec
 from deltacli.work.rewrite.sources import WANTED, digest_rows
-from deltacli.work.rows.data_files import DataFile, Descriptor, open_data_file, read_vector
+from deltacli.work.rows.data_files import DataFile, open_data_file
+from deltacli.work.rows.deletion_vectors import Descriptor, read_vector
 
 if TYPE_CHECKING:
     import pyarrow
@@ -108,7 +109,7 @@ class BringFiles:
 
     @property
     def name(self) -> str:
-        first = key_text(self.brought.found.needed.files["path"][0].as_py())
+        first = decode_path_bytes(self.brought.found.needed.files["path"][0].as_py())
         return f"bring {plural(self.brought.count, 'file')} back, first {first}"
 
     def run(self, run: Run) -> None:
@@ -267,7 +268,7 @@ class _Steps:
         lost = self._lost_keys(row)
         if lost and all(key in self.looked.sources for key in lost):
             self.uses_sources = True
-            what = f"bring {', '.join(key_text(key) for key in lost)} back"
+            what = f"bring {', '.join(decode_path_bytes(key) for key in lost)} back"
             source = self.looked.sources[lost[0]]
             self.steps.append(Step(finding.rule.id, finding.place, StepKind.RECOVER, 0, what, source))
             return
@@ -300,7 +301,7 @@ class _Steps:
         is_of_vector_alone = problems.get(self.named.data[row] or b"") in (None, INTACT)
         if vector is None or not is_of_vector_alone or problems.get(vector) != Problem.MISSING.value:
             return reason
-        return f"its deletion vector ({key_text(vector)}) is missing"
+        return f"its deletion vector ({decode_path_bytes(vector)}) is missing"
 
     def _record_size(self, finding: Finding, row: int) -> None:
         key = self.named.data[row]
@@ -335,7 +336,7 @@ class _Steps:
 
     def _loss(self, row: int) -> FileTotals:
         adds = self.named.adds.slice(row, 1)
-        records = num_records_column(adds["stats"].combine_chunks())[0].as_py()
+        records = extract_num_records_column(adds["stats"].combine_chunks())[0].as_py()
         vector = adds["deletionVector"][0].as_py()
         deleted = 0 if vector is None else vector.get("cardinality")
         rows = None if records is None or deleted is None else max(records - deleted, 0)
@@ -426,7 +427,7 @@ def _salvaged(run: Run, file: DamagedFile) -> int:
             if first is None:
                 return 0
             with store.draft(target) as draft:
-                with writing_faults(draft.local_path, target), open(draft.local_path, "wb") as sink:
+                with translate_write_errors(draft.local_path, target), open(draft.local_path, "wb") as sink:
                     # Arrow keeps the marks of the footer in the schema, also those of the calendar before `_rebase`.
                     stream = ParquetStream(sink, first.schema.remove_metadata())
                     for table in (first, *groups):
@@ -497,7 +498,7 @@ def plan_doubled(
         found = None if obstacle is not None else _doubled(table, version, listing, now)
         live = {} if found is None else _live(now, hash_file_actions(found[0]))
         for finding in some:
-            path = canonical(finding.place.key or "")
+            path = canonicalize_path(finding.place.key or "")
             if found is None:
                 unrepaired.append(left(finding, obstacle or _UNKNOWN))
             elif path not in live or finding.place.key in later:
@@ -525,13 +526,13 @@ def _doubled(
     files = [(kind, action) for kind, action in actions if kind != "commitInfo"]
     if not all(kind in ("add", "remove") and action.get("dataChange") is False for kind, action in files):
         return None
-    gone = {canonical(str(action.get("path"))) for kind, action in files if kind == "remove"}
+    gone = {canonicalize_path(str(action.get("path"))) for kind, action in files if kind == "remove"}
     try:
         before = read_snapshot(table, version=version - 1)
         sources = _at(before, gone)
         if sources is None or sources.num_rows != len(gone):  # one of them may be there twice, or was not
             return None
-        adds = whole_actions([action for kind, action in files if kind == "add"], action_schemas().add, file.name)
+        adds = build_action_batch([action for kind, action in files if kind == "add"], action_schemas().add, file.name)
         if len(_live(now, hash_file_actions(adds))) != adds.num_rows:
             return None
         if _rows_of(table, before, sources) != _rows_of(table, before, adds):
@@ -545,14 +546,16 @@ def _at(snapshot: Snapshot, paths: set[str]) -> RecordBatch | None:
     """Return the live adds of some canonical paths."""
 
     def chosen(adds: RecordBatch) -> RecordBatch:
-        return adds.filter(pa.array([canonical(path) in paths for path in adds.column("path").to_pylist()], pa.bool_()))
+        return adds.filter(
+            pa.array([canonicalize_path(path) in paths for path in adds.column("path").to_pylist()], pa.bool_())
+        )
 
     found = [part for part in snapshot.file_actions.map_actions("add", chosen) if part.num_rows]
     return pa.Table.from_batches(found).combine_chunks().to_batches()[0] if found else None
 
 
 def _is_at(adds: RecordBatch, path: str) -> ArrowArray:
-    return pa.array([canonical(one) == path for one in adds.column("path").to_pylist()], pa.bool_())
+    return pa.array([canonicalize_path(one) == path for one in adds.column("path").to_pylist()], pa.bool_())
 
 
 def _live(now: Snapshot, keys: ArrowArray) -> dict[str, str]:
@@ -562,7 +565,7 @@ def _live(now: Snapshot, keys: ArrowArray) -> dict[str, str]:
         found: list[str] = adds.filter(pc.is_in(hash_file_actions(adds), value_set=keys)).column("path").to_pylist()
         return found
 
-    return {canonical(path): path for part in now.file_actions.map_actions("add", chosen) for path in part}
+    return {canonicalize_path(path): path for part in now.file_actions.map_actions("add", chosen) for path in part}
 
 
 def _rows_of(table: TableHandle, snapshot: Snapshot, adds: RecordBatch) -> tuple[int, ...]:
@@ -570,7 +573,7 @@ def _rows_of(table: TableHandle, snapshot: Snapshot, adds: RecordBatch) -> tuple
     read = build_data_files(adds, snapshot.config, snapshot.schema.fields, version=snapshot.version)
     pieces = [[source] for source in read]
     digest = MultisetDigest()
-    shared = {WANTED: whole_row_spec(snapshot.config)}
-    for answer in table.engine.spread(digest_rows, pieces, table.stores, shared=shared):
+    shared = {WANTED: make_full_read_spec(snapshot.config)}
+    for answer in table.engine.run_tasks(digest_rows, pieces, table.stores, shared=shared):
         digest.add(answer)
     return digest.answer()

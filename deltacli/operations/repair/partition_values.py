@@ -27,10 +27,17 @@ from deltacli.core.units import plural
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt, NextVersion, encoded_files
 from deltacli.delta.partitions.canonical import TIME_WITH_ZONE, canonical_value
 from deltacli.delta.partitions.given_values import GivenValue, parse_given_value
-from deltacli.delta.partitions.values import HIVE_DEFAULT, Spelling, is_text, kernel_refuses, may_be_equal, spelling_of
+from deltacli.delta.partitions.values import (
+    HIVE_DEFAULT,
+    Spelling,
+    is_refused_by_kernel,
+    is_text,
+    may_be_equal,
+    spelling_of,
+)
 from deltacli.delta.paths.keys import PathKeys
-from deltacli.delta.paths.spelling import canonical, decode_hive
-from deltacli.delta.schema.types import PrimitiveType, places_of
+from deltacli.delta.paths.spelling import canonicalize_path, decode_hive
+from deltacli.delta.schema.types import PrimitiveType, find_name_positions
 from deltacli.operations.repair.plan import Planned, Run, Step, Unrepaired, left
 from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import StepKind
@@ -115,7 +122,10 @@ class PartitionJudge:
     def _require_known(self, given: GivenValue) -> str:
         """Return the physical name of the column of a value that the user gives. Raises UsageError."""
         option = parameter("repair.partition_values")
-        found = {self._spellings[place][1] for place in places_of(given.column, [text for text, _ in self._spellings])}
+        found = {
+            self._spellings[place][1]
+            for place in find_name_positions(given.column, [text for text, _ in self._spellings])
+        }
         if len(found) != 1:
             raise UsageError(
                 f"{option}: {given.column} is not a partition column",
@@ -160,7 +170,7 @@ class PartitionJudge:
             yield Fault(KERNEL_REFUSES.id, name, None, is_text_known=True)
         elif not self._is_valid(name, text):
             yield Fault(UNPARSABLE.id, name)
-        elif kernel_refuses(kind, text):
+        elif is_refused_by_kernel(kind, text):
             yield Fault(KERNEL_REFUSES.id, name, text, is_text_known=True)
 
     def _is_valid(self, name: str, text: str | None) -> bool:
@@ -250,7 +260,7 @@ class PartitionJudge:
         key = self._keys.compute_keys(pa.array([path], pa.string())).keys[0].as_py()
         if key is None:
             # Where the other table begins is not known, so only the innermost directories can be its partitions.
-            parts = canonical(path).encode("utf-8", "surrogateescape").split(b"/")[:-1][-len(self._names) :]
+            parts = canonicalize_path(path).encode("utf-8", "surrogateescape").split(b"/")[:-1][-len(self._names) :]
             if not all(b"=" in part for part in parts):
                 return {}
         else:
@@ -265,7 +275,9 @@ class PartitionJudge:
                 column, text = decode_hive(name).decode(), decode_hive(value).decode()
             except UnicodeDecodeError:
                 continue
-            columns = {self._spellings[place][1] for place in places_of(column, [one for one, _ in self._spellings])}
+            columns = {
+                self._spellings[place][1] for place in find_name_positions(column, [one for one, _ in self._spellings])
+            }
             for physical in columns:
                 # A directory that may mean two columns says nothing about either.
                 texts = {text, None} if len(columns) > 1 else {None if text in ("", HIVE_DEFAULT) else text}

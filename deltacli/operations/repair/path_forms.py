@@ -44,9 +44,9 @@ from deltacli.delta.data_files import (
     vector_file,
 )
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, NextVersion, encoded_files
-from deltacli.delta.log.file_actions import num_records_column
+from deltacli.delta.log.file_actions import extract_num_records_column
 from deltacli.delta.paths.hadoop import are_spelled_otherwise, respell, spell_as_hadoop, spell_root_as_hadoop
-from deltacli.delta.paths.spelling import are_absolute
+from deltacli.delta.paths.spelling_columns import are_absolute
 from deltacli.operations.repair.plan import Planned, Run, Step, left
 from deltacli.rules.framework.base import Finding
 from deltacli.rules.framework.repairs import StepKind
@@ -112,7 +112,7 @@ def _count_misspelled(now: Snapshot) -> _Misspelled:
         vector_ids = unique_id_column(chosen.column("deletionVector"))
         is_inline = pc.starts_with(vector_ids, "i")
         has_no_vector = pc.equal(vector_ids, "")
-        is_uncounted = pc.and_(has_no_vector, pc.is_null(num_records_column(chosen.column("stats"))))
+        is_uncounted = pc.and_(has_no_vector, pc.is_null(extract_num_records_column(chosen.column("stats"))))
         return _Misspelled(
             files=chosen.num_rows,
             with_inline_vectors=pc.sum(is_inline).as_py() or 0,

@@ -26,19 +26,17 @@ from deltacli.core.errors import (
     command,
     parameter,
 )
-from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, require_known_word, shared
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
 from deltacli.core.units import require_fraction
-from deltacli.delta.log.actions import NO_METADATA
 from deltacli.delta.log.segment import Place
-from deltacli.operations.recover.plan import ACCEPT_COMMITS, accepted_versions
+from deltacli.operations.recover.plan import accepted_versions
 from deltacli.operations.validate.findings import LevelChoice
 from deltacli.rules.framework.base import Finding, Severity
 from deltacli.rules.framework.repairs import StepKind
 from deltacli.storage import Failed, is_address_of
-from deltacli.storage.output_file import replacement
-from deltacli.table.api_arguments import require_version
+from deltacli.storage.output_file import open_replacement
+from deltacli.table.api_arguments import require_known_word, require_version
 
 if TYPE_CHECKING:
     from deltacli.changing.base_version import BaseVersion
@@ -51,8 +49,8 @@ if TYPE_CHECKING:
 
 # -- the request for a repair ------------------------------------------------------------------------------------------
 
-IN_USE_MS, IN_USE = 3_600_000, "within the last hour"
-"""When a commit of others means that a table is in use, also in words."""
+IN_USE_MS = 3_600_000
+"""When a commit of others means that a table is in use."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,51 +74,17 @@ class RepairRequest:
         dry_run: True to plan only, and change nothing.
     """
 
-    level: str = option(
-        "What to check: the log; also a listing of the table; also footers of data files; also their rows.  "
-        "[default: storage]",
-        default=LevelChoice.STORAGE,
-        choices=LevelChoice,
-    )
-    select: Sequence[str] = option(
-        "Act only on these rules: globs over rule ids. Repeatable.", "A,B,…", Kind.PATTERNS, default=()
-    )
-    sources: Sequence[str] = option(
-        "Where to look for lost files: versions that the store keeps, a copy of the table or of its log, a "
-        "quarantine. Repeatable.",
-        "versions|DIRECTORY|URI",
-        Kind.TEXTS,
-        default=(),
-        spelled="--from",
-    )
-    accept_commits: Sequence[int] = shared(ACCEPT_COMMITS, ())
-    accept_empty_commits: Sequence[int] = option(
-        "Commits of 0 bytes to write as versions that changed nothing, where no copy and no checkpoint has them. "
-        "Repeatable.",
-        "N,N-M,…",
-        Kind.VERSIONS,
-        default=(),
-        spelled="--accept-empty-commits",
-    )
-    accept_loss: bool = option("Allow steps that give up rows that no source has.", default=False)
-    partition_values: Sequence[str] = option(
-        "Partition value, of the files whose path in the log matches GLOB, where the log and the path have none. "
-        "Repeatable.",
-        "COL=VALUE[ @ GLOB]",
-        Kind.TEXTS,
-        default=(),
-        spelled="--partition-value",
-    )
-    allow_in_use: bool = option(f"Repair although others committed {IN_USE}.", default=False)
-    max_missing: float = option(
-        "Refuse to give up more than this share of the live files.  [default: 10%]", "N%", Kind.SHARE, default=0.1
-    )
-    quarantine: str | None = option(
-        "Keep the backup, and the readable rows of damaged files, in this directory outside of all tables.",
-        "DIRECTORY|URI",
-        Kind.TEXT,
-    )
-    commit_metadata: Mapping[str, str] = shared(COMMIT_METADATA, NO_METADATA)
+    level: str = LevelChoice.STORAGE
+    select: Sequence[str] = ()
+    sources: Sequence[str] = ()
+    accept_commits: Sequence[int] = ()
+    accept_empty_commits: Sequence[int] = ()
+    accept_loss: bool = False
+    partition_values: Sequence[str] = ()
+    allow_in_use: bool = False
+    max_missing: float = 0.1
+    quarantine: str | None = None
+    commit_metadata: Mapping[str, str] = field(default_factory=dict)
     dry_run: bool = False
 
     def __post_init__(self) -> None:
@@ -238,6 +202,11 @@ class Step(NamedTuple):
     """Why it was refused, skipped, or failed."""
     committed_version: int | None = None
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether a guard refused the step."""
+        return self.state is StepState.REFUSED
+
     def as_json(self) -> dict[str, Json]:
         """Return the step as in the document `deltacli.repair`."""
         return {
@@ -311,6 +280,11 @@ class RepairPlan(TableHandleMixin):
     @property
     def planned(self) -> tuple[Step, ...]:
         return tuple(step for step in self.steps if step.state is StepState.PLANNED)
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether errors are left that a repair cannot fix."""
+        return bool(self.errors)
 
     @property
     def errors(self) -> tuple[Unrepaired, ...]:
@@ -444,7 +418,7 @@ def save_repair_plan(plan: RepairPlan, path: str) -> None:
         ],
     }
     text = dumps({**content, "sha256": digest_content(content)})
-    with replacement(path) as file:
+    with open_replacement(path) as file:
         file.write(text + b"\n")
 
 

@@ -24,16 +24,21 @@ from deltacli.core.typing import ArrowArray, JsonObject
 from deltacli.delta.checkpoint.comparison import comparable_adds, compare, keys_of
 from deltacli.delta.log.actions import Action, read_actions
 from deltacli.delta.log.commit_content import NextVersion, encode_line, encoded_files
-from deltacli.delta.log.file_actions import action_schemas, file_key, num_records_column, whole_actions
+from deltacli.delta.log.file_actions import (
+    action_schemas,
+    build_action_batch,
+    compute_file_key,
+    extract_num_records_column,
+)
 from deltacli.delta.log.row_ids import DOMAIN, NO_MARK, mark_action, read_mark
 from deltacli.delta.log.segment import CheckpointInstance, LogFileKind, LogListing, checksum_path, commit_name
 from deltacli.delta.log.state import (
     CHANGE_FEED,
     TRANSACTION_RETENTION,
+    find_metadata_differences,
+    find_protocol_differences,
     has_in_commit_timestamps,
     is_true,
-    metadata_differences,
-    protocol_differences,
     read_checksum,
     read_metadata,
     read_protocol,
@@ -47,7 +52,8 @@ from deltacli.storage import Created
 from deltacli.storage.base import stat_created
 from deltacli.table.find_log import ListedLog
 from deltacli.table.rebuild import rebuild_version
-from deltacli.work.commits.reading import read_provenance, stream_commit
+from deltacli.work.commits.provenance import read_provenance
+from deltacli.work.commits.reading import stream_commit
 
 if TYPE_CHECKING:
     import pyarrow
@@ -184,7 +190,7 @@ def whole_files(snapshot: Snapshot, kind: str) -> pyarrow.Table:
 
 
 def table_of(actions: Sequence[Action], schema: pyarrow.Schema, source: str) -> pyarrow.Table:
-    return pa.Table.from_batches([whole_actions(actions, schema, source)], schema)
+    return pa.Table.from_batches([build_action_batch(actions, schema, source)], schema)
 
 
 # -- the steps ---------------------------------------------------------------------------------------------------------
@@ -363,7 +369,7 @@ class _Rebuilding:
         for version in range(self._version + 1, after.version + 1):
             actions = list(stream_commit(self._table.storage, self._listing.commits[version]))
             removes = [action for kind, action in actions if kind == "remove"]
-            found.older += [one for one in removes if file_key(one) not in touched]
+            found.older += [one for one in removes if compute_file_key(one) not in touched]
             for kind, action in actions:
                 if kind == "domainMetadata" and action.get("domain") == DOMAIN:
                     if found.row_ids is None:
@@ -376,12 +382,12 @@ class _Rebuilding:
                 if kind == "txn":
                     found.transactions.setdefault(str(action.get("appId")), action.get("version"))
                 if kind == "add":
-                    if file_key(action) not in touched:
+                    if compute_file_key(action) not in touched:
                         is_update = action.get("dataChange") is False and not removes
                         (found.older if is_update else found.first).append(action)
-                    touched.add(file_key(action))
+                    touched.add(compute_file_key(action))
                     found.adds.append(action)
-            touched.update(map(file_key, removes))
+            touched.update(map(compute_file_key, removes))
             found.removes += removes
         return found
 
@@ -434,11 +440,11 @@ class _Rebuilding:
         protocol, metadata = before.protocol, before.metadata
         if after.protocol is not None:
             protocol = read_protocol(after.protocol, source)
-            if protocol_differences(protocol, before.protocol):
+            if find_protocol_differences(protocol, before.protocol):
                 yield {"protocol": after.protocol}
         if after.metadata is not None:
             metadata = read_metadata(after.metadata, source)
-            if metadata_differences(metadata, before.metadata):
+            if find_metadata_differences(metadata, before.metadata):
                 yield {"metaData": after.metadata}
         require_commits_supported(protocol, metadata.configuration, self._version)
         self._is_stamped = has_in_commit_timestamps(protocol, metadata)
@@ -664,7 +670,9 @@ def _rows(files: pyarrow.Table) -> int | None:
 
 
 def _records(files: pyarrow.Table) -> list[int | None]:
-    return [count for batch in files.to_batches() for count in num_records_column(batch.column("stats")).to_pylist()]
+    return [
+        count for batch in files.to_batches() for count in extract_num_records_column(batch.column("stats")).to_pylist()
+    ]
 
 
 def _sum(values: ArrowArray) -> int:

@@ -18,20 +18,20 @@ import pyarrow.compute as pc
 
 from deltacli.core.errors import DeltacliError, quote_word
 from deltacli.delta.data_files import vector_file
-from deltacli.delta.paths.keys import PathKeys, binary_paths
+from deltacli.delta.paths.keys import PathKeys, encode_paths_as_binary
 from deltacli.delta.paths.lookalikes import common_spelling, common_spellings
-from deltacli.delta.paths.spelling import encode_least, key_bytes, key_text
+from deltacli.delta.paths.spelling import decode_path_bytes, encode_least, encode_path_bytes
 from deltacli.operations.recover.verify import faults_within
 from deltacli.operations.repair.true_statistics import is_true, true_statistics
 from deltacli.storage import folds_names
 from deltacli.table.needed_files import FileKind, NeededFiles, build_needed_files, combine_chunks, locate_files
-from deltacli.work.file_facts import ListedFile
-from deltacli.work.files.listing import in_batches
+from deltacli.work.facts.footer_files import ListedFile
+from deltacli.work.files.walking import batch_listed_files
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
-    from deltacli.work.rows.data_files import Descriptor
+    from deltacli.work.rows.deletion_vectors import Descriptor
 
 _MOST_COMPARED = 20
 """Files that are compared with one that is missing. Where more have its size, no pair is named."""
@@ -144,20 +144,25 @@ def _list_spellings(table: TableHandle, now: Snapshot, missing: NeededFiles) -> 
     """
     wanted = common_spellings(combine_chunks(missing.files["path"]))
     found: list[bytes] = []
-    for files in in_batches(table.storage.walk("", lambda _, names: [name for name in names if name != "_delta_log"])):
-        names = binary_paths(files.paths) if isinstance(files.paths, list) else files.paths
+    for files in batch_listed_files(
+        table.storage.walk("", lambda _, names: [name for name in names if name != "_delta_log"])
+    ):
+        names = encode_paths_as_binary(files.paths) if isinstance(files.paths, list) else files.paths
         found += pc.filter(names, pc.is_in(common_spellings(names), value_set=wanted)).to_pylist()
     if not found:
         return []
 
     keys = PathKeys((table.storage.uri, *table.storage.aliases), folds_case=folds_names(table.storage))
-    hashes = keys.of_listing(pa.array(found, pa.binary()))
+    hashes = keys.hash_listed_paths(pa.array(found, pa.binary()))
     is_live = pc.is_null(hashes)
     for batch in now.file_actions.read_narrow_batches():
         if batch.adds is not None and batch.adds.num_rows:
-            for named in (keys.compute_keys(batch.adds.column("path")), keys.of_vectors(batch.adds.column("dv_id"))):
+            for named in (
+                keys.compute_keys(batch.adds.column("path")),
+                keys.compute_vector_keys(batch.adds.column("dv_id")),
+            ):
                 is_live = pc.or_(is_live, pc.is_in(hashes, value_set=pc.drop_null(named.hashes)))
-    return [key_text(name) for name, live in zip(found, is_live.to_pylist(), strict=True) if not live]
+    return [decode_path_bytes(name) for name, live in zip(found, is_live.to_pylist(), strict=True) if not live]
 
 
 def _sizes_of(table: TableHandle, paths: Sequence[str]) -> dict[str, int]:
@@ -166,7 +171,7 @@ def _sizes_of(table: TableHandle, paths: Sequence[str]) -> dict[str, int]:
     unknown = pa.nulls(len(in_log), pa.int64())
     needed = build_needed_files((table.storage.uri,), in_log, unknown, unknown)
     there, sizes = locate_files(table.storage, needed, table.engine, table.progress)
-    names = map(key_text, combine_chunks(there.files["path"]).to_pylist())
+    names = map(decode_path_bytes, combine_chunks(there.files["path"]).to_pylist())
     return {name: size for name, size in zip(names, sizes.to_pylist(), strict=True) if size is not None}
 
 
@@ -177,7 +182,7 @@ class _Search:
         self._table, self._now, self._missing, self._sizes = table, now, missing, sizes
         self._by_spelling: dict[bytes, list[str]] = {}
         for name in sizes:
-            self._by_spelling.setdefault(common_spelling(key_bytes(name)), []).append(name)
+            self._by_spelling.setdefault(common_spelling(encode_path_bytes(name)), []).append(name)
 
     def match_data(self, statistics: Mapping[bytes, str | None]) -> dict[bytes, OtherNames]:
         """Return the data files that fit missing ones."""
@@ -213,7 +218,7 @@ class _Search:
         for key, names in fitting.items():
             spellings = [name for name in self._by_spelling.get(common_spelling(key), []) if name in names]
             if spellings:
-                chosen[key] = OtherNames(key_text(key), tuple(spellings), is_spelling=True)
+                chosen[key] = OtherNames(decode_path_bytes(key), tuple(spellings), is_spelling=True)
                 taken.update(spellings)
         for key, names in fitting.items():
             others = [name for name in names if name not in taken]
@@ -221,7 +226,7 @@ class _Search:
                 continue
             if len(names) <= _MOST_COMPARED:
                 others = self._same_statistics(others, statistics.get(key)) or others
-            chosen[key] = OtherNames(key_text(key), tuple(others))
+            chosen[key] = OtherNames(decode_path_bytes(key), tuple(others))
         return _mark_shared(chosen)
 
     def _same_statistics(self, names: Sequence[str], stated: str | None) -> list[str]:
@@ -272,7 +277,7 @@ class _Search:
         spellings = [name for name in names if _may_be_named(name, key, stated)]
         best = tuple(sorted(spellings or names))
         is_wrong = not self._is_resolvable(stated)
-        return OtherNames(key_text(key), best, bool(spellings), stated, is_wrong)
+        return OtherNames(decode_path_bytes(key), best, bool(spellings), stated, is_wrong)
 
     def _is_resolvable(self, descriptor: Descriptor) -> bool:
         """Return whether readers can resolve a descriptor of a vector in a file."""
@@ -299,9 +304,9 @@ def _mark_shared(chosen: Mapping[bytes, OtherNames]) -> dict[bytes, OtherNames]:
 def _may_be_named(name: str, key: bytes, descriptor: Descriptor) -> bool:
     """Return whether a name is another reading of the name of a vector's file, or of its descriptor."""
     text = str(descriptor.get("pathOrInlineDv"))
-    readings = [key, key_bytes(text.strip()), key_bytes(f"deletion_vector_{text}.bin")]
+    readings = [key, encode_path_bytes(text.strip()), encode_path_bytes(f"deletion_vector_{text}.bin")]
     as_relative = vector_file(text)
     if as_relative is not None:
-        readings.append(key_bytes(as_relative))
-    spelling = common_spelling(key_bytes(name))
+        readings.append(encode_path_bytes(as_relative))
+    spelling = common_spelling(encode_path_bytes(name))
     return any(common_spelling(reading) == spelling for reading in readings)

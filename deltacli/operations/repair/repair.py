@@ -57,7 +57,6 @@ from deltacli.operations.repair.log_files import (
 from deltacli.operations.repair.lost_files import FilesPlan, plan_doubled, plan_files
 from deltacli.operations.repair.path_forms import plan_path_forms
 from deltacli.operations.repair.plan import (
-    IN_USE,
     IN_USE_MS,
     NotNeededError,
     Planned,
@@ -72,17 +71,18 @@ from deltacli.operations.repair.plan import (
     left,
 )
 from deltacli.operations.repair.rebuilt_commits import plan_rebuilt
-from deltacli.operations.validate.findings import LevelChoice, RuleChoice, ValidateRequest
+from deltacli.operations.validate.findings import LevelChoice, ValidateRequest
 from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.rules.framework.base import CATALOGUE, Finding, Severity
+from deltacli.rules.framework.choice import RuleChoice
 from deltacli.rules.framework.repairs import Family, reason_without_steps, row_of
 from deltacli.storage.optional_interfaces import require_writable
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import managed_store
-from deltacli.table.missing_log import missing_log_error
+from deltacli.table.missing_log import build_missing_log_error
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.table_directories import require_no_paimon_table
-from deltacli.work.commits.reading import read_provenance
+from deltacli.work.commits.provenance import read_provenance
 
 if TYPE_CHECKING:
     from deltacli.changing.execution import ChangeExecution
@@ -109,7 +109,7 @@ def plan_repair(table: TableHandle, request: RepairRequest) -> RepairPlan:
     if not has_log(table):
         require_no_paimon_table(table.storage)
         if not request.sources:
-            raise missing_log_error(table.storage)
+            raise build_missing_log_error(table.storage)
     validation, files = _judged(table, request)
     sources, diverged = request.sources, list[DivergedError]()
     while True:
@@ -447,7 +447,7 @@ def _in_use(plan: RepairPlan, table: TableHandle) -> Refusal | None:
         return None
     return Refusal(
         "repair.table-in-use",
-        f"version {newest} was committed {IN_USE}, so a writer may be active",
+        f"version {newest} was committed within the last hour, so a writer may be active",
         facts={"to repair nevertheless": parameter("repair.allow_in_use", True)},
     )
 
@@ -490,6 +490,11 @@ class RepairOutcome:
     @property
     def committed_version(self) -> int | None:
         return self.versions[-1] if self.versions else None
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether errors are left that a repair cannot fix."""
+        return self.plan.has_errors
 
     @property
     def done(self) -> list[Step]:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from deltacli.core.typing import Json
 from deltacli.delta.schema.file_columns import FileColumns
-from deltacli.delta.schema.to_arrow import arrow_schema, file_schema, stored_columns
+from deltacli.delta.schema.to_arrow import build_arrow_schema, file_schema, stored_columns
 from deltacli.delta.stats.collect import StatisticsCollector
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT
-from deltacli.work.rewrite.sources import renamed
+from deltacli.work.rewrite.sources import rename_columns
 from deltacli.work.rows.data_files import DataFile, ReadSpec
 from deltacli.work.rows.row_reader import read_rows
-from deltacli.work.task import TableFiles
+from deltacli.work.table_files import TableFiles
 
 if TYPE_CHECKING:
     from deltacli.delta.log.state import TableConfiguration
@@ -28,12 +28,12 @@ _COMPARED = 23
 def true_statistics(files: TableFiles, config: TableConfiguration, path: str, *, has_vector: bool) -> str:
     """Return the statistics of all rows of a file; with a vector they are not tight. Raises Unreadable."""
     columns = stored_columns(config)
-    schema = arrow_schema(columns)
+    schema = build_arrow_schema(columns)
     wanted = ReadSpec(columns, schema, schema, FileColumns(config.mapping_mode, config.physical_name))
     physical = file_schema(config, columns)
     collector = StatisticsCollector(config, physical)
     for batch in read_rows(files, wanted, DataFile(path, None)):
-        collector.take(renamed(batch, physical))
+        collector.take(rename_columns(batch, physical))
     return collector.text(is_tight=not has_vector)
 
 

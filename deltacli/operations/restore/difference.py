@@ -23,9 +23,9 @@ from deltacli.core.units import plural
 from deltacli.delta.data_files import unique_id_column
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.conflicts import is_vacuum
-from deltacli.delta.log.file_actions import num_records_column
+from deltacli.delta.log.file_actions import extract_num_records_column
 from deltacli.delta.paths.keys import PathKeys
-from deltacli.delta.paths.spelling import key_text
+from deltacli.delta.paths.spelling import decode_path_bytes
 from deltacli.operations.recover.verify import Problem, faults_within, other_size, verify
 from deltacli.storage import ReadStorage
 from deltacli.table.file_keys import KEY_BYTES, find_unmatched_keys, hash_file_actions
@@ -40,7 +40,7 @@ from deltacli.table.needed_files import (
 )
 from deltacli.table.partition_condition import Mask
 from deltacli.work.commits.reading import stream_commit
-from deltacli.work.file_facts import ListedFile
+from deltacli.work.facts.footer_files import ListedFile
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
@@ -134,7 +134,7 @@ def _parts(table: TableHandle, adds: Iterable[tuple[RecordBatch, ArrowArray]]) -
     held: list[RecordBatch] = []
     for batch, comes_back in adds:
         columns = {name: batch.column(name) for name in ("path", "size", "deletionVector")}
-        columns |= {"rows": num_records_column(batch.column("stats")), "comesBack": comes_back}
+        columns |= {"rows": extract_num_records_column(batch.column("stats")), "comesBack": comes_back}
         held.append(pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)))
         if at_once is not None and sum(one.num_rows for one in held) >= at_once:
             yield from pa.Table.from_batches(held).combine_chunks().to_batches()  # none where there are no rows
@@ -179,7 +179,7 @@ def _told(lost: NeededFiles, problems: ArrowArray, reasons: ArrowArray, stay: Ar
     for path, kind, problem, why, stays in zip(
         *(combine_chunks(column).to_pylist() for column in columns), strict=True
     ):
-        yield ProblemFile(key_text(path), kind, Problem(problem), why, stays=stays)
+        yield ProblemFile(decode_path_bytes(path), kind, Problem(problem), why, stays=stays)
 
 
 class _Elsewhere:
@@ -195,11 +195,11 @@ class _Elsewhere:
         vectors = pc.filter(adds, pc.and_(pc.is_valid(adds.column("deletionVector")), adds.column("comesBack")))
         ids = unique_id_column(vectors.column("deletionVector"))
         self._outside: list[Action] = outside.to_pylist()
-        self._vectors: list[Action] = pc.filter(vectors, pc.is_null(keys.of_vectors(ids).keys)).to_pylist()
+        self._vectors: list[Action] = pc.filter(vectors, pc.is_null(keys.compute_vector_keys(ids).keys)).to_pylist()
 
     def problems(self, *, footers: bool) -> Iterator[ProblemFile]:
         """Yield faults of bytes, returning vectors and, by `footers`, rows. Raises PathExternal, StorageFailed."""
-        outside = [add for add in self._outside if self._files.inside(add["path"]) is None]
+        outside = [add for add in self._outside if self._files.find_path_in_table(add["path"]) is None]
         if not outside and not self._vectors:
             return
         table = self._table
@@ -349,7 +349,7 @@ def read_keyed_files(snapshot: Snapshot, where: Mask | None) -> KeyedLiveFiles:
     def read(adds: RecordBatch) -> tuple[ArrowArray, ...]:
         rows = adds if where is None else pc.filter(adds, where(adds))
         vectors = rows.column("deletionVector")
-        physical = num_records_column(rows.column("stats"))
+        physical = extract_num_records_column(rows.column("stats"))
         deleted = pc.coalesce(
             pc.struct_field(vectors, ["cardinality"]), pa.scalar(0, vectors.type.field("cardinality").type)
         )

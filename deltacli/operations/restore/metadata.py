@@ -20,7 +20,7 @@ from deltacli.core.times import format_duration
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.file_actions import num_records_column
+from deltacli.delta.log.file_actions import extract_num_records_column
 from deltacli.delta.log.row_ids import DOMAIN as ROW_TRACKING
 from deltacli.delta.log.row_ids import ENABLED, MATERIALIZED_NAMES, NO_MARK, assigns_row_ids, mark_of
 from deltacli.delta.log.row_ids import FEATURE as ROW_IDS
@@ -37,10 +37,10 @@ from deltacli.delta.log.state import (
     deleted_file_retention_ms,
     is_true,
     log_retention_ms,
-    parse_integer,
+    parse_integer_property,
     parse_interval,
 )
-from deltacli.delta.paths.spelling import canonical_column
+from deltacli.delta.paths.spelling_columns import canonicalize_paths
 from deltacli.delta.protocol.feature_changes import REMOVALS
 from deltacli.delta.protocol.feature_use import upgraded
 from deltacli.delta.protocol.features import FEATURES
@@ -205,12 +205,16 @@ class _Settlement:
         """Keep the highest column id that was ever given, and the larger boundary of protected checkpoints."""
         now = self._now.config.properties
         both = (now, self._target.config.properties)
-        ids = [one for properties in both if (one := parse_integer(properties, types.MAX_COLUMN_ID)) is not None]
+        ids = [
+            one for properties in both if (one := parse_integer_property(properties, types.MAX_COLUMN_ID)) is not None
+        ]
         if ids or self._target.config.mapping_mode != "none":
             ids += _ids_in(self._target.config.schema)
             if ids:
                 found[types.MAX_COLUMN_ID] = str(max(ids))
-        limits = [one for properties in both if (one := parse_integer(properties, CHECKPOINT_PROTECTION)) is not None]
+        limits = [
+            one for properties in both if (one := parse_integer_property(properties, CHECKPOINT_PROTECTION)) is not None
+        ]
         if limits:
             found[CHECKPOINT_PROTECTION] = str(max(limits))
 
@@ -230,14 +234,14 @@ class _Settlement:
     def _keep_in_commit_timestamps(self, found: dict[str, str]) -> None:
         """Leave in-commit timestamps on, with the version and the time from which they apply."""
         now = self._now.config
-        if now.in_commit_keys is None:
+        if now.in_commit_timestamp_keys is None:
             for keys in IN_COMMIT_KEYS.values():  # if they come back, they apply from the new commit on
                 found.pop(keys.version, None)
                 found.pop(keys.timestamp, None)
             return
-        if not is_true(found, now.in_commit_keys.switch):
-            self._notes.append(f"{now.in_commit_keys.switch} stays true: commit times must not go back")
-        for key in now.in_commit_keys:
+        if not is_true(found, now.in_commit_timestamp_keys.switch):
+            self._notes.append(f"{now.in_commit_timestamp_keys.switch} stays true: commit times must not go back")
+        for key in now.in_commit_timestamp_keys:
             if key in now.properties:
                 found[key] = now.properties[key]
             else:
@@ -289,10 +293,14 @@ class _Settlement:
         now, then, text = self._now.config.schema, self._target.config.schema, self._target.metadata.get("schemaString")
         if now is None or then is None or not isinstance(text, str):
             return None
-        marks = {types.recorded_name(field): field.metadata[_MARK] for field in now.fields if _has_whole(field, _MARK)}
+        marks = {
+            types.get_recorded_physical_name(field): field.metadata[_MARK]
+            for field in now.fields
+            if _has_whole(field, _MARK)
+        }
         if not marks:
             return None
-        known = {types.recorded_name(field): field for field in then.fields}
+        known = {types.get_recorded_physical_name(field): field for field in then.fields}
         schema: Json = read_exactly(text)
         changed = False
         for field in schema.get("fields", ()):
@@ -457,7 +465,7 @@ class ReturningIds(NamedTuple):
         """Return the ids and the commit versions of files of the target; null where they are to be given."""
         found = [pa.nulls(adds.num_rows, pa.int64()) if self.begins_again else adds.column(name) for name in _IDS]
         if (known := self.known) is not None:
-            places = pc.index_in(canonical_column(adds.column("path")), value_set=known.column("path"))
+            places = pc.index_in(canonicalize_paths(adds.column("path")), value_set=known.column("path"))
             found = [
                 pc.coalesce(pc.take(known.column(name), places), one) for name, one in zip(_IDS, found, strict=True)
             ]
@@ -472,7 +480,7 @@ def returning_ids(now: Snapshot, found: Difference, where: Mask | None, *, begin
         return ReturningIds(begins_again)
     goes = pc.and_(found.removed, found.now.has_row_id)
     parts = [
-        pa.record_batch([canonical_column(adds.column("path")), *map(adds.column, _IDS)], names=["path", *_IDS])
+        pa.record_batch([canonicalize_paths(adds.column("path")), *map(adds.column, _IDS)], names=["path", *_IDS])
         for adds in read_selected_adds(now, found.now.keys, goes, where, ("path", *_IDS))
     ]
     known = pa.Table.from_batches(parts).combine_chunks().to_batches() if parts else ()
@@ -538,6 +546,6 @@ def _overlap(now: Snapshot, target: Snapshot, found: Difference, where: Mask | N
 
 def _ranges(adds: RecordBatch, begin: ArrowArray) -> RecordBatch:
     """Return the ids of the files that have some: from `begin` to before `end`. Unknown rows count as one."""
-    ends = pc.add(begin, pc.fill_null(num_records_column(adds.column("stats")), 1))
+    ends = pc.add(begin, pc.fill_null(extract_num_records_column(adds.column("stats")), 1))
     ranges = pa.RecordBatch.from_arrays([begin, ends], names=["begin", "end"])
     return ranges.filter(pc.greater(ends, begin))

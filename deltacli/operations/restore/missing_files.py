@@ -17,10 +17,10 @@ from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import ArrowArray, RecordBatch
 from deltacli.delta.data_files import unique_id_column
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.file_actions import action_schemas, file_key, whole_actions_leniently
+from deltacli.delta.log.file_actions import action_schemas, build_action_batch_leniently, compute_file_key
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.paths.keys import PathKeys
-from deltacli.delta.paths.spelling import key_bytes, key_text
+from deltacli.delta.paths.spelling import decode_path_bytes, encode_path_bytes
 from deltacli.operations.log.log_copy import list_whole_log
 from deltacli.operations.recover.log_files import complete_versions, data_sources, open_sources, require_usable
 from deltacli.operations.recover.sources import FoundFiles, Journal, Source, find_in, put_found, tags_of
@@ -33,8 +33,8 @@ from deltacli.table.needed_files import NeededFiles, combine_chunks, locate_file
 from deltacli.table.partition_condition import Mask
 from deltacli.table.version import Snapshot
 from deltacli.work.commits.reading import stream_commit
-from deltacli.work.file_facts import file_of_vector
-from deltacli.work.task import TableFiles
+from deltacli.work.facts.vector_facts import find_vector_file
+from deltacli.work.table_files import TableFiles
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,8 @@ class Brought:
         wrong = pc.filter(combine_chunks(found.files["path"]), pc.is_valid(problems)).to_pylist()
         if wrong:
             raise StorageFailed(
-                f"{key_text(wrong[0])} was put in its place and cannot be used", facts={"files": str(len(wrong))}
+                f"{decode_path_bytes(wrong[0])} was put in its place and cannot be used",
+                facts={"files": str(len(wrong))},
             )
 
 
@@ -106,7 +107,7 @@ def _told(
     """Yield the problems with the source of each file, or with why the copy that there is cannot be used."""
     columns = (combine_chunks(needed.files["path"]), combine_chunks(needed.files["kind"]), found.sources, found.reasons)
     of_needed = zip(*(column.to_pylist() for column in columns), strict=True)
-    known = {(key_text(path), kind): (number, reason) for path, kind, number, reason in of_needed}
+    known = {(decode_path_bytes(path), kind): (number, reason) for path, kind, number, reason in of_needed}
     for one in problems:
         number, reason = known.get((one.path, one.kind), (None, None))
         if number is not None:
@@ -164,7 +165,7 @@ def _older(now: Snapshot, target: Snapshot, names: Set[str], where: Mask | None)
     storage = now.table.storage
 
     def bytes_of(lost: Iterable[str]) -> ArrowArray:
-        return pa.array([key_bytes(name) for name in lost], pa.binary())
+        return pa.array([encode_path_bytes(name) for name in lost], pa.binary())
 
     def lost_of(version: Snapshot) -> ArrowArray:
         fields = (*VERIFIED, "partitionValues")
@@ -201,7 +202,7 @@ def _read(now: Snapshot, file: LogFile) -> _Commit:
     for kind, action in stream_commit(now.table.storage, file):
         if kind not in ("add", "remove"):
             continue
-        key = file_key(action)
+        key = compute_file_key(action)
         if kind == "add":
             adds[key] = action
         else:
@@ -215,7 +216,7 @@ def _broken(now: Snapshot, adds: Mapping[str, Action], where: Mask | None) -> se
     """Return the keys of adds whose files cannot be used; footers are not read."""
     if not adds:
         return set()
-    batch = whole_actions_leniently(list(adds.values()), action_schemas().add)
+    batch = build_action_batch_leniently(list(adds.values()), action_schemas().add)
     if where is not None:
         batch = pc.filter(batch, where(batch))
     return _using(batch, {one.path for one in check_sizes(now.table, [batch], batch.num_rows)}, now.table)
@@ -227,7 +228,7 @@ def _using(batch: RecordBatch, names: Set[str], table: TableHandle) -> set[str]:
         return set()
     files = table.files()
     return {
-        file_key({name: value for name, value in add.items() if value is not None})
+        compute_file_key({name: value for name, value in add.items() if value is not None})
         for add in _may_use(batch.select(["path", "deletionVector"]), names, table.storage).to_pylist()
         if not names.isdisjoint(_names_of(add, files))
     }
@@ -235,16 +236,16 @@ def _using(batch: RecordBatch, names: Set[str], table: TableHandle) -> set[str]:
 
 def _may_use(batch: RecordBatch, names: Set[str], storage: ReadStorage) -> RecordBatch:
     """Return the few adds that may need one of these files, without a loop over all."""
-    wanted = pa.array([key_bytes(name) for name in names], pa.binary())
+    wanted = pa.array([encode_path_bytes(name) for name in names], pa.binary())
     keys, paths = PathKeys((storage.uri, *storage.aliases)), batch.column("path")
     of_data = keys.compute_keys(paths)
-    of_vectors = keys.of_vectors(unique_id_column(batch.column("deletionVector")))
-    columns = (of_data.keys, of_data.written, of_vectors.keys, pc.cast(paths, pa.binary()))
+    of_vectors = keys.compute_vector_keys(unique_id_column(batch.column("deletionVector")))
+    columns = (of_data.keys, of_data.undecoded, of_vectors.keys, pc.cast(paths, pa.binary()))
     uses = (pc.is_in(column, value_set=wanted) for column in columns)
     return pc.filter(batch, reduce(pc.or_, uses))
 
 
 def _names_of(add: Action, files: TableFiles) -> set[str | None]:
     path, vector = add["path"], add.get("deletionVector")
-    names = {files.inside(path) or path, files.inside_as_written(path)}
-    return names if vector is None else names | {file_of_vector(files, vector)}
+    names = {files.find_path_in_table(path) or path, files.find_undecoded_path_in_table(path)}
+    return names if vector is None else names | {find_vector_file(files, vector)}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -32,13 +32,12 @@ from deltacli.core.errors import (
     fill_table,
     parameter,
 )
-from deltacli.core.request_fields import COMMIT_METADATA, Kind, option, shared
 from deltacli.core.short_repr import short_repr
 from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log import state
-from deltacli.delta.log.actions import NO_METADATA, require_unreserved_keys
+from deltacli.delta.log.actions import require_unreserved_keys
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesOfPartitions, NextVersion, encoded_files
 from deltacli.delta.log.conflicts import is_vacuum
 from deltacli.delta.partitions.values import find_without_values
@@ -103,17 +102,11 @@ class RestoreRequest:
     version: int | None = None
     timestamp: datetime | date | None = None
     timestamp_ms: int | None = None
-    where: str | None = option("Restore only partitions that match: \"date >= '2026-01-01'\".", "CONDITION", Kind.TEXT)
-    sources: Sequence[str] = option(
-        "Where to look for missing files: versions that the store keeps, or a copy of the table. Repeatable.",
-        "versions|DIRECTORY|URI",
-        Kind.TEXTS,
-        default=(),
-        spelled="--from",
-    )
-    trust_listing: bool = option("Do not read the footers of files that come back, only their sizes.", default=False)
-    allow_removals: bool = option("Remove files also where delta.appendOnly is true.", default=False)
-    commit_metadata: Mapping[str, str] = shared(COMMIT_METADATA, NO_METADATA)
+    where: str | None = None
+    sources: Sequence[str] = ()
+    trust_listing: bool = False
+    allow_removals: bool = False
+    commit_metadata: Mapping[str, str] = field(default_factory=dict)
     dry_run: bool = False
 
     def __post_init__(self) -> None:
@@ -456,7 +449,7 @@ def _after(now: Snapshot, small: metadata.SmallActions) -> Snapshot:
 
 def _configuration(snapshot: Snapshot) -> state.TableConfiguration:
     return state.configuration_of(
-        state.plain_metadata(snapshot.raw_metadata), state.plain_action(snapshot.raw_protocol)
+        state.plain_metadata(snapshot.raw_metadata), state.drop_null_fields(snapshot.raw_protocol)
     )
 
 

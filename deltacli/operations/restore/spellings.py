@@ -33,7 +33,8 @@ from deltacli.delta.paths.engine_readings import (
     SpelledAction,
     live_vector_ids_of_engines,
 )
-from deltacli.delta.paths.spelling import key_bytes, key_text, name_files
+from deltacli.delta.paths.spelling import decode_path_bytes, encode_path_bytes
+from deltacli.delta.paths.spelling_columns import resolve_file_names
 from deltacli.operations.restore.difference import Difference
 from deltacli.table.ambiguous_files import describe_ambiguous, find_ambiguous_files, find_live_names
 from deltacli.table.file_keys import read_selected_adds
@@ -125,13 +126,13 @@ def _read_adds(
         return found
     storage = snapshot.table.storage
     uris = (storage.uri, *storage.aliases)
-    wanted = pa.array([key_bytes(name) for name in names], pa.binary())
+    wanted = pa.array([encode_path_bytes(name) for name in names], pa.binary())
     for adds in read_selected_adds(snapshot, keys, chosen, where, ("path", "deletionVector")):
-        names_of_adds = name_files(adds.column("path"), uris)
+        names_of_adds = resolve_file_names(adds.column("path"), uris)
         is_wanted = pc.is_in(names_of_adds, value_set=wanted)
         columns = (names_of_adds, adds.column("path"), unique_id_column(adds.column("deletionVector")))
         for name, path, vector_id in zip(
             *(pc.filter(column, is_wanted).to_pylist() for column in columns), strict=True
         ):
-            found[key_text(name)].append(SpelledAction(path, vector_id, BEFORE_COMMITS, is_add=True))
+            found[decode_path_bytes(name)].append(SpelledAction(path, vector_id, BEFORE_COMMITS, is_add=True))
     return found

@@ -53,7 +53,9 @@ _CLASS_KEYS = ("class", "cast", "reason", "fieldId")
 
 @dataclass(frozen=True, slots=True)
 class DescribedSchema:
-    """A schema, and where it is from. `losses` are what Paimon's columns cannot state of a Delta schema."""
+    """A schema, and where it is from. `losses` are what Paimon's columns cannot state of a Delta schema. `snapshot` is
+    the version of a Delta table.
+    """
 
     table: str
     table_format: str
@@ -63,6 +65,7 @@ class DescribedSchema:
     losses: tuple[ConversionLoss, ...] = ()
     delta: StructType | None = field(default=None, compare=False)
     properties: Mapping[str, str] = field(default_factory=dict)
+    snapshot: Snapshot | None = field(default=None, compare=False)
 
     @property
     def has_ids(self) -> bool:
@@ -102,7 +105,7 @@ def describe_delta(found: Snapshot) -> DescribedSchema:
     uri = found.table.uri
     name = uri.rstrip("/").rpartition("/")[2] or "t"
     return DescribedSchema(
-        uri, "delta", {"version": found.version}, schema, name, tuple(losses), found.schema, properties
+        uri, "delta", {"version": found.version}, schema, name, tuple(losses), found.schema, properties, found
     )
 
 

@@ -22,7 +22,7 @@ from deltacli.core import errors
 from deltacli.core.progress import SILENT, Progress, report_items
 from deltacli.delta import streams
 from deltacli.storage.base import PARALLEL_READS, FileStat, PathKind, ReadStorage
-from deltacli.storage.optional_interfaces import StoreOfPrefix, StoreOfVersions
+from deltacli.storage.optional_interfaces import PrefixStore, is_prefix_store, is_shared_table
 from deltacli.table.discover import (
     Opener,
     find_matching_directories,
@@ -56,7 +56,7 @@ class _Place:
 
     name: str
     storage: ReadStorage
-    parent: StoreOfPrefix | None = None
+    parent: PrefixStore | None = None
     below: str = ""
 
     @property
@@ -81,6 +81,11 @@ class Finding(NamedTuple):
 
     verdict: Verdict
     because: str = ""
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether the query, or the source, can continue."""
+        return self.verdict is Verdict.OK
 
 
 OK = Finding(Verdict.OK)
@@ -214,7 +219,7 @@ def find_checkpoints(
     wanted: list[tuple[str, bool, list[str]]] = []
     for name in names:
         storage = open_(name)
-        if isinstance(storage, StoreOfVersions):
+        if is_shared_table(storage):
             raise errors.UsageError(
                 f"{errors.parameter('streams.checkpoints', name)} is the address of a share",
                 code="usage.checkpoints",
@@ -252,7 +257,7 @@ def _matches(pattern: str, open_: Opener) -> Iterator[_Place]:
             return []
         return [one for one in names if one not in _OF_SPARK] if {OFFSETS, COMMITS} <= set(names) else names
 
-    parent = base if isinstance(base, StoreOfPrefix) else None
+    parent = base if is_prefix_store(base) else None
     for below in find_matching_directories(directories, segments, table_marker=""):
         name = join_name(prefix, quote(below) if prefix.startswith("file:") else below) or "."
         storage = parent.below(below) if below and parent is not None else open_(name)

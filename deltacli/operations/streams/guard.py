@@ -19,7 +19,8 @@ from deltacli.changing.base_version import MAX_LISTING_AGE_SECONDS
 from deltacli.core.errors import Refusal, Refused, command, parameter
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.delta.paths.keys import PathKeys
-from deltacli.delta.paths.spelling import encoded_root, made_absolute
+from deltacli.delta.paths.spelling import encoded_root
+from deltacli.delta.paths.spelling_columns import made_absolute
 from deltacli.delta.streams import Position, Unread
 from deltacli.operations.streams.checkpoints import (
     IN_CHECKPOINTS,
@@ -94,8 +95,13 @@ class StreamGuard:
         parts = [pa.array([], pa.int64())]
         for units in self.units:
             of_paths = keys.compute_keys(units.column("path").combine_chunks())
-            of_vectors = keys.of_vectors(units.column("dv_id").combine_chunks())
-            parts += [pc.drop_null(of_paths.hashes), of_paths.spare, pc.drop_null(of_vectors.hashes), of_vectors.spare]
+            of_vectors = keys.compute_vector_keys(units.column("dv_id").combine_chunks())
+            parts += [
+                pc.drop_null(of_paths.hashes),
+                of_paths.alternative_hashes,
+                pc.drop_null(of_vectors.hashes),
+                of_vectors.alternative_hashes,
+            ]
         return pc.unique(pa.concat_arrays(parts))
 
     def refusals(self, operation: str) -> Iterator[Refusal]:

@@ -18,12 +18,12 @@ from deltacli.core.errors import CommitCorrupt, FileMissing, Unreadable
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.progress import report_items
 from deltacli.core.typing import ArrowArray, ArrowTable, RecordBatch
-from deltacli.delta.data_files import no_vector_ids, unique_id, unique_id_column
+from deltacli.delta.data_files import repeat_empty_vector_id, unique_id, unique_id_column
 from deltacli.delta.encoding.many_values import KeyIndex
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.file_actions import num_records_column, stated_records
+from deltacli.delta.log.file_actions import extract_num_records, extract_num_records_column
 from deltacli.delta.log.operation_metrics import is_merge_without_changes
-from deltacli.delta.log.segment import LogFile, LogListing, file_times
+from deltacli.delta.log.segment import LogFile, LogListing, compute_file_times
 from deltacli.delta.log.state import CHANGE_FEED, TableConfiguration, is_true
 from deltacli.delta.streams import Position, SourceKind, Unread
 from deltacli.table.file_keys import hash_paths_and_vectors
@@ -92,7 +92,9 @@ class TableHistory:
                 units.append(hash_paths_and_vectors(rows["path"], rows["dv_id"]))
                 ids = pc.unique(pc.filter(rows["dv_id"], pc.not_equal(rows["dv_id"], "")))
                 paths.append(
-                    hash_paths_and_vectors(rows["path"], no_vector_ids(rows.num_rows)) if len(ids) else units[-1]
+                    hash_paths_and_vectors(rows["path"], repeat_empty_vector_id(rows.num_rows))
+                    if len(ids)
+                    else units[-1]
                 )
                 vectors.append(ids)
         keys = pa.concat_arrays(units)
@@ -123,7 +125,7 @@ class TableHistory:
         is_live = [pa.array([], pa.bool_())]
         for some in rows.select(["path"]).to_batches(max_chunksize=_ROWS_HELD):
             is_live.append(
-                self._live_paths.contains(hash_paths_and_vectors(some["path"], no_vector_ids(some.num_rows)))
+                self._live_paths.contains(hash_paths_and_vectors(some["path"], repeat_empty_vector_id(some.num_rows)))
             )
         return pa.concat_arrays(is_live), has_live
 
@@ -210,7 +212,7 @@ def read_history(
     )
     commits: dict[int, StreamCommit] = {}
     parts: list[ArrowTable] = [_event_schema().empty_table()]
-    times = {version: time.timestamp_ms for version, time in file_times(listing.commits).items()}
+    times = {version: time.timestamp_ms for version, time in compute_file_times(listing.commits).items()}
     first_stamped = get_enablement_version(snapshot)
     for commit, stamp, rows in report_items(read, table.progress, "reading the log", unit="commits", total=len(files)):
         commits[commit.version] = commit
@@ -258,7 +260,9 @@ def _read_commit(
                     vector = unique_id(action.get("deletionVector"))
                     is_change = kind == CHANGE or action.get("dataChange") is not False
                     row = action["path"], vector, action.get("size"), is_change, action.get("deletionTimestamp")
-                    rows.append((file.version, kind, *row, stated_records(action.get("stats")) if with_rows else None))
+                    rows.append(
+                        (file.version, kind, *row, extract_num_records(action.get("stats")) if with_rows else None)
+                    )
                     if kind == CHANGE or vector:
                         commit = commit._replace(
                             has_change_files=commit.has_change_files or kind == CHANGE,
@@ -316,7 +320,7 @@ def _events_of(version: int, adds: RecordBatch, *, with_rows: bool) -> ArrowTabl
         "size": adds.column("size"),
         "is_change": pa.repeat(True, count),
         "removed_ms": pa.nulls(count, pa.int64()),
-        "rows": num_records_column(adds.column("stats")) if with_rows else pa.nulls(count, pa.int64()),
+        "rows": extract_num_records_column(adds.column("stats")) if with_rows else pa.nulls(count, pa.int64()),
     }
     return pa.table(columns).cast(_event_schema())
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from deltacli.delta.paths.spelling import canonical, encode_percent_signs, possible_roots, root_of
+from deltacli.delta.paths.spelling import canonicalize_path, canonicalize_root, encode_percent_signs, possible_roots
 from deltacli.delta.streams import Position, SchemaEntry, SourceKind, Unread
 from deltacli.operations.streams.checkpoints import Finding, SourceOffsets, StreamCheckpoint, Verdict
 from deltacli.storage import LocalStorage, is_address_of
@@ -104,14 +104,14 @@ def is_other_directory(storage: ReadStorage, hadoop_path: str) -> bool:
     spellings = (hadoop_path, encode_percent_signs(hadoop_path))
 
     if isinstance(storage, LocalStorage):
-        paths = [canonical(spelling) for spelling in spellings]
+        paths = [canonicalize_path(spelling) for spelling in spellings]
         if any(_MOUNT_OF_DATABRICKS.match(path) for path in (storage.root, *paths)):
             return False
         addresses = spellings if scheme is not None else [f"file:{spelling}" for spelling in spellings]
         return not any(is_address_of(storage, address) for address in addresses)
 
     names = possible_roots(hadoop_path)
-    roots = set(map(root_of, (storage.uri, *storage.aliases)))
+    roots = set(map(canonicalize_root, (storage.uri, *storage.aliases)))
     is_comparable = not {_name_of_store(name) for name in names}.isdisjoint(map(_name_of_store, roots))
     return is_comparable and names.isdisjoint(roots)
 

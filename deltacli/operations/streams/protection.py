@@ -9,7 +9,6 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, Self
 
 from deltacli.core.errors import UsageError, parameter
-from deltacli.core.request_fields import ALLOW_STREAM_LOSS, IGNORE_STREAMS_OLDER, PROTECT_STREAMS, shared
 from deltacli.core.times import duration_argument
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_size, plural
@@ -62,9 +61,9 @@ class ProtectionRequest:
         allow_stream_loss: Queries, by their ids or checkpoint directories, that may become unable to continue.
     """
 
-    protect_streams: Sequence[str] = shared(PROTECT_STREAMS, ())
-    ignore_streams_older_ms: int | None = shared(IGNORE_STREAMS_OLDER)
-    allow_stream_loss: Sequence[str] = shared(ALLOW_STREAM_LOSS, ())
+    protect_streams: Sequence[str] = ()
+    ignore_streams_older_ms: int | None = None
+    allow_stream_loss: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         """Raise UsageError for an empty text and a negative age."""

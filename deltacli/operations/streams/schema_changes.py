@@ -282,8 +282,8 @@ def _is_tracked(before: state.TableConfiguration, after: state.TableConfiguratio
         if config.metadata is not None
     ]
     return bool(
-        state.metadata_differences(followed[0], followed[1])
-        or state.protocol_differences(before.protocol, after.protocol)
+        state.find_metadata_differences(followed[0], followed[1])
+        or state.find_protocol_differences(before.protocol, after.protocol)
     )
 
 

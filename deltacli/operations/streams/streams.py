@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import NamedTuple
 
 import pyarrow.compute as pc
 
 from deltacli.core.errors import NotATable, PaimonTable, ProtocolUnsupported, Refused, Unreadable, UsageError, parameter
 from deltacli.core.progress import SILENT, Progress
-from deltacli.core.request_fields import Kind, option
 from deltacli.core.short_repr import short_repr
 from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowTable, Json, JsonObject
+from deltacli.delta.log.actions import Action
 from deltacli.delta.streams import OtherOffset, SourceKind
 from deltacli.engine.base import Engine
 from deltacli.operations.streams.checkpoints import (
@@ -27,9 +26,9 @@ from deltacli.operations.streams.checkpoints import (
     find_checkpoints,
     worst,
 )
-from deltacli.operations.streams.judge import SourceJudgement, judge
+from deltacli.operations.streams.judge import SourceJudgement, judge, stop_by
 from deltacli.operations.streams.needs import Needs, files_to_deliver, former_ids, read_history
-from deltacli.storage.optional_interfaces import StoreOfVersions
+from deltacli.storage.optional_interfaces import is_shared_table
 from deltacli.table.discover import Opener
 from deltacli.table.handle import TableHandle
 from deltacli.table.missing_files import find_missing_files
@@ -195,11 +194,6 @@ def _earliest(judgement: SourceJudgement, *, of_feed: bool) -> int:
 # -- all queries -------------------------------------------------------------------------------------------------------
 
 
-class FailOn(StrEnum):
-    DEAD = "dead"
-    AT_RISK = "at-risk"
-
-
 @dataclass(frozen=True, kw_only=True)
 class StreamsRequest:
     """Which streaming queries to examine: those with these checkpoints, or the one to start over.
@@ -210,15 +204,8 @@ class StreamsRequest:
             is part of the result.
     """
 
-    checkpoints: Sequence[str] = option(
-        "Checkpoint directories of the queries, also patterns such as 'chk/*'. Repeatable.",
-        "GLOB",
-        Kind.TEXTS,
-        default=(),
-    )
-    restart_point: str | None = option(
-        "Show where the query of this checkpoint can start over, and what is lost.", "CHECKPOINT"
-    )
+    checkpoints: Sequence[str] = ()
+    restart_point: str | None = None
 
     def __post_init__(self) -> None:
         """Raise UsageError without a directory, with both options, or for an empty text."""
@@ -313,6 +300,10 @@ class StreamQuery(NamedTuple):
     checkpoint: StreamCheckpoint
     sources: tuple[StreamSource, ...]
 
+    def judgements(self) -> list[SourceJudgement]:
+        """Return what is known of those of its sources that read a table that was asked about."""
+        return [source.judgement for source in self.sources if source.judgement is not None]
+
     @property
     def name(self) -> str:
         """The last name of its directory; Spark keeps no other."""
@@ -352,15 +343,54 @@ class StreamsReport:
     def verdicts(self) -> Counter[Verdict]:
         return Counter(one.finding.verdict for one in self.queries)
 
-    def fails(self, fail_on: FailOn = FailOn.DEAD) -> bool:
-        """Return whether a query is dead; with `at-risk`, whether any is not `ok`."""
+    def fails(self, *, at_risk: bool = False) -> bool:
+        """Return whether a query is dead; with `at_risk`, whether any is not `ok`."""
         counts = self.verdicts()
-        return bool(counts[Verdict.DEAD] or (fail_on is FailOn.AT_RISK and counts.total() > counts[Verdict.OK]))
+        if at_risk:
+            return counts.total() > counts[Verdict.OK]
+        return bool(counts[Verdict.DEAD])
+
+    def describe_stopped(
+        self, *, metadata: Action | None, protocol: Action | None, removes_files: bool = False
+    ) -> Iterator[str]:
+        """Yield a sentence on each query that a commit would stop, and why. Queries that are dead are left out.
+
+        Args:
+            metadata: The metadata that the commit has, None for one without.
+            protocol: The protocol that the commit has, None for one without.
+            removes_files: True if the commit removes files.
+        """
+        for query in self.queries:
+            if query.finding.verdict is Verdict.DEAD:
+                continue
+            for judgement in query.judgements():
+                if judgement.rows.verdict is Verdict.DEAD:
+                    continue
+                why = stop_by(judgement, metadata=metadata, protocol=protocol, removes_files=removes_files)
+                if why is not None:
+                    yield f"query {query.name} reads the table: {why}"
+                    break
+
+    def describe_cut_off(self, first_kept: int) -> Iterator[str]:
+        """Yield a sentence on each query that needs versions of the log below the first one that a change keeps."""
+        for query in self.queries:
+            if query.finding.verdict is Verdict.DEAD:
+                continue
+            # Whether a query reads rows or the change feed is not known, so what either needs is looked at.
+            needs = [need for one in query.judgements() for need in (one.needs, one.feed_needs) if need is not None]
+            needed = min((need.log_from for need in needs if need.log_from is not None), default=None)
+            if needed is not None and needed < first_kept:
+                yield (
+                    f"query {query.name} needs the log from version {needed} on: it cannot continue once the versions "
+                    f"below {first_kept} are deleted"
+                )
 
     def rows(self) -> Iterator[dict[str, Json]]:
         """Yield the sources of all queries, by `COLUMNS`; a query without any is one, too."""
         for query in self.queries:
-            yield from (_row(query, source) for source in query.sources or (None,))
+            for source in query.sources or (None,):
+                row = SourceRow(query, {} if source is None else source.as_json())
+                yield {name: get_value(row) for name, get_value in SOURCE_VALUES.items()}
 
     def as_json(self) -> JsonObject:
         """Return the document `deltacli.streams`, without the envelope."""
@@ -372,45 +402,75 @@ class StreamsReport:
         }
 
 
-COLUMNS = (
-    *("query", "id", "checkpoint", "batch", "queryVerdict", "name", "kind", "table", "tableId", "version", "index"),
-    *("initialSnapshot", "lagVersions", "lagSeconds", "lagBytes", "needsFirst", "needsFiles", "needsBytes"),
-    *(
-        "needsChangeData",
-        "safeUntilMs",
-        "safeUntil",
-        "verdict",
-        "because",
-        "verdictOfFeed",
-        "ambiguous",
-        "startingVersion",
-    ),
-)
-"""Names of the values of a source in a table of all sources: those of the document, nested ones in one word."""
+class SourceRow(NamedTuple):
+    """A row of a table of all sources: a source, or a query that has none.
+
+    Attributes:
+        query: The query.
+        source: The source as in the document; empty for a query without any.
+    """
+
+    query: StreamQuery
+    source: JsonObject
+
+    @property
+    def because(self) -> str | None:
+        """The reason of the verdict on the source; of a query without any, that of the query."""
+        return self.source["because"] if self.source else self.query.finding.because or None
+
+    @property
+    def lag(self) -> JsonObject:
+        """How far the source is behind; empty where that is unknown."""
+        return self.source.get("lag") or {}
+
+    @property
+    def needs(self) -> JsonObject:
+        """What the source still needs; empty where that is unknown."""
+        return self.source.get("needs") or {}
+
+    @property
+    def first_needed_version(self) -> int | None:
+        """The first version that the source needs."""
+        versions = self.needs.get("versions")
+        return versions[0] if versions else None
+
+    @property
+    def restart(self) -> JsonObject:
+        """Where the source can start over; empty where it need not."""
+        return self.source.get("restart") or {}
 
 
-def _row(query: StreamQuery, source: StreamSource | None) -> dict[str, Json]:
-    row: dict[str, Json] = {
-        "query": query.name,
-        "id": query.checkpoint.query_id,
-        "checkpoint": query.checkpoint.uri,
-        "batch": query.checkpoint.batch,
-        "queryVerdict": query.finding.verdict.value,
-    }
-    if source is None:
-        return {**dict.fromkeys(COLUMNS), **row, "because": query.finding.because or None}
-    one = source.as_json()
-    lag, needs, restart = one["lag"] or {}, one["needs"] or {}, one["restart"] or {}
-    return {
-        **{name: one.get(name) for name in COLUMNS},
-        **row,
-        **{f"lag{name.title()}": lag.get(name) for name in ("versions", "seconds", "bytes")},
-        "needsFirst": (needs.get("versions") or [None])[0],
-        "needsFiles": needs.get("files"),
-        "needsBytes": needs.get("sizeBytes"),
-        "needsChangeData": needs.get("changeData"),
-        "startingVersion": restart.get("startingVersion"),
-    }
+SOURCE_VALUES: Mapping[str, Callable[[SourceRow], Json]] = {
+    "query": lambda row: row.query.name,
+    "id": lambda row: row.query.checkpoint.query_id,
+    "checkpoint": lambda row: row.query.checkpoint.uri,
+    "batch": lambda row: row.query.checkpoint.batch,
+    "queryVerdict": lambda row: row.query.finding.verdict.value,
+    "name": lambda row: row.source.get("name"),
+    "kind": lambda row: row.source.get("kind"),
+    "table": lambda row: row.source.get("table"),
+    "tableId": lambda row: row.source.get("tableId"),
+    "version": lambda row: row.source.get("version"),
+    "index": lambda row: row.source.get("index"),
+    "initialSnapshot": lambda row: row.source.get("initialSnapshot"),
+    "lagVersions": lambda row: row.lag.get("versions"),
+    "lagSeconds": lambda row: row.lag.get("seconds"),
+    "lagBytes": lambda row: row.lag.get("bytes"),
+    "needsFirst": lambda row: row.first_needed_version,
+    "needsFiles": lambda row: row.needs.get("files"),
+    "needsBytes": lambda row: row.needs.get("sizeBytes"),
+    "needsChangeData": lambda row: row.needs.get("changeData"),
+    "safeUntilMs": lambda row: row.source.get("safeUntilMs"),
+    "safeUntil": lambda row: row.source.get("safeUntil"),
+    "verdict": lambda row: row.source.get("verdict"),
+    "because": lambda row: row.because,
+    "verdictOfFeed": lambda row: row.source.get("verdictOfFeed"),
+    "ambiguous": lambda row: row.source.get("ambiguous"),
+    "startingVersion": lambda row: row.restart.get("startingVersion"),
+}
+"""The columns of a table of all sources, in CSV and in frames of Spark, with the value of each."""
+
+COLUMNS = tuple(SOURCE_VALUES)
 
 
 class _Named(NamedTuple):
@@ -436,7 +496,7 @@ def find_streams(
     Raises what `find_checkpoints` raises, NotATable, UsageError for a share, and StorageFailed.
     """
     for table in tables:
-        if isinstance(table.storage, StoreOfVersions):
+        if is_shared_table(table.storage):
             raise UsageError(f"streams works on Delta tables only: the provider of {table.uri} decides what it keeps")
     found = find_checkpoints(request.names, open_, engine, progress=progress)
     named = [_read(table) for table in tables]

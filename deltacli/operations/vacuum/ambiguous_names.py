@@ -19,7 +19,8 @@ from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
 from deltacli.delta.paths.engine_readings import RULES_OF_SPELLINGS, SEVERAL_SPELLINGS, AmbiguousFile
 from deltacli.delta.paths.keys import PathKeys
-from deltacli.delta.paths.spelling import encoded_root, made_absolute
+from deltacli.delta.paths.spelling import encoded_root
+from deltacli.delta.paths.spelling_columns import made_absolute
 from deltacli.operations.vacuum.candidates import Window
 from deltacli.table.ambiguous_files import describe_ambiguous, find_ambiguous_files
 from deltacli.table.rebuild import read_snapshot
@@ -108,9 +109,14 @@ def _find_read_by_some(snapshot: Snapshot | None) -> Iterator[AmbiguousFile]:
 def _hash_names(keys: PathKeys, file: AmbiguousFile, paths: ArrowArray) -> ArrowArray:
     """Return the hashes of a file at these paths, and of the files of its vectors, in every reading."""
     of_paths = keys.compute_keys(paths)
-    of_vectors = keys.of_vectors(pa.array(sorted(file.live_vector_ids), pa.string()))
+    of_vectors = keys.compute_vector_keys(pa.array(sorted(file.live_vector_ids), pa.string()))
     return pa.concat_arrays(
-        [pc.drop_null(of_paths.hashes), of_paths.spare, pc.drop_null(of_vectors.hashes), of_vectors.spare]
+        [
+            pc.drop_null(of_paths.hashes),
+            of_paths.alternative_hashes,
+            pc.drop_null(of_vectors.hashes),
+            of_vectors.alternative_hashes,
+        ]
     )
 
 

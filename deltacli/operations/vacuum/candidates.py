@@ -23,17 +23,19 @@ from deltacli.delta.log.file_actions import FileBatch
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.log.state import deleted_file_retention_ms
 from deltacli.delta.paths.keys import LogKeys, PathKeys, is_among
-from deltacli.delta.paths.spelling import drop_first_bytes, encoded_root, key_bytes, key_text, made_absolute
+from deltacli.delta.paths.spelling import decode_path_bytes, encode_path_bytes, encoded_root
+from deltacli.delta.paths.spelling_columns import drop_first_bytes, made_absolute
 from deltacli.operations.vacuum.misnamed import LookalikeCollector, Lookalikes, MisnamedFiles
 from deltacli.operations.vacuum.plan import Kept, Reason, of_protected
-from deltacli.storage import ReadStorage, link_targets
+from deltacli.storage import ReadStorage, resolve_links
 from deltacli.table.file_history import FileHistory, FileKeys, compute_keys_with_external
 from deltacli.table.file_references import FileReferenceReader, FileReferences
 from deltacli.table.find_log import list_log
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.time_travel import find_last_commit_before
 from deltacli.table.walk import TableWalk
-from deltacli.work.files.listing import ClassifiedFiles, KnownFiles, ListedFiles, classify
+from deltacli.work.files.classifying import ClassifiedFiles, KnownFiles, classify_files
+from deltacli.work.files.walking import ListedFiles
 
 if TYPE_CHECKING:
     import pyarrow
@@ -214,9 +216,11 @@ class ReferenceCollector:
             is_here = pc.and_(is_here, pc.fill_null(scope(keys.keys), False))
         hashes = pc.filter(keys.hashes, is_here)
         if len(self.some_live) < _SOME:
-            paths = (pc.filter(one, is_here) for one in (keys.keys, keys.written))
+            paths = (pc.filter(one, is_here) for one in (keys.keys, keys.undecoded))
             some = (one.slice(0, _SOME - len(self.some_live)).to_pylist() for one in paths)
-            self.some_live += [(key_text(key), key_text(written)) for key, written in zip(*some, strict=True)]
+            self.some_live += [
+                (decode_path_bytes(key), decode_path_bytes(written)) for key, written in zip(*some, strict=True)
+            ]
         self.live.add(hashes)
         self.retained.add(pc.filter(keys.hashes, pc.and_(pc.is_valid(keys.hashes), pc.invert(is_here))))
         every = self.live_count
@@ -224,10 +228,10 @@ class ReferenceCollector:
         self.live_count = FileTotals(every.files + adds.num_rows, every.size_bytes + size_bytes)
         sizes = pc.filter(adds.column("size"), is_here)
         self.sizes.add(pc.if_else(pc.less(sizes, 0), 0, sizes))
-        self.protected.add(keys.spare)
-        is_same = keys.written is keys.keys
+        self.protected.add(keys.alternative_hashes)
+        is_same = keys.undecoded is keys.keys
         self.is_decoded = self.is_decoded and is_same
-        self.written.add(hashes if is_same else self._keys.of_listing(pc.filter(keys.written, is_here)))
+        self.written.add(hashes if is_same else self._keys.hash_listed_paths(pc.filter(keys.undecoded, is_here)))
         self.live_vectors.add(self._take_vectors(adds.column("dv_id")))
 
     def take_tombstones(self, removes: pyarrow.RecordBatch) -> None:
@@ -269,12 +273,12 @@ class ReferenceCollector:
             vectors = self._take_added(part, keys)
             if is_protected:
                 self.retained.add(hashes, vectors)
-                self.protected.add(keys.spare)
+                self.protected.add(keys.alternative_hashes)
             else:
-                self.named.add(hashes, keys.spare, vectors)
+                self.named.add(hashes, keys.alternative_hashes, vectors)
         elif is_protected:
             self.retained.add(hashes, self._take_vectors(part.vector))
-            self.protected.add(keys.spare)
+            self.protected.add(keys.alternative_hashes)
         else:
             self.changes.add(hashes)
             self.change_versions.add(pc.filter(part.version, pc.is_valid(keys.hashes)))
@@ -285,7 +289,7 @@ class ReferenceCollector:
             keys.hashes, compute_keys_with_external(self._keys, part.path, keys.hashes, part.vector), part.version
         )
         self.history.record_adds(rows)
-        self.history.record_alternative_paths(keys.spare, are_added=True)
+        self.history.record_alternative_paths(keys.alternative_hashes, are_added=True)
         has_vector = pc.not_equal(part.vector, "")
         if not pc.any(has_vector).as_py():
             return rows.files.slice(0, 0)
@@ -298,7 +302,7 @@ class ReferenceCollector:
         rows = _some(rows, pc.greater_equal(rows.version, since))
         if not len(rows.path):
             return
-        files, vectors = self._keys.compute_keys(_flat(rows.path)), self._keys.of_vectors(_flat(rows.vector))
+        files, vectors = self._keys.compute_keys(_flat(rows.path)), self._keys.compute_vector_keys(_flat(rows.vector))
         moments = pc.fill_null(rows.deletion_timestamp, 0)
         unknown = pa.nulls(len(rows.path), pa.int64())
         reason = Reason.CHANGE_DATA if rows.kind == "cdc" else Reason.TOMBSTONE
@@ -317,7 +321,7 @@ class ReferenceCollector:
         sizes = batch.column("size") if "size" in batch.schema.names else None
         self._lookalikes.add(keys, sizes, batch.column("dv_id"))
         self.retained.add(pc.drop_null(keys.hashes), self._take_vectors(batch.column("dv_id")))
-        self.protected.add(keys.spare)
+        self.protected.add(keys.alternative_hashes)
 
     def finish(self, listing: LogListing, metadata: Sequence[Action], faults: Sequence[CommitCorrupt]) -> References:
         """Return everything that was added."""
@@ -356,7 +360,7 @@ class ReferenceCollector:
             self.history.record_tombstones(keys)
         else:
             self.history.record_removes(FileKeys(removed_keys.hashes, keys, versions))
-        self.history.record_alternative_paths(removed_keys.spare, are_added=False)
+        self.history.record_alternative_paths(removed_keys.alternative_hashes, are_added=False)
         is_here = pc.is_valid(removed_keys.hashes)
         hashes = pc.filter(removed_keys.hashes, is_here)
         known = pa.nulls(len(paths), pa.int64()) if versions is None else versions
@@ -364,9 +368,9 @@ class ReferenceCollector:
         self.removed_versions.add(pc.filter(known, is_here))
         if is_protected:
             self.retained.add(hashes)
-            self.protected.add(removed_keys.spare)
+            self.protected.add(removed_keys.alternative_hashes)
         else:
-            self.named.add(removed_keys.spare)
+            self.named.add(removed_keys.alternative_hashes)
         if pc.any(pc.not_equal(vectors, "")).as_py():
             files = self._vector_files(vectors)
             self.removed.add(pc.drop_null(files))
@@ -381,10 +385,10 @@ class ReferenceCollector:
         """Return the hashes of the files of vectors, one row each; other readings of their paths are protected."""
         if not len(ids):
             return pa.array([], pa.int64())
-        keys = self._keys.of_vectors(_flat(ids))
+        keys = self._keys.compute_vector_keys(_flat(ids))
         self.unknown_vector = self.unknown_vector or keys.unknown
-        self.vectors.add(pc.drop_null(keys.hashes), keys.spare)
-        self.protected.add(keys.spare)
+        self.vectors.add(pc.drop_null(keys.hashes), keys.alternative_hashes)
+        self.protected.add(keys.alternative_hashes)
         return keys.hashes
 
     def _of_log(self, paths: ArrowArray) -> LogKeys:
@@ -551,7 +555,7 @@ class CandidateClassifier:
 
     def take(self, files: ListedFiles) -> None:
         """Classify listed files."""
-        self.merge(classify(files, self.known, self.storage))
+        self.merge(classify_files(files, self.known, self.storage))
 
     def merge(self, part: ClassifiedFiles) -> None:
         """Add classified files."""
@@ -736,7 +740,7 @@ def _without_misnamed(rows: pyarrow.Table, choice: CandidateChoice) -> tuple[pya
 def outside_of(rows: pyarrow.Table, directories: Sequence[str]) -> pyarrow.Table:
     """Return the rows whose paths are none of the directories, or files, and in none of them."""
     for directory in directories:
-        name, paths = key_bytes(directory), rows.column("path")
+        name, paths = encode_path_bytes(directory), rows.column("path")
         is_inside = pc.or_(pc.starts_with(paths, pattern=name + b"/"), pc.equal(paths, name))
         rows = pc.filter(rows, pc.invert(is_inside))
     return rows
@@ -839,12 +843,12 @@ def spare_linked(judge: CandidateClassifier, walk: TableWalk | None, *, names_hi
         for _ in walk.files():
             pass
     links = [*walk.links, *(walk.hidden_links if names_hidden else ())]
-    ways = [(key_bytes(target), key_bytes(link)) for target, link in link_targets(storage, links)]
+    ways = [(encode_path_bytes(target), encode_path_bytes(link)) for target, link in resolve_links(storage, links)]
     if not ways:
         return old
 
     def is_needed(names: pyarrow.Array) -> pyarrow.Array:
-        hashes = judge.keys.of_listing(names)
+        hashes = judge.keys.hash_listed_paths(names)
         found = judge.is_needed(hashes)
         judge.hits.append(pc.filter(hashes, found))
         return found
@@ -860,8 +864,8 @@ def is_live_by_links(
 ) -> pyarrow.Array:
     """Return which files are live by another name, because the path of one of these directories contains a link."""
     names = [name for name in directories if "\0" not in name]
-    found = link_targets(storage, names)
-    ways = [(key_bytes(target), key_bytes(name)) for target, name in found if target != name]
+    found = resolve_links(storage, names)
+    ways = [(encode_path_bytes(target), encode_path_bytes(name)) for target, name in found if target != name]
     return _has_needed_name(rows, ways, is_live)
 
 

@@ -12,8 +12,8 @@ from deltacli.changing.clone_notes import NOTES_DIRECTORY, CloneNote, StoredNote
 from deltacli.core.errors import DeltacliError, Refusal, Refused
 from deltacli.core.times import format_timestamp
 from deltacli.core.typing import RecordBatch
-from deltacli.delta.paths.spelling import are_absolute
-from deltacli.work.commits.reading import read_provenance
+from deltacli.delta.paths.spelling_columns import are_absolute
+from deltacli.work.commits.provenance import read_provenance
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle

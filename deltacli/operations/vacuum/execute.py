@@ -51,7 +51,7 @@ from deltacli.operations.vacuum.lite_plan import write_last_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan, VacuumRequest, VacuumResult
 from deltacli.operations.vacuum.rechecking import NewerCommits, adopted
 from deltacli.storage import Deleted, Failed, folds_names, is_inside
-from deltacli.storage.directory_identity import StoreOfDirectory, other_directory_refusal
+from deltacli.storage.directory_identity import is_directory_store, other_directory_refusal
 from deltacli.table.find_log import list_log
 from deltacli.table.nested_tables import find_tables_containing
 from deltacli.table.rebuild import read_snapshot
@@ -61,15 +61,12 @@ from deltacli.work.files.deleting import (
     DeleteBatch,
     DeletePiece,
     FileOutcome,
-    Permit,
-    Stop,
-    are_missing,
-    files_of_piece,
-    outcome_without_file,
-    permit,
-    require_progress,
-    uninterrupted,
+    classify_absent_file,
+    count_files,
+    flag_missing_files,
 )
+from deltacli.work.files.permits import Permit, make_permit, require_progress
+from deltacli.work.files.uninterrupted import StopRequest, run_uninterrupted
 
 if TYPE_CHECKING:
     import pyarrow
@@ -184,11 +181,11 @@ class Begun:
     has_trouble: bool = False
     """A batch of this round had a fault, or ran out of time. It is set by the thread of the batch."""
 
-    def is_ending(self, stop: Stop) -> bool:
+    def is_ending(self, stop: StopRequest) -> bool:
         """Return True if nothing more is to be sent in this round."""
         return self.has_trouble or self.fault is not None or stop.is_ending
 
-    def batches(self, again: Sequence[Batch], stop: Stop) -> Iterator[Batch]:
+    def batches(self, again: Sequence[Batch], stop: StopRequest) -> Iterator[Batch]:
         """Yield the batches of a round, each when it is asked for: those to send again, then those of new groups."""
         self.has_tried = self.has_trouble = False
         for batch in chain(again, self._new_ones()):
@@ -236,7 +233,7 @@ class DeleteUnlessEnding:
 
     delete: DeleteBatch
     begun: Begun
-    stop: Stop
+    stop: StopRequest
     small_results = True
 
     def __call__(self, piece: DeletePiece, context: TaskContext) -> BatchOutcome:
@@ -303,19 +300,19 @@ class Deletions:
         with self.table.progress.step("deleting", unit="files", total=total) as step:
             groups = self._groups(pending, files, step.advance)
             if not self._repeats and not self.rate:
-                uninterrupted(partial(self._delete, groups, step.advance), self._stop)
+                run_uninterrupted(partial(self._delete, groups, step.advance), self._stop)
                 return
             begun, handled = self.table.machine.monotonic(), 0
             for group in groups:
-                uninterrupted(partial(self._delete, iter([group]), step.advance), self._stop)
+                run_uninterrupted(partial(self._delete, iter([group]), step.advance), self._stop)
                 handled += group.rows.num_rows
                 if self.rate and handled < total:
                     self._wait(begun + handled / self.rate)
 
     @cached_property
-    def _stop(self) -> Stop:
+    def _stop(self) -> StopRequest:
         """A cluster deletes more at a time than anyone waits for, so a signal ends it at once."""
-        return Stop(at_once=self._repeats)
+        return StopRequest(at_once=self._repeats)
 
     @property
     def _at_once(self) -> int:
@@ -361,12 +358,14 @@ class Deletions:
         if self.table.storage.capabilities.has_cheap_requests:
             return [size < 0 for size in self.table.storage.stat_many(paths)[0]]
         pieces = [tuple(paths[begin : begin + FILES_A_BATCH]) for begin in range(0, len(paths), FILES_A_BATCH)]
-        found = self.table.engine.spread(are_missing, pieces, self.table.stores, weigh=len, is_cancelled=self._stop)
+        found = self.table.engine.run_tasks(
+            flag_missing_files, pieces, self.table.stores, weigh=len, is_cancelled=self._stop
+        )
         return [bool(is_missing) for piece in found for is_missing in piece]
 
     def _check(self, rows: pyarrow.Table, gone: ArrowArray) -> tuple[ArrowArray, list[Batch]]:
         """Return which rows newer commits name, and batches of the others that are not `gone`, to begin in time."""
-        allowed = permit(self.table.stores, self.table.machine.now_ms())
+        allowed = make_permit(self.table.stores, self.table.machine.now_ms())
         spared = self.newer.needed(rows.column("path").combine_chunks())
         return spared, list(self._batches(pc.filter(rows, pc.invert(pc.or_(spared, gone))), allowed))
 
@@ -423,11 +422,11 @@ class Deletions:
         """Delete batches. Groups that are complete are counted at once."""
         delete = DeleteBatch(None if self._repeats else advance, self.table.machine.now_ms)
         pieces = (batch.piece for batch in batches)
-        outcomes = self.table.engine.spread(
+        outcomes = self.table.engine.run_tasks(
             delete if self._repeats else DeleteUnlessEnding(delete, begun, self._stop),
             list(pieces) if self._repeats else pieces,
             self.table.stores,
-            weigh=files_of_piece,
+            weigh=count_files,
             at_once=self._at_once,
             is_cancelled=self._stop,
         )
@@ -453,7 +452,7 @@ class Deletions:
                 paths = batch.piece.paths
                 sizes, _ = storage.stat_many(paths)
                 codes = (
-                    FileOutcome.NOT_TRIED if size >= 0 else outcome_without_file(storage, path)
+                    FileOutcome.NOT_TRIED if size >= 0 else classify_absent_file(storage, path)
                     for path, size in zip(paths, sizes, strict=True)
                 )
                 batch.outcome = BatchOutcome(bytes(codes))
@@ -638,7 +637,7 @@ def execute_vacuum(
 def bound(table: TableHandle, plan: VacuumPlan) -> TableHandle:
     """Return the table bound to the directory of a plan. Raises Refused (`plan.other-place`) where it is another."""
     own = plan.base_version.table.storage
-    if isinstance(own, StoreOfDirectory) and isinstance(table.storage, StoreOfDirectory):
+    if is_directory_store(own) and is_directory_store(table.storage):
         return table.bind_to_directory(own.directory_identity)
     if not (is_inside(own, table.storage) and is_inside(table.storage, own)):
         raise other_directory_refusal(table.uri)

@@ -16,8 +16,9 @@ from deltacli.delta.data_files import MANIFESTS
 from deltacli.delta.listing import HiddenNames
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.paths.engine_readings import SEVERAL_SPELLINGS
-from deltacli.delta.paths.keys import binary_paths
-from deltacli.delta.paths.spelling import IS_ABSOLUTE, decode, encode_percent_signs, locate_all
+from deltacli.delta.paths.keys import encode_paths_as_binary
+from deltacli.delta.paths.spelling import IS_ABSOLUTE, decode, encode_percent_signs
+from deltacli.delta.paths.spelling_columns import locate_all
 from deltacli.delta.schema.misnamed_fields import MISNAMED
 from deltacli.operations.vacuum.candidates import CandidateClassifier, Candidates, choose, spare_linked
 from deltacli.operations.vacuum.full_plan import plan_vacuum
@@ -30,8 +31,8 @@ from deltacli.table.file_references import FileReferenceReader, FileReferences
 from deltacli.table.nested_tables import find_table_format
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.time_travel import read_commit_time
-from deltacli.work.commits.reading import read_provenance
-from deltacli.work.files.listing import ListedFiles
+from deltacli.work.commits.provenance import read_provenance
+from deltacli.work.files.walking import ListedFiles
 
 if TYPE_CHECKING:
     from deltacli.table.handle import TableHandle
@@ -109,7 +110,7 @@ def explain_file(table: TableHandle, request: VacuumRequest, path: str) -> FileE
         ("cutoff", f"{format_timestamp(setting.cutoff_ms)} ({format_duration(setting.retention_ms)} ago)"),
     ]
     judge = CandidateClassifier(table.storage, setting.references, setting.keys, names, setting.cutoff_ms)
-    judge.take(ListedFiles(binary_paths([name]), None, None))
+    judge.take(ListedFiles(encode_paths_as_binary([name]), None, None))
     old = spare_linked(judge, None, names_hidden=True)
     found = choose(old, (), setting.references, choose_without_misnamed(setting))
     verdict, why = _verdict(setting, judge, found, commits)
@@ -121,7 +122,7 @@ def explain_file(table: TableHandle, request: VacuumRequest, path: str) -> FileE
 def _is_candidate(table: TableHandle, request: VacuumRequest, name: str) -> bool:
     """Return True if the plan, which is made without a listing of the table, deletes the file."""
     paths = plan_vacuum(table, request).candidates.column("path")
-    return bool(pc.any(pc.equal(paths, binary_paths([name])[0])).as_py())
+    return bool(pc.any(pc.equal(paths, encode_paths_as_binary([name])[0])).as_py())
 
 
 def _verdict(
@@ -268,7 +269,7 @@ def _name_of(table: TableHandle, path: str) -> str:
 
 
 def _commits_of(setting: PlanContext, name: str) -> Iterator[ExplainedCommit]:
-    wanted = setting.keys.of_listing(binary_paths([name]))
+    wanted = setting.keys.hash_listed_paths(encode_paths_as_binary([name]))
     found: set[tuple[int, str, str]] = set()
     for rows in FileReferenceReader(setting.table, setting.references.listing).read():
         found |= set(_matches(setting, rows, wanted))
@@ -296,7 +297,7 @@ def _matches(setting: PlanContext, rows: FileReferences, wanted: Any) -> Iterato
     ):
         at = f" at {format_timestamp(moment)}" if moment is not None else ""
         yield version, rows.kind, f"{_WORDS[rows.kind]}{at}"
-    of_vectors = setting.keys.of_vectors(rows.vector)
+    of_vectors = setting.keys.compute_vector_keys(rows.vector)
     is_vector = pc.fill_null(pc.is_in(of_vectors.hashes, value_set=wanted), False)
     for version in pc.unique(pc.filter(rows.version, is_vector)).to_pylist():
         yield version, "vector", f"{rows.kind}s files whose deletion vectors it contains"

@@ -25,9 +25,9 @@ from deltacli.delta.data_files import MANIFESTS
 from deltacli.delta.listing import HiddenNames
 from deltacli.delta.log.actions import require_unreserved_keys
 from deltacli.delta.log.segment import LOG_DIRECTORY
-from deltacli.delta.paths.keys import binary_paths, is_among
-from deltacli.delta.paths.spelling import key_bytes
-from deltacli.engine.base import ReadAhead
+from deltacli.delta.paths.keys import encode_paths_as_binary, is_among
+from deltacli.delta.paths.spelling import encode_path_bytes
+from deltacli.engine.read_ahead import ReadAhead
 from deltacli.operations.vacuum.candidates import (
     CandidateClassifier,
     Candidates,
@@ -70,7 +70,7 @@ from deltacli.table.hidden_names import build_hidden_names
 from deltacli.table.nested_tables import find_tables_containing
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.walk import CachedWalk, TableWalk
-from deltacli.work.files.listing import ListedFiles
+from deltacli.work.files.walking import ListedFiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -220,7 +220,7 @@ class _Listed:
         visible = pc.invert(is_hidden)
         if not self.prefix:
             return visible
-        return pc.and_(visible, pc.starts_with(keys, pattern=key_bytes(self.prefix) + b"/"))
+        return pc.and_(visible, pc.starts_with(keys, pattern=encode_path_bytes(self.prefix) + b"/"))
 
 
 def _below(tables: Mapping[str, str]) -> list[str]:
@@ -372,7 +372,7 @@ def _removable(judge: CandidateClassifier, walk: TableWalk, nested: Sequence[str
     """Return the old empty directories, deepest first, without hidden ones and those of other tables."""
     inside = tuple(f"{directory}/" for directory in nested)
     old = [path for path, modified_ms in walk.empty_directories if modified_ms < judge.cutoff_ms]
-    hidden = judge.names.mask(binary_paths(old)).to_pylist()
+    hidden = judge.names.mask(encode_paths_as_binary(old)).to_pylist()
     free = (path for path, is_hidden in zip(old, hidden, strict=True) if not is_hidden)
     ours = (path for path in free if not f"{path}/".startswith(inside))
     return tuple(sorted(ours, key=lambda path: (-path.count("/"), path)))
@@ -385,17 +385,18 @@ class _InventoryListing:
     """
 
     def __init__(self, table: TableHandle, place: str) -> None:
-        from deltacli.work.inventory import open_inventory, split_place
+        from deltacli.work.inventory.files import split_location
+        from deltacli.work.inventory.reading import open_inventory
 
         self._inventory = open_inventory(place, table.open_other, (table.uri, *table.storage.aliases))
-        directory, name = split_place(place)
+        directory, name = split_location(place)
         created = self._inventory.created_ms
         self.made_ms = table.open_other(directory).stat(name).modified_ms if created is None else created
         self._outside = self._without_time = 0
 
     def files(self, directory: str = "") -> Iterator[ListedFiles]:
         """Yield the files below a directory. Raises Unreadable (`vacuum.inventory`)."""
-        below = key_bytes(directory) + b"/"
+        below = encode_path_bytes(directory) + b"/"
         for batch in self._inventory.batches():
             self._outside += batch.outside
             self._without_time += batch.without_time

@@ -14,7 +14,7 @@ from deltacli.core.errors import Refusal
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
 from deltacli.delta.paths.lookalikes import decodings_of
-from deltacli.delta.paths.spelling import key_text
+from deltacli.delta.paths.spelling import decode_path_bytes
 from deltacli.storage import ReadStorage
 
 _ENCODED = "%[0-9A-Fa-f]{2}|[+]"
@@ -30,7 +30,7 @@ def find_encoded_names(storage: ReadStorage, paths: ArrowArray) -> Iterator[Refu
         paths: The paths of the candidates, as bytes.
     """
     suspicious = pc.filter(paths, pc.match_substring_regex(paths, pattern=_ENCODED)).slice(0, _ASKED_FOR)
-    names = [key_text(path) for path in suspicious.to_pylist()]
+    names = [decode_path_bytes(path) for path in suspicious.to_pylist()]
     absent = _missing(storage, names)
     decoded = {name: decodings_of(name) for name in absent}
     candidates = [name for decodings in decoded.values() for name in decodings]

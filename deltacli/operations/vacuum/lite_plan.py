@@ -233,7 +233,7 @@ def _by_links(setting: PlanContext, rows: Any, directories: set[bytes], live: An
     keys = setting.keys
 
     def is_live(paths: ArrowArray) -> ArrowArray:
-        return pc.is_in(keys.of_listing(paths), value_set=live)
+        return pc.is_in(keys.hash_listed_paths(paths), value_set=live)
 
     mask = is_live_by_links(rows, setting.table.storage, names if rows.num_rows else (), is_live)
     return pc.filter(rows, pc.invert(mask)), pc.filter(rows, mask)

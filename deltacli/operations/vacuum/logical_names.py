@@ -27,10 +27,10 @@ from deltacli.delta.schema.types import MODE, NO_COLUMNS, StructField, parse_sch
 from deltacli.operations.vacuum.plan import Reason
 from deltacli.rules.framework.base import UNREAD
 from deltacli.table.handle import TableHandle
-from deltacli.work.file_facts import FooterPiece, ListedFile, ReadFooters
+from deltacli.work.facts.footer_files import FooterPiece, ListedFile, ReadFooters
 
 if TYPE_CHECKING:
-    from deltacli.work.file_facts import FooterRead
+    from deltacli.work.facts.footer_files import FooterRead
 
 _NEAR_FILES_A_PIECE, _FAR_FILES_A_PIECE = 256, 8
 """Footers that take about a third of a second together, as in `validate --level footers`."""
@@ -107,7 +107,7 @@ class LogicalNameFinder:
         remaining = iter(files)
         pieces: Iterator[FooterPiece] = iter(lambda: tuple(islice(remaining, each)), ())
         with self._table.progress.step("reading footers", unit="files") as step:
-            for footers in self._table.engine.spread(
+            for footers in self._table.engine.run_tasks(
                 ReadFooters(),
                 pieces,
                 self._table.stores,

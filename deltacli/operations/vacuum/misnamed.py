@@ -107,14 +107,14 @@ class LookalikeCollector:
         # Only vectors with a path can be outside; most tables have none of these.
         with_paths = pc.filter(_flat(vectors), pc.starts_with(vectors, "p"))
         if len(with_paths):
-            self._add_outside(self._keys.of_vectors(with_paths).outside)
+            self._add_outside(self._keys.compute_vector_keys(with_paths).outside)
         if self._is_listed:
             return
 
         names = pc.drop_null(files.keys)
         spellings = common_spellings(names)
         is_usual = spellings is names  # then the hashes are known
-        self._spellings.append(pc.drop_null(files.hashes) if is_usual else self._keys.of_listing(spellings))
+        self._spellings.append(pc.drop_null(files.hashes) if is_usual else self._keys.hash_listed_paths(spellings))
         if sizes is not None:
             self._sizes.append(pc.unique(pc.drop_null(_flat(sizes))))
 
@@ -127,7 +127,7 @@ class LookalikeCollector:
 
     def _add_outside(self, paths: ArrowArray) -> None:
         if len(paths):
-            self._outside.append(pc.unique(self._keys.of_listing(file_names(pc.cast(paths, pa.binary())))))
+            self._outside.append(pc.unique(self._keys.hash_listed_paths(file_names(pc.cast(paths, pa.binary())))))
 
 
 class NameSearch:
@@ -159,12 +159,12 @@ class NameSearch:
 
     def may_be_outside(self, needed: Lookalikes) -> bool:
         """Return whether a candidate may be a file whose path in the log leads outside of the table."""
-        names = self._keys.of_listing(pc.filter(self._file_names, self._is_unnamed))
+        names = self._keys.hash_listed_paths(pc.filter(self._file_names, self._is_unnamed))
         return bool(pc.any(is_among(names, needed.outside)).as_py())
 
     def may_match(self, needed: Lookalikes, *, has_vectors: bool) -> bool:
         """Return whether a candidate may be in doubt, if its lookalike among the needed files is missing."""
-        spellings = self._keys.of_listing(self._spellings)
+        spellings = self._keys.hash_listed_paths(self._spellings)
         return (
             pc.any(is_among(spellings, needed.spellings)).as_py()
             or pc.any(pc.is_in(self._wanted_sizes, value_set=needed.sizes)).as_py()
@@ -175,9 +175,9 @@ class NameSearch:
         """Keep the files of a batch that could be one of the candidates."""
         of_paths = self._keys.compute_keys(_flat(batch.paths))
         self._take_outside(of_paths.outside, FileKind.DATA)
-        self._take(of_paths.keys, of_paths.written, of_paths.hashes, _flat(batch.sizes), FileKind.DATA)
+        self._take(of_paths.keys, of_paths.undecoded, of_paths.hashes, _flat(batch.sizes), FileKind.DATA)
         if pc.any(pc.not_equal(batch.vectors, "")).as_py():
-            of_vectors = self._keys.of_vectors(pc.unique(_flat(batch.vectors)))
+            of_vectors = self._keys.compute_vector_keys(pc.unique(_flat(batch.vectors)))
             self._take_outside(of_vectors.outside, FileKind.VECTOR)
             no_sizes = pa.nulls(len(of_vectors.keys), pa.int64())
             self._take(of_vectors.keys, of_vectors.keys, of_vectors.hashes, no_sizes, FileKind.VECTOR)
@@ -198,7 +198,7 @@ class NameSearch:
         if self._suspects is not None:
             is_suspect = pc.and_(is_suspect, is_among(hashes, self._suspects))
         columns = (pc.filter(column, is_suspect) for column in (names, written, sizes))
-        files = pa.table(dict(zip(("path", "written", "sizeBytes"), columns, strict=True)))
+        files = pa.table(dict(zip(("path", "undecoded_path", "sizeBytes"), columns, strict=True)))
         if not files.num_rows:
             return
 
@@ -264,9 +264,9 @@ def _missing_of(table: TableHandle, files: ArrowTable) -> ArrowTable:
     """Return the files that the store does not have under their names, decoded or as the log writes them."""
     paths = _flat(files["path"])
     each_once = files.take(pc.index_in(pc.unique(paths), value_set=paths))  # several actions may name a file
-    is_same = pc.equal(each_once["path"], each_once["written"])
-    written = pc.if_else(is_same, pa.scalar(None, pa.binary()), each_once["written"])
-    columns = {"path": each_once["path"], "written": written, "kind": each_once["kind"]}
+    is_same = pc.equal(each_once["path"], each_once["undecoded_path"])
+    written = pc.if_else(is_same, pa.scalar(None, pa.binary()), each_once["undecoded_path"])
+    columns = {"path": each_once["path"], "undecoded_path": written, "kind": each_once["kind"]}
     needed = NeededFiles(pa.table(columns), pa.table({"path": pa.array([], pa.binary())}))
     _, sizes = locate_files(table.storage, needed, table.engine, table.progress)
     names = pc.filter(each_once["path"], pc.is_null(sizes))

@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 from deltacli.core.errors import command
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import plural
-from deltacli.delta.paths.spelling import IS_ABSOLUTE, encoded_root, made_absolute
+from deltacli.delta.paths.spelling import IS_ABSOLUTE, encoded_root
+from deltacli.delta.paths.spelling_columns import made_absolute
 from deltacli.operations.vacuum.candidates import CandidateChoice, CandidateClassifier
 from deltacli.operations.vacuum.misnamed import MisnamedFiles, NamedBatch, NameSearch
 from deltacli.operations.vacuum.plan_context import PlanContext, choice_of

@@ -15,25 +15,14 @@ from deltacli.changing.file_totals import NO_FILES, FileTotals
 from deltacli.changing.outcome import DeletionFailures
 from deltacli.core.errors import DeltacliError, Refusal, Refused, UsageError, command, parameter, suggest_parameters
 from deltacli.core.lock_free_property import cached_property
-from deltacli.core.request_fields import (
-    ALLOW_STREAM_LOSS,
-    COMMIT_METADATA,
-    IGNORE_STREAMS_OLDER,
-    PROTECT_STREAMS,
-    Kind,
-    option,
-    require_known_word,
-    shared,
-)
 from deltacli.core.short_repr import short_repr
 from deltacli.core.texts import require_path
-from deltacli.core.times import format_duration, format_timestamp
+from deltacli.core.times import format_timestamp
 from deltacli.core.units import format_size, parse_size, plural
-from deltacli.delta.log.actions import NO_METADATA
 from deltacli.delta.log.segment import LOG_DIRECTORY
-from deltacli.delta.log.state import DEFAULT_DELETED_FILE_RETENTION_MS, DELETED_FILE_RETENTION
-from deltacli.table.api_arguments import require_at_least, require_version
+from deltacli.table.api_arguments import require_at_least, require_known_word, require_version
 from deltacli.table.api_errors import name_table
+from deltacli.table.handle import managed_store
 
 if TYPE_CHECKING:
     import pyarrow
@@ -111,56 +100,25 @@ class VacuumRequest:
         dry_run: True to plan only, and change nothing.
     """
 
-    retention_ms: int | None = option(
-        "Age up to which files are kept, such as 14d.  "
-        f"[default: {DELETED_FILE_RETENTION}, else {format_duration(DEFAULT_DELETED_FILE_RETENTION_MS)}]",
-        "DURATION",
-        Kind.DURATION,
-    )
-    allow_retention_below_ms: int | None = option(
-        "Allow a retention below the table's own, whose value is given here, such as 168h.", "DURATION", Kind.DURATION
-    )
-    mode: str = option(
-        "Source of candidates: full lists the table, lite reads removed files from commits.  [default: full]",
-        default=Mode.FULL,
-        choices=Mode,
-    )
-    prefix: str | None = option("Delete only below this directory of the table.", "P")
-    where: str | None = option("Delete only in partitions that match: \"date < '2026-01-01'\".", "CONDITION", Kind.TEXT)
-    keep_versions: Sequence[int] = option(
-        "Versions to keep fully readable, whatever their age. Repeatable.", "A,B-C,…", Kind.VERSIONS, default=()
-    )
-    protect_from: Sequence[str] = option(
-        "Keep files that another table (a shallow clone) references. Repeatable.",
-        "OTHER",
-        Kind.TEXTS,
-        default=(),
-    )
-    protect_streams: Sequence[str] = shared(PROTECT_STREAMS, ())
-    ignore_streams_older_ms: int | None = shared(IGNORE_STREAMS_OLDER)
-    allow_stream_loss: Sequence[str] = shared(ALLOW_STREAM_LOSS, ())
-    inventory: str | None = option(
-        "List of files to use instead of a listing: S3 Inventory (manifest.json), Parquet, CSV.", "FILE", Kind.TEXT
-    )
-    max_delete: str = option(
-        "Refuse to delete more than this share of the table, or more bytes.  [default: 50%]",
-        "N%|SIZE",
-        Kind.LIMIT,
-        default="50%",
-    )
-    quarantine: str | None = option(
-        "Copy each file to this directory outside of all tables before it is deleted.",
-        "DIRECTORY|URI",
-        Kind.TEXT,
-    )
-    include_foreign: bool = option("Also delete unrecognized files that are older than the retention.", default=False)
-    skip_nested_tables: bool = option(
-        "Skip directories that are tables of their own instead of refusing.", default=False
-    )
-    log_entries: bool = option("Do not commit VACUUM START and VACUUM END.", kind=Kind.OPPOSITE, default=True)
-    threads: int | None = option("Number of threads that delete.", "N", Kind.COUNT)
-    rate: float | None = option("Maximum files to delete per second, such as 500/s.", "N/s", Kind.RATE)
-    commit_metadata: Mapping[str, str] = shared(COMMIT_METADATA, NO_METADATA)
+    retention_ms: int | None = None
+    allow_retention_below_ms: int | None = None
+    mode: str = Mode.FULL
+    prefix: str | None = None
+    where: str | None = None
+    keep_versions: Sequence[int] = ()
+    protect_from: Sequence[str] = ()
+    protect_streams: Sequence[str] = ()
+    ignore_streams_older_ms: int | None = None
+    allow_stream_loss: Sequence[str] = ()
+    inventory: str | None = None
+    max_delete: str = "50%"
+    quarantine: str | None = None
+    include_foreign: bool = False
+    skip_nested_tables: bool = False
+    log_entries: bool = True
+    threads: int | None = None
+    rate: float | None = None
+    commit_metadata: Mapping[str, str] = field(default_factory=dict)
     dry_run: bool = False
 
     def __post_init__(self) -> None:
@@ -383,6 +341,15 @@ class VacuumPlan:
     """The table and the commit that it was made from; None for a saved plan until it is compared with its table."""
     looked_at: float | None = field(default=None, compare=False)
     """When the listing began, by `time.monotonic` of this process; None for a saved plan."""
+
+    @property
+    def way_back(self) -> str:
+        """The command that brings copies in a quarantine back: `undelete`, or `restore` for a table of a catalog.
+
+        Files come back to a table of a catalog by a commit only.
+        """
+        is_managed = managed_store(self.base_version.table.storage) is not None
+        return "restore" if is_managed else "undelete"
 
     @property
     def base_version(self) -> BaseVersion:

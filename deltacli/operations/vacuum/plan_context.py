@@ -43,7 +43,7 @@ from deltacli.delta.log.state import (
     parse_interval,
     portable_file_retention_ms,
 )
-from deltacli.delta.paths.keys import PathKeys, binary_paths
+from deltacli.delta.paths.keys import PathKeys, encode_paths_as_binary
 from deltacli.delta.schema.misnamed_fields import MISNAMED
 from deltacli.operations.vacuum.ambiguous_names import AmbiguousNames, find_ambiguous_names
 from deltacli.operations.vacuum.candidates import (
@@ -181,7 +181,7 @@ def prepare(
         with_lookalikes=request.mode is not Mode.FULL or request.prefix is not None or request.inventory is not None,
     )
     if manifested := read_paths_in_manifests(table):
-        references = references.with_viewed(keys.of_listing(binary_paths(sorted(manifested))))
+        references = references.with_viewed(keys.hash_listed_paths(encode_paths_as_binary(sorted(manifested))))
     streams = _guarded_streams(snapshot, request, protect)
     if streams is not None:
         references = references.with_streamed(streams.hashes(keys))
@@ -480,7 +480,7 @@ def _take_checkpoint(setting: PlanContext, version: int, files: ArrowArray) -> N
         versions = pa.repeat(pa.scalar(version, pa.int64()), len(paths))
         rows = FileKeys(paths, compute_keys_with_external(keys, texts, paths, ids), versions)
         history.record_adds(rows.where(pc.is_in(paths, value_set=files)))
-        vectors = keys.of_vectors(ids).hashes
+        vectors = keys.compute_vector_keys(ids).hashes
         history.record_vectors(rows._replace(files=vectors).where(pc.is_in(vectors, value_set=files)))
 
 
@@ -512,9 +512,9 @@ def checksum_refusals(setting: PlanContext) -> Iterator[Refusal]:
     difference = find_checksum_contradiction(snapshot, files, size_bytes)
     if difference is None:
         return
-    if difference.more_files > 0:
+    if difference.surplus_files > 0:
         lost = references.history.count_unremoved_files(read_live_keys(setting.snapshot, setting.keys))
-        if difference.more_files == lost:
+        if difference.surplus_files == lost:
             return
     yield Refusal(difference.rule, difference.message, hint=difference.hint)
 
@@ -690,7 +690,9 @@ def _guarded(setting: PlanContext, guard: StreamGuard, needed: ArrowArray) -> tu
     queries = []
     for query, units in zip(guard.queries, guard.units, strict=True):
         paths = setting.keys.compute_keys(units.column("path").combine_chunks()).hashes
-        vectors = pc.unique(pc.drop_null(setting.keys.of_vectors(units.column("dv_id").combine_chunks()).hashes))
+        vectors = pc.unique(
+            pc.drop_null(setting.keys.compute_vector_keys(units.column("dv_id").combine_chunks()).hashes)
+        )
         first = pc.index_in(pc.unique(pc.drop_null(paths)), value_set=paths)
         is_kept = pc.is_in(pc.take(paths, first), value_set=kept)
         sizes = pc.filter(pc.take(units.column("size"), first), is_kept)

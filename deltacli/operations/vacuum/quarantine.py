@@ -32,7 +32,7 @@ from deltacli.core.short_repr import short_repr
 from deltacli.core.times import format_timestamp
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import plural
-from deltacli.delta.paths.spelling import key_text
+from deltacli.delta.paths.spelling import decode_path_bytes
 from deltacli.operations.recover.copies import (
     MANIFEST,
     OWN_NAMES,
@@ -119,7 +119,7 @@ class Quarantine:
 
     def __init__(self, table: TableHandle, plan: VacuumPlan, uri: str) -> None:
         """Raises what `open_quarantine` raises, and Refused for files that it cannot hold."""
-        for own in set(OWN_NAMES) & {key_text(path) for path in plan.candidates.column("path").to_pylist()}:
+        for own in set(OWN_NAMES) & {decode_path_bytes(path) for path in plan.candidates.column("path").to_pylist()}:
             raise Refused(f"the plan deletes a file with the name of the {own}", code="vacuum.quarantine-name")
         self._table, self._plan = table, plan
         self._storage = open_quarantine(table, uri, plan.table_id)
@@ -156,7 +156,7 @@ class Quarantine:
             for rows in pending:
                 for begin in range(rows.start, rows.stop, _FILES_A_PART):
                     part = paths.slice(begin, min(_FILES_A_PART, rows.stop - begin))
-                    names = [key_text(path) for path in part.to_pylist()]
+                    names = [decode_path_bytes(path) for path in part.to_pylist()]
                     found = []
                     for checksum in self._table.engine.run(self._keep, names, at_once=at_once):
                         found.append(checksum)
@@ -240,7 +240,7 @@ class Quarantine:
 
     def _write_manifest(self, *, is_complete: bool) -> None:
         plan, now_ms = self._plan, self._table.clock()  # of a saved plan, long after it was made
-        paths = [key_text(path) for path in plan.candidates.column("path").to_pylist()]
+        paths = [decode_path_bytes(path) for path in plan.candidates.column("path").to_pylist()]
         manifest = Manifest(
             self._table.uri,
             plan.table_id,

@@ -22,13 +22,14 @@ from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, LogFileKind, LogListing, make_log_file
 from deltacli.delta.log.state import DELETED_FILE_RETENTION, deleted_file_retention_ms
-from deltacli.delta.paths.keys import PathKeys, binary_paths
+from deltacli.delta.paths.keys import PathKeys, encode_paths_as_binary
 from deltacli.delta.paths.lookalikes import common_spellings
-from deltacli.delta.paths.spelling import encoded_root, key_text, made_absolute
+from deltacli.delta.paths.spelling import decode_path_bytes, encoded_root
+from deltacli.delta.paths.spelling_columns import made_absolute
 from deltacli.operations.vacuum.misnamed import NamedBatch, NameSearch
 from deltacli.operations.vacuum.plan import ProtectedTable, VacuumPlan, of_protected
 from deltacli.operations.vacuum.plan_context import find_clones, open_protected, with_codes_of_vacuum
-from deltacli.storage import folds_names, is_address_of, link_targets
+from deltacli.storage import folds_names, is_address_of, resolve_links
 from deltacli.storage.directory_identity import OTHER_DIRECTORY
 from deltacli.table.commit_contents import read_commit_actions
 from deltacli.table.file_references import FileReferenceCollector, FileReferences
@@ -156,9 +157,9 @@ class NewerCommits:
             require_valid_clock(self._table, self._plan.now_ms, self._own.last)
         if self._needed is None:
             return pa.repeat(pa.scalar(False), len(paths))
-        is_needed = pc.is_in(self._keys.of_listing(paths), value_set=self._needed)
+        is_needed = pc.is_in(self._keys.hash_listed_paths(paths), value_set=self._needed)
         # A newer commit may spell the name of a candidate in another way: then the file is in doubt.
-        spellings = self._keys.of_listing(common_spellings(_flat(paths)))
+        spellings = self._keys.hash_listed_paths(common_spellings(_flat(paths)))
         return pc.or_(is_needed, pc.is_in(spellings, value_set=self._needed_spellings))
 
     def _read_on(self) -> None:
@@ -201,21 +202,28 @@ class NewerCommits:
             self._take_names(rows.path, rows.vector)
 
     def _take_names(self, paths: ArrowArray, vectors: ArrowArray) -> None:
-        of_paths, of_vectors = self._keys.compute_keys(paths), self._keys.of_vectors(vectors)
+        of_paths, of_vectors = self._keys.compute_keys(paths), self._keys.compute_vector_keys(vectors)
         _require_places(of_paths.escaping, of_vectors.unknown)
         names = pa.concat_arrays([pc.drop_null(of_paths.keys), pc.drop_null(of_vectors.keys)])
-        spellings = self._keys.of_listing(common_spellings(names))
+        spellings = self._keys.hash_listed_paths(common_spellings(names))
         self._needed_spellings = pa.concat_arrays([self._needed_spellings, spellings])
         parts = [] if self._needed is None else [self._needed]
-        parts += [pc.drop_null(of_paths.hashes), of_paths.spare, pc.drop_null(of_vectors.hashes), of_vectors.spare]
-        parts += [self._behind_links(names) for names in (of_paths.keys, of_paths.written, of_vectors.keys)]
+        parts += [
+            pc.drop_null(of_paths.hashes),
+            of_paths.alternative_hashes,
+            pc.drop_null(of_vectors.hashes),
+            of_vectors.alternative_hashes,
+        ]
+        parts += [self._behind_links(names) for names in (of_paths.keys, of_paths.undecoded, of_vectors.keys)]
         self._needed = pa.concat_arrays(parts)
 
     def _behind_links(self, names: ArrowArray) -> ArrowArray:
         """Return the targets of paths through links: a file named through a link is needed by its other name."""
         texts = (name.decode("utf-8", "surrogateescape") for name in pc.unique(pc.drop_null(names)).to_pylist())
-        targets = link_targets(self._table.storage, (name for name in texts if "\0" not in name))
-        return self._keys.of_listing(binary_paths([target for target, name in targets if target != name]))
+        targets = resolve_links(self._table.storage, (name for name in texts if "\0" not in name))
+        return self._keys.hash_listed_paths(
+            encode_paths_as_binary([target for target, name in targets if target != name])
+        )
 
 
 class _LogTail:
@@ -380,12 +388,12 @@ def _require_unneeded(plan: VacuumPlan, snapshot: Snapshot) -> None:
     keys = PathKeys((table.uri, *table.storage.aliases), folds_case=folds_names(table.storage))
     paths = candidates.column("path").combine_chunks()
     search = NameSearch(keys, candidates)
-    hashes = keys.of_listing(paths)
+    hashes = keys.hash_listed_paths(paths)
     is_live = pc.is_null(hashes)
     for batch in snapshot.file_actions.read_narrow_batches():
         if batch.adds is not None and batch.adds.num_rows:
             names, sizes, vectors = (batch.adds.column(name) for name in ("path", "size", "dv_id"))
-            for found in (keys.compute_keys(names), keys.of_vectors(vectors)):
+            for found in (keys.compute_keys(names), keys.compute_vector_keys(vectors)):
                 is_live = pc.or_(is_live, pc.is_in(hashes, value_set=pc.drop_null(found.hashes)))
             search.add(NamedBatch(names, sizes, vectors))
 
@@ -400,7 +408,7 @@ def _require_unneeded(plan: VacuumPlan, snapshot: Snapshot) -> None:
         raise Refused(
             f"the plan deletes {plural(len(named), 'file')} of the newest version",
             code="vacuum.plan-names-live",
-            facts={"first": key_text(named[0].as_py()), **newest},
+            facts={"first": decode_path_bytes(named[0].as_py()), **newest},
             hint=command("vacuum", save_plan="plan.parquet"),
         )
     is_doubtful = pc.and_(misnamed.is_doubtful, is_old)
@@ -411,8 +419,8 @@ def _require_unneeded(plan: VacuumPlan, snapshot: Snapshot) -> None:
             f"the plan deletes {plural(len(doubtful), 'file')} that may be missing files of the newest version",
             code="vacuum.plan-names-live",
             facts={
-                "first": key_text(doubtful[0].as_py()),
-                "missing": key_text(missing[0].as_py()),
+                "first": decode_path_bytes(doubtful[0].as_py()),
+                "missing": decode_path_bytes(missing[0].as_py()),
                 **newest,
                 "to see where it may be": command("repair", dry_run=True),
             },

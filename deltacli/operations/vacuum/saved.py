@@ -44,7 +44,7 @@ from deltacli.operations.vacuum.plan import (
     VacuumOutcome,
     VacuumPlan,
 )
-from deltacli.storage.output_file import replacement, unwritable
+from deltacli.storage.output_file import open_replacement, unwritable_error
 
 if TYPE_CHECKING:
     import pyarrow
@@ -93,7 +93,7 @@ def save_plan(plan: VacuumPlan, path: str) -> None:
     header = header_of(plan)
     text = _to_text({**header, _DIGEST: _digest(header, rows)})
     with (
-        replacement(path) as sink,
+        open_replacement(path) as sink,
         pq.ParquetWriter(
             sink,
             rows.schema,
@@ -187,9 +187,9 @@ def _require_regular(path: str) -> None:
     except FileNotFoundError:
         return
     except (OSError, ValueError) as fault:
-        raise unwritable(path, fault if isinstance(fault, OSError) else OSError(str(fault))) from fault
+        raise unwritable_error(path, fault if isinstance(fault, OSError) else OSError(str(fault))) from fault
     if not stat.S_ISREG(mode):
-        raise unwritable(path, OSError("it is not a regular file"))
+        raise unwritable_error(path, OSError("it is not a regular file"))
 
 
 def _require_readable(path: str) -> None:
@@ -235,7 +235,7 @@ def _report_of(plan: VacuumPlan, outcome: VacuumOutcome, *, now_ms: int) -> dict
 def write_report(plan: VacuumPlan, outcome: VacuumOutcome | None, plan_path: str, *, now_ms: int) -> str:
     """Write the report next to the plan's file, replacing an older one, and return its path. Raises StorageFailed."""
     path = f"{plan_path}.report.json"
-    with replacement(path) as sink:
+    with open_replacement(path) as sink:
         sink.write(dumps(_report_of(plan, outcome or VacuumOutcome(), now_ms=now_ms), indent=True) + b"\n")
     return path
 
@@ -567,7 +567,7 @@ class ProgressRecord:
         try:
             return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         except OSError as fault:
-            raise unwritable(self.path, fault) from fault
+            raise unwritable_error(self.path, fault) from fault
         except ValueError as fault:
             raise UsageError(f"{self.path!r} is not a file name", code="usage.plan") from fault
 
@@ -583,7 +583,7 @@ class ProgressRecord:
             ) from fault
         except OSError as fault:
             if fault.errno not in _NO_LOCKS:  # without locks two runs only make the counts wrong
-                raise unwritable(self.path, fault) from fault
+                raise unwritable_error(self.path, fault) from fault
 
     def _read(self) -> bytes:
         try:
@@ -591,14 +591,14 @@ class ProgressRecord:
                 file.seek(0)
                 return file.read()
         except OSError as fault:
-            raise unwritable(self.path, fault) from fault
+            raise unwritable_error(self.path, fault) from fault
 
     def _cut(self) -> None:
         """Drop a torn line, and the lines of another plan."""
         try:
             os.ftruncate(self._descriptor, self._end)
         except OSError as fault:
-            raise unwritable(self.path, fault) from fault
+            raise unwritable_error(self.path, fault) from fault
 
     def _append(self, line: dict[str, Any]) -> None:
         # Names that are not UTF-8 contain lone surrogates, which only the standard library writes.
@@ -611,7 +611,7 @@ class ProgressRecord:
         except OSError as fault:
             with suppress(OSError):  # a partial line would be joined with the next one
                 os.ftruncate(self._descriptor, self._end)
-            raise unwritable(self.path, fault) from fault
+            raise unwritable_error(self.path, fault) from fault
         self._end += len(data)
 
     def _refused(self, message: str, facts: dict[str, str]) -> Refused:

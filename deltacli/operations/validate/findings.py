@@ -1,53 +1,34 @@
-"""The request for a validation, and its findings: rules, limits, checks that fail, findings accepted before."""
+"""The request for a validation, and the collector of its findings, with their limits and checks that fail."""
 
 from __future__ import annotations
 
-import json
-import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
-from fnmatch import fnmatchcase
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
-from deltacli.core.errors import LazyText, UsageError, command, parameter, suggest_parameters
-from deltacli.core.lock_free_property import cached_property
+from deltacli.core.errors import UsageError, parameter, suggest_parameters
 from deltacli.core.memory import raise_if_out_of_memory
-from deltacli.core.request_fields import Kind, Option, option, require_known_word, shared
-from deltacli.core.typing import JsonObject
 from deltacli.delta.log.segment import Place
 from deltacli.rules.framework.base import (
     CATALOGUE,
-    LEVELS,
     UNREAD,
     Catalogue,
     Check,
     Finding,
-    Fix,
-    Level,
     Rule,
     Severity,
 )
+from deltacli.table.api_arguments import require_known_word
 
 if TYPE_CHECKING:
     from deltacli.rules.framework.data_file_views import FileFault
+from deltacli.rules.framework.choice import CHECK_CRASHED, FILE_UNREADABLE, RuleChoice, SelectedRules
 
 # -- the request for a validation --------------------------------------------------------------------------------------
 
 DEFAULT_MOST = 100
-
-SELECT = Option(
-    "Check only these rules: globs over rule ids. Repeatable.",
-    "A,B,…",
-    Kind.PATTERNS,
-)
-IGNORE = Option(
-    "Skip these rules: globs over rule ids. Repeatable.",
-    "A,B,…",
-    Kind.PATTERNS,
-)
 
 
 class LevelChoice(StrEnum):
@@ -73,23 +54,11 @@ class ValidateRequest:
         max_findings: The largest number of findings per rule. 0: all of them.
     """
 
-    level: str = option(
-        "What to check: the log; also a listing of the table; also footers of data files; also their rows.  "
-        "[default: log]",
-        default=LevelChoice.LOG,
-        choices=LevelChoice,
-    )
-    sample: float = option(
-        "Check only this share of the data files, such as 5%; the sample differs per version.",
-        "N%",
-        Kind.SHARE,
-        default=1.0,
-    )
-    where: str | None = option(
-        "Check only data files that may contain matching rows; all of their rows are checked.", "CONDITION"
-    )
-    select: Sequence[str] = shared(SELECT, ())
-    ignore: Sequence[str] = shared(IGNORE, ())
+    level: str = LevelChoice.LOG
+    sample: float = 1.0
+    where: str | None = None
+    select: Sequence[str] = ()
+    ignore: Sequence[str] = ()
     max_findings: int = DEFAULT_MOST
 
     def __post_init__(self) -> None:
@@ -138,104 +107,6 @@ def require_limit(findings: int) -> None:
 
 MOST_COUNTED = 10_000
 """Maximum number of findings above the limit that are counted; beyond it a rule reports `10,000 or more`."""
-
-CHECK_CRASHED = Rule(
-    "validate.check-crashed",
-    Severity.ERROR,
-    Level.LOG,
-    "A check of deltacli failed, so the result of its rules is unknown.",
-    "deltacli",
-    Fix(broken="deltacli, not the table", advice="report it with the message; the other checks were run"),
-    "",
-)
-"""Not in the catalogue, because it is not a fault of a table."""
-
-FILE_UNREADABLE = Rule(
-    UNREAD,
-    Severity.ERROR,
-    Level.LOG,
-    "A file of the table exists but could not be read, so its content is unknown.",
-    "deltacli",
-    Fix(
-        broken="the content of this file is not checked",
-        advice="grant permission to read it, restore it if the store has archived it, or check the disk or store that "
-        "contains it, and run the command again",
-    ),
-    "a commit that only its owner may read",
-)
-"""Not in the catalogue, either."""
-
-FILE_OUTSIDE = Rule(
-    "validate.file-outside",
-    Severity.ERROR,
-    Level.LOG,
-    "Files of the log that the newest version needs are outside the table and were not opened.",
-    "deltacli",
-    Fix(
-        broken="deltacli does not open the table, and the content of these files is not checked",
-        advice=LazyText(
-            "if you trust the table, allow their location with {}",
-            partial(parameter, "open_table.allow_external", "PREFIX"),
-        ),
-    ),
-    "a _delta_log that is a link to a directory outside the table",
-)
-"""As above."""
-
-COULD_NOT_BE_READ = "the table could not be read"
-"""Why the rules of a shared table were not checked, where the server did not let it be read."""
-
-OWN_RULES = frozenset({CHECK_CRASHED.id, FILE_UNREADABLE.id, FILE_OUTSIDE.id})
-"""Ids outside the catalogue, which are not faults of a table."""
-
-
-class RuleChoice(NamedTuple):
-    """The rules of a run: those of a level, chosen by globs over ids."""
-
-    level: str = "log"
-    select: Sequence[str] = ()
-    ignore: Sequence[str] = ()
-
-    def takes(self, rule: Rule) -> bool:
-        """Return True if the rule is selected."""
-        if rule.id in OWN_RULES:
-            return True
-        return LEVELS.index(rule.level) <= LEVELS.index(self.level) and self.names(rule.id)
-
-    def names(self, rule_id: str) -> bool:
-        """Return True if the globs select a rule of these levels."""
-        if self.select and not any(fnmatchcase(rule_id, pattern) for pattern in self.select):
-            return False
-        return not any(fnmatchcase(rule_id, pattern) for pattern in self.ignore)
-
-
-class SelectedRules(Set[str]):
-    """The ids of the rules of a choice. All modules of rules are imported when they are listed."""
-
-    def __init__(self, choice: RuleChoice, known: Catalogue) -> None:
-        self.choice = choice
-        self._known = known
-
-    @cached_property
-    def _ids(self) -> frozenset[str]:
-        return frozenset(rule.id for rule in self._known.rules.values() if self.choice.takes(rule))
-
-    def __contains__(self, rule_id: object) -> bool:
-        return rule_id in self._ids
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._ids)
-
-    def __len__(self) -> int:
-        return len(self._ids)
-
-    @classmethod
-    def _from_iterable(cls, ids: Iterable[str]) -> frozenset[str]:  # type: ignore[override]
-        return frozenset(ids)
-
-    def __reduce__(self) -> tuple[type[frozenset[str]], tuple[list[str]]]:
-        """Return a copy as the ids alone."""
-        return frozenset, ([*self._ids],)
 
 
 class Collector:
@@ -366,115 +237,3 @@ class Collector:
         ids = ", ".join(rule.id for rule in check.rules)
         message = f"the check {name} failed with {type(fault).__name__}: {fault}; not checked: {ids}"
         return [CHECK_CRASHED.at(place, message)]
-
-
-# -- accepted findings, in a file --------------------------------------------------------------------------------------
-
-_BASELINE_KIND = "deltacli.baseline"
-_BASELINE_VERSION = 1
-
-
-class Fingerprint(NamedTuple):
-    """The identity of a finding. `seen` is a digest of its values, empty where there are none."""
-
-    table: str
-    rule: str
-    file: str
-    key: str
-    seen: str
-
-    @property
-    def digest(self) -> str:
-        return _digest("\0".join(self))
-
-
-def fingerprint(table: str, finding: Finding) -> Fingerprint:
-    """Return the identity of a finding of a table."""
-    seen = _digest(finding.seen)[:16] if finding.seen is not None else ""
-    return Fingerprint(table, finding.rule.id, finding.place.path, finding.place.key or "", seen)
-
-
-class Baseline:
-    """Accepted findings with the number of equal ones. Each reported finding is subtracted."""
-
-    def __init__(self, accepted: Mapping[Fingerprint, int]) -> None:
-        self._left = Counter(accepted)
-        self.accepted = 0
-
-    def take(self, table: str, finding: Finding) -> bool:
-        """Return True if the finding is accepted; of several equal ones, as many as were stored."""
-        known = fingerprint(table, finding)
-        if self._left[known] <= 0:
-            return False
-        self._left[known] -= 1
-        self.accepted += 1
-        return True
-
-    def stale(self, tables: Iterable[str], is_looked_for: Callable[[str], bool]) -> int:
-        """Return the number of accepted findings of these tables and checked rules that no longer occur."""
-        looked_at = set(tables)
-        return sum(
-            count for known, count in self._left.items() if known.table in looked_at and is_looked_for(known.rule)
-        )
-
-
-def read_baseline(data: bytes, name: str) -> Baseline:
-    """Return the accepted findings of a file. Raises UsageError where it is not a baseline."""
-    try:
-        document = json.loads(data)
-        if document["kind"] != _BASELINE_KIND or document["schemaVersion"] != _BASELINE_VERSION:
-            raise ValueError("it is another kind of document, or of a later version")
-        accepted = {_known(item): int(item.get("count", 1)) for item in document["findings"]}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
-        is_said = type(fault) is ValueError  # the message of the check above
-        raise UsageError(
-            f"the baseline {name} cannot be used: {fault if is_said else 'it was not written by validate'}",
-            code="usage.baseline",
-            hint=command("validate", write_baseline=name_beside(name)),
-        ) from fault
-    return Baseline(accepted)
-
-
-def is_baseline(data: bytes) -> bool:
-    """Return whether a file is a baseline, of whatever version, which a new one may replace."""
-    try:
-        return bool(json.loads(data)["kind"] == _BASELINE_KIND)
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return False
-
-
-def name_beside(name: str) -> str:
-    """Return a name for a baseline beside another file: that of the file, but with the ending `.baseline.json`."""
-    return f"{os.path.splitext(name)[0]}.baseline.json"
-
-
-def write_baseline(findings: Sequence[tuple[str, Finding]]) -> bytes:
-    """Return the file that accepts these findings, each with its table; sorted, so that diffs are small."""
-    counts = Counter(fingerprint(table, finding) for table, finding in findings)
-    document = {
-        "kind": _BASELINE_KIND,
-        "schemaVersion": _BASELINE_VERSION,
-        "findings": [_item(known, count) for known, count in sorted(counts.items())],
-    }
-    return json.dumps(document, indent=1, ensure_ascii=True).encode() + b"\n"
-
-
-def _known(item: JsonObject) -> Fingerprint:
-    return Fingerprint(
-        str(item["table"]), str(item["rule"]), str(item["file"]), str(item.get("key", "")), str(item.get("seen", ""))
-    )
-
-
-def _item(known: Fingerprint, count: int) -> dict[str, Any]:
-    item: dict[str, Any] = {"table": known.table, "rule": known.rule, "file": known.file}
-    if known.key:
-        item["key"] = known.key
-    if known.seen:
-        item["seen"] = known.seen
-    return {**item, "count": count} if count > 1 else item
-
-
-def _digest(text: str) -> str:
-    from hashlib import sha256  # with OpenSSL, which a run without findings does without
-
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

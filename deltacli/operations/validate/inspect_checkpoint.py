@@ -12,7 +12,7 @@ from deltacli.core.progress import Progress, Step
 from deltacli.core.typing import ArrowArray, Json
 from deltacli.delta.checkpoint import comparison
 from deltacli.delta.data_files import without_empty_vectors
-from deltacli.delta.log.file_actions import action_schemas, num_records_column, whole_actions_leniently
+from deltacli.delta.log.file_actions import action_schemas, build_action_batch_leniently, extract_num_records_column
 from deltacli.delta.log.segment import CheckpointInstance, Place
 from deltacli.delta.log.state import OlderMetadata, TableConfiguration, deleted_file_retention_ms
 from deltacli.operations.validate.inspect_storage import Foresight
@@ -23,7 +23,7 @@ from deltacli.rules.framework.known_files import KnownFiles
 from deltacli.rules.framework.views import CheckpointView, ExpectedState
 from deltacli.rules.log.commit_lines import LineScanner
 from deltacli.storage import ReadStorage
-from deltacli.work.commits.inspection import CheckpointAdds, CheckpointReader, OpenedCheckpoint
+from deltacli.work.checkpoints.inspection import CheckpointAdds, CheckpointReader, InspectedCheckpoint
 
 
 class CheckpointInspector:
@@ -121,7 +121,7 @@ class CheckpointInspector:
     def _place(self, key: str | None = None) -> Place:
         return Place(f"_delta_log/{self._instance.files[0].name}", None, self._instance.version, key)
 
-    def _know_config(self, opened: OpenedCheckpoint) -> None:
+    def _know_config(self, opened: InspectedCheckpoint) -> None:
         for kind, action, path in opened.small:
             place = Place(path, None, self._instance.version)
             if kind == "protocol":
@@ -140,7 +140,7 @@ class CheckpointInspector:
             return
         if self._judge is not None:
             self._judge.show(adds, self._config, batch.path, self._instance.version, self._clustering)
-        records = num_records_column(adds.column("stats"))
+        records = extract_num_records_column(adds.column("stats"))
         if batch.parsed_stats is not None and adds.column("stats").null_count == adds.num_rows:
             records = _parsed_records(batch.parsed_stats, records)
         narrow = adds if self._keeps_statistics else adds.drop_columns(["stats"])
@@ -220,7 +220,7 @@ class CheckpointInspector:
         unexpired = list(expected.tombstones(cutoff))
         if not unexpired:
             return
-        wanted = whole_actions_leniently([_without_tags(remove) for remove in unexpired], action_schemas().remove)
+        wanted = build_action_batch_leniently([_without_tags(remove) for remove in unexpired], action_schemas().remove)
         have = pa.chunked_array(self._remove_keys, pa.binary()).combine_chunks()
         keys = comparison.keys_of(wanted)
         lacking = pc.filter(wanted.column("path"), pc.invert(pc.is_in(keys, value_set=have)))

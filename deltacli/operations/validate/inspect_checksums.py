@@ -18,8 +18,8 @@ from deltacli.storage.hadoop_checksums import (
     CHECKSUM_BYTES,
     HEADER_BYTES,
     HadoopChecksum,
-    checksum_of,
-    file_of,
+    get_checksum_path,
+    get_checksummed_path,
     has_enough_checksums,
 )
 
@@ -93,7 +93,7 @@ def _names_of_log(log: WholeLog) -> Iterator[str]:
 def _find_pairs(paths: Iterable[str]) -> list[str]:
     """Return the paths of the checksum files whose files are among the paths, too."""
     present = set(paths)
-    checksums = (checksum_of(path) for path in sorted(present))
+    checksums = (get_checksum_path(path) for path in sorted(present))
     return [checksum for checksum in checksums if checksum in present and checksum is not None]
 
 
@@ -106,7 +106,7 @@ def _compare(storage: ReadStorage, checksum: str, *, is_whole: bool) -> UnfitChe
 
 def _look(storage: ReadStorage, checksum: str, *, is_whole: bool) -> UnfitChecksum | None:
     """Compare a checksum file with its file once. Raises FileMissing and StorageFailed."""
-    path = file_of(checksum)
+    path = get_checksummed_path(checksum)
     if is_whole:
         content = HadoopChecksum.parse(storage.read(checksum))
         mismatch = None if content is None else content.find_mismatch(_blocks(storage, path))
@@ -139,6 +139,6 @@ def _find_mismatch_at_ends(storage: ReadStorage, path: str, checksum: str) -> in
     for number in sorted({0, (size_bytes - 1) // chunk_bytes}):
         expected = storage.read_range(checksum, HEADER_BYTES + number * CHECKSUM_BYTES, CHECKSUM_BYTES)
         chunk = storage.read_range(path, number * chunk_bytes, chunk_bytes)
-        if not HadoopChecksum(chunk_bytes, expected).fits_chunk(0, chunk):
+        if not HadoopChecksum(chunk_bytes, expected).matches_chunk(0, chunk):
             return number * chunk_bytes
     return None if is_long_enough else size_bytes

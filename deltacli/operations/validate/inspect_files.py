@@ -24,11 +24,12 @@ from deltacli.delta.footers.parse import Footer
 from deltacli.delta.log.segment import LOG_DIRECTORY, Place, commit_name
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.predicate import Predicate
-from deltacli.delta.schema.to_arrow import unread_columns
+from deltacli.delta.schema.to_arrow import find_unsupported_columns
 from deltacli.engine.base import Engine
-from deltacli.operations.validate.findings import FILE_UNREADABLE, Collector
+from deltacli.operations.validate.findings import Collector
 from deltacli.operations.validate.inspect_storage import OPENING_BYTES, READING_FOOTERS, READING_ROWS, make_exists
 from deltacli.rules.framework.base import UNREAD
+from deltacli.rules.framework.choice import FILE_UNREADABLE
 from deltacli.rules.framework.data_file_views import (
     MISSING,
     VANISHED,
@@ -47,10 +48,11 @@ from deltacli.rules.framework.data_file_views import (
 )
 from deltacli.rules.framework.views import LocatedAction
 from deltacli.storage import Storage
-from deltacli.work import file_facts
-from deltacli.work.rows.data_files import Descriptor
-from deltacli.work.rows.row_checks import CHECKS, ChecksOfTable, ReadRows, RowChecks, RowPiece, weight_of_rows
-from deltacli.work.task import TableFiles, TableStores
+from deltacli.work.facts import change_files, footer_and_vector_facts, footer_files, row_facts, vector_facts
+from deltacli.work.rows.deletion_vectors import Descriptor
+from deltacli.work.rows.row_checks import CHECKS, ChecksOfTable, ReadRows, RowChecks, RowPiece, weigh_row_piece
+from deltacli.work.table_files import TableFiles
+from deltacli.work.table_stores import TableStores
 
 # -- the table that is examined ----------------------------------------------------------------------------------------
 
@@ -82,8 +84,8 @@ class TableContext(NamedTuple):
         """The useful number of concurrent small reads; None: as many as compute."""
         return None if self.is_near else self.storage.capabilities.parallel_reads
 
-    def listed(self) -> file_facts.FilesInListing:
-        return file_facts.FilesInListing(self.files, self.sizes)
+    def listed(self) -> footer_files.FilesInListing:
+        return footer_files.FilesInListing(self.files, self.sizes)
 
 
 @dataclass
@@ -158,14 +160,14 @@ class VectorInspector:
         start, held = 0, 0
         for row, size in enumerate(vectors.field("sizeInBytes").to_pylist()):
             size = max(size or 0, 0)
-            if row > start and (row - start >= most or held + size > file_facts.MOST_VECTOR_BYTES):
+            if row > start and (row - start >= most or held + size > vector_facts.MOST_VECTOR_BYTES):
                 yield range(start, row)
                 start, held = row, 0
             held += size
         if start < total:
             yield range(start, total)
 
-    def pieces(self, live: LiveAdds) -> list[file_facts.VectorPiece]:
+    def pieces(self, live: LiveAdds) -> list[vector_facts.VectorPiece]:
         """Return the vectors of live files in pieces, as far as they are needed."""
         column = live.adds.column("deletionVector")
         if column.null_count == len(column) or not (self.with_rows or self.collector.looks_at(VectorsView)):
@@ -174,32 +176,34 @@ class VectorInspector:
             (row, _stated(descriptor)) for row, descriptor in enumerate(column.to_pylist()) if descriptor is not None
         ]
         most = _NEAR_VECTORS_A_PIECE if self.table.is_near else _FAR_VECTORS_A_PIECE
-        return [self.piece(part) for part in file_facts.in_pieces(numbered, most)]
+        return [self.piece(part) for part in vector_facts.group_vectors_by_file(numbered, most)]
 
-    def piece(self, vectors: Sequence[file_facts.Numbered]) -> file_facts.VectorPiece:
+    def piece(self, vectors: Sequence[vector_facts.Numbered]) -> vector_facts.VectorPiece:
         """Return a piece of some vectors, with the sizes of their files."""
-        files = dict.fromkeys(file_facts.file_of_vector(self.table.files, descriptor) for _, descriptor in vectors)
+        files = dict.fromkeys(vector_facts.find_vector_file(self.table.files, descriptor) for _, descriptor in vectors)
         sizes = ((file, self._listed.size_of(file)) for file in files if file is not None)
-        return file_facts.VectorPiece(tuple(vectors), tuple((file, size) for file, size in sizes if size is not None))
+        return vector_facts.VectorPiece(tuple(vectors), tuple((file, size) for file, size in sizes if size is not None))
 
-    def spread(self, pieces: Iterable[file_facts.VectorPiece]) -> Iterator[list[file_facts.VectorRead]]:
-        task = file_facts.ReadVectors(self.with_rows)
+    def run_tasks(self, pieces: Iterable[vector_facts.VectorPiece]) -> Iterator[list[vector_facts.VectorRead]]:
+        task = vector_facts.ReadVectors(self.with_rows)
         at_once = self.table.reads_at_once
-        return self.engine.spread(
+        return self.engine.run_tasks(
             task, pieces, self.table.stores, weigh=lambda piece: len(piece.vectors), at_once=at_once
         )
 
-    def read(self, live: LiveAdds) -> dict[int, file_facts.VectorRead]:
+    def read(self, live: LiveAdds) -> dict[int, vector_facts.VectorRead]:
         """Return the vectors of live files by row, as far as they are needed."""
-        return self.settle(live, self.spread(self.pieces(live)))
+        return self.settle(live, self.run_tasks(self.pieces(live)))
 
     def settle(
-        self, live: LiveAdds, parts: Iterable[Sequence[file_facts.VectorRead]]
-    ) -> dict[int, file_facts.VectorRead]:
+        self, live: LiveAdds, parts: Iterable[Sequence[vector_facts.VectorRead]]
+    ) -> dict[int, vector_facts.VectorRead]:
         """Return the vectors of live files by row, and report those that could not be read."""
         found = {read.facts.row: self._settled(read) for part in parts for read in part}
         self._unread_files += sum(not read.is_usable for read in found.values()) if self.with_rows else 0
-        lost = [read.facts for _, read in sorted(found.items()) if read.facts.code in (file_facts.UNREACHABLE, UNREAD)]
+        lost = [
+            read.facts for _, read in sorted(found.items()) if read.facts.code in (vector_facts.UNREACHABLE, UNREAD)
+        ]
         self._unreachable += [facts.reason for facts in lost]
         for facts in (facts for facts in lost if facts.code == UNREAD):
             place = live.place(facts.row)
@@ -207,16 +211,16 @@ class VectorInspector:
             self.collector.take([FILE_UNREADABLE.at(place, message)])
         return found
 
-    def _settled(self, read: file_facts.VectorRead) -> file_facts.VectorRead:
+    def _settled(self, read: vector_facts.VectorRead) -> vector_facts.VectorRead:
         """Record a file that was not opened. A missing file on a local disk is reported by other rules."""
         if read.refused is not None:
-            self.table.files.refuse(read.refused)
+            self.table.files.record_refusal(read.refused)
         if read.missing is None or self._exists(read.missing) is None:
             return read
         return read._replace(facts=read.facts._replace(code=None))
 
     def show(
-        self, live: LiveAdds, vectors: Mapping[int, file_facts.VectorRead], footers: Sequence[Footer | None]
+        self, live: LiveAdds, vectors: Mapping[int, vector_facts.VectorRead], footers: Sequence[Footer | None]
     ) -> None:
         """Pass them to the checks, with the numbers of rows of the files."""
         if not vectors or not self.collector.looks_at(VectorsView):
@@ -264,8 +268,8 @@ class _View(NamedTuple):
     """Some thousand live files that are shown to the checks together, with the pieces in which they are read."""
 
     live: LiveAdds
-    vectors: Sequence[file_facts.VectorPiece]
-    footers: Sequence[file_facts.FooterPiece]
+    vectors: Sequence[vector_facts.VectorPiece]
+    footers: Sequence[footer_files.FooterPiece]
 
 
 class FilesChecked(NamedTuple):
@@ -321,7 +325,7 @@ class FileInspector:
             self.not_checked.append(f"the rows of all files, which cannot be read: {fault.message}")
             return None
         schema = self.table.config.schema
-        for column in unread_columns(schema.fields if schema else ()):
+        for column in find_unsupported_columns(schema.fields if schema else ()):
             self.not_checked.append(f"the values of column {column.name}, whose type {column.type} is not read")
         return questions
 
@@ -367,7 +371,7 @@ class FileInspector:
             yield from (chosen.take(rows) for rows in self._vectors.parts(chosen, _FILES_A_VIEW))
 
     def _look_at(
-        self, live: LiveAdds, vectors: Mapping[int, file_facts.VectorRead], facts: Sequence[file_facts.FileFacts]
+        self, live: LiveAdds, vectors: Mapping[int, vector_facts.VectorRead], facts: Sequence[row_facts.FileFacts]
     ) -> None:
         checked, live_files, rows = self.checked
         if rows is not None:
@@ -378,7 +382,7 @@ class FileInspector:
         self.checked = FilesChecked(checked + live.adds.num_rows - refused, live_files, rows)
         for fact in facts:
             if fact.is_refused:
-                self.table.files.refuse(live.adds.column("path")[fact.row].as_py())
+                self.table.files.record_refusal(live.adds.column("path")[fact.row].as_py())
             elif fact.fault is not None:
                 place = live.place(fact.row)
                 self._unreached += self.collector.look_at_fault(place, self._listed.judged(fact.fault, place.key))
@@ -403,7 +407,7 @@ class FileInspector:
 
     def _footers_of(
         self, views: Iterable[LiveAdds], step: WeighedStep
-    ) -> Iterator[tuple[LiveAdds, dict[int, file_facts.VectorRead], list[file_facts.FileFacts]]]:
+    ) -> Iterator[tuple[LiveAdds, dict[int, vector_facts.VectorRead], list[row_facts.FileFacts]]]:
         """Yield each view with its vectors and footers. The pieces of all views are spread as one sequence, so that a
         cluster gets a job for many views, and few views are held, even where only some files have vectors.
         """
@@ -412,44 +416,46 @@ class FileInspector:
         pieces = (
             piece
             for view in sent
-            for piece in chain[file_facts.VectorPiece | file_facts.FooterPiece](view.vectors, view.footers)
+            for piece in chain[vector_facts.VectorPiece | footer_files.FooterPiece](view.vectors, view.footers)
         )
-        facts: Iterator[Any] = self.engine.spread(  # Any: the facts of a piece, by its kind
-            file_facts.ReadFootersAndVectors(),
+        facts: Iterator[Any] = self.engine.run_tasks(  # Any: the facts of a piece, by its kind
+            footer_and_vector_facts.ReadFootersAndVectors(),
             pieces,
             self.table.stores,
-            weigh=file_facts.weight_of_facts,
+            weigh=footer_and_vector_facts.count_facts,
             at_once=self.table.reads_at_once,
         )
         for view in shown:
             read = self._vectors.settle(view.live, islice(facts, len(view.vectors)))
-            found: list[file_facts.FileFacts] = []
+            found: list[row_facts.FileFacts] = []
             for part in islice(facts, len(view.footers)):
-                found += [file_facts.FileFacts(len(found) + row, *one) for row, one in enumerate(part)]
+                found += [row_facts.FileFacts(len(found) + row, *one) for row, one in enumerate(part)]
                 step.advance(len(part), weight=len(part))
             yield view.live, read, found
 
-    def _footer_pieces(self, live: LiveAdds) -> list[file_facts.FooterPiece]:
+    def _footer_pieces(self, live: LiveAdds) -> list[footer_files.FooterPiece]:
         files = [self._listed.find(path) for path in live.adds.column("path").to_pylist()]
         each = _NEAR_FILES_A_PIECE if self.table.is_near else _FAR_FILES_A_PIECE
         return [tuple(files[start : start + each]) for start in range(0, len(files), each)]
 
     def _rows_of(
         self, views: Iterable[LiveAdds], step: WeighedStep
-    ) -> Iterator[tuple[LiveAdds, dict[int, file_facts.VectorRead], list[file_facts.FileFacts]]]:
+    ) -> Iterator[tuple[LiveAdds, dict[int, vector_facts.VectorRead], list[row_facts.FileFacts]]]:
         """Yield each view with its vectors, held in memory one view at a time, and the answers about its rows."""
         assert self._questions is not None
         shared = {CHECKS: self._of_table}
         for live in views:
             vectors, weights = self._vectors.read(live), self._weights(live)
             pieces = self._row_pieces(live, vectors)
-            found: list[file_facts.FileFacts] = []
-            for fact in self.engine.spread(ReadRows(), pieces, self.table.stores, shared=shared, weigh=weight_of_rows):
-                found.append(self._questions.settled(fact))
+            found: list[row_facts.FileFacts] = []
+            for fact in self.engine.run_tasks(
+                ReadRows(), pieces, self.table.stores, shared=shared, weigh=weigh_row_piece
+            ):
+                found.append(self._questions.reconcile_with_earlier_files(fact))
                 step.advance(weight=weights[fact.row])
             yield live, vectors, found
 
-    def _row_pieces(self, live: LiveAdds, vectors: Mapping[int, file_facts.VectorRead]) -> Iterator[RowPiece]:
+    def _row_pieces(self, live: LiveAdds, vectors: Mapping[int, vector_facts.VectorRead]) -> Iterator[RowPiece]:
         """Yield each file with the values of its add that the questions need."""
         names = ("path", "size", "partitionValues", "stats", "baseRowId")
         columns = [live.adds.column(name) for name in names]
@@ -576,20 +582,22 @@ class ChangeInspector:
         if self._unreached:
             yield f"{plural(self._unreached, 'file')} of change data that could not be read"
 
-    def _read(self, changes: Sequence[tuple[LocatedAction, int]]) -> Iterator[file_facts.ChangeFacts]:
+    def _read(self, changes: Sequence[tuple[LocatedAction, int]]) -> Iterator[change_files.ChangeFacts]:
         each = _NEAR_CHANGE_FILES_A_PIECE if self.table.is_near else _FAR_CHANGE_FILES_A_PIECE
         paths = (placed.action["path"] for placed, _ in changes)
         pieces = (tuple(map(self._listed.find, part)) for part in iter(lambda: tuple(islice(paths, each)), ()))
-        for part in self.engine.spread(file_facts.ReadChanges(self.with_rows), pieces, self.table.stores, weigh=len):
+        for part in self.engine.run_tasks(
+            change_files.ReadChanges(self.with_rows), pieces, self.table.stores, weigh=len
+        ):
             yield from part
 
-    def _show(self, placed: LocatedAction, version: int, facts: file_facts.ChangeFacts) -> ChangeTypes | None:
+    def _show(self, placed: LocatedAction, version: int, facts: change_files.ChangeFacts) -> ChangeTypes | None:
         """Pass one file to the checks, with its types of changes, where known."""
         place = Place(f"{LOG_DIRECTORY}/{commit_name(version)}", placed.line, version, placed.action["path"])
         schema = self._schema(facts.footer.schema) if facts.footer is not None and facts.fault is None else None
         fault = facts.fault if facts.footer is None or facts.fault is not None or schema is not None else _NO_SCHEMA
         if fault is not None and fault.code == PathExternal.code:
-            self.table.files.refuse(placed.action["path"])
+            self.table.files.record_refusal(placed.action["path"])
         elif fault is not None and fault.code == MISSING:  # one that the listing lacks is reported by its rule
             self._unreached += self._listed.judged(fault, place.key).code == VANISHED
         elif fault is not None:

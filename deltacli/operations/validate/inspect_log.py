@@ -16,7 +16,7 @@ from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, CheckpointInsta
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.paths.spelling import sidecar_location
 from deltacli.engine.base import Engine
-from deltacli.operations.validate.findings import CHECK_CRASHED, FILE_UNREADABLE, Collector
+from deltacli.operations.validate.findings import Collector
 from deltacli.operations.validate.inspect_storage import Foresight, WholeLog, is_hint_ahead
 from deltacli.operations.validate.log_reader import (
     BOTOCORE_ERRORS,
@@ -30,6 +30,7 @@ from deltacli.operations.validate.log_reader import (
     next_config,
 )
 from deltacli.rules.framework.base import Finding, Severity
+from deltacli.rules.framework.choice import CHECK_CRASHED, FILE_UNREADABLE
 from deltacli.rules.framework.known_files import KnownFiles
 from deltacli.rules.framework.views import (
     CheckpointView,

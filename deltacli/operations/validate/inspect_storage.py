@@ -13,17 +13,18 @@ from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import Progress, ProgressPlan, report_items, start_plan
 from deltacli.delta.log import segment
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.paths.spelling import decode, key_text
+from deltacli.delta.paths.spelling import decode, decode_path_bytes
 from deltacli.engine.base import Engine
 from deltacli.rules.framework.views import LocatedAction, StoredFile, Totals
 from deltacli.storage import FileStat, PathKind, ReadStorage, leads_outside
 from deltacli.table.find_log import find_blocked_commit_name, list_log
-from deltacli.table.missing_log import missing_path_error
-from deltacli.work.task import TableFiles, TableStores
+from deltacli.table.missing_log import build_missing_path_error
+from deltacli.work.table_files import TableFiles
+from deltacli.work.table_stores import TableStores
 
 if TYPE_CHECKING:
     from deltacli.table.walk import CachedWalk
-    from deltacli.work.files.listing import InnerDirectory, PlacedDirectory, PlacedListing
+    from deltacli.work.files.directories import DirectoryListing, ResolvedDirectory, Subdirectory
 
 # -- the whole log -----------------------------------------------------------------------------------------------------
 
@@ -57,7 +58,7 @@ def list_log_whole(storage: ReadStorage, progress: Progress) -> WholeLog:
     """List the log and its directories. Raises NotATable where the path does not exist or is a file."""
     match storage.kind_of(""):
         case PathKind.MISSING:
-            raise missing_path_error(storage)
+            raise build_missing_path_error(storage)
         case PathKind.FILE:
             message = "this is a file; a table is a directory that contains _delta_log"
             raise NotATable(message, code="table.path-is-file", facts={"path": storage.uri})
@@ -102,10 +103,10 @@ def list_table(stores: TableStores, engine: Engine, progress: Progress, walk: Ca
     """List every file below the root except those of the log; nested tables are reported and listed, too. With a
     `walk`, only what it leaves out is listed.
     """
-    from deltacli.work.files.listing import PlacedDirectory, real_place  # which level log does not need
+    from deltacli.work.files.directories import ResolvedDirectory, resolve_table_path
 
     nested, unlisted = list[str](), list[str]()
-    root = PlacedDirectory("", real_place(stores.storage))
+    root = ResolvedDirectory("", resolve_table_path(stores.storage))
     if walk is not None and (found := _of_walk(stores.storage, walk, root)) is not None:
         return found
     listing = _list_by_tasks(stores, engine, root) if engine.may_repeat else _ListingHere(stores.storage)
@@ -117,7 +118,7 @@ def list_table(stores: TableStores, engine: Engine, progress: Progress, walk: Ca
     return WholeTable(files, tuple(sorted(nested)), tuple(sorted(unlisted)))
 
 
-def _of_walk(storage: ReadStorage, walk: CachedWalk, root: PlacedDirectory) -> WholeTable | None:
+def _of_walk(storage: ReadStorage, walk: CachedWalk, root: ResolvedDirectory) -> WholeTable | None:
     """Return the files of a walk, with those that it leaves out; None where it met links, which it does not follow."""
     found: dict[str, StoredFile] = {}
     nested, unlisted, log = set[str](), list[str](), f"/{segment.LOG_DIRECTORY}/"
@@ -126,7 +127,7 @@ def _of_walk(storage: ReadStorage, walk: CachedWalk, root: PlacedDirectory) -> W
         return None
     for files in batches:
         names: Any = files.paths
-        paths = [key_text(path) for path in names.to_pylist()]
+        paths = [decode_path_bytes(path) for path in names.to_pylist()]
         if files.sizes is None or files.modified_ms is None:
             sizes, times = storage.stat_many(paths)
         else:
@@ -154,17 +155,17 @@ def _of_walk(storage: ReadStorage, walk: CachedWalk, root: PlacedDirectory) -> W
 class _Listing(Protocol):
     """Finds what is in a directory."""
 
-    def files(self, directory: PlacedDirectory) -> Iterable[FileStat]:
+    def files(self, directory: ResolvedDirectory) -> Iterable[FileStat]:
         """Return the files."""
 
-    def inner(self, directory: PlacedDirectory) -> Iterable[InnerDirectory]:
+    def inner(self, directory: ResolvedDirectory) -> Iterable[Subdirectory]:
         """Return the directories."""
 
-    def is_outside(self, path: str, inner: InnerDirectory) -> bool:
+    def is_outside(self, path: str, inner: Subdirectory) -> bool:
         """Return True if a directory is outside the table, because a link leads to it."""
 
 
-def _walk(root: PlacedDirectory, listing: _Listing, nested: list[str], unlisted: list[str]) -> Iterator[StoredFile]:
+def _walk(root: ResolvedDirectory, listing: _Listing, nested: list[str], unlisted: list[str]) -> Iterator[StoredFile]:
     """Yield every file by directory. Links that may be a cycle are not followed; those outside are `unlisted`."""
     seen = {root.place}
     waiting = [root]
@@ -192,15 +193,15 @@ class _ListingHere:
 
     storage: ReadStorage
 
-    def files(self, directory: PlacedDirectory) -> Iterable[FileStat]:
+    def files(self, directory: ResolvedDirectory) -> Iterable[FileStat]:
         return self.storage.list_from(directory.path)
 
-    def inner(self, directory: PlacedDirectory) -> Iterable[InnerDirectory]:
-        from deltacli.work.files.listing import inner_directories
+    def inner(self, directory: ResolvedDirectory) -> Iterable[Subdirectory]:
+        from deltacli.work.files.directories import list_subdirectories
 
-        return inner_directories(self.storage, directory)
+        return list_subdirectories(self.storage, directory)
 
-    def is_outside(self, path: str, inner: InnerDirectory) -> bool:  # noqa: ARG002
+    def is_outside(self, path: str, inner: Subdirectory) -> bool:  # noqa: ARG002
         return leads_outside(self.storage, path)
 
 
@@ -208,27 +209,27 @@ class _ListingHere:
 class _ListingAtHand:
     """Returns what tasks have listed, by the place of the directory: links may give it several paths."""
 
-    listed: Mapping[str, PlacedListing]
+    listed: Mapping[str, DirectoryListing]
 
-    def files(self, directory: PlacedDirectory) -> Iterable[FileStat]:
+    def files(self, directory: ResolvedDirectory) -> Iterable[FileStat]:
         return self.listed[directory.place].files
 
-    def inner(self, directory: PlacedDirectory) -> Iterable[InnerDirectory]:
+    def inner(self, directory: ResolvedDirectory) -> Iterable[Subdirectory]:
         return self.listed[directory.place].directories
 
-    def is_outside(self, path: str, inner: InnerDirectory) -> bool:  # noqa: ARG002
+    def is_outside(self, path: str, inner: Subdirectory) -> bool:  # noqa: ARG002
         return inner.is_outside
 
 
-def _list_by_tasks(stores: TableStores, engine: Engine, root: PlacedDirectory) -> _ListingAtHand:
+def _list_by_tasks(stores: TableStores, engine: Engine, root: ResolvedDirectory) -> _ListingAtHand:
     """List every directory once, level by level."""
-    from deltacli.work.files.listing import list_placed
+    from deltacli.work.files.directories import list_directory
 
-    listed: dict[str, PlacedListing] = {}
+    listed: dict[str, DirectoryListing] = {}
     level = {root.place: root}
     while level:
         pieces = list(level.values())
-        found = engine.spread(list_placed, pieces, stores, at_once=stores.storage.capabilities.parallel_reads)
+        found = engine.run_tasks(list_directory, pieces, stores, at_once=stores.storage.capabilities.parallel_reads)
         level = {}
         for piece, one in zip(pieces, found, strict=True):
             listed[piece.place] = one
@@ -250,7 +251,7 @@ def make_exists(storage: ReadStorage, files: TableFiles) -> Callable[[str], bool
         bare = path[len("file:") :] if path.startswith("file:") else path
         if not is_local or not bare.startswith("/"):
             return None
-        return not files.may_look(path) or os.path.exists("/" + decode(bare).lstrip("/"))
+        return not files.is_local_path_allowed(path) or os.path.exists("/" + decode(bare).lstrip("/"))
 
     return exists
 

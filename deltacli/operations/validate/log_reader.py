@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from deltacli.core import errors
 from deltacli.core.units import plural
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.file_actions import action_schemas, build_action_batch
 from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFile, LogListing, Place, commit_name
 from deltacli.delta.log.state import (
     Metadata,
@@ -27,13 +27,14 @@ from deltacli.delta.paths.spelling import decode
 from deltacli.delta.protocol.features import Protocol
 from deltacli.delta.schema.types import StructType, parse_schema
 from deltacli.engine.base import Engine
-from deltacli.operations.validate.findings import FILE_OUTSIDE, Collector
+from deltacli.operations.validate.findings import Collector
 from deltacli.rules.framework.base import Finding
+from deltacli.rules.framework.choice import FILE_OUTSIDE
 from deltacli.rules.framework.views import CommitView, FilesView, LocatedAction
 from deltacli.rules.log.commit_lines import BAD_JSON, WRONG_TYPE, LineScanner, ScannedLines
 from deltacli.storage import ReadStorage
 from deltacli.table.find_log import read_hint_file
-from deltacli.work.commits.reading import is_large, stream_lines
+from deltacli.work.commits.reading import is_large_commit, stream_lines
 
 if TYPE_CHECKING:
     import pyarrow
@@ -148,7 +149,7 @@ class LogReader:
 
     def scan(self, files: Sequence[LogFile]) -> dict[str, Scan]:
         """Scan commits or compactions; return the lines or the fault by name. Large files are read in blocks."""
-        small = [file for file in files if not is_large(file)]
+        small = [file for file in files if not is_large_commit(file)]
         content = dict(zip([file.name for file in small], self.read(small), strict=True))
         scans: dict[str, Scan] = {}
         for file in files:
@@ -261,7 +262,7 @@ class FileRows:
         adds, versions, lines = self._adds, self._versions, self._lines
         self._adds, self._versions, self._lines = [], [], []
         try:
-            rows = whole_actions(adds, action_schemas().add, "")
+            rows = build_action_batch(adds, action_schemas().add, "")
         except errors.CommitCorrupt:
             self._show_one_by_one(adds, versions, lines)
             return
@@ -301,14 +302,14 @@ class FileRows:
         kept: list[int] = []
         for position, add in enumerate(adds):
             try:
-                whole_actions([add], action_schemas().add, "")
+                build_action_batch([add], action_schemas().add, "")
                 kept.append(position)
             except errors.CommitCorrupt as fault:
                 version = versions[position]
                 place = Place(f"{LOG_DIRECTORY}/{commit_name(version)}", lines[position], version)
                 self._collector.take([WRONG_TYPE.at(place, f"add: {fault.message}", seen=fault.facts.get("found"))])
         if kept and self._config is not None:
-            rows = whole_actions([adds[position] for position in kept], action_schemas().add, "")
+            rows = build_action_batch([adds[position] for position in kept], action_schemas().add, "")
             self._show_rows(rows, [versions[position] for position in kept], [lines[position] for position in kept])
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.delta.log.segment import HINT_NAME, LOG_DIRECTORY, LogFileKind, LogListing, Place, parse_log_path
-from deltacli.delta.log.state import TableConfiguration, plain_action
+from deltacli.delta.log.state import TableConfiguration, drop_null_fields
 from deltacli.operations.validate.findings import Collector
 from deltacli.operations.validate.inspect_log import LogInspector
 from deltacli.rules.framework.base import CATALOGUE, Finding, Severity
@@ -61,10 +61,10 @@ def _find_rules_of_newest(config: TableConfiguration, version: int, collector: C
     place = Place(LOG_DIRECTORY, None, version)
     views: list[object] = [TableConfigurationView(place, version, config)]
     if config.raw_metadata is not None:
-        metadata = plain_action(config.raw_metadata)
+        metadata = drop_null_fields(config.raw_metadata)
         views.append(MetadataView(place, version, metadata, config, None, None, {}))
     if config.raw_protocol is not None:
-        views.append(ProtocolView(place, version, plain_action(config.raw_protocol), config, None, None))
+        views.append(ProtocolView(place, version, drop_null_fields(config.raw_protocol), config, None, None))
     found = (finding for view in views for finding in collector.findings_of(view, place))
     return frozenset(finding.rule.id for finding in found if finding.severity is Severity.ERROR)
 

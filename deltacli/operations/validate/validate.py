@@ -25,7 +25,7 @@ from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.features import FEATURES, require_readable
 from deltacli.engine.base import Engine
-from deltacli.operations.validate.findings import Collector, RuleChoice, ValidateRequest
+from deltacli.operations.validate.findings import Collector, ValidateRequest
 from deltacli.operations.validate.inspect_log import LogInspector
 from deltacli.operations.validate.inspect_storage import (
     Foresight,
@@ -38,9 +38,13 @@ from deltacli.operations.validate.inspect_storage import (
     make_exists,
 )
 from deltacli.rules.framework.base import Finding, Severity
+from deltacli.rules.framework.choice import RuleChoice
 from deltacli.rules.framework.repairs import LOST, Condition
 from deltacli.rules.framework.views import HadoopChecksumsView, HistoryView, ListingView, StateView, StorageView
-from deltacli.storage.optional_interfaces import StoreOfVersions, StoreWithBounds
+from deltacli.storage.optional_interfaces import (
+    is_shared_directory,
+    is_shared_table,
+)
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.table_directories import has_clone_notes
 
@@ -48,7 +52,8 @@ if TYPE_CHECKING:
     from deltacli.operations.validate.inspect_files import FilesChecked, TableContext
     from deltacli.storage import ReadStorage
     from deltacli.table.walk import CachedWalk
-    from deltacli.work.task import TableFiles, TableStores
+    from deltacli.work.table_files import TableFiles
+    from deltacli.work.table_stores import TableStores
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +163,7 @@ def validate_table(
     """
     storage, engine, progress, now_ms = table.storage, table.engine, table.progress, table.clock()
     level = request.level
-    left_out: tuple[str, ...] = OF_THE_LOG if isinstance(storage, StoreOfVersions) else ()
+    left_out: tuple[str, ...] = OF_THE_LOG if is_shared_table(storage) else ()
     managed = managed_store(storage)
     if managed is not None:
         left_out = (UNPUBLISHED,)
@@ -181,7 +186,7 @@ def validate_table(
             state = inspector.state_view()
             if state is not None:
                 state.partition_texts = partial(_partition_texts, table.replace_storage(storage), state.version)
-            if isinstance(storage, StoreWithBounds):
+            if is_shared_directory(storage):
                 metadata = state.config.metadata if state else None
                 storage.require_announced(metadata.id if metadata else None, log.listing.newest_version)
             _look_at_log(
@@ -210,7 +215,7 @@ def validate_table(
                 context = TableContext(stores, table_files, state.config, sizes, state.domains, state.place())
                 files = _look_into_files(context, engine, collector, inspector, request, progress)
             inspector.not_checked.extend(table_files.not_checked())
-        if level == "storage" and isinstance(storage, StoreOfVersions):
+        if level == "storage" and is_shared_table(storage):
             deeper = parameter("validate.level", "footers")
             inspector.not_checked.append(f"whether the files exist at the provider of the share: {deeper} does")
     errors_for_readers = _errors_for_readers(errors_of_log, inspector, collector, log)

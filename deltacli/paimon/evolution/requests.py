@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from deltacli.core.alter_verbs import Details, Verb, find_missing_words
+from deltacli.core.alter_verbs import Details, Verb, find_missing_words, pair_columns_with_types
 from deltacli.core.errors import Refused, UsageError, command, nearest_name, nearest_type, parameter
 from deltacli.core.typing import Json, JsonObject
 from deltacli.paimon.conversions import parse_sql_type
@@ -316,15 +316,7 @@ def type_of(text: str) -> DataType:
 
 def widening(words: Sequence[str]) -> tuple[SchemaChange, ...]:
     """Return COLUMN TYPE pairs as changes of type that keep the nullability but for NOT NULL. Raises UsageError."""
-    if not words or len(words) % 2:
-        raise UsageError(
-            "a column without a type: columns and types are given in pairs",
-            code="usage.column",
-            facts={"found": " ".join(words) or "nothing"},
-            hint=command("widen-type", *words, "TYPE") if words else None,
-        )
-    pairs = zip(words[::2], words[1::2], strict=True)
-    types = ((column_path(column), type_of(text)) for column, text in pairs)
+    types = ((column_path(column), type_of(text)) for column, text in pair_columns_with_types(words))
     return tuple(UpdateType(path, found, keep_nullability=found.nullable) for path, found in types)
 
 

@@ -11,7 +11,8 @@ from deltacli.delta.log.operation_metrics import read_copied_rows
 from deltacli.delta.log.random_prefixes import has_random_prefix
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import APPEND_ONLY, CHANGE_FEED, TableConfiguration, deleted_file_retention_ms
-from deltacli.delta.paths.spelling import canonical, locate_all
+from deltacli.delta.paths.spelling import canonicalize_path
+from deltacli.delta.paths.spelling_columns import locate_all
 from deltacli.rules.framework.base import Area, Finding, Level, Severity
 from deltacli.rules.framework.views import CommitView, LocatedAction, StorageView
 
@@ -129,7 +130,7 @@ def change_data_against_listing(view: StorageView) -> Iterator[Finding]:
 
 def _is_of_change_data(path: str, config: TableConfiguration) -> bool:
     """Return whether a file is where the reference implementation puts change data of a table."""
-    place = canonical(path)
+    place = canonicalize_path(path)
     return DIRECTORY in place.split("/")[:-1] or has_random_prefix(place, config)
 
 
@@ -202,7 +203,7 @@ def _is_new(view: CommitView, placed: LocatedAction) -> bool:
 
 
 def _key(placed: LocatedAction) -> str:
-    return canonical(str(placed.action.get("path")))
+    return canonicalize_path(str(placed.action.get("path")))
 
 
 def _of_first(view: CommitView, files: list[LocatedAction], message: str) -> tuple[Place, str]:

@@ -15,7 +15,7 @@ from deltacli.core.errors import LazyText, command
 from deltacli.core.units import format_count, format_size, plural
 from deltacli.delta.data_files import VECTOR_FILE
 from deltacli.delta.log.actions import KNOWN_ACTIONS, Action, json_type
-from deltacli.delta.log.file_actions import num_records_column, stated_records
+from deltacli.delta.log.file_actions import extract_num_records, extract_num_records_column
 from deltacli.rules.framework.base import Area, Finding, Fix, Rule, Severity
 from deltacli.rules.framework.views import CommitView, LocatedAction, TouchedFile
 
@@ -283,7 +283,7 @@ def live_rows(adds: Sequence[Action]) -> int | None:
         else:
             return None
     try:
-        counts = num_records_column(pa.array(texts, pa.string()))
+        counts = extract_num_records_column(pa.array(texts, pa.string()))
     except UnicodeEncodeError:
         return None
     return None if counts.null_count else total + sum(counts.to_pylist())
@@ -448,8 +448,8 @@ def records_of_a_path_added_before(view: CommitView) -> Iterator[Finding]:
     for file in view.added:
         if not file.live:
             continue
-        seen = stated_records(file.placed.action.get("stats"))
-        stated = (stated_records(live.add.get("stats")) for live in file.live)
+        seen = extract_num_records(file.placed.action.get("stats"))
+        stated = (extract_num_records(live.add.get("stats")) for live in file.live)
         before = {records for records in stated if records is not None} - {seen}
         if seen is not None and before:
             message = f"the commit gives {name_of(file.placed)} another number of records than the add before"

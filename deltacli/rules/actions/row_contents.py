@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from deltacli.arrow.batches import aggregate_rows
 from deltacli.core.units import plural
 from deltacli.delta.encoding.many_values import Repeated
-from deltacli.delta.log.file_actions import num_records_column
+from deltacli.delta.log.file_actions import extract_num_records_column
 from deltacli.delta.log.row_ids import DOMAIN, FEATURE, read_mark
-from deltacli.delta.paths.spelling import canonical_column
+from deltacli.delta.paths.spelling_columns import canonicalize_paths
 from deltacli.rules.actions.row_tracking import OVERLAP, ranges_of_ids
 from deltacli.rules.framework import data_file_views
 from deltacli.rules.framework.base import Area, Finding, Level
@@ -158,8 +158,8 @@ def counted_by_footers(view: data_file_views.FootersView) -> Iterator[Finding]:
         return
     known = view.run_memory.setdefault(OVERLAP.id, ([], {}))
     parts, places = known
-    base, records = view.adds.column("baseRowId"), num_records_column(view.adds.column("stats"))
-    keys = [hash(key) for key in canonical_column(view.adds.column("path")).to_pylist()]
+    base, records = view.adds.column("baseRowId"), extract_num_records_column(view.adds.column("stats"))
+    keys = [hash(key) for key in canonicalize_paths(view.adds.column("path")).to_pylist()]
     columns = {"key": pa.array(keys, pa.int64()), "base_row_id": base, "num_records": pc.coalesce(records, view.rows)}
     parts.append(pa.table(columns))
     for row in pc.indices_nonzero(pc.and_(pc.is_valid(base), pc.is_null(records))).to_pylist():

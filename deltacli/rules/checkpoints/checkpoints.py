@@ -22,8 +22,8 @@ from deltacli.delta.checkpoint.layout import (
     schema_difference,
 )
 from deltacli.delta.log.segment import LOG_DIRECTORY, SIDECAR_DIRECTORY, CheckpointInstance, LogFile, LogFileKind
-from deltacli.delta.log.state import CHECKPOINT_PROTECTION, parse_integer
-from deltacli.delta.paths.spelling import canonical, sidecar_location
+from deltacli.delta.log.state import CHECKPOINT_PROTECTION, parse_integer_property
+from deltacli.delta.paths.spelling import canonicalize_path, sidecar_location
 from deltacli.rules.checkpoints.contents import is_in_force, is_sidecar, small_actions
 from deltacli.rules.framework.base import Area, Finding, Severity, from_a_copy
 from deltacli.rules.framework.views import CheckpointView, ListingView
@@ -236,7 +236,7 @@ def sidecars_are_as_described(view: CheckpointView) -> Iterator[Finding]:
         path, size = row.get("path"), row.get("sizeInBytes")
         if not isinstance(path, str) or _keeps_a_tree(view):
             continue
-        directory = canonical(path).rpartition("/")[0]
+        directory = canonicalize_path(path).rpartition("/")[0]
         if not (directory in ("", SIDECAR_DIRECTORY, _SIDECARS) or directory.endswith(f"/{_SIDECARS}")):
             message = f"the sidecar path {path} points outside {_SIDECARS}"
             place = view.place(key=path)
@@ -564,7 +564,7 @@ def protected_checkpoints_remain(view: ListingView) -> Iterator[Finding]:
     """Check that checkpoints which hide commits of a dropped feature are kept as long as those commits. Spec: RFC."""
     if "checkpointProtection" not in view.config.features:
         return
-    boundary = parse_integer(view.config.properties, CHECKPOINT_PROTECTION)
+    boundary = parse_integer_property(view.config.properties, CHECKPOINT_PROTECTION)
     oldest = min(view.listing.commits, default=None)
     if boundary is None or oldest is None or not oldest < boundary <= view.newest_commit:
         return

@@ -10,7 +10,12 @@ from collections.abc import Iterator
 from deltacli.core.units import plural
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import SIDECAR_DIRECTORY
-from deltacli.delta.log.state import TRANSACTION_RETENTION, metadata_differences, parse_interval, protocol_differences
+from deltacli.delta.log.state import (
+    TRANSACTION_RETENTION,
+    find_metadata_differences,
+    find_protocol_differences,
+    parse_interval,
+)
 from deltacli.delta.protocol.features import READER_FEATURES_VERSION, WRITER_FEATURES_VERSION
 from deltacli.rules.framework.base import Area, Finding
 from deltacli.rules.framework.views import CheckpointView, ExpectedState, ListingView
@@ -245,12 +250,12 @@ def the_configuration_is_that_of_replay(view: CheckpointView) -> Iterator[Findin
         return
     actual, wanted = view.config, expected.config
     if actual.protocol and wanted.protocol and len(small_actions(view, "protocol")) == 1:
-        for name in protocol_differences(actual.protocol, wanted.protocol, with_null_lists=False):
+        for name in find_protocol_differences(actual.protocol, wanted.protocol, with_null_lists=False):
             one, other = actual.protocol.as_json(), wanted.protocol.as_json()
             yield _differs(view, "protocol", name, one.get(name), other.get(name))
     if actual.metadata and wanted.metadata and len(small_actions(view, "metaData")) == 1:
         one, other = actual.metadata.as_json(), wanted.metadata.as_json()
-        for name in metadata_differences(actual.metadata, wanted.metadata):
+        for name in find_metadata_differences(actual.metadata, wanted.metadata):
             top = name.partition(".")[0]
             yield _differs(view, "metaData", name, one.get(top), other.get(top))
 

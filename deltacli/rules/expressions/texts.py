@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from deltacli.core.errors import LazyText, command
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment
-from deltacli.delta.log.actions import shown
+from deltacli.delta.log.actions import format_json_value
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.protocol.features import GENERATED_COLUMNS, IDENTITY_COLUMNS
 from deltacli.delta.schema.type_changes import NamedField, named_fields
@@ -415,7 +415,7 @@ def _identity_findings(view: TableConfigurationView) -> Iterator[Finding]:
                 yield INCOMPLETE.at(place, f"the identity column {named.path} has no {key}", expected=expected)
             elif type(value) is not wanted:
                 message = f"{key} of the identity column {named.path} is not {expected}"
-                yield INCOMPLETE.at(place, message, seen=shown(value)[:120], expected=expected)
+                yield INCOMPLETE.at(place, message, seen=format_json_value(value)[:120], expected=expected)
         step = metadata.get(STEP)
         if type(step) is int and step == 0:
             yield STEP_ZERO.at(place, f"the identity column {named.path} has the step 0", seen=0)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from deltacli.core.units import format_count, format_size, plural
 from deltacli.delta.data_files import vector_file
 from deltacli.delta.log.segment import Place
-from deltacli.delta.paths.spelling import key_bytes, key_text
+from deltacli.delta.paths.spelling import decode_path_bytes, encode_path_bytes
 from deltacli.rules.files.storage import Compared
 from deltacli.rules.framework.base import Area, Finding, Level
 from deltacli.rules.framework.views import StorageView, rows_where
@@ -40,9 +40,9 @@ def archived_live_files(view: StorageView) -> Iterator[Finding]:
         return
 
     compared = Compared(view)
-    names = pa.array([key_bytes(path) for path in listed], pa.binary())
+    names = pa.array([encode_path_bytes(path) for path in listed], pa.binary())
     rows = rows_where(pc.is_in(compared.keys, value_set=names))
-    data_paths = [key_text(key) for key in pc.take(compared.keys, rows).to_pylist()] if rows else []
+    data_paths = [decode_path_bytes(key) for key in pc.take(compared.keys, rows).to_pylist()] if rows else []
     vector_paths = sorted(_vector_files(compared) & listed.keys())
 
     needed = {path: listed[path] for path in (*data_paths, *vector_paths)}

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from deltacli.core.typing import ArrowField, ArrowType
 from deltacli.delta.footers.columns import FileNode, FileSchema
-from deltacli.delta.log.state import TableConfiguration, parse_integer
+from deltacli.delta.log.state import TableConfiguration, parse_integer_property
 from deltacli.delta.schema import type_changes
 from deltacli.delta.schema.file_columns import count_leaves, is_list, is_struct
 from deltacli.delta.schema.misnamed_fields import MisnamedField, find_misnamed_fields
@@ -189,7 +189,7 @@ class _Matcher:
         self._mode = config.mapping_mode
         self._found = FileMatch()
         self._ids = set(_ids_of(config.schema)) if config.schema is not None else set()
-        self._max_id = parse_integer(config.properties, MAX_COLUMN_ID)
+        self._max_id = parse_integer_property(config.properties, MAX_COLUMN_ID)
 
     def run(self, schema: FileSchema) -> FileMatch:
         """Match the columns, and everything in them."""

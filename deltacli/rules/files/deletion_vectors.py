@@ -16,7 +16,8 @@ from deltacli.core.units import format_count, format_size
 from deltacli.delta import data_files
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import deleted_file_retention_ms
-from deltacli.delta.paths.spelling import are_absolute, canonical, decode, root_of
+from deltacli.delta.paths.spelling import canonicalize_path, canonicalize_root, decode
+from deltacli.delta.paths.spelling_columns import are_absolute
 from deltacli.rules.framework import views
 from deltacli.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, by_repair
 
@@ -326,7 +327,7 @@ def vectors_written_while_disabled(view: views.CommitView) -> Iterator[Finding]:
         return
     for placed in view.adds:
         vector = placed.action.get("deletionVector")
-        if vector is None or data_files.fault_of(vector) is not None:
+        if vector is None or data_files.find_descriptor_fault(vector) is not None:
             continue
         path = placed.action.get("path")
         live = view.live_before(path) if isinstance(path, str) else None
@@ -412,8 +413,8 @@ def _look(view: views.StorageView, kind: str, text: str) -> tuple[str, bool, boo
 
 def _below_root(view: views.StorageView, path: str) -> str | None:
     """Return the part of an absolute path below the table, decoded, or None if it points elsewhere."""
-    root = f"{root_of(view.uri)}/"
-    for spelling in (canonical(path), path):
+    root = f"{canonicalize_root(view.uri)}/"
+    for spelling in (canonicalize_path(path), path):
         if spelling.startswith(root):
             return spelling[len(root) :]
     return None

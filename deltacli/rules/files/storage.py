@@ -23,7 +23,8 @@ from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import deleted_file_retention_ms
 from deltacli.delta.paths.lookalikes import common_spelling, other_readings
-from deltacli.delta.paths.spelling import are_absolute, key_bytes, key_text, locate, locate_all
+from deltacli.delta.paths.spelling import decode_path_bytes, encode_path_bytes
+from deltacli.delta.paths.spelling_columns import are_absolute, locate, locate_all
 from deltacli.delta.protocol.features import require_writable
 from deltacli.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, by_repair
 from deltacli.rules.framework.views import (
@@ -159,7 +160,7 @@ class Compared:
     @cached_property
     def names(self) -> pa.Array:
         """The paths of the listing, as bytes, in its order."""
-        return pa.array([key_bytes(path) for path in self.view.files], pa.binary())
+        return pa.array([encode_path_bytes(path) for path in self.view.files], pa.binary())
 
     @cached_property
     def _located(self) -> tuple[pa.ChunkedArray, list[int]]:
@@ -199,7 +200,7 @@ class Compared:
         """
         rows = rows_where(pc.and_(pc.is_valid(self.keys), pc.is_null(self.positions)))
         raw = pc.take(self.view.live_adds.column("path"), rows).to_pylist() if rows else []
-        names = [key_text(key) for key in pc.take(self.keys, rows).to_pylist()] if rows else []
+        names = [decode_path_bytes(key) for key in pc.take(self.keys, rows).to_pylist()] if rows else []
         absent = []
         for row, path, name in zip(rows, raw, names, strict=True):
             other = next((other for other in other_readings(path) if other in self.view.files), "")
@@ -239,7 +240,7 @@ class Compared:
     def may_be_missing(self, path: str, size_bytes: int) -> bool:
         """Return whether a vacuum keeps a file that the log does not name, because a missing live file may be it."""
         spellings, sizes = self._lookalikes
-        return size_bytes in sizes or common_spelling(key_bytes(path)) in spellings
+        return size_bytes in sizes or common_spelling(encode_path_bytes(path)) in spellings
 
     @cached_property
     def _lookalikes(self) -> tuple[set[bytes], set[int]]:
@@ -414,7 +415,7 @@ def _not_live(compared: Compared) -> Iterator[tuple[str, FileKind]]:
     view = compared.view
     is_live = pc.is_in(compared.names, value_set=compared.keys.combine_chunks())
     others = pc.filter(compared.names, pc.invert(is_live))
-    names = [key_text(name) for name in others.to_pylist()]
+    names = [decode_path_bytes(name) for name in others.to_pylist()]
     named = {path for path in locate_all((placed.action.get("path") for placed, _ in view.cdc), view.uri) if path}
     named |= compared.other_spellings | compared.vector_names
     named.update(path for lines in view.manifests.values() for paths in lines for path in paths)
@@ -434,7 +435,7 @@ def manifests_against_the_newest_version(view: StorageView) -> Iterator[Finding]
     """The files that all manifests name together, against the live ones."""
     if not view.manifests:
         return
-    live = {key_text(key) for chunk in Compared(view).keys.chunks for key in chunk.drop_null().to_pylist()}
+    live = {decode_path_bytes(key) for chunk in Compared(view).keys.chunks for key in chunk.drop_null().to_pylist()}
     dead = list[str]()
     missing = set(live)
     for place, lines in view.manifests.items():

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from deltacli.core.units import plural
 from deltacli.delta.encoding.roaring import NATIVE, PORTABLE
-from deltacli.delta.log.file_actions import num_records_column
+from deltacli.delta.log.file_actions import extract_num_records_column
 from deltacli.rules.files.deletion_vectors import CORRECT_DESCRIPTOR, VECTOR_FILE_MISSING, WITHOUT_VECTOR
 from deltacli.rules.framework.base import Area, Finding, Fix, Level, ReadFault, Severity
 from deltacli.rules.framework.data_file_views import VectorsView
@@ -111,7 +111,7 @@ def vectors_in_the_older_layout(view: VectorsView) -> Iterator[Finding]:
 @AREA.check(VectorsView, ROW_OUT_OF_RANGE)
 def rows_that_are_none(view: VectorsView) -> Iterator[Finding]:
     """Check for rows beyond the last one of the file, by the count of its footer, or of the log without a footer."""
-    told: list[int | None] = num_records_column(view.live.adds.column("stats")).to_pylist()
+    told: list[int | None] = extract_num_records_column(view.live.adds.column("stats")).to_pylist()
     for facts in view.vectors:
         rows = view.file_rows[facts.row] if view.file_rows[facts.row] is not None else told[facts.row]
         if facts.last is None or rows is None or facts.last < rows or rows < 0:

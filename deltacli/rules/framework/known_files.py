@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.data_files import fault_of, no_vector_ids, unique_id, unique_id_column
+from deltacli.delta.data_files import find_descriptor_fault, repeat_empty_vector_id, unique_id, unique_id_column
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.file_actions import action_schemas, num_records_column, whole_actions_leniently
+from deltacli.delta.log.file_actions import action_schemas, build_action_batch_leniently, extract_num_records_column
 from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name
-from deltacli.delta.paths.spelling import are_absolute, canonical, canonical_column
+from deltacli.delta.paths.spelling import canonicalize_path
+from deltacli.delta.paths.spelling_columns import are_absolute, canonicalize_paths
 from deltacli.rules.framework.views import OF_CHECKPOINT, LiveFile, Totals, TouchedFile
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class KnownFiles:
         """Take the files of these raw paths out of the columns, in one pass for many commits."""
         if self._base is None:
             return
-        self._take_out({canonical(path) for path in paths})
+        self._take_out({canonicalize_path(path) for path in paths})
 
     def _take_out(self, keys: set[str]) -> None:
         wanted = keys - self._touched.keys()
@@ -71,7 +72,7 @@ class KnownFiles:
         self._touched |= dict.fromkeys(sorted(wanted), ())  # files are read, and findings told, in this order
         rows = pc.filter(self._base, _is_in(self._base.column("path"), _binary(wanted)))
         for live in _live_files(rows):
-            key = canonical(live.path)
+            key = canonicalize_path(live.path)
             self._touched[key] = (*_others(self._touched[key], live.dv_id), live)
 
     def live_of(self, key: str) -> Sequence[LiveFile] | None:
@@ -176,7 +177,7 @@ class KnownFiles:
         schema = action_schemas().add
         files = [file.add for file in self._touched_files()]
         for start in range(0, len(files), _ROWS_A_BATCH):
-            yield whole_actions_leniently(files[start : start + _ROWS_A_BATCH], schema)
+            yield build_action_batch_leniently(files[start : start + _ROWS_A_BATCH], schema)
         base = self._untouched_base()
         if base is not None:
             yield from _with_statistics(base).select(schema.names).to_batches()
@@ -189,7 +190,7 @@ class KnownFiles:
         files = list(self._touched_files())
         for start in range(0, len(files), _ROWS_A_BATCH):
             part = files[start : start + _ROWS_A_BATCH]
-            adds = whole_actions_leniently([file.add for file in part], schema)
+            adds = build_action_batch_leniently([file.add for file in part], schema)
             yield LiveAdds(adds, [file.version for file in part], [file.line for file in part], self._base_path)
         base = self._untouched_base()
         if base is None:
@@ -254,8 +255,8 @@ def _with_statistics(base: pa.Table) -> pa.Table:
 
 def _key_of(action: Action) -> tuple[str, str]:
     vector = action.get("deletionVector")
-    is_sound = vector is not None and fault_of(vector) is None
-    return canonical(str(action.get("path"))), unique_id(vector) if is_sound else ""
+    is_sound = vector is not None and find_descriptor_fault(vector) is None
+    return canonicalize_path(str(action.get("path"))), unique_id(vector) if is_sound else ""
 
 
 def _others(files: tuple[LiveFile, ...], dv_id: str) -> tuple[LiveFile, ...]:
@@ -276,7 +277,7 @@ def _without(table: pa.Table, rows: Sequence[int]) -> pa.Table:
 
 
 def _is_in(paths: ArrowArray, keys: ArrowArray) -> ArrowArray:
-    masks = [pc.is_in(canonical_column(chunk), value_set=keys) for chunk in paths.chunks]
+    masks = [pc.is_in(canonicalize_paths(chunk), value_set=keys) for chunk in paths.chunks]
     return pa.chunked_array(masks, pa.bool_())
 
 
@@ -295,7 +296,7 @@ def _bytes_of(key: str) -> bytes:
 def _live_files(rows: Any) -> Iterator[LiveFile]:  # Any: a table or a record batch of the checkpoint
     for add in rows.to_pylist(maps_as_pydicts="lossy"):
         vector = add.get("deletionVector")
-        sound = vector is not None and fault_of(vector) is None
+        sound = vector is not None and find_descriptor_fault(vector) is None
         yield LiveFile(
             add["path"],
             unique_id(vector) if sound else "",
@@ -312,10 +313,10 @@ def _columns_of(files: Sequence[LiveFile]) -> pa.Table:
     vectors = [add.get("deletionVector") or {} for add in adds]
     return _table(
         paths,
-        canonical_column(paths),
+        canonicalize_paths(paths),
         _texts([file.dv_id for file in files]),
         pa.array([add.get("size") for add in adds], pa.int64()),
-        pc.coalesce(pa.array([add.get("num_records") for add in adds], pa.int64()), num_records_column(stats)),
+        pc.coalesce(pa.array([add.get("num_records") for add in adds], pa.int64()), extract_num_records_column(stats)),
         pa.array([vector.get("cardinality") for vector in vectors], pa.int64()),
         pa.array([add.get("baseRowId") for add in adds], pa.int64()),
         pa.array([add.get("defaultRowCommitVersion") for add in adds], pa.int64()),
@@ -329,8 +330,8 @@ def _state_columns(base: pa.Table) -> pa.Table:
     has_vectors = vectors.null_count < rows
     return _table(
         base.column("path"),
-        pa.chunked_array([canonical_column(chunk) for chunk in base.column("path").chunks], pa.binary()),
-        unique_id_column(vectors) if has_vectors else no_vector_ids(rows),
+        pa.chunked_array([canonicalize_paths(chunk) for chunk in base.column("path").chunks], pa.binary()),
+        unique_id_column(vectors) if has_vectors else repeat_empty_vector_id(rows),
         base.column("size"),
         base.column("num_records"),
         pc.cast(pc.struct_field(vectors, ["cardinality"]), pa.int64()),

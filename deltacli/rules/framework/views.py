@@ -16,12 +16,13 @@ import pyarrow.compute as pc
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_count
-from deltacli.delta.data_files import fault_of, unique_id
+from deltacli.delta.data_files import find_descriptor_fault, unique_id
 from deltacli.delta.log import segment
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.file_actions import num_records_column, parse_num_records
+from deltacli.delta.log.file_actions import extract_num_records_column, parse_num_records
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.paths.spelling import canonical, canonical_all, locate_all, spell_from_elsewhere
+from deltacli.delta.paths.spelling import canonical_all, canonicalize_path, spell_from_elsewhere
+from deltacli.delta.paths.spelling_columns import locate_all
 from deltacli.delta.stats.columns import StatsColumns, parse_stats
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class CommitView:
 
     def live_before(self, path: str) -> Sequence[LiveFile] | None:
         """Return the same for a raw path."""
-        return self.live_at(canonical(path))
+        return self.live_at(canonicalize_path(path))
 
     def of_kind(self, kind: str) -> list[LocatedAction]:
         """Return the actions of a kind other than add and remove."""
@@ -195,7 +196,7 @@ class CommitView:
         touched = []
         for placed, key in zip(sound, keys, strict=True):
             vector = placed.action.get("deletionVector")
-            dv_id = "" if vector is None else None if fault_of(vector) else unique_id(vector)
+            dv_id = "" if vector is None else None if find_descriptor_fault(vector) else unique_id(vector)
             touched.append(TouchedFile(placed, key, dv_id, self.live_at(key)))
         return touched
 
@@ -292,7 +293,7 @@ class FilesView:
     @cached_property
     def num_records(self) -> ArrowArray:
         """Return `numRecords` of each row's statistics, null if missing."""
-        return num_records_column(self.adds.column("stats"))
+        return extract_num_records_column(self.adds.column("stats"))
 
     memory: dict[str, Any] = field(default_factory=dict)  # Any: columns that several checks share, by name
     uri: str = ""
@@ -584,10 +585,12 @@ def newest_removals(tombstones: Iterable[Action], uri: str) -> dict[str, int]:
 
 def hidden_names(view: StorageView) -> HiddenNames:
     """Return the rules of the names that a vacuum ignores, with the partition columns of all visible versions."""
-    from deltacli.delta.listing import HiddenNames, partition_names
+    from deltacli.delta.listing import HiddenNames, list_partition_directory_names
 
     configurations = {id(one): one for commit in view.commits for one in (commit.before, commit.after)}
-    return HiddenNames(set[str]().union(*map(partition_names, (*configurations.values(), view.state.config))))
+    return HiddenNames(
+        set[str]().union(*map(list_partition_directory_names, (*configurations.values(), view.state.config)))
+    )
 
 
 def stats_of(view: FilesView) -> StatsColumns:

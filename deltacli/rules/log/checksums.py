@@ -18,11 +18,11 @@ from deltacli.core.errors import CommitCorrupt
 from deltacli.core.ranges import format_ranges
 from deltacli.core.typing import ArrowArray, JsonObject
 from deltacli.core.units import plural
-from deltacli.delta.data_files import fault_of, unique_id
+from deltacli.delta.data_files import find_descriptor_fault, unique_id
 from deltacli.delta.log import state
 from deltacli.delta.log.actions import Action
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, Place
-from deltacli.delta.paths.spelling import canonical
+from deltacli.delta.paths.spelling import canonicalize_path
 from deltacli.rules.framework.base import Area, Finding, Rule, Severity
 from deltacli.rules.framework.views import ChecksumView, ExpectedState, HistoryView, ListingView
 
@@ -121,11 +121,11 @@ def vectors_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
 def sizes_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
     """Spec: File Size Histogram Schema."""
     value, expected = comparable(view)
-    name, histogram = state.histogram_of(value)
+    name, histogram = state.get_file_size_histogram(value)
     if histogram is None:
         return
-    boundaries, counts, sizes = (state.numbers_of(histogram, part) for part in state.HISTOGRAM_LISTS)
-    fault = state.fault_of_histogram(boundaries, counts, sizes)
+    boundaries, counts, sizes = (state.get_histogram_list(histogram, part) for part in state.HISTOGRAM_LISTS)
+    fault = state.find_histogram_fault(boundaries, counts, sizes)
     if fault:
         place = view.place(key=name)
         yield HISTOGRAM.at(place, f"{name} of the checksum of version {view.version} {fault}", seen=histogram)
@@ -147,7 +147,7 @@ def deleted_records_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]
     histogram = value.get(name)
     if histogram is None:
         return
-    counts = state.numbers_of(histogram, "deletedRecordCounts")
+    counts = state.get_histogram_list(histogram, "deletedRecordCounts")
     if counts is None or len(counts) != len(DELETED_RECORDS):
         message = f"{name} of the checksum of version {view.version} does not have {len(DELETED_RECORDS)} bins"
         place = view.place(key=name)
@@ -168,14 +168,14 @@ def files_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
     listed = value.get("allFiles")
     if expected is None or listed is None:
         return
-    rows = state.rows_of(listed)
+    rows = state.get_action_list(listed)
     if rows is None or len(rows) != expected.totals.files:
         seen = listed if rows is None else plural(len(rows), "file")
         yield differs(view, ALL_FILES, "allFiles", seen, plural(expected.totals.files, "file"))
         return
     actual = {_key_of(row): row for row in rows}
     for live in expected.live():
-        row = actual.pop((canonical(live.path), live.dv_id), None)
+        row = actual.pop((canonicalize_path(live.path), live.dv_id), None)
         if row is None:
             message = f"allFiles of the checksum of version {view.version} lacks {live.path}"
             yield ALL_FILES.at(view.place(key=live.path), message, seen="missing", expected="live")
@@ -257,7 +257,9 @@ def _first_difference(boundaries: Sequence[int], claimed: Sequence[int], live: S
 
 def _key_of(row: Action) -> tuple[str, str]:
     vector = row.get("deletionVector")
-    return canonical(str(row.get("path"))), unique_id(vector) if vector and fault_of(vector) is None else ""
+    return canonicalize_path(str(row.get("path"))), unique_id(vector) if vector and find_descriptor_fault(
+        vector
+    ) is None else ""
 
 
 def _plain(value: object) -> object:
@@ -364,15 +366,15 @@ def a_checksum_is_complete(view: ChecksumView) -> Iterator[Finding]:
         place = view.place()
         yield BAD_JSON.at(place, message, seen=view.data[:100].decode("utf-8", "replace"), expected="one JSON object")
         return
-    absent = [name for name in state.REQUIRED_OF_CHECKSUM if value.get(name) is None]
+    absent = [name for name in state.REQUIRED_CHECKSUM_FIELDS if value.get(name) is None]
     if absent:
         yield MISSING_REQUIRED.at(
             view.place(key=absent[0]),
             f"the checksum of version {view.version} lacks {', '.join(absent)}",
             seen=f"fields {', '.join(value)}",
-            expected=", ".join(state.REQUIRED_OF_CHECKSUM),
+            expected=", ".join(state.REQUIRED_CHECKSUM_FIELDS),
         )
-    for name, wanted in state.REQUIRED_OF_CHECKSUM.items():
+    for name, wanted in state.REQUIRED_CHECKSUM_FIELDS.items():
         if name not in absent and type(value[name]) is not wanted:
             words = "an integer" if wanted is int else "an object"
             message = f"{name} of the checksum of version {view.version} is not {words}"
@@ -396,7 +398,7 @@ def checksum_configuration_is_that_of_replay(view: ChecksumView) -> Iterator[Fin
             yield METADATA_DIFFERS.at(view.place(key="metadata"), fault.message, seen=value["metadata"])
         else:
             actual, wanted = metadata.as_json(), expected.config.metadata.as_json()
-            for name in state.metadata_differences(metadata, expected.config.metadata):
+            for name in state.find_metadata_differences(metadata, expected.config.metadata):
                 top = name.partition(".")[0]
                 yield differs(view, METADATA_DIFFERS, f"metadata.{name}", actual.get(top), wanted.get(top))
     if isinstance(value.get("protocol"), dict) and expected.config.protocol is not None:
@@ -406,7 +408,7 @@ def checksum_configuration_is_that_of_replay(view: ChecksumView) -> Iterator[Fin
             yield PROTOCOL_DIFFERS.at(view.place(key="protocol"), fault.message, seen=value["protocol"])
         else:
             actual, wanted = protocol.as_json(), expected.config.protocol.as_json()
-            for name in state.protocol_differences(protocol, expected.config.protocol):
+            for name in state.find_protocol_differences(protocol, expected.config.protocol):
                 yield differs(view, PROTOCOL_DIFFERS, f"protocol.{name}", actual.get(name), wanted.get(name))
 
 
@@ -437,7 +439,7 @@ def checksum_transactions_are_those_of_replay(view: ChecksumView) -> Iterator[Fi
     listed = value.get("setTransactions")
     if expected is None or listed is None:
         return
-    rows = state.rows_of(listed)
+    rows = state.get_action_list(listed)
     if rows is None:
         yield differs(view, TRANSACTIONS, "setTransactions", listed, "a list of transactions")
         return
@@ -456,7 +458,7 @@ def checksum_domains_are_those_of_replay(view: ChecksumView) -> Iterator[Finding
     listed = value.get("domainMetadata")
     if expected is None or listed is None:
         return
-    rows = state.rows_of(listed)
+    rows = state.get_action_list(listed)
     if rows is None:
         yield differs(view, DOMAINS, "domainMetadata", listed, "a list of domains")
         return

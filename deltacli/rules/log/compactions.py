@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from deltacli.core.units import plural
-from deltacli.delta.data_files import fault_of, unique_id
+from deltacli.delta.data_files import find_descriptor_fault, unique_id
 from deltacli.delta.log.actions import FIELDS, Action
 from deltacli.delta.log.segment import LogFileKind
-from deltacli.delta.paths.spelling import canonical
+from deltacli.delta.paths.spelling import canonicalize_path
 from deltacli.rules.framework.base import Area, Finding, Fix, from_a_copy
 from deltacli.rules.framework.views import CompactionView, ListingView, LocatedAction
 
@@ -183,9 +183,9 @@ def _key(placed: LocatedAction) -> Key | None:
     match placed.kind:
         case "add" | "remove":
             path, vector = action.get("path"), action.get("deletionVector")
-            if not isinstance(path, str) or (vector is not None and fault_of(vector) is not None):
+            if not isinstance(path, str) or (vector is not None and find_descriptor_fault(vector) is not None):
                 return None
-            return ("file", canonical(path), unique_id(vector))
+            return ("file", canonicalize_path(path), unique_id(vector))
         case "txn":
             return ("txn", str(action.get("appId")))
         case "domainMetadata":

@@ -10,8 +10,8 @@ from deltacli.core.errors import LazyText, command
 from deltacli.core.times import CLOCK_SKEW_MS, format_timestamp
 from deltacli.core.units import plural
 from deltacli.delta.log.segment import MAX_TIME_MS, Place
-from deltacli.delta.log.state import IN_COMMIT_KEYS, IN_COMMIT_TIMESTAMPS, InCommitKeys, parse_integer
-from deltacli.delta.paths.spelling import locate_all
+from deltacli.delta.log.state import IN_COMMIT_KEYS, IN_COMMIT_TIMESTAMPS, InCommitKeys, parse_integer_property
+from deltacli.delta.paths.spelling_columns import locate_all
 from deltacli.delta.protocol.features import CATALOG_FEATURES
 from deltacli.rules.files.storage import Compared
 from deltacli.rules.framework.base import LOST_BY_VACUUM, Area, Finding, Level, Severity, from_a_copy
@@ -432,7 +432,7 @@ def enablement_properties(view: HistoryView) -> Iterator[Finding]:
             continue
         if config is commit.before:
             continue
-        keys = config.in_commit_keys
+        keys = config.in_commit_timestamp_keys
         assert keys is not None
         texts = (config.properties.get(keys.version), config.properties.get(keys.timestamp))
         if (*texts, has_older) not in judged:
@@ -457,8 +457,8 @@ def _enablement_of(
             message = "older versions have no in-commit timestamps, but no property records the first version with them"
             yield rule.at(place, message, expected=f"{keys.version}, {keys.timestamp}")
     else:
-        version = parse_integer(config.properties, keys.version)
-        timestamp = parse_integer(config.properties, keys.timestamp)
+        version = parse_integer_property(config.properties, keys.version)
+        timestamp = parse_integer_property(config.properties, keys.timestamp)
         found = times.get(version) if version is not None else None
         if found is not None and timestamp is not None and found != timestamp:
             message = f"{keys.timestamp} is not the in-commit timestamp of version {version}"

@@ -380,7 +380,8 @@ def many_commits_without_checkpoint(view: ListingView) -> Iterator[Finding]:
     if view.config.metadata is None:
         return
     interval = (
-        state.parse_integer(view.config.properties, "delta.checkpointInterval") or state.DEFAULT_CHECKPOINT_INTERVAL
+        state.parse_integer_property(view.config.properties, "delta.checkpointInterval")
+        or state.DEFAULT_CHECKPOINT_INTERVAL
     )
     limit = max(10 * interval, 100)
     newest = view.newest_checkpoint
@@ -401,7 +402,7 @@ def cleanup_is_overdue(view: ListingView) -> Iterator[Finding]:
     if state.is_false(properties, state.LOG_CLEANUP):
         return
     cutoff = state.log_cutoff_ms(view.now_ms, state.log_retention_ms(properties))
-    times = segment.file_times(view.listing.commits)
+    times = segment.compute_file_times(view.listing.commits)
     newest_old = max((version for version, time in times.items() if time.timestamp_ms <= cutoff), default=-1)
     below = max(
         (checkpoint.version for checkpoint in view.listing.checkpoints if checkpoint.version <= newest_old), default=-1
@@ -468,8 +469,8 @@ MTIME_VS_COMMITINFO = TIME_AREA.info(
 def commit_files_out_of_order(view: ListingView) -> Iterator[Finding]:
     """Spec: In-Commit Timestamps (without them the time of a version is its file time)."""
     commits = view.listing.commits
-    keys = view.config.in_commit_keys
-    below = None if keys is None else state.parse_integer(view.config.properties, keys.version) or 0
+    keys = view.config.in_commit_timestamp_keys
+    below = None if keys is None else state.parse_integer_property(view.config.properties, keys.version) or 0
     versions = [version for version in sorted(commits) if below is None or version < below]
     odd = [
         (before, version)

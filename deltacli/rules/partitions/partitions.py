@@ -21,9 +21,9 @@ from deltacli.delta.partitions.values import (
     Spelling,
     altered_bytes,
     decimal_meant,
+    is_refused_by_java_kernel,
+    is_refused_by_kernel,
     is_text,
-    java_kernel_refuses,
-    kernel_refuses,
     may_be_equal,
     spelling_of,
     sure_spellings,
@@ -423,7 +423,7 @@ def _spellings(column: PartitionColumn) -> dict[str, Spelling]:
         if type_name == "binary":
             spellings.update(altered_bytes(pc.drop_null(distinct).to_pylist()))
         return spellings
-    is_refused_if_empty = java_kernel_refuses(type_name, "")
+    is_refused_if_empty = is_refused_by_java_kernel(type_name, "")
     if is_refused_if_empty and pc.any(pc.equal(distinct, "")).as_py():
         spellings[""] = Spelling.EMPTY
     rest = pc.filter(distinct, pc.not_equal(distinct, ""))
@@ -434,7 +434,7 @@ def _spellings(column: PartitionColumn) -> dict[str, Spelling]:
         rest = pc.filter(rest, pc.invert(sure))
     for text in rest.to_pylist():
         spelling = spelling_of(type_name, text)
-        if spelling not in (Spelling.UNPARSABLE, Spelling.DATE_ONLY) and kernel_refuses(type_name, text):
+        if spelling not in (Spelling.UNPARSABLE, Spelling.DATE_ONLY) and is_refused_by_kernel(type_name, text):
             spelling = Spelling.REFUSED_BY_KERNEL
         if spelling is not Spelling.PLAIN:
             spellings[text] = spelling
@@ -466,7 +466,9 @@ def texts_of_older_types(view: StateView) -> Iterator[Finding]:
             text
             for text in view.partition_texts(name)
             # A value that was refused with each older type is reported at its add.
-            if text and kernel_refuses(type_name, text) and not all(kernel_refuses(other, text) for other in older)
+            if text
+            and is_refused_by_kernel(type_name, text)
+            and not all(is_refused_by_kernel(other, text) for other in older)
         ]
         if texts:
             column = view.config.partition_columns[name]

@@ -208,7 +208,7 @@ class _Comparison:
             return field.name
         if self._was_mapped:
             return _mapped_key(field)
-        return types.recorded_name(field)
+        return types.get_recorded_physical_name(field)
 
     def _at(self, path: str) -> Place:
         return self._place._replace(key=path)

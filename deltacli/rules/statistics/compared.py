@@ -23,7 +23,7 @@ from deltacli.core.units import plural
 from deltacli.delta.encoding.value_text import date_text, moment_text
 from deltacli.delta.footers.columns import comparable_type
 from deltacli.delta.footers.parse import Footer
-from deltacli.delta.log.file_actions import num_records_column
+from deltacli.delta.log.file_actions import extract_num_records_column
 from deltacli.delta.log.segment import Place
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.stats.collect import ColumnFacts
@@ -66,7 +66,7 @@ NUM_RECORDS_MISMATCH = FOOTER_AREA.error(
 @FOOTER_AREA.check(FootersView, NUM_RECORDS_MISMATCH)
 def counts_of_rows(view: FootersView) -> Iterator[Finding]:
     """`numRecords` counts physical rows, including deleted ones. Another rule reports a negative one."""
-    told = num_records_column(view.adds.column("stats"))
+    told = extract_num_records_column(view.adds.column("stats"))
     wrong = pc.and_(pc.not_equal(told, view.rows), pc.greater_equal(told, 0))
     for row in pc.indices_nonzero(wrong).to_pylist():
         seen, expected = told[row].as_py(), view.rows[row].as_py()

@@ -14,7 +14,7 @@ from deltacli.core.lock_free_property import cached_property
 from deltacli.core.machine import Clock, system_clock
 from deltacli.core.progress import SILENT, Progress
 from deltacli.delta.log.state import read_metadata
-from deltacli.delta.schema.to_arrow import arrow_schema, read_columns
+from deltacli.delta.schema.to_arrow import build_arrow_schema, drop_unsupported_columns
 from deltacli.delta.schema.types import NO_COLUMNS, StructType, parse_schema
 from deltacli.sharing.client import table_requests
 from deltacli.sharing.client.addresses import AccessChoice, OpenOptions, ShareAddress, TableName, parse_table_name
@@ -108,7 +108,7 @@ class TableMetadata:
     @cached_property
     def arrow_schema(self) -> pyarrow.Schema:
         """The schema of the rows, without the columns of types that are not read."""
-        return arrow_schema(read_columns(self.schema.fields))
+        return build_arrow_schema(drop_unsupported_columns(self.schema.fields))
 
 
 @dataclass(frozen=True)

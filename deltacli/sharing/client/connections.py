@@ -17,8 +17,8 @@ from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConn
 from deltacli.core.hosts import is_loopback
 from deltacli.core.lock_free_property import cached_property
 from deltacli.sharing.client.faults import DEFAULTS
-from deltacli.storage.objects.proxies import proxy_of
-from deltacli.storage.objects.timed_responses import timed_heads
+from deltacli.storage.objects.proxies import find_proxy
+from deltacli.storage.objects.timed_responses import make_timed_head_class
 
 _MOST_POOLS = 16
 _NO_RETRIES = urllib3.Retry(False, redirect=False)
@@ -44,7 +44,7 @@ def make_pools(
     now: Callable[[], float] = time.monotonic,
 ) -> urllib3.PoolManager:
     """Return pools of connections. `vet` sees every address before anything is sent to it."""
-    answers = timed_heads(head_seconds, now)
+    answers = make_timed_head_class(head_seconds, now)
 
     class Plain(HTTPConnection):
         response_class = answers
@@ -118,7 +118,7 @@ class _Pools(urllib3.PoolManager):
         origin = (parts.scheme, parts.netloc)
         pool = self._known.get(origin)
         if pool is None or pool.pool is None:  # closed because of newer ones
-            proxy = proxy_of(parts) if parts.scheme == "https" and not is_loopback(parts.hostname or "") else None
+            proxy = find_proxy(parts) if parts.scheme == "https" and not is_loopback(parts.hostname or "") else None
             if proxy is None:
                 pool = self.connection_from_url(f"{parts.scheme}://{parts.netloc}")
             else:

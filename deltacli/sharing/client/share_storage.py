@@ -63,10 +63,10 @@ from deltacli.sharing.client.transport import ENABLE_FEED, SINCE_LATER, Reply, T
 from deltacli.sharing.protocol.parameters import LONGEST_SENT, MOST_VALUES_SENT, NEWEST_POINT, Point
 from deltacli.storage.base import PARALLEL_READS, Capabilities, FileStat, PathKind, ShouldDescend, WalkEntry
 from deltacli.storage.objects.body import ObjectReader
-from deltacli.storage.os_errors import writing_faults
+from deltacli.storage.os_errors import translate_write_errors
 from deltacli.storage.read_only import ReadOnlyFiles
 from deltacli.storage.retry import Retry
-from deltacli.work.checkpoints.reading import longest_repeated, require_sound
+from deltacli.work.checkpoints.page_sizes import find_longest_repeated_value, require_consistent_footer
 from deltacli.work.rows.row_reader import MAX_BATCH_BYTES, ROWS_A_BATCH
 
 if TYPE_CHECKING:
@@ -171,7 +171,11 @@ class RangeReader:
         """Write a whole file, sent instead of a range, to a file without a name."""
         most = self._transport.limits.answer_bytes if file.size_bytes is None else file.size_bytes
         size = 0
-        with hidden_file() as (place, opened), writing_faults(place, "a temporary file"), open(place, "wb") as target:
+        with (
+            hidden_file() as (place, opened),
+            translate_write_errors(place, "a temporary file"),
+            open(place, "wb") as target,
+        ):
             for block in reply.blocks(most, "a file"):
                 size += target.write(block)
         return HiddenFile(opened[0], size)
@@ -266,7 +270,7 @@ class GuardedReader(ObjectReader):
         rows = min(ROWS_A_BATCH, MAX_BATCH_BYTES // max(row_group.total_byte_size // max(row_group.num_rows, 1), 1))
         rows = max(min(rows, row_group.num_rows), 1)
         try:
-            longest = longest_repeated(source, row_group.column(chunk.place), rows, MOST_BYTES)
+            longest = find_longest_repeated_value(source, row_group.column(chunk.place), rows, MOST_BYTES)
         except OverflowError as fault:
             raise self._too_large(chunk, str(fault)) from fault
         except (ThriftFaultError, struct.error) as fault:
@@ -293,7 +297,7 @@ class GuardedReader(ObjectReader):
             leaves = [metadata.schema.column(place).path for place in range(len(metadata.schema))]
             found = set[_Chunk]()
             for group in range(metadata.num_row_groups):
-                require_sound(metadata, group, range(len(leaves)))
+                require_consistent_footer(metadata, group, range(len(leaves)))
                 row_group = metadata.row_group(group)
                 found |= {_chunk_of(row_group.column(place), group, place, leaf) for place, leaf in enumerate(leaves)}
         except (pa.ArrowException, OSError):

@@ -45,12 +45,12 @@ from deltacli.sharing.protocol.directories import (
 from deltacli.storage import Storage
 from deltacli.storage.allowed_prefixes import NO_PREFIXES, AllowedPrefixes
 from deltacli.storage.base import RETRY_BUDGET, Capabilities, FileStat, PathKind, ShouldDescend, WalkEntry
-from deltacli.storage.grants import Grant, HeldGrant
+from deltacli.storage.grants import Grant, RenewableGrant
 from deltacli.storage.location import StoreLocation, require_sendable
 from deltacli.storage.read_only import ReadOnlyFiles
 from deltacli.storage.retry import Retry
-from deltacli.storage.store_locations import FAMILIES, Location, read_location
-from deltacli.storage.vended import open_held, require_no_credentials
+from deltacli.storage.vended import open_with_grant, require_no_credentials
+from deltacli.storage.vended_locations import FAMILIES, Location, parse_location
 
 MOST_FILES_BY_URL = 10_000
 """Files of a version up to which a table that offers both is read by URLs."""
@@ -259,7 +259,7 @@ class SentDirectory:
         """Return the store of the directory, with the credentials that were sent and then, if the profile is here, with
         new ones. Raises AccessRefused (`share.credential-ended`), and what requests raise.
         """
-        vendors = {read_location(grant.wanted): _SentVendor(self, grant, system_clock) for grant in self.grants}
+        vendors = {parse_location(grant.wanted): _SentVendor(self, grant, system_clock) for grant in self.grants}
         retry = Retry(self.retry_seconds, is_explicit=True)
         return DirectoryStorage(self.address, vendors, dict(self.options), system_clock, retry)
 
@@ -316,9 +316,9 @@ def _opened(
     """
     require_no_credentials(options.storage)
     vendor = _Vendor(requests, access.location, None, options)
-    vendors = {read_location(vendor.location()): vendor}
+    vendors = {parse_location(vendor.location()): vendor}
     for uri in access.auxiliary:
-        vendors.setdefault(read_location(uri), _Vendor(requests, uri, uri, options))
+        vendors.setdefault(parse_location(uri), _Vendor(requests, uri, uri, options))
     transport = requests.transport
     return DirectoryStorage(address, vendors, options.storage, transport.clock, transport.retry, (requests, head))
 
@@ -341,7 +341,7 @@ class DirectoryStorage(ReadOnlyFiles):
     ) -> None:
         self.address, self._vendors, self._announced = address, vendors, announced
         self._options, self._clock, self._retry, self._lock = options, clock, retry, Lock()
-        self._held = dict[Location, HeldGrant]()
+        self._held = dict[Location, RenewableGrant]()
         self._store = self._open(next(iter(vendors)))
 
     def _open(self, wanted: Location) -> Storage:
@@ -350,12 +350,12 @@ class DirectoryStorage(ReadOnlyFiles):
         if not covering:
             raise invalid_answer("the log names a file outside of the locations of the table", {"file": wanted.uri})
         held = self._held_at(max(covering, key=lambda location: len(location.segments)))
-        return open_held(wanted, held, options=self._options, retry=self._retry)
+        return open_with_grant(wanted, held, options=self._options, retry=self._retry)
 
-    def _held_at(self, location: Location) -> HeldGrant:
+    def _held_at(self, location: Location) -> RenewableGrant:
         with self._lock:
             if location not in self._held:
-                self._held[location] = HeldGrant(location, self._vendors[location], lambda: self._clock() / 1000)
+                self._held[location] = RenewableGrant(location, self._vendors[location], lambda: self._clock() / 1000)
             return self._held[location]
 
     @property
@@ -366,7 +366,7 @@ class DirectoryStorage(ReadOnlyFiles):
 
     # -- another process ------------------------------------------------------------------------------------------
 
-    def to_send(self) -> SentDirectory:
+    def get_openable(self) -> SentDirectory:
         """Return what a task needs to open the directory, with credentials of which at least a half of the time is
         left. Raises what the server raises, and UsageError for options that are not sent.
         """
@@ -377,7 +377,7 @@ class DirectoryStorage(ReadOnlyFiles):
         return SentDirectory(address, self.requests.transport.endpoint, grants, options, self._retry.budget_seconds)
 
     def _sent(self, location: Location) -> SentGrant:
-        vendor, grant = self._vendors[location], self._held_at(location).lasting()
+        vendor, grant = self._vendors[location], self._held_at(location).get_grant_to_send()
         assert isinstance(vendor, _Vendor)
         assert vendor.wanted is not None
         assert grant.expires_ms is not None
@@ -386,22 +386,22 @@ class DirectoryStorage(ReadOnlyFiles):
 
     # -- what the table may open ----------------------------------------------------------------------------------
 
-    def open_within(self, uri: str) -> Storage:
+    def open_granted(self, uri: str) -> Storage:
         """Return the store of a directory, given decoded, at or below one of the locations of the table."""
         try:
-            wanted = read_location(quote(uri, safe="/:@"))
+            wanted = parse_location(quote(uri, safe="/:@"))
         except ValueError:
             raise invalid_answer("the log names a file outside of the locations of the table", {"file": uri}) from None
         return self._open(wanted)
 
-    def allowed_within(self) -> AllowedPrefixes:
+    def list_granted_prefixes(self) -> AllowedPrefixes:
         """Return the locations of the table in every spelling of their schemes."""
         return AllowedPrefixes.of(
             uri
             for location in self._vendors
             for scheme, family in FAMILIES.items()
             if family == location.family
-            for uri in location.spelled(scheme)
+            for uri in location.list_uris(scheme)
         )
 
     def require_announced(self, table_id: str | None, newest: int) -> None:

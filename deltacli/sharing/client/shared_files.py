@@ -32,7 +32,7 @@ from deltacli.delta.log.file_actions import action_schemas
 from deltacli.sharing.client.faults import invalid_answer
 from deltacli.sharing.client.table_requests import ActionLine
 from deltacli.sharing.protocol.parameters import ResponseFormat
-from deltacli.storage.os_errors import writing_faults
+from deltacli.storage.os_errors import translate_write_errors
 from deltacli.work.commits.blocks import count_up_to
 
 _LARGEST = 2**63 - 1
@@ -212,7 +212,7 @@ class StoredUrls:
     """URLs by file name. Fill it first; then it may be read from any thread."""
 
     def __init__(self) -> None:
-        with writing_faults(tempfile.gettempdir(), "a temporary file"):
+        with translate_write_errors(tempfile.gettempdir(), "a temporary file"):
             self._descriptor, place = tempfile.mkstemp(prefix="deltacli-urls-")
             os.unlink(place)
         self._pending: list[Any] = []  # Any: bytes, or a buffer of Arrow
@@ -298,7 +298,7 @@ class StoredUrls:
 
     def _write(self) -> None:
         rest = memoryview(b"".join(self._pending))
-        with writing_faults(tempfile.gettempdir(), "a temporary file"):
+        with translate_write_errors(tempfile.gettempdir(), "a temporary file"):
             while rest:
                 rest = rest[os.write(self._descriptor, rest) :]
         self._pending, self._pending_bytes = [], 0

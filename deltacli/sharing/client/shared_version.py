@@ -26,7 +26,7 @@ from deltacli.core.texts import add_article
 from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, small_rows, struct_of_actions
 from deltacli.delta.checkpoint.layout import classic_path
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.file_actions import action_schemas, build_action_batch
 from deltacli.delta.schema.types import NO_COLUMNS, PHYSICAL_NAME, parse_schema
 from deltacli.sharing.client.faults import FilesMovedOn, RequestRefused, invalid_answer, too_much
 from deltacli.sharing.client.shared_files import LEAST_BYTES, FileUrl, StoredUrls, read_file, read_files
@@ -40,9 +40,9 @@ from deltacli.sharing.client.table_requests import (
     TableRequests,
 )
 from deltacli.sharing.protocol.parameters import Point, ResponseFormat
-from deltacli.storage.os_errors import writing_faults
-from deltacli.work.checkpoints.writing import FileEncoder
-from deltacli.work.parquet_writing import Encoding
+from deltacli.storage.os_errors import translate_write_errors
+from deltacli.work.checkpoints.encoding import FileEncoder
+from deltacli.work.parquet_encoding import Encoding
 
 if TYPE_CHECKING:
     import pyarrow
@@ -172,7 +172,7 @@ class CheckpointOfAnswer:
 
 def adds_of(actions: list[Action], kind: Any) -> Any:  # Any: an Arrow struct type, a struct array
     """Return adds as found as the struct of a checkpoint. Raises CommitCorrupt."""
-    rows: pyarrow.RecordBatch = whole_actions(actions, action_schemas().add, _SOURCE)
+    rows: pyarrow.RecordBatch = build_action_batch(actions, action_schemas().add, _SOURCE)
     return struct_of_actions(rows, kind, {})
 
 
@@ -196,7 +196,7 @@ class HiddenFile:
 @contextmanager
 def hidden_file() -> Iterator[tuple[str, list[int]]]:
     """Yield the path of an empty file, and a list that has its open descriptor afterwards, when its name is gone."""
-    with writing_faults(tempfile.gettempdir(), "a temporary file"):
+    with translate_write_errors(tempfile.gettempdir(), "a temporary file"):
         written, place = tempfile.mkstemp(prefix="deltacli-share-")
     os.close(written)
     opened: list[int] = []
@@ -426,7 +426,7 @@ class _Commits:
             raise invalid_answer("the files of one version have different timestamps", {"version": version})
 
     def flush(self) -> None:
-        with writing_faults(self.place, "a temporary file"), open(self.place, "ab") as file:
+        with translate_write_errors(self.place, "a temporary file"), open(self.place, "ab") as file:
             file.write(b"".join(self._pending))
         self._pending, self._pending_bytes = [], 0
 

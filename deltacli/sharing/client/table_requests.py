@@ -674,7 +674,7 @@ def _items(transport: Transport, path: str) -> Iterator[dict[str, Json]]:
     while True:
         query: dict[str, str | int] = {"maxResults": _A_PAGE}
         request = Request("GET", path, query if token is None else query | {"pageToken": token})
-        _, document = time_limit.ask(partial(transport.document, request))
+        _, document = time_limit.request_page(partial(transport.document, request))
         items = document.get("items") if isinstance(document, dict) else None
         if not isinstance(document, dict) or not isinstance(items or [], list):
             raise invalid_answer("a list is not an object with items", {"path": path})

@@ -34,7 +34,7 @@ from deltacli.storage.fsspec_errors import is_unreachable
 from deltacli.storage.objects.http_errors import CERTIFICATES_HINT
 from deltacli.storage.retry import BODY_ATTEMPTS, TEMPORARY_STATUSES, Retry, describe_attempts
 from deltacli.storage.retry_after import read_retry_after
-from deltacli.storage.secrets import remember_secrets, without_secrets
+from deltacli.storage.secrets import mask_secrets, remember_secrets
 
 if TYPE_CHECKING:
     import urllib3
@@ -560,7 +560,7 @@ def _error_of(reply: Reply, limits: faults.AnswerLimits) -> tuple[str, str]:
         document.get("errorCode", document.get("error")),
         document.get("message", document.get("error_description")),
     )
-    name, text = (faults.clean(without_secrets(one)) if isinstance(one, str) else "" for one in given)
+    name, text = (faults.clean(mask_secrets(one)) if isinstance(one, str) else "" for one in given)
     return name, text
 
 

@@ -17,13 +17,13 @@ from deltacli.sharing.model import URL_ONLY, AccessMode, SharedTable
 from deltacli.sharing.protocol import directories
 from deltacli.storage.signing.delegation import Delegation
 from deltacli.storage.signing.policies import (
-    LONGEST_EXPRESSION,
-    LONGEST_POLICY,
-    boundary_expression,
-    partition_of,
-    session_policy,
+    MAX_EXPRESSION_CHARACTERS,
+    MAX_POLICY_CHARACTERS,
+    build_boundary_expression,
+    build_session_policy,
+    parse_role_partition,
 )
-from deltacli.storage.store_locations import Location, read_location
+from deltacli.storage.vended_locations import Location, parse_location
 
 
 class Inherited(NamedTuple):
@@ -81,7 +81,7 @@ def read_delegation(fields: Fields, inherited: Delegation) -> Delegation:
         return inherited
     given.require_known(DIRECTORY_ACCESS_KEYS)
     role = given.text("roleArn")
-    if role is not None and partition_of(role) is None:
+    if role is not None and parse_role_partition(role) is None:
         raise given.fault("roleArn", "is not that of a role", expected="arn:aws:iam::123456789012:role/NAME")
     endpoint = given.text("stsEndpoint")
     if endpoint and urlsplit(endpoint).scheme not in ("https", "http"):
@@ -142,7 +142,7 @@ def _directory(place: str, options: Mapping[str, str]) -> Location:
         rest = f"{address.container}@{read.account}.dfs.{read.suffix}/{address.root}"
     authority, _, path = rest.rstrip("/").partition("/")
     try:
-        found = read_location(f"{scheme}://{authority}/{quote(path, errors='surrogateescape')}")
+        found = parse_location(f"{scheme}://{authority}/{quote(path, errors='surrogateescape')}")
     except ValueError as fault:
         raise NoDirectory(f"its location is not one of a cloud store that gives credentials: {fault}") from None
     if found.family == "file" or (found.family != "abfss" and found.authority != authority):
@@ -180,16 +180,16 @@ def _unfit(table: SharedTable, roots: tuple[Location, ...]) -> Iterator[str]:
         path = "/".join(root.segments)
         match root.family:
             case "s3":
-                partition = partition_of(delegation.role_arn)
+                partition = parse_role_partition(delegation.role_arn)
                 if partition is None:
                     yield "no role is configured to make credentials with (directoryAccess: roleArn)"
-                policy = session_policy(
+                policy = build_session_policy(
                     root.authority, path, partition=partition or "aws", uses_kms=delegation.uses_kms
                 )
-                if len(policy) > LONGEST_POLICY:
-                    yield f"its session policy has {len(policy):,} characters, and AWS allows {LONGEST_POLICY:,}"
+                if len(policy) > MAX_POLICY_CHARACTERS:
+                    yield f"its session policy has {len(policy):,} characters, and AWS allows {MAX_POLICY_CHARACTERS:,}"
                 if any("endpoint" in name.lower() for name in table.storage_options) and not delegation.sts_endpoint:
                     yield "its store has an endpoint of its own, without a token service (directoryAccess: stsEndpoint)"
             case "gs":
-                if len(boundary_expression(root.authority, path)) > LONGEST_EXPRESSION:
-                    yield f"the condition of its credential has more than {LONGEST_EXPRESSION:,} characters"
+                if len(build_boundary_expression(root.authority, path)) > MAX_EXPRESSION_CHARACTERS:
+                    yield f"the condition of its credential has more than {MAX_EXPRESSION_CHARACTERS:,} characters"

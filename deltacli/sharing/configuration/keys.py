@@ -17,7 +17,7 @@ from deltacli.sharing.model import URL_ONLY, SharedTable
 from deltacli.sharing.protocol.directories import LONGEST_COMMENT, LONGEST_DISPLAY_NAME, MOST_PROPERTIES
 from deltacli.sharing.protocol.names import LONGEST_NAME
 from deltacli.sharing.signing.choose import LONGEST_SECONDS
-from deltacli.storage.signing.delegation import LEAST_SECONDS, Delegation
+from deltacli.storage.signing.delegation import MIN_SESSION_SECONDS, Delegation
 
 FORMAT_VERSION = 1
 """The version of the format of the file."""
@@ -312,7 +312,7 @@ _REFERENCE_SERVER_KEYS: Keys = {
     ),
     "temporaryCredentialValiditySeconds": ShareKey(
         kind="number",
-        meaning=f"Seconds for which credentials for directories are valid, at least {LEAST_SECONDS}; "
+        meaning=f"Seconds for which credentials for directories are valid, at least {MIN_SESSION_SECONDS}; "
         "0 means the default.",
         default=Settings.credential_lifetime_seconds,
         limits=(0, 7 * _DAY_SECONDS),

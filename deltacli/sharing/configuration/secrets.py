@@ -31,8 +31,8 @@ from deltacli.core.hosts import is_loopback
 from deltacli.core.times import DAY_MS, EPOCH, format_age, format_timestamp
 from deltacli.core.typing import Json
 from deltacli.sharing.model import Problem
-from deltacli.storage.locked_drafts import LockedDraft, sweep
-from deltacli.storage.os_errors import writing_faults
+from deltacli.storage.locked_drafts import LockedDraft, remove_abandoned_drafts
+from deltacli.storage.os_errors import translate_write_errors
 
 PREFIX = "dct_"
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -84,7 +84,7 @@ def write_private(path: Path, data: bytes, *, replace: bool = True) -> bool:
 
     A link is followed. Without `replace`, False is returned where the name exists. Raises StorageFailed.
     """
-    with writing_faults(os.path.realpath(path), str(path)):
+    with translate_write_errors(os.path.realpath(path), str(path)):
         return write_atomically(path, data, replace=replace)
 
 
@@ -94,7 +94,7 @@ def write_atomically(path: Path, data: bytes, *, replace: bool = True) -> bool:
     directory, name = os.path.split(target)
     draft = LockedDraft(directory, f".{name[:100]}.", MODE)
     try:
-        sweep(directory, f".{name[:100]}.", draft.changed_ns)
+        remove_abandoned_drafts(directory, f".{name[:100]}.", draft.changed_ns)
         _fill(draft.local_path, data)
         if replace:
             os.replace(draft.local_path, target)
@@ -113,7 +113,7 @@ def locked(path: Path, pause: Callable[[float], None] = time.sleep) -> Iterator[
     Raises StorageFailed (`share.locked`) where another command holds it for 10 seconds.
     """
     place = f"{os.path.realpath(path)}.lock"
-    with writing_faults(place, place):
+    with translate_write_errors(place, place):
         descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, MODE)
     try:
         _wait_for_lock(descriptor, path, pause)

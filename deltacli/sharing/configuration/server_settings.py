@@ -21,7 +21,7 @@ from deltacli.sharing.configuration.keys import (
 )
 from deltacli.sharing.configuration.settings import AsyncQueries, Audit, Limits, Settings, Tls
 from deltacli.sharing.signing.choose import Proxy
-from deltacli.storage.signing.delegation import LEAST_SECONDS
+from deltacli.storage.signing.delegation import MIN_SESSION_SECONDS
 
 _URL = re.compile(r"[!$&()*+,./0-9:;=@A-Z\[\]_a-z~%-]{1,2000}")
 _HOST = re.compile(r"[A-Za-z0-9_.\-:%\[\]]{1,255}")
@@ -174,12 +174,12 @@ def _read_audit(top: Fields) -> Audit | None:
 def _read_credential_lifetime(top: Fields) -> int:
     """Return the lifetime of credentials for directories in seconds.
 
-    0 means the default, as on the reference server. No cloud issues credentials for less than `LEAST_SECONDS`.
+    0 means the default, as on the reference server. No cloud issues credentials for less than `MIN_SESSION_SECONDS`.
     """
     seconds = read_number(top, SERVER_KEYS, "temporaryCredentialValiditySeconds")
     if seconds == 0:
         return Settings.credential_lifetime_seconds
-    return max(seconds, LEAST_SECONDS)
+    return max(seconds, MIN_SESSION_SECONDS)
 
 
 def _read_async_queries(top: Fields) -> AsyncQueries:

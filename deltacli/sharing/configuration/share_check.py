@@ -24,7 +24,7 @@ from deltacli.sharing.protocol.parameters import ReadingNeeds
 from deltacli.sharing.signing.choose import Proxy, choose_access
 from deltacli.sharing.tables.snapshots import SharedSnapshot, SharedSnapshots, unavailable_files
 from deltacli.storage import ReadStorage
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.storage.signing.delegation import CannotMint
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import managed_store
@@ -104,7 +104,7 @@ class TableReport:
 
     @property
     def location(self) -> str:
-        return without_secrets(self.table.location)
+        return mask_secrets(self.table.location)
 
     @property
     def formats(self) -> tuple[str, ...]:
@@ -203,8 +203,8 @@ def check_table(
         gates += tuple(_directory_problems(table, snapshots, snapshot, storage))
         gates += tuple(_catalog_problems(table, snapshot, storage))
     except DeltacliError as fault:
-        message = f"{table.full_name} cannot be read: {without_secrets(fault.message)}"
-        if row_of(str(fault.code)).steps and (line := recover_command(without_secrets(table.location))):
+        message = f"{table.full_name} cannot be read: {mask_secrets(fault.message)}"
+        if row_of(str(fault.code)).steps and (line := recover_command(mask_secrets(table.location))):
             message += f"; {line} shows what can be done"
         return TableReport(table, place, problems=(Problem(fault.code, message),))
     clients = tuple(_access_of(client, needs.features, needs.not_in_parquet) for client in _CLIENTS)
@@ -265,7 +265,7 @@ def _file_problems(table: SharedTable, snapshot: SharedSnapshot, storage: ReadSt
         reasons = ", ".join(f"{len(paths):,} {reason} (such as {paths[0]})" for reason, paths in found.items())
         count = sum(map(len, found.values()))
         message = f"{plural(count, 'file')} of {table.full_name} cannot be read by recipients: {reasons}"
-        if line := recover_command(without_secrets(table.location)):
+        if line := recover_command(mask_secrets(table.location)):
             message += f"; {line} shows what can come back"
         yield Problem("share.files", message)
 

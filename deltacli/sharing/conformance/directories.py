@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 
 from deltacli.core.errors import DeltacliError, FileMissing, PermissionRefused, UsageError, parameter
 from deltacli.core.typing import JsonObject
-from deltacli.delta.paths.spelling import key_text, locate
+from deltacli.delta.paths.spelling import decode_path_bytes
+from deltacli.delta.paths.spelling_columns import locate
 from deltacli.rules.framework.base import Level, Severity
 from deltacli.sharing.conformance.lines import DELTA, PARQUET, Lines, object_of
 from deltacli.sharing.conformance.versions import HEADERS, SharedTableTest
@@ -413,7 +414,7 @@ def _files(
         outside += [path for path, is_one in zip(elsewhere, is_allowed, strict=True) if not is_one]
         is_inside, most = pc.is_valid(keys), _MOST_LISTED - len(inside)
         few = (pc.filter(column, is_inside).slice(0, most).to_pylist() for column in (keys, batch.column("size")))
-        inside += [(key_text(key), size) for key, size in zip(*few, strict=True)]
+        inside += [(decode_path_bytes(key), size) for key, size in zip(*few, strict=True)]
         count += batch.num_rows
     return count, inside, outside
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from deltacli.core.errors import StorageFailed, Unreadable, UsageError, command, parameter
 from deltacli.core.machine import Clock
 from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.progress import SILENT, Progress
-from deltacli.operations.validate.findings import CHECK_CRASHED, COULD_NOT_BE_READ
 from deltacli.rules.framework.base import Area, Finding, Level, Rule
+from deltacli.rules.framework.choice import CHECK_CRASHED, COULD_NOT_BE_READ
 from deltacli.sharing.client.addresses import CODE, require_name
 from deltacli.sharing.client.faults import Origin, origin_of
 from deltacli.sharing.client.transport import open_profile
@@ -34,6 +34,9 @@ from deltacli.sharing.conformance.wire import (
 )
 from deltacli.sharing.protocol.directories import CREDENTIALS_PATH
 from deltacli.storage.vended import open_vended
+
+if TYPE_CHECKING:
+    from deltacli.operations.validate.validate import Validation
 
 # -- rules that OpenSharing adds to those of Delta Sharing, as far as they concern tables ------------------------------
 
@@ -243,6 +246,30 @@ class ConformanceRun:
         """Return the rules that a suite checks where it can."""
         own = (lists.EVERYWHERE, *(area.rules for area in self._areas(_OF_TABLES))) if suite.base else None
         return [rule for rules in own or (area.rules for area in self._areas(_OF_THE_SERVER)) for rule in rules]
+
+    def make_validation(self, suite: Suite, chosen: Set[str], *, level: str) -> Validation:
+        """Return the findings of a suite in the form of a validation.
+
+        Args:
+            suite: The suite, once it has run.
+            chosen: The ids of the rules that were chosen.
+            level: The level of the run.
+        """
+        # The server may have been tested without anything of a table being read.
+        from deltacli.operations.validate.validate import Validation
+
+        reasons = suite.not_checked([rule for rule in self.rules_of(suite) if rule.id in chosen])
+        return Validation(
+            suite.uri,
+            suite.version,
+            level,
+            tuple(suite.findings),
+            {},
+            tuple(f"{', '.join(ids)}: {reason}" for reason, ids in reasons.items()),
+            frozenset(suite.checked & chosen),
+            table_format="share",
+            skipped={rule: reason for reason, ids in reasons.items() for rule in ids},
+        )
 
     def _areas(self, areas: Sequence[Area]) -> list[Area]:
         return [area for area in areas if self.scope.is_opensharing or area not in _OF_OPENSHARING]

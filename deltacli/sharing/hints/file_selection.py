@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from deltacli.core.errors import DeltacliError, UsageError
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.log.file_actions import num_records_column
+from deltacli.delta.log.file_actions import extract_num_records_column
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.predicate import parse_predicate
 from deltacli.delta.predicate.columns import Column, ColumnPath
@@ -209,7 +209,7 @@ def _limited(files: pa.Table | pa.RecordBatch, selected: _Selected, hints: Hints
 
 def _row_counts(files: pa.Table | pa.RecordBatch) -> Any:
     """Return the rows of each file without the deleted ones; 0 where that is unknown."""
-    records = num_records_column(_whole(files, "stats"))
+    records = extract_num_records_column(_whole(files, "stats"))
     if "deletionVector" in files.schema.names:
         vectors = _whole(files, "deletionVector")
         deleted = pc.if_else(pc.is_valid(vectors), pc.struct_field(vectors, ["cardinality"]), pa.scalar(0, pa.int64()))

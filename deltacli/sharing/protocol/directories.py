@@ -16,7 +16,7 @@ from urllib.parse import parse_qs
 
 from deltacli.core.typing import Json, JsonObject
 from deltacli.storage.grants import Grant
-from deltacli.storage.store_locations import Location, read_location
+from deltacli.storage.vended_locations import Location, parse_location
 
 URL, DIRECTORY = "url", "dir"
 MODES = (URL, DIRECTORY)
@@ -110,7 +110,7 @@ def _auxiliary(given: Json, location: str | None) -> tuple[tuple[str, ...], Faul
     if not isinstance(given, list):
         return (), (AccessFault(rule, "auxiliaryLocations is not an array"),)
     kept, faults = list[str](), list[AccessFault]()
-    root = None if location is None else read_location(location)
+    root = None if location is None else parse_location(location)
     for uri in given:
         found, problem = cloud_location(uri)
         if found is None:
@@ -130,7 +130,7 @@ def cloud_location(given: Json) -> tuple[Location | None, str]:
     if not isinstance(given, str) or not given:
         return None, "not a string with a URI"
     try:
-        found = read_location(given)
+        found = parse_location(given)
     except ValueError as fault:
         return None, str(fault)
     return (found, "") if found.family in CLOUD_FAMILIES else (None, "not in a cloud store")
@@ -245,7 +245,7 @@ def _granted(given: Json, wanted: str | None, member: str, faults: list[AccessFa
     if member and CLOUDS[member].family != found.family:
         faults.append(AccessFault("credential-cloud-fits", f"{member} does not fit {found.family}://"))
     if wanted is not None:
-        asked = read_location(wanted)
+        asked = parse_location(wanted)
         if not found.covers(asked):
             faults.append(AccessFault("credential-location", "the credentials are for another directory"))
         elif found != asked:

@@ -34,8 +34,8 @@ from deltacli.sharing.client.share_storage import CONTENT_RANGE, EXPIRED, FindUr
 from deltacli.sharing.client.shared_files import FileUrl
 from deltacli.sharing.client.transport import Reply, Transport
 from deltacli.sharing.pulling.local_table import Part, is_strong_tag, open_part
-from deltacli.storage.os_errors import writing_faults
-from deltacli.work.rows.data_files import AROUND, VectorFaultError, parse_vector, stored_data_of
+from deltacli.storage.os_errors import translate_write_errors
+from deltacli.work.rows.deletion_vectors import FRAME_BYTES, VectorFaultError, parse_vector, verify_vector_bytes
 from deltacli.work.rows.row_reader import MAX_BATCH_BYTES, ROWS_A_BATCH
 
 # -- checks of downloaded files before they become files of a table ----------------------------------------------------
@@ -66,7 +66,7 @@ class WantedFile:
         """Return how many bytes the file has at least."""
         if self.size_bytes is not None:
             return self.size_bytes
-        return max((_place_of(one)[0] + _place_of(one)[1] + AROUND for one in self.vectors), default=0)
+        return max((_place_of(one)[0] + _place_of(one)[1] + FRAME_BYTES for one in self.vectors), default=0)
 
 
 def verify(wanted: WantedFile, size_bytes: int, read: Read) -> None:
@@ -138,7 +138,7 @@ def _verify_vectors(wanted: WantedFile, read: Read) -> None:
     for descriptor in wanted.vectors:
         offset, size = _place_of(descriptor)
         try:
-            data = stored_data_of(size, offset + size + AROUND, read(offset, size + AROUND))
+            data = verify_vector_bytes(size, offset + size + FRAME_BYTES, read(offset, size + FRAME_BYTES))
             parse_vector(descriptor, data)
         except VectorFaultError as fault:
             raise faults.invalid_file(wanted.name, f"a deletion vector in it cannot be read: {fault}") from fault
@@ -578,7 +578,7 @@ class _RangeJournal:
         """Sync the part, then record a range. Raises StorageFailed."""
         self._part.sync()
         with self._lock:
-            with writing_faults(self._part.place, self._part.name), open(_place(self._part), "ab") as file:
+            with translate_write_errors(self._part.place, self._part.name), open(_place(self._part), "ab") as file:
                 file.write(b"%d\n" % number)
             self.done.add(number)
 
@@ -589,7 +589,7 @@ def _begin_journal(part: Part, size_bytes: int, tag: str) -> _RangeJournal:
     part.restart(None, is_large=False)
     part.stretch(size_bytes)
     head = json.dumps({"tag": tag, "size": size_bytes, "range": _RANGE_BYTES})
-    with writing_faults(part.place, part.name), open(_place(part), "wb") as file:
+    with translate_write_errors(part.place, part.name), open(_place(part), "wb") as file:
         file.write(f"{head}\n".encode())
     return _RangeJournal(part, size_bytes, tag, set())
 
@@ -609,7 +609,7 @@ def _read_journal(part: Part, size_bytes: int) -> _RangeJournal | None:
 
 def _drop_journal(part: Part) -> None:
     """Forget the ranges of a part."""
-    with writing_faults(part.place, part.name), suppress(FileNotFoundError):
+    with translate_write_errors(part.place, part.name), suppress(FileNotFoundError):
         os.unlink(_place(part))
 
 

@@ -36,7 +36,7 @@ from deltacli.delta.protocol.features import FEATURES, WRITER_FEATURES_VERSION, 
 from deltacli.delta.schema.types import NO_COLUMNS, parse_schema
 from deltacli.sharing.client.faults import PullRefused
 from deltacli.storage.local_write import replace_file
-from deltacli.storage.os_errors import translate_os_error, writing_faults
+from deltacli.storage.os_errors import translate_os_error, translate_write_errors
 from deltacli.table.api_errors import name_table
 from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot
@@ -228,7 +228,7 @@ class Part:
 
     def restart(self, tag: str | None, *, is_large: bool) -> None:
         """Drop the bytes so far. A strong tag is kept, so that a later pull can continue a large file."""
-        with writing_faults(self.place, self.name):
+        with translate_write_errors(self.place, self.name):
             if self.size_bytes:
                 os.ftruncate(self._descriptor, 0)
                 with suppress(FileNotFoundError):
@@ -241,7 +241,7 @@ class Part:
 
     def write(self, data: bytes) -> None:
         """Append bytes. Raises NoSpace and StorageFailed."""
-        with writing_faults(self.place, self.name):
+        with translate_write_errors(self.place, self.name):
             rest = memoryview(data)
             while rest:
                 written = os.pwrite(self._descriptor, rest, self.size_bytes)
@@ -250,7 +250,7 @@ class Part:
 
     def stretch(self, size_bytes: int) -> None:
         """Give the file its full length; bytes that were not written are zero. Raises NoSpace and StorageFailed."""
-        with writing_faults(self.place, self.name):
+        with translate_write_errors(self.place, self.name):
             with suppress(FileNotFoundError):
                 os.unlink(f"{self.place}.tag")  # with it, the length would be that of the bytes so far
             os.ftruncate(self._descriptor, size_bytes)
@@ -258,7 +258,7 @@ class Part:
 
     def write_at(self, data: bytes, offset: int) -> None:
         """Write bytes inside the length of the file, from any thread. Raises NoSpace and StorageFailed."""
-        with writing_faults(self.place, self.name):
+        with translate_write_errors(self.place, self.name):
             rest = memoryview(data)
             while rest:
                 written = os.pwrite(self._descriptor, rest, offset)
@@ -267,7 +267,7 @@ class Part:
 
     def sync(self) -> None:
         """Write the bytes so far to disk. Raises StorageFailed."""
-        with writing_faults(self.place, self.name):
+        with translate_write_errors(self.place, self.name):
             os.fsync(self._descriptor)
 
     def read(self, offset: int, length: int) -> bytes:
@@ -276,7 +276,7 @@ class Part:
 
     def publish(self, target: str) -> None:
         """Sync the file and give it its name. Raises StorageFailed."""
-        with writing_faults(target, self.name):
+        with translate_write_errors(target, self.name):
             os.fsync(self._descriptor)
             replace_file(self.place, target)
         for record in ("tag", "ranges"):
@@ -288,7 +288,7 @@ class Part:
 def open_part(directory: str, name: str) -> Iterator[Part]:
     """Open the unfinished download of a file; another one where a pull that is running has it. Raises StorageFailed."""
     place = f"{directory}/{name}.part"
-    with writing_faults(place, name):
+    with translate_write_errors(place, name):
         descriptor = _open(place)
         if descriptor is None:
             place = f"{directory}/{name}.{uuid4().hex}.part"
@@ -362,7 +362,7 @@ class Workspace:
     def mark(self, source: PullSource, version: int) -> None:
         """Record what is being pulled. Raises PullRefused where another pull is pulling another table."""
         draft, marker = f"{self.place}/{uuid4().hex}", f"{self.place}/{_MARKER}"
-        with writing_faults(marker, _MARKER):
+        with translate_write_errors(marker, _MARKER):
             with open(draft, "x", encoding="utf-8") as file:
                 json.dump({**source.facts, "version": version}, file)
             with suppress(OSError):  # it exists, or the file system has no hard links
@@ -389,7 +389,7 @@ class Workspace:
 @contextmanager
 def open_workspace(directory: str) -> Iterator[Workspace]:
     """Make the workspace of a target, and remove it when the block ends without an error. Raises StorageFailed."""
-    with writing_faults(f"{directory}/{WORKSPACE}", WORKSPACE):
+    with translate_write_errors(f"{directory}/{WORKSPACE}", WORKSPACE):
         workspace = Workspace(directory, _locked(directory))
     is_done = False
     try:

@@ -7,7 +7,7 @@ whole difference to the version or is not there.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -22,7 +22,6 @@ from deltacli.core import errors
 from deltacli.core.machine import Clock, system_clock
 from deltacli.core.pools import ThreadPool
 from deltacli.core.progress import SILENT, Progress
-from deltacli.core.request_fields import Kind, option
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import format_size, plural
 from deltacli.delta.data_files import vector_file
@@ -38,12 +37,12 @@ from deltacli.sharing.pulling.downloading import Destination, WantedFile, decode
 from deltacli.sharing.pulling.sources import DirectoryVersion, Share, UrlVersion, version_of
 from deltacli.storage import LocalStorage
 from deltacli.storage.directory_identity import require_same_directory
-from deltacli.storage.os_errors import writing_faults
+from deltacli.storage.os_errors import translate_write_errors
 from deltacli.table.api_errors import name_table
 from deltacli.table.handle import TableHandle
 from deltacli.table.scan_requests import ScanRequest
 from deltacli.table.version import Snapshot
-from deltacli.work.commits.reading import read_provenance
+from deltacli.work.commits.provenance import read_provenance
 
 if TYPE_CHECKING:
     from deltacli.changing.execution import ChangeExecution
@@ -53,10 +52,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RowRequest(ScanRequest):
-    """The rows to write. `form` is parquet, csv or ndjson."""
+    """The rows of a shared table to write.
 
-    columns: Sequence[str] | None = option("Write only these columns, in this order.", "A,B,…", Kind.NAMES)
-    limit: int | None = option("Largest number of rows.", "N")
+    Attributes:
+        form: The form of the files: `parquet`, `csv` or `ndjson`.
+        version: The version whose rows are written. None: the newest, or the one at `at_ms`.
+        at_ms: The time, in epoch milliseconds, at which the version was the newest. None: `version` says it.
+    """
+
     form: str
     version: int | None = None
     at_ms: int | None = None
@@ -244,9 +247,13 @@ _MOST_LISTINGS = 3
 
 @dataclass(frozen=True, slots=True)
 class PullRequest:
-    """What to pull, and where to. `resumes`: the version of the unfinished pull of the target, if there is one.
+    """The version to pull, and the directory of the local copy.
 
-    `decodes`: decode all data of each file of the version, of those that are there already too.
+    Attributes:
+        directory: The directory of the local table. It may be missing.
+        point: The version of the shared table, by its number or a time.
+        resumes: True to pull the version of the unfinished pull of the directory, if there is one.
+        decodes: True to decode all data of each file of the version, also of files that are there already.
     """
 
     directory: str
@@ -458,7 +465,7 @@ class Pull:
         execution.recheck_clock()
         execution.recheck_table()
         _require_space(directory, plan.difference.wanted_bytes)
-        with writing_faults(directory, directory):
+        with translate_write_errors(directory, directory):
             os.makedirs(directory, exist_ok=True)
         execution.table = execution.table.bind_to_directory()
         if plan.target.table is None:

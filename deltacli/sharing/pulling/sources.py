@@ -29,7 +29,7 @@ from deltacli.table.handle import TableHandle
 from deltacli.table.rebuild import read_snapshot
 from deltacli.table.time_travel import find_snapshot
 from deltacli.table.version import Snapshot
-from deltacli.work.rows.data_files import find_vector
+from deltacli.work.rows.deletion_vectors import find_vector
 
 Share = ShareStorage | DirectoryStorage
 """The store of a shared table, by URLs or in its directory."""
@@ -98,7 +98,7 @@ class DirectoryVersion:
             yield place.storage, place.path
             return
         yield self._files.locate(self._paths[name])
-        if (written := self._files.as_written(self._paths[name])) is not None:
+        if (written := self._files.locate_undecoded(self._paths[name])) is not None:
             yield written
 
 

@@ -34,8 +34,8 @@ from deltacli.sharing.model import Catalog, SharedTable
 from deltacli.sharing.protocol.parameters import invalid_parameter
 from deltacli.sharing.signing.choose import SignedUrls
 from deltacli.sharing.signing.keys import Bound, Seal, TokenRefused
-from deltacli.storage.os_errors import writing_faults
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.os_errors import translate_write_errors
+from deltacli.storage.secrets import mask_secrets
 
 # -- what the application needs from others ----------------------------------------------------------------------------
 
@@ -152,7 +152,7 @@ _PARAMETER = re.compile(
 
 def scrubbed(text: str) -> str:
     """Return a text without bearer tokens, signatures, page tokens, credentials of stores, and control characters."""
-    text = without_secrets(text)
+    text = mask_secrets(text)
     text = _PARAMETER.sub(rf"\1{_BLANK}", _BEARER.sub(rf"\1{_BLANK}", _TOKEN.sub(f"dct_{_BLANK}", text)))
     return "".join(character if character.isprintable() or character in "\n\t" else "?" for character in text)
 
@@ -373,7 +373,7 @@ class AuditFile:
     @contextmanager
     def _faults(self) -> Iterator[None]:
         place = os.path.abspath(self._audit.file)
-        with writing_faults(place, f"the audit log {place}"):
+        with translate_write_errors(place, f"the audit log {place}"):
             yield
 
 

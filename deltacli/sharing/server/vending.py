@@ -28,9 +28,9 @@ from deltacli.sharing.server.connections import Metrics, too_many
 from deltacli.sharing.server.exchange import NAME, Access, Caller
 from deltacli.sharing.tables.directory_refusals import nested_while_served, refusal_now
 from deltacli.sharing.tables.snapshots import SharedSnapshots, SingleFlight, place_of
-from deltacli.storage.signing.delegation import LEAST_SECONDS, CannotMint, Minted
+from deltacli.storage.signing.delegation import MIN_SESSION_SECONDS, CannotMint, MintedCredential
 from deltacli.storage.signing.values import AzureSource
-from deltacli.storage.store_locations import Location, read_location
+from deltacli.storage.vended_locations import Location, parse_location
 
 _LOG = logging.getLogger(NAME)
 
@@ -75,7 +75,7 @@ class NotGiven(WireError):
 
 
 class _Kept(NamedTuple):
-    minted: Minted
+    minted: MintedCredential
     until_ms: int
 
 
@@ -214,7 +214,7 @@ class DirectoryAnswers:
             return lifetime
         return min(lifetime, (caller.expires_ms - self.clock()) // 1_000)
 
-    def _minted(self, caller: Caller, table: SharedTable, directory: Location, seconds: int) -> Minted:
+    def _minted(self, caller: Caller, table: SharedTable, directory: Location, seconds: int) -> MintedCredential:
         """Return a credential that is kept, or another one, of which one is made at a time."""
         owner = (caller.name, caller.epoch, caller.token_epoch, caller.expires_ms)
         key = (owner, table.full_name, table.table_id, place_of(table), table.delegation, uri_of(directory))
@@ -222,7 +222,7 @@ class DirectoryAnswers:
             key, lambda: self._kept(key, directory) or self._keep(key, caller, table, directory, seconds)
         )
 
-    def _kept(self, key: Hashable, directory: Location) -> Minted | None:
+    def _kept(self, key: Hashable, directory: Location) -> MintedCredential | None:
         with self.vault.lock:
             known = self.vault.kept.get(key)
             if known is None or known.until_ms <= self.clock():
@@ -231,7 +231,9 @@ class DirectoryAnswers:
         self.metrics.credentials.labels(_CLOUDS[directory.family], "kept").inc()
         return known.minted
 
-    def _keep(self, key: Hashable, caller: Caller, table: SharedTable, directory: Location, seconds: int) -> Minted:
+    def _keep(
+        self, key: Hashable, caller: Caller, table: SharedTable, directory: Location, seconds: int
+    ) -> MintedCredential:
         self._require_allowance(caller)
         begun_ms = self.clock()
         minted = self._mint(caller, table, directory, seconds)
@@ -244,7 +246,7 @@ class DirectoryAnswers:
                 self.vault.kept.popitem(last=False)
         return minted
 
-    def _mint(self, caller: Caller, table: SharedTable, directory: Location, seconds: int) -> Minted:
+    def _mint(self, caller: Caller, table: SharedTable, directory: Location, seconds: int) -> MintedCredential:
         def seconds_of() -> float:
             return self.clock() / 1_000
 
@@ -253,7 +255,7 @@ class DirectoryAnswers:
             case "s3":
                 from deltacli.storage.signing.s3_sessions import mint_session
 
-                if seconds < LEAST_SECONDS:
+                if seconds < MIN_SESSION_SECONDS:
                     raise _ends_too_soon(table)
                 return mint_session(
                     place, table.storage_options, table.delegation, recipient=caller.name, seconds=seconds
@@ -262,11 +264,11 @@ class DirectoryAnswers:
                 from deltacli.storage.signing.gcs_tokens import mint_token
 
                 return mint_token(place, table.storage_options, table.delegation, seconds_of)
-        from deltacli.storage.signing.azure_sas import delegated_source, mint_directory_sas
+        from deltacli.storage.signing.azure_sas import make_delegated_source, mint_directory_sas
 
         source = self.vault.sources.get(place_of(table))
         if source is None:
-            source = delegated_source(table.location, table.storage_options, seconds_of)
+            source = make_delegated_source(table.location, table.storage_options, seconds_of)
             self.vault.sources[place_of(table)] = source
         now_ms = self.clock()
         return mint_directory_sas(source, place, expires_ms=now_ms + seconds * 1_000, now_ms=now_ms)
@@ -299,7 +301,7 @@ def _asked(table: SharedTable, location: str | None) -> Location:
     if announced is not None:
         return announced
     try:
-        directory = read_location(location)
+        directory = parse_location(location)
     except ValueError:
         raise invalid_parameter("location is not a directory of a store") from None
     if not any(root.covers(directory) for root in roots):

@@ -272,15 +272,15 @@ def without_signing_options(storage_options: Mapping[str, str]) -> dict[str, str
 
 
 def _s3(location: str, options: Mapping[str, str]) -> FileAccess:
-    from deltacli.storage.signing.s3 import s3_source
+    from deltacli.storage.signing.s3 import make_s3_source
 
-    return FileAccess(Mode.SIGNED, "signed by the credentials for S3", S3UrlSigner(s3_source(location, options)))
+    return FileAccess(Mode.SIGNED, "signed by the credentials for S3", S3UrlSigner(make_s3_source(location, options)))
 
 
 def _gcs(location: str, options: Mapping[str, str]) -> FileAccess:
-    from deltacli.storage.signing.gcs import gcs_source
+    from deltacli.storage.signing.gcs import make_gcs_source
 
-    source = gcs_source(location, options)
+    source = make_gcs_source(location, options)
     waits = False
     match source().credential:
         case values.BlobSigner(is_remote=True):
@@ -293,9 +293,9 @@ def _gcs(location: str, options: Mapping[str, str]) -> FileAccess:
 
 
 def _azure(location: str, options: Mapping[str, str]) -> FileAccess:
-    from deltacli.storage.signing.azure import DelegatedSource, azure_source
+    from deltacli.storage.signing.azure import DelegatedSource, make_azure_source
 
-    source = azure_source(location, options)
+    source = make_azure_source(location, options)
     kind = "a user delegation key" if isinstance(source, DelegatedSource) else "the account key"
     return FileAccess(Mode.SIGNED, f"signed by {kind}", AzureUrlSigner(source))
 

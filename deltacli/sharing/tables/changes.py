@@ -25,10 +25,10 @@ from deltacli.core.times import format_timestamp
 from deltacli.delta.log import state
 from deltacli.delta.log.action_schemas import schema_of_action
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.file_actions import whole_actions
+from deltacli.delta.log.file_actions import build_action_batch
 from deltacli.delta.log.operation_metrics import is_merge_without_changes
 from deltacli.delta.log.segment import LogFile
-from deltacli.delta.paths.spelling import canonical
+from deltacli.delta.paths.spelling import canonicalize_path
 from deltacli.delta.protocol.features import Protocol
 from deltacli.operations.read.changes import Break, CommitSummary, break_at, fields_of_adds, with_partition_values
 from deltacli.sharing.model import SharedTable
@@ -45,7 +45,8 @@ from deltacli.sharing.tables.snapshots import (
 from deltacli.table.api_arguments import VersionTime
 from deltacli.table.handle import TableHandle, managed_store
 from deltacli.table.time_travel import find_version_at, find_version_range, read_commit_time
-from deltacli.work.commits.reading import is_large, read_provenance, stream_commit
+from deltacli.work.commits.provenance import read_provenance
+from deltacli.work.commits.reading import is_large_commit, stream_commit
 
 
 def require_history(table: SharedTable, what: str) -> None:
@@ -345,7 +346,7 @@ class _RangeReading:
 
 
 def _plain(action: Action | None) -> Action | None:
-    return None if action is None else state.plain_action(action)
+    return None if action is None else state.drop_null_fields(action)
 
 
 def _require_feed(table: SharedTable, metadata: state.Metadata, version: int) -> None:
@@ -406,7 +407,7 @@ class CommitFiles:
         if kind == "remove":
             config = self.removed_as
             actions = with_partition_values(self.table, self.file.version, self.removed_names, actions)
-        batch = spelled_alike(whole_actions(actions, schema_of_action(kind), self.file.name), config)
+        batch = spelled_alike(build_action_batch(actions, schema_of_action(kind), self.file.name), config)
         if fault := find_fault([batch], config, self.file.version, self.table.storage.uri):
             raise fault
         return batch
@@ -419,7 +420,7 @@ class CommitFiles:
         if not sizes.null_count:
             return removes
         lacking = removes.filter(pc.is_null(sizes))
-        paths = list(map(canonical, lacking.column("path").to_pylist()))
+        paths = list(map(canonicalize_path, lacking.column("path").to_pylist()))
         if not self.known_sizes.keys() >= set(paths):
             places = places_of(lacking, self.table.storage)
             found = dict(zip(paths, sizes_of(self.table.storage, places), strict=True))
@@ -433,7 +434,7 @@ class CommitFiles:
 
 def actions_of(table: TableHandle, file: LogFile) -> Iterable[tuple[str, Action]]:
     """Return the actions of a commit, to be iterated any number of times. Large commits are read each time."""
-    return _Reread(table, file) if is_large(file) else list(stream_commit(table.storage, file))
+    return _Reread(table, file) if is_large_commit(file) else list(stream_commit(table.storage, file))
 
 
 @dataclass(frozen=True)

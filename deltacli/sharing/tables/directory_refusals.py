@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.core.errors import DeltacliError, PermissionRefused
 from deltacli.delta.log.segment import LOG_DIRECTORY
-from deltacli.delta.paths.spelling import locate
+from deltacli.delta.paths.spelling_columns import locate
 from deltacli.delta.protocol.features import stable_name
 from deltacli.sharing.configuration.directory_access import NoDirectory, roots_of, static_refusal
 from deltacli.sharing.model import SharedTable
@@ -19,7 +19,7 @@ from deltacli.sharing.tables.snapshots import SharedSnapshot, SharedSnapshots, v
 from deltacli.storage import ReadStorage, open_storage
 from deltacli.storage.base import PathKind
 from deltacli.storage.signing.delegation import CannotMint
-from deltacli.storage.store_locations import Location, read_location
+from deltacli.storage.vended_locations import Location, parse_location
 
 if TYPE_CHECKING:
     import pyarrow
@@ -52,10 +52,10 @@ def refusal_now(snapshots: SharedSnapshots, table: SharedTable, version: int) ->
 def _of_account(table: SharedTable, root: Location) -> str | None:
     if root.family != "abfss":
         return None
-    from deltacli.storage.signing.azure_sas import delegated_source, is_hierarchical
+    from deltacli.storage.signing.azure_sas import is_hierarchical, make_delegated_source
 
     try:
-        delegated_source(table.location, table.storage_options)
+        make_delegated_source(table.location, table.storage_options)
         if not is_hierarchical(table.location, table.storage_options):
             return "its storage account has no hierarchical namespace, so no credential can be cut to a directory"
     except CannotMint as fault:
@@ -89,7 +89,7 @@ def _strangers(batch: pyarrow.RecordBatch, uri: str) -> Iterator[str]:
 
 def _is_below(path: str, others: tuple[Location, ...]) -> bool:
     try:
-        found = read_location(path)
+        found = parse_location(path)
     except ValueError:
         return False
     return any(other.covers(found) for other in others)

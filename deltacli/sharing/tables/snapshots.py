@@ -25,11 +25,18 @@ from deltacli.core.lock_free_property import cached_property
 from deltacli.core.typing import ArrowArray, Json
 from deltacli.delta.data_files import unique_id_column, vector_file
 from deltacli.delta.log.actions import read_actions
-from deltacli.delta.log.file_actions import TouchedFiles, action_schemas, key_column, reconcile_commit, whole_actions
-from deltacli.delta.log.segment import CommitTime, LogFile, LogListing, file_times
-from deltacli.delta.log.state import Metadata, StateBuilder, TableConfiguration, plain_action
-from deltacli.delta.partitions.values import partition_columns, with_spelled_keys
-from deltacli.delta.paths.spelling import encode_percent_signs, key_text, locate
+from deltacli.delta.log.file_actions import (
+    SupersededFiles,
+    action_schemas,
+    build_action_batch,
+    compute_file_keys,
+    reconcile_commit,
+)
+from deltacli.delta.log.segment import CommitTime, LogFile, LogListing, compute_file_times
+from deltacli.delta.log.state import Metadata, StateBuilder, TableConfiguration, drop_null_fields
+from deltacli.delta.partitions.values import parse_partition_columns, with_spelled_keys
+from deltacli.delta.paths.spelling import decode_path_bytes, encode_percent_signs
+from deltacli.delta.paths.spelling_columns import locate
 from deltacli.delta.protocol.features import Protocol, require_readable
 from deltacli.delta.schema.to_arrow import require_partitions
 from deltacli.delta.schema.types import MODE, NO_COLUMNS, parse_schema
@@ -151,7 +158,7 @@ def places_of(actions: pa.RecordBatch, storage: ReadStorage) -> list[str]:
     keys, _ = locate(raw, storage.uri)
     if keys.null_count:
         raise outside()
-    places = [key_text(key) for key in keys.to_pylist()]
+    places = [decode_path_bytes(key) for key in keys.to_pylist()]
     if not isinstance(storage, LocalStorage):
         return places
     return [_as_stored(storage, path, place) for path, place in zip(raw.to_pylist(), places, strict=True)]
@@ -235,7 +242,7 @@ def find_fault(
         require_partitions(config, version)
         for actions in batches:
             require_inside(actions, uri)
-            partition_columns(actions, config, list(config.partition_columns))
+            parse_partition_columns(actions, config, list(config.partition_columns))
     except DeltacliError as fault:
         return fault.with_traceback(None)
     return None
@@ -266,7 +273,7 @@ def vector_place(descriptor: dict[str, Any], uri: str) -> str:
     key = locate(pa.array([text], pa.string()), uri)[0][0].as_py()
     if not key:
         raise outside()
-    return key_text(key)
+    return decode_path_bytes(key)
 
 
 _OWN_BYTES = 64 << 10
@@ -343,7 +350,7 @@ class SharedSnapshot:
     @property
     def _keys(self) -> ArrowArray:
         keys = [
-            key_column(batch.column("path"), unique_id_column(batch.column("deletionVector")))
+            compute_file_keys(batch.column("path"), unique_id_column(batch.column("deletionVector")))
             for batch in self.files.to_batches()
         ]
         return pa.concat_arrays([pa.array([], pa.binary()), *keys])
@@ -403,7 +410,7 @@ class WholeLog:
     @cached_property
     def times(self) -> Mapping[int, CommitTime]:
         """The time of each commit, by the times of its file and of those before."""
-        return file_times(self.listing.commits)
+        return compute_file_times(self.listing.commits)
 
     def joined(self, newer: LogListing) -> WholeLog | None:
         """Return this log with what a newer listing has; None where they have no commit in common, or where a commit
@@ -754,8 +761,8 @@ def _apply_commits(older: SharedSnapshot, storage: ReadStorage, commits: Sequenc
         actions = read_actions(read_commit(storage, file), file.name)
         survived = reconcile_commit(actions, seen, file.name).adds
         if survived:
-            adds.append(whole_actions(survived, action_schemas().add, file.name))
-        state.take([(kind, action) for kind, action in actions if kind not in ("add", "remove")], file.name)
+            adds.append(build_action_batch(survived, action_schemas().add, file.name))
+        state.add_actions([(kind, action) for kind, action in actions if kind not in ("add", "remove")], file.name)
     if state.protocol is not None:
         require_readable(state.protocol, commits[-1].version)
     raw_protocol, raw_metadata = state.raw_protocol, state.raw_metadata
@@ -763,24 +770,24 @@ def _apply_commits(older: SharedSnapshot, storage: ReadStorage, commits: Sequenc
         older,
         version=commits[-1].version,
         protocol=state.protocol or older.protocol,
-        raw_protocol=older.raw_protocol if raw_protocol is None else plain_action(raw_protocol),
+        raw_protocol=older.raw_protocol if raw_protocol is None else drop_null_fields(raw_protocol),
         metadata=state.metadata or older.metadata,
-        raw_metadata=older.raw_metadata if raw_metadata is None else plain_action(raw_metadata),
+        raw_metadata=older.raw_metadata if raw_metadata is None else drop_null_fields(raw_metadata),
         commit=commits[-1],
     )
     adds = [spelled_alike(batch, newer.config) for batch in adds]
-    files = _with_adds(older.files, TouchedFiles(seen) if seen else None, adds)
+    files = _with_adds(older.files, SupersededFiles(seen) if seen else None, adds)
     checked = files.to_batches() if older.fault or state.metadata else adds
     return replace(newer, files=files, fault=find_fault(checked, newer.config, newer.version, storage.uri))
 
 
-def _with_adds(files: pa.Table, touched: TouchedFiles | None, adds: list[pa.RecordBatch]) -> pa.Table:
+def _with_adds(files: pa.Table, touched: SupersededFiles | None, adds: list[pa.RecordBatch]) -> pa.Table:
     """Return the files that no newer commit has decided, and those that newer commits add."""
     kept = []
     for batch in files.to_batches():
         untouched = None
         if touched is not None:
-            untouched = touched.untouched(batch.column("path"), batch.column("deletionVector"))
+            untouched = touched.find_current_rows(batch.column("path"), batch.column("deletionVector"))
         kept.append(batch if untouched is None else pc.filter(batch, untouched))
     found = pa.Table.from_batches([*kept, *adds], schema=files.schema)
     return found if len(kept) + len(adds) <= _MOST_CHUNKS else found.combine_chunks()

@@ -28,7 +28,7 @@ from deltacli.spark.executor_rows import engine_of
 from deltacli.spark.parquet_scan import require_session
 from deltacli.spark.table_plan import read_table
 from deltacli.storage import open_storage
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.api_arguments import require_path_text, require_timestamp_ms
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class DeltaTable:
         return table
 
     def __repr__(self) -> str:
-        return f"DeltaTable({without_secrets(self._table.uri)!r})"
+        return f"DeltaTable({mask_secrets(self._table.uri)!r})"
 
     def toDF(self, *, version: int | None = None, timestamp: datetime | date | None = None) -> DataFrame:
         """Return the rows of the newest version, of `version`, or of the newest one until `timestamp`."""
@@ -287,7 +287,7 @@ class Maintenance:
         if self.report is not None:
             print(shown(self.report, ""), end="")
         elif self.error is not None:
-            print(f"error: {without_secrets(self.error.message)}")
+            print(f"error: {mask_secrets(self.error.message)}")
 
 
 def maintain(
@@ -330,8 +330,8 @@ def _maintained(
     storage_options: Mapping[str, str] | None,
     now: datetime | None,
 ) -> FleetReport:
-    from deltacli.fleet.policy_file.model import FleetRunRequest
     from deltacli.fleet.policy_file.reading import require_fleet_file
+    from deltacli.fleet.policy_file.requests import FleetRunRequest
     from deltacli.fleet.running.run import FleetSession
     from deltacli.fleet.running.steps import FleetCluster
 
@@ -377,7 +377,7 @@ def _group_of(file: FleetFile, name: str, table: Table) -> Group:
         if included is not None and any(map(included.fullmatch, names)):
             return group
     raise UsageError(
-        f"no group of {file.path} includes {without_secrets(name)}",
+        f"no group of {file.path} includes {mask_secrets(name)}",
         code="fleet.group",
         facts={"groups": ", ".join(group.name for group in file.groups)},
         hint=command("fleet check", file.path),

@@ -20,12 +20,12 @@ import pyarrow.compute as pc
 from deltacli.core.errors import DeltacliError, UsageError
 from deltacli.core.machine import fixed_clock
 from deltacli.core.typing import ArrowArray, ArrowType, RecordBatch
-from deltacli.delta.log.file_actions import num_records_column
+from deltacli.delta.log.file_actions import extract_num_records_column
 from deltacli.delta.log.state import deleted_file_retention_ms
-from deltacli.engine.base import EmbeddedEngine
-from deltacli.engine.spark.worker import context_of
+from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.engine.spark.worker import open_context
 from deltacli.spark.executor_rows import searchable
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from deltacli.table.handle import TableHandle
 from deltacli.table.time_travel import find_snapshot
 from deltacli.work.task import TaskContext
@@ -294,7 +294,7 @@ def _files(table: TableHandle, arguments: Values, _: Values) -> Iterator[pa.Tabl
         known = {
             "version": snapshot.version,
             "modificationTime": _moments(batch.column("modificationTime")),
-            "numRecords": num_records_column(batch.column("stats")),
+            "numRecords": extract_num_records_column(batch.column("stats")),
             "deletedRows": pc.fill_null(pc.struct_field(batch.column("deletionVector"), "cardinality"), 0),
         }
         yield _with_columns(batch, known, FILES)
@@ -455,9 +455,9 @@ def read_fact(row: Values, context: TaskContext) -> Iterator[pa.Table | Values]:
     uri = row["table"]
     try:
         place = row.get("base") or _absolute(uri)
-        storage = context.stores.other(place) if "base" in row else context.stores.open_other(place)
+        storage = context.stores.open_output(place) if "base" in row else context.stores.open_other(place)
         uri = uri if "base" in row else storage.uri
-        name = uri if "base" in row else without_secrets(uri)  # the driver has masked the names of a fleet
+        name = uri if "base" in row else mask_secrets(uri)  # the driver has masked the names of a fleet
         table = TableHandle(
             storage,
             clock=fixed_clock(context.shared(NOW_MS)),
@@ -474,17 +474,17 @@ def read_fact(row: Values, context: TaskContext) -> Iterator[pa.Table | Values]:
         if isinstance(fault, UsageError) and not fact.keeps_faults:
             raise
         if fact.keeps_faults:
-            yield _fault_row(fault, without_secrets(uri), row, fact)
+            yield _fault_row(fault, mask_secrets(uri), row, fact)
         elif not context.shared(SKIPS):
-            fault.facts = {"table": without_secrets(uri), **fault.facts}
+            fault.facts = {"table": mask_secrets(uri), **fault.facts}
             raise
 
 
 def _fault_row(fault: DeltacliError, uri: str, row: Values, fact: Fact) -> Values:
     if ERROR in fact.columns:
-        text = without_secrets(f"{fault.code}: {fault.message}")
+        text = mask_secrets(f"{fault.code}: {fault.message}")
         return {"table": uri, "group": row.get("group"), "policy": row.get("policy"), "error": text}
-    message = without_secrets(fault.message)
+    message = mask_secrets(fault.message)
     return {"table": uri, "rule": fault.code, "severity": "error", "message": message, "repair": fault.hint}
 
 
@@ -501,7 +501,7 @@ def rows_of_tables(job: bytes, rows: Iterable[Values]) -> Iterator[RecordBatch]:
     """Yield the facts of tables as batches. Raises RuntimeError, whose text begins with the code of the error."""
     try:
         described = pickle.loads(job)
-        context = context_of(described)
+        context = open_context(described)
         fact = FACTS[context.shared(NAME)]
         found: Iterable[Iterable[Any]]
         if fact.is_long:

@@ -27,15 +27,15 @@ from deltacli.core.machine import system_clock
 from deltacli.core.typing import RecordBatch, SparkFrame, SparkSchema
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.schema.types import PrimitiveType, StructField
-from deltacli.engine.spark.engine import sendable_location
-from deltacli.engine.spark.jobs import group, spread_frame
-from deltacli.operations.diff import FIXED, DiffRequest, RowDiff
+from deltacli.engine.spark.engine import require_sendable_location
+from deltacli.engine.spark.jobs import assign_tasks, make_partitioned_frame
+from deltacli.operations.diff import DIFFERENCE_COLUMNS, DiffRequest, RowDiff
 from deltacli.spark.care.fact_rows import ARGUMENTS, FACTS, NAME, NOW_MS, SKIPS, TABLE, read_fact, rows_of_tables
 from deltacli.spark.executor_rows import MergedRows, engine_of
 from deltacli.spark.parquet_scan import require_session
 from deltacli.spark.parquet_schema import spark_schema
 from deltacli.storage import open_storage
-from deltacli.storage.secrets import all_without_secrets
+from deltacli.storage.secrets import mask_secrets_of_all
 from deltacli.table.api_arguments import (
     require_count,
     require_optional_version,
@@ -44,8 +44,8 @@ from deltacli.table.api_arguments import (
 )
 from deltacli.table.api_errors import api_function
 from deltacli.table.discover import find_tables
-from deltacli.work.rows.kept_rows import CompareRows
-from deltacli.work.task import TableStores
+from deltacli.work.rows.row_comparison import CompareRows
+from deltacli.work.table_stores import TableStores
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,7 +54,7 @@ Unreadable = Literal["raise", "skip"]
 
 _MAGIC = re.compile(r"[*?\[]")
 _KINDS = ("string", "long", "long", "string")
-"""The types of `FIXED`."""
+"""The types of `DIFFERENCE_COLUMNS`."""
 
 
 @api_function
@@ -219,7 +219,7 @@ def fleet_facts(
     engine = engine_of(spark)
     groups = require_fleet_file(require_path_text(policy, "the policy file")).groups
     found = discover(groups, partial(open_storage, options=storage_options), engine).tables
-    names = list(all_without_secrets(_uri(one.base, one.at) for one in found))
+    names = list(mask_secrets_of_all(_uri(one.base, one.at) for one in found))
     rows = {
         "table": (pa.array(names, pa.string()), "string"),
         "base": (pa.array([one.base for one in found], pa.string()), "string"),
@@ -319,7 +319,7 @@ def _computed(
     storage_options: Mapping[str, str] | None,
     *,
     skips: bool,
-) -> Any:  # Any: of PySpark; `tables` is a frame, or columns for `local_frame`
+) -> Any:  # Any: of PySpark; `tables` is a frame, or columns for `make_local_frame`
     """Return the frame that executors compute from a frame, or from columns, with a row per table."""
     schema = _spark_schema(name)
     if not names:
@@ -328,7 +328,7 @@ def _computed(
     shared = {NAME: name, ARGUMENTS: dict(arguments), NOW_MS: now_ms, SKIPS: skips}
     job = pickle.dumps(engine.prepare(read_fact, shared, _anchor(names, storage_options)))
     if isinstance(tables, Mapping):
-        frame = spread_frame(spark, group([1] * len(names), engine.slots), **tables)
+        frame = make_partitioned_frame(spark, assign_tasks([1] * len(names), engine.slots), **tables)
     else:
         frame = tables.repartition(engine.slots * 3)
     return frame.mapInArrow(_task(job), schema)
@@ -342,7 +342,7 @@ def _anchor(names: Sequence[str], storage_options: Mapping[str, str] | None) -> 
     first: TableStores | None = None
     for name in islice(names, 8):
         table = open_table(name, storage_options=storage_options)
-        sendable_location(table.stores.location)
+        require_sendable_location(table.stores.location)
         first = first or table.stores
         with suppress(DeltacliError):
             list(islice(table.storage.list_from(LOG_DIRECTORY), 1))
@@ -432,13 +432,14 @@ def diff(
     before = table.snapshot(version=request.begin[0], timestamp=from_timestamp)
     after = second.snapshot(version=request.end[0], timestamp=to_timestamp)
     found = RowDiff(before, after, request.key)
-    if taken := next((name for name in found.key if name.lower() in map(str.lower, FIXED)), None):
+    if taken := next((name for name in found.key if name.lower() in map(str.lower, DIFFERENCE_COLUMNS)), None):
         raise UsageError(
             f"the frame has a column {taken} of its own, so that it cannot be a key here",
             code="usage.column",
             hint="compare in one process: open_table(…).diff(…, rows=True, key=[…])",
         )
-    fixed = [StructField(name, PrimitiveType(kind), True, {}) for name, kind in zip(FIXED, _KINDS, strict=True)]
+    columns = zip(DIFFERENCE_COLUMNS, _KINDS, strict=True)
+    fixed = [StructField(name, PrimitiveType(kind), True, {}) for name, kind in columns]
     schema = spark_schema([*fixed, *found.fields[: len(found.key)]])
-    merged = MergedRows(CompareRows(found.columns, lists=True), found.columns.kept)
-    return engine_of(spark).regrouped(found.readings(), merged, found.kept_bytes(), schema)
+    merged = MergedRows(CompareRows(found.columns, lists=True), found.columns.fingerprint_schema)
+    return engine_of(spark).make_grouped_frame(found.readings(), merged, found.kept_bytes(), schema)

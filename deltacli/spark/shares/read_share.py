@@ -26,9 +26,9 @@ from deltacli.core.times import format_timestamp
 from deltacli.core.typing import RecordBatch, SparkSchema
 from deltacli.delta.data_files import vector_file
 from deltacli.delta.log.segment import LogFile
-from deltacli.delta.schema.to_arrow import read_columns
+from deltacli.delta.schema.to_arrow import drop_unsupported_columns
 from deltacli.delta.schema.types import StructField
-from deltacli.engine.spark.jobs import spread_frame
+from deltacli.engine.spark.jobs import make_partitioned_frame
 from deltacli.engine.spark.worker import Job
 from deltacli.operations.read.changes import CHANGE_COLUMNS, read_changes
 from deltacli.sharing.client.addresses import (
@@ -67,15 +67,16 @@ from deltacli.spark.source_options import StreamOptions
 from deltacli.spark.source_plans import StreamPlan as TableStreamPlan
 from deltacli.spark.source_plans import newest_commit, partitions_of, require_schema, searchable_faults
 from deltacli.spark.table_log import TableLog
-from deltacli.storage import NO_PREFIXES, AllowedPrefixes, Storage, path_external
+from deltacli.storage import NO_PREFIXES, AllowedPrefixes, Storage, path_external_error
 from deltacli.table.api_arguments import require_path_text, require_timestamp_ms
 from deltacli.table.api_errors import api_function
 from deltacli.table.handle import TableHandle
 from deltacli.table.scan_requests import ChangesRequest
 from deltacli.table.selection import Selection
 from deltacli.table.time_travel import find_snapshot
-from deltacli.work.outputs import plan_row_pieces
-from deltacli.work.rows.data_files import DataFile, Descriptor, ReadSpec
+from deltacli.work.outputs.row_outputs import plan_row_pieces
+from deltacli.work.rows.data_files import DataFile, ReadSpec
+from deltacli.work.rows.deletion_vectors import Descriptor
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -180,7 +181,9 @@ def source_schema(options: Mapping[str, str], spark: str) -> SparkSchema:
             share, version, at_ms = share.without_files(version=version, at_ms=at_ms), None, None
         snapshot = find_snapshot(TableHandle(share, name=found.path), version=version, timestamp_ms=at_ms)
         of_changes = CHANGE_COLUMNS if found.read_change_feed else ()
-        return spark_schema((*read_columns(snapshot.schema.fields, unread_in_spark), *of_changes), described=True)
+        return spark_schema(
+            (*drop_unsupported_columns(snapshot.schema.fields, unread_in_spark), *of_changes), described=True
+        )
 
 
 def batch_partitions(options: Mapping[str, str], schema: SparkSchema) -> list[bytes]:
@@ -300,7 +303,7 @@ class SharedFiles:
 
     def open_other(self, uri: str) -> NoReturn:
         """Raise PathExternal: a share has no files elsewhere."""
-        raise path_external(uri, self.uri, uri)
+        raise path_external_error(uri, self.uri, uri)
 
 
 class ListedStorage(ShareStorage):
@@ -428,7 +431,7 @@ def _frame(session: Any, partitions: Sequence[bytes], schema: Any) -> Any:  # An
     if not partitions:
         return session.createDataFrame([], schema)
     parts = [number % _MOST_TASKS for number in range(len(partitions))]
-    spread = spread_frame(session, parts, partition=(pa.array(partitions, pa.binary()), "binary"))
+    spread = make_partitioned_frame(session, parts, partition=(pa.array(partitions, pa.binary()), "binary"))
     return spread.mapInArrow(_task(carried_package(), schema), schema)
 
 

@@ -1,4 +1,5 @@
-"""Azure Blob Storage, with and without hierarchical namespaces, by its REST API.
+"""Azure Blob Storage, with and without hierarchical namespaces, with its REST API.
 
-The module `store.py` has the calls that `deltacli.storage.objects` builds the storage interface on.
+Start with `store.py`, which opens a store. `calls.py` implements the requests that `deltacli.storage.objects` builds
+the storage interface on.
 """

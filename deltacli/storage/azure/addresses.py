@@ -1,4 +1,4 @@
-"""Addresses of directories in Azure Blob Storage, in all the forms that tools use."""
+"""URIs of directories in Azure Blob Storage: the forms `az`, `abfss`, `wasbs` and `https` that tools use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ FABRIC_SUFFIX = "fabric.microsoft.com"
 
 
 class Address(NamedTuple):
-    """A directory of a container. `account` and `suffix` are '' where the URI does not name them."""
+    """A directory of a container.
+
+    Attributes:
+        uri: The URI, without a slash at its end.
+        container: The name of the container.
+        root: The path of the directory in the container; '' for the container itself.
+        account: The name of the storage account; '' if the URI does not contain it.
+        suffix: The domain of the service, for example "core.windows.net"; '' if the URI does not contain it.
+    """
 
     uri: str
     container: str
@@ -23,7 +31,12 @@ class Address(NamedTuple):
     suffix: str = ""
 
     def aliases(self, account: str, suffix: str) -> tuple[str, ...]:
-        """Return the other URIs of the directory, where these are its account and the suffix of its hosts."""
+        """Return the other URIs of the directory.
+
+        Args:
+            account: The name of the storage account.
+            suffix: The domain of the service.
+        """
         below = f"/{self.root}" if self.root else ""
         uris = [f"{scheme}://{self.container}{below}" for scheme in ("az", "abfss")]
         if account and suffix:
@@ -35,7 +48,11 @@ class Address(NamedTuple):
 
 
 def read_address(uri: str) -> Address:
-    """Return the parts of a URI. Raises UsageError."""
+    """Parse a URI.
+
+    Raises:
+        UsageError: If the URI is invalid, or if it contains credentials.
+    """
     uri = uri.rstrip("/")
     scheme, _, address = uri.partition("://")
     authority, _, root = address.partition("/")
@@ -55,15 +72,15 @@ def read_address(uri: str) -> Address:
         first, _, below = root.partition("/")
         error = UsageError(f"{uri} names the account in place of the container", code="usage.table")
         raise error.suggest_as_fact(uri, f"{scheme}://{first}@{container}/{below}".rstrip("/") if first else None)
-    if not _CONTAINER.fullmatch(container) and not is_of_fabric(host):
+    if not _CONTAINER.fullmatch(container) and not is_fabric_host(host):
         raise UsageError(
             f"invalid name of a container: {container!r}" if container else f"{uri} does not name a container",
             code="usage.table",
             facts={"expected": "3 to 63 lower-case letters, digits and hyphens"} if container else None,
             hint="abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH",
         )
-    named = _HOST.fullmatch(host)
-    if host and not named:
+    host_match = _HOST.fullmatch(host)
+    if host and not host_match:
         raise UsageError(
             f"the host of {uri} is not one of Azure",
             code="usage.table",
@@ -72,17 +89,18 @@ def read_address(uri: str) -> Address:
                 f"{parameter('storage_options.endpoint_url', 'URL')}"
             },
         )
-    account, suffix = (named["account"].lower(), named["suffix"].lower()) if named else ("", "")
+    account = host_match["account"].lower() if host_match else ""
+    suffix = host_match["suffix"].lower() if host_match else ""
     if scheme.lower() == "https":
         uri = f"abfss://{container}@{account}.dfs.{suffix}/{root}".rstrip("/")
     return Address(uri, container, root, account, suffix)
 
 
-def is_of_fabric(host: str) -> bool:
-    """Return whether a host, or the suffix of one, is of OneLake in Microsoft Fabric."""
+def is_fabric_host(host: str) -> bool:
+    """Return whether a host or domain belongs to OneLake in Microsoft Fabric."""
     return f".{host.lower()}".endswith(f".{FABRIC_SUFFIX}")
 
 
-def is_of_the_cloud(host: str) -> bool:
-    """Return whether an endpoint is one of Azure itself."""
+def is_azure_host(host: str) -> bool:
+    """Return whether a host belongs to Azure, in contrast to an emulator, for example."""
     return host.lower().endswith((".core.windows.net", ".core.chinacloudapi.cn", ".core.usgovcloudapi.net"))

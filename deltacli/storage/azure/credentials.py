@@ -1,4 +1,12 @@
-"""Credentials of Azure: how requests are authorized, and which sources were tried."""
+"""Credentials of Azure: the authorization of requests, and the renewal of access tokens.
+
+`AzureOptions.credential_kind` says which credentials are used:
+
+    none         nothing is added to the requests
+    key          each request is signed with the account key (`shared_key.py`)
+    signature    the shared access signature is appended to the URL
+    token        an access token of azure-identity, which is renewed before it expires
+"""
 
 from __future__ import annotations
 
@@ -11,57 +19,86 @@ from datetime import datetime
 from email.utils import formatdate
 from threading import Lock
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from deltacli.core.errors import CredentialsMissing, parameter
 from deltacli.core.typing import AzureCredential
-from deltacli.storage.azure.options import AzureOptions, decoded_key
-from deltacli.storage.azure.shared_key import authorization
+from deltacli.storage.azure.options import AzureOptions, decode_account_key
+from deltacli.storage.azure.shared_key import build_authorization_header
 from deltacli.storage.grants import SOURCE
-from deltacli.storage.objects.bounded_reading import bounded_session
-from deltacli.storage.objects.http import answers_within
+from deltacli.storage.objects.bounded_reading import make_bounded_session
+from deltacli.storage.objects.http import is_reachable
 from deltacli.storage.objects.http_errors import ANONYMOUS
 from deltacli.storage.objects.options import (
-    describe_set_or_unset,
+    describe_presence,
     describe_variables,
 )
 from deltacli.storage.secrets import MaskedCause
 
 VERSION = "2021-12-02"
-"""Of the service: names that XML cannot hold are escaped since 2021-02-12, MD5 and large blobs are older."""
+"""Version of the Blob service API. Since 2021-02-12, listings escape names that XML does not allow. MD5 digests and
+large blocks are older.
+"""
+
 _SCOPE = "https://storage.azure.com/.default"
-_SPARE_SECONDS = 120
-_METADATA = "http://169.254.169.254/metadata/identity/oauth2/token"
+_RENEWAL_MARGIN_SECONDS = 120
+
+_METADATA_URL = "http://169.254.169.254/metadata/identity/oauth2/token"
 _METADATA_SECONDS = 1.0
-_IDENTITIES = ("IDENTITY_ENDPOINT", "MSI_ENDPOINT", "IMDS_ENDPOINT", "AZURE_POD_IDENTITY_AUTHORITY_HOST")
-"""Variables that say where a managed identity is found."""
-_PROGRAMS = {
-    "AzureCliCredential": ("az", "Azure CLI", "az login"),
-    "AzurePowerShellCredential": ("pwsh", "Azure PowerShell", "Connect-AzAccount"),
-    "AzureDeveloperCliCredential": ("azd", "Azure Developer CLI", "azd auth login"),
+_IDENTITY_VARIABLES = ("IDENTITY_ENDPOINT", "MSI_ENDPOINT", "IMDS_ENDPOINT", "AZURE_POD_IDENTITY_AUTHORITY_HOST")
+"""Environment variables with the address of a managed identity."""
+
+
+class _LoginTool(NamedTuple):
+    """A command-line tool whose login azure-identity can use."""
+
+    program: str
+    name: str
+    login_command: str
+
+
+_LOGIN_TOOLS = {
+    "AzureCliCredential": _LoginTool("az", "Azure CLI", "az login"),
+    "AzurePowerShellCredential": _LoginTool("pwsh", "Azure PowerShell", "Connect-AzAccount"),
+    "AzureDeveloperCliCredential": _LoginTool("azd", "Azure Developer CLI", "azd auth login"),
 }
-"""The logins that azure-identity tries: program, name, and how to log in again."""
-_ATTEMPT = re.compile(r"^\s*(\w+Credential): (.+)$", re.MULTILINE)
-_SECRET_EXPIRED = "AADSTS7000222"
+"""The tools, by the names of the credential classes of azure-identity."""
+
+_FAILED_CREDENTIAL = re.compile(r"^\s*(\w+Credential): (.+)$", re.MULTILINE)
+"""A line of an error of `DefaultAzureCredential`: the credential class and the reason of its failure."""
+
+_CLIENT_SECRET_EXPIRED = "AADSTS7000222"
 
 
-def how_to_log_in_to_azure() -> str:
+def build_azure_login_hint() -> str:
+    """Return the hint for missing credentials."""
     anonymous = parameter("storage_options.anon", "true")
     return f"az login, or set AZURE_STORAGE_ACCOUNT_KEY; for public data add {anonymous}"
 
 
 class AzureCredentials:
-    """Authorizes requests. Thread-safe. `clock` returns epoch seconds."""
+    """Authorizes the requests to an account. Thread-safe."""
 
     def __init__(self, options: AzureOptions, location: str, clock: Callable[[], float] = time.time) -> None:
+        """Create the credentials. No token is requested before the first request needs it.
+
+        Args:
+            options: The options of the store.
+            location: The URI of the container, for error messages.
+            clock: Returns the time in epoch seconds.
+
+        Raises:
+            CredentialsMissing: If the account key is not valid base64.
+        """
         self._options = options
         self._location = location
         self._clock = clock
         self._lock = Lock()
-        self._key = decoded_key(options.account_key) if options.account_key else b""
-        self._source: AzureCredential = None
-        self._token = ("", 0.0)
+        self._key = decode_account_key(options.account_key) if options.account_key else b""
+        self._credential: AzureCredential = None
+        self._token = ""
+        self._token_expires_at = 0.0
 
     @property
     def options(self) -> AzureOptions:
@@ -69,170 +106,243 @@ class AzureCredentials:
 
     @property
     def identity(self) -> str:
-        """Return the source of the credentials, for messages."""
+        """The source of the credentials, for messages."""
         if self._options.held is not None:
             return SOURCE
-        key = f"key of the account {self._options.account}"
-        client = self._options.client
-        token = f"application {client[1]}" if all(client) else "DefaultAzureCredential of azure-identity"
-        token = "token that was given (AZURE_STORAGE_TOKEN)" if self._options.token else token
-        names = {"none": ANONYMOUS, "key": key, "signature": "shared access signature", "token": token}
-        return names[self._options.used]
+        match self._options.credential_kind:
+            case "none":
+                return ANONYMOUS
+            case "key":
+                return f"key of the account {self._options.account}"
+            case "signature":
+                return "shared access signature"
+        if self._options.token:
+            return "token that was given (AZURE_STORAGE_TOKEN)"
+        if all(self._options.client):
+            return f"application {self._options.client.client_id}"
+        return "DefaultAzureCredential of azure-identity"
 
     @property
-    def renewal(self) -> str:
-        """Return how a shared access signature that has expired is renewed; '' for other credentials."""
-        if self._options.used != "signature" or self._options.held is not None:
+    def renewal_command(self) -> str:
+        """The command that creates a new shared access signature if the current one has expired; otherwise ''."""
+        if self._options.credential_kind != "signature" or self._options.held is not None:
             return ""
         try:
-            expires = datetime.fromisoformat(parse_qs(self._options.sas_token)["se"][0].replace("Z", "+00:00"))
-            has_expired = expires.timestamp() <= self._clock()
+            # The parameter `se` (signed expiry) is a time such as 2026-12-01T10:00:00Z.
+            signed_expiry = parse_qs(self._options.sas_token)["se"][0]
+            expires_at = datetime.fromisoformat(signed_expiry.replace("Z", "+00:00")).timestamp()
         except (LookupError, ValueError, OverflowError, OSError):
             return ""
-        account = self._options.account
-        return f"az storage container generate-sas --account-name {account} --name CONTAINER" if has_expired else ""
+        if expires_at > self._clock():
+            return ""
+        return f"az storage container generate-sas --account-name {self._options.account} --name CONTAINER"
 
     @property
     def needs_library(self) -> bool:
-        return self._options.used == "token" and not self._options.token
+        """Whether azure-identity is needed to obtain a token."""
+        return self._options.credential_kind == "token" and not self._options.token
 
-    def authorized(
-        self, method: str, url: str, headers: Mapping[str, str], *, is_part: bool = False
+    def authorize(
+        self, method: str, url: str, headers: Mapping[str, str], *, is_batch_part: bool = False
     ) -> tuple[str, dict[str, str]]:
-        """Return URL and headers with credentials. `is_part`: of a batch, whose parts have no version of their own."""
-        sent = {**headers, "x-ms-date": formatdate(self._clock(), usegmt=True)}
-        sent |= {} if is_part else {"x-ms-version": VERSION}
-        if self._options.used == "none":
-            return url, sent
-        if self._options.used == "key":
-            signed = authorization(method, url, sent, self._options.account, self._key)
-            return url, {**sent, "Authorization": signed}
-        if self._options.used == "signature":
-            return self._signed(url), sent
-        return url, {**sent, "Authorization": f"Bearer {self.bearer()}"}
+        """Return the URL and the headers of a request with credentials.
 
-    def of_source(self, url: str) -> dict[str, str]:
-        """Return the headers that name the source of a copy within the account, with what it is
-        authorized by, where that is not the key that the request is signed with.
+        Args:
+            method: The HTTP method.
+            url: The URL of the request.
+            headers: The headers of the request.
+            is_batch_part: True for a request within a batch, which must not contain the version of the API.
+
+        Raises:
+            CredentialsMissing: If no token can be obtained.
         """
-        if self._options.used == "token":
-            return {"x-ms-copy-source": url, "x-ms-copy-source-authorization": f"Bearer {self.bearer()}"}
-        return {"x-ms-copy-source": self._signed(url) if self._options.used == "signature" else url}
+        all_headers = {**headers, "x-ms-date": formatdate(self._clock(), usegmt=True)}
+        if not is_batch_part:
+            all_headers["x-ms-version"] = VERSION
 
-    def _signed(self, url: str) -> str:
+        match self._options.credential_kind:
+            case "none":
+                return url, all_headers
+            case "signature":
+                return self._append_signature(url), all_headers
+            case "key":
+                authorization = build_authorization_header(method, url, all_headers, self._options.account, self._key)
+            case "token":
+                authorization = f"Bearer {self.get_token()}"
+        return url, {**all_headers, "Authorization": authorization}
+
+    def build_copy_source_headers(self, url: str) -> dict[str, str]:
+        """Return the headers that identify and authorize the source of a copy within the account.
+
+        With an account key, the signature of the request authorizes the source as well.
+        """
+        match self._options.credential_kind:
+            case "token":
+                return {"x-ms-copy-source": url, "x-ms-copy-source-authorization": f"Bearer {self.get_token()}"}
+            case "signature":
+                return {"x-ms-copy-source": self._append_signature(url)}
+        return {"x-ms-copy-source": url}
+
+    def _append_signature(self, url: str) -> str:
+        """Append the shared access signature to a URL."""
         held = self._options.held
         signature = self._options.sas_token if held is None else held.options()["sas_token"].removeprefix("?")
-        return f"{url}{'&' if urlsplit(url).query else '?'}{signature}"
+        separator = "&" if urlsplit(url).query else "?"
+        return f"{url}{separator}{signature}"
 
-    def renew(self, refused: Mapping[str, str]) -> bool:
-        """Drop the token in refused headers unless it was replaced. False if requests have no tokens."""
+    def renew(self, refused_headers: Mapping[str, str]) -> bool:
+        """Forget the token that the store refused, so that the next request obtains a new one.
+
+        If another thread has obtained a new token already, that token is kept.
+
+        Args:
+            refused_headers: The headers of the refused request.
+
+        Returns:
+            True if it makes sense to repeat the request: its token comes from azure-identity.
+        """
         with self._lock:
-            if self._token[0] and refused.get("Authorization") == f"Bearer {self._token[0]}":
-                self._source = None
-                self._token = ("", 0.0)  # azure-identity caches a token until it expires
+            if self._token and refused_headers.get("Authorization") == f"Bearer {self._token}":
+                # azure-identity caches a token until it expires, so replace its credential, too.
+                self._credential = None
+                self._token = ""
+                self._token_expires_at = 0.0
         return self.needs_library
 
-    def bearer(self) -> str:
-        """Return the token that was given, or one that is renewed before it expires. Raises CredentialsMissing."""
+    def get_token(self) -> str:
+        """Return the access token: the one in the options, or one of azure-identity.
+
+        Raises:
+            CredentialsMissing: If azure-identity finds no usable credentials.
+        """
         if self._options.token:
             return self._options.token
         with self._lock:
-            token, expires = self._token
-            if not token or expires - _SPARE_SECONDS < self._clock():
-                access_token = self._get_token()
-                token = str(access_token.token)
-                self._token = (token, float(access_token.expires_on))
-            return token
+            expires_soon = self._token_expires_at - _RENEWAL_MARGIN_SECONDS < self._clock()
+            if not self._token or expires_soon:
+                access_token = self._request_token()
+                self._token = str(access_token.token)
+                self._token_expires_at = float(access_token.expires_on)
+            return self._token
 
-    def _get_token(self) -> Any:  # Any: an AccessToken of azure-core
-        """Return a new token. Raises CredentialsMissing, with the state of each source that azure-identity tried."""
+    def _request_token(self) -> Any:  # Any: an AccessToken of azure-core
+        """Request a token from azure-identity.
+
+        Raises:
+            CredentialsMissing: If there are no usable credentials. The error contains the state of each source that
+                azure-identity tried.
+        """
         from azure.core.exceptions import AzureError
 
         try:
-            return self.source().get_token(_SCOPE)
-        except (AzureError, ValueError) as fault:
-            message = MaskedCause.of(fault)
-            attempts = dict(_ATTEMPT.findall(str(message)))
-            renewal = _renewal(str(message), attempts, self._options)
+            return self.get_credential().get_token(_SCOPE)
+        except (AzureError, ValueError) as azure_error:
+            masked_cause = MaskedCause.of(azure_error)
+            message = str(masked_cause)
+            failures = dict(_FAILED_CREDENTIAL.findall(message))
+            renewal_command = _find_renewal_command(message, failures, self._options)
             error = CredentialsMissing(
-                "the credentials of Azure have expired" if renewal else "no usable credentials of Azure",
+                "the credentials of Azure have expired" if renewal_command else "no usable credentials of Azure",
                 preamble=f"{self._location} cannot be read: ",
-                facts={"library says": str(message).splitlines()[0][:300], **azure_sources(self._options, attempts)},
-                hint=renewal or how_to_log_in_to_azure(),
+                facts={
+                    "library says": message.splitlines()[0][:300],
+                    **describe_azure_sources(self._options, failures),
+                },
+                hint=renewal_command or build_azure_login_hint(),
             )
-            error.__cause__ = message
-            raise error from message
+            error.__cause__ = masked_cause
+            raise error from masked_cause
 
-    def source(self) -> AzureCredential:
-        """Return the credential of azure-identity, made on first use."""
-        if self._source is None:
+    def get_credential(self) -> AzureCredential:
+        """Return the credential of azure-identity, which is created on first use."""
+        if self._credential is None:
             from azure.core.pipeline.transport import RequestsTransport
             from azure.identity import ClientSecretCredential, DefaultAzureCredential
 
-            transport = RequestsTransport(session=bounded_session(), session_owner=False)
+            transport = RequestsTransport(session=make_bounded_session(), session_owner=False)
             if all(self._options.client):
-                self._source = ClientSecretCredential(*self._options.client, transport=transport)
+                self._credential = ClientSecretCredential(*self._options.client, transport=transport)
             else:
-                is_without = not _has_identity()
-                self._source = DefaultAzureCredential(
-                    exclude_managed_identity_credential=is_without, transport=transport
+                self._credential = DefaultAzureCredential(
+                    exclude_managed_identity_credential=not _has_managed_identity(), transport=transport
                 )
-        return self._source
+        return self._credential
 
 
-def azure_sources(options: AzureOptions, attempts: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
-    """Return the sources that are tried, in order, without secrets; `attempts`: what azure-identity says of each."""
-    tenant, client, secret = options.client
-    identity = describe_variables(*(name for name in _IDENTITIES if os.environ.get(name))) or "no answer"
-    given = {"account_key": options.account_key, "sas_token": options.sas_token}
-    return {
-        "options": describe_set_or_unset({**given, "tenant_id": tenant, "client_id": client, "client_secret": secret}),
+def describe_azure_sources(options: AzureOptions, failures: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+    """Return the sources of credentials in the order in which they are tried, with their states, without secrets.
+
+    Args:
+        options: The options of the store.
+        failures: The reason of the failure, for each credential class that azure-identity tried.
+    """
+    configured = {
+        "account_key": options.account_key,
+        "sas_token": options.sas_token,
+        "tenant_id": options.client.tenant_id,
+        "client_id": options.client.client_id,
+        "client_secret": options.client.client_secret,
+    }
+    application = describe_variables("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET")
+    workload_identity = describe_variables("AZURE_FEDERATED_TOKEN_FILE")
+    identity_variables = [name for name in _IDENTITY_VARIABLES if os.environ.get(name)]
+    managed_identity = describe_variables(*identity_variables) or "no answer"
+    sources = {
+        "options": describe_presence(configured),
         "environment": describe_variables(
             "AZURE_STORAGE_ACCOUNT_KEY",
             "AZURE_STORAGE_SAS_TOKEN",
             "AZURE_STORAGE_CONNECTION_STRING",
             "AZURE_STORAGE_TOKEN",
         ),
-        "application": describe_variables("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET")
-        + _failure(attempts, "EnvironmentCredential"),
-        "workload identity": describe_variables("AZURE_FEDERATED_TOKEN_FILE")
-        + _failure(attempts, "WorkloadIdentityCredential"),
-        "managed identity": identity + _failure(attempts, "ManagedIdentityCredential"),
-        **{
-            name: _first_sentence(attempts[credential]) if credential in attempts else "not tried"
-            for credential, (program, name, _) in _PROGRAMS.items()
-            if program == "az" or shutil.which(program)
-        },
+        "application": application + _describe_failure(failures, "EnvironmentCredential"),
+        "workload identity": workload_identity + _describe_failure(failures, "WorkloadIdentityCredential"),
+        "managed identity": managed_identity + _describe_failure(failures, "ManagedIdentityCredential"),
     }
 
+    # The Azure CLI is always listed, because it is what most users log in with.
+    for credential_class, tool in _LOGIN_TOOLS.items():
+        if tool.program == "az" or shutil.which(tool.program):
+            failure = failures.get(credential_class)
+            sources[tool.name] = "not tried" if failure is None else _get_first_sentence(failure)
+    return sources
 
-def _failure(attempts: Mapping[str, str], credential: str) -> str:
-    """Return what a source that is set up failed by, '' if it is not set up."""
-    message = attempts.get(credential, "")
-    return f": {_first_sentence(message)}" if message and "unavailable" not in message else ""
+
+def _describe_failure(failures: Mapping[str, str], credential_class: str) -> str:
+    """Return ": " and the reason why a configured source failed; '' if the source is not configured."""
+    message = failures.get(credential_class, "")
+    is_configured = bool(message) and "unavailable" not in message
+    return f": {_get_first_sentence(message)}" if is_configured else ""
 
 
-def _first_sentence(text: str) -> str:
+def _get_first_sentence(text: str) -> str:
     return text.partition(". ")[0][:200]
 
 
-def _renewal(message: str, attempts: Mapping[str, str], options: AzureOptions) -> str:
-    """Return how to renew credentials that azure-identity reports as expired; '' for another failure."""
-    if _SECRET_EXPIRED in message:
-        application = options.client[1] or os.environ.get("AZURE_CLIENT_ID") or "CLIENT_ID"
+def _find_renewal_command(message: str, failures: Mapping[str, str], options: AzureOptions) -> str:
+    """Return the command that renews expired credentials; '' if azure-identity failed for another reason.
+
+    Args:
+        message: The message of azure-identity.
+        failures: The reason of the failure, for each credential class that azure-identity tried.
+        options: The options of the store.
+    """
+    if _CLIENT_SECRET_EXPIRED in message:
+        application = options.client.client_id or os.environ.get("AZURE_CLIENT_ID") or "CLIENT_ID"
         return f"az ad app credential reset --id {application}"
-    expired = [name for name, text in attempts.items() if "expired" in text.lower() and name in _PROGRAMS]
-    if expired:
-        return _PROGRAMS[expired[0]][2]
+    for credential_class, failure in failures.items():
+        if credential_class in _LOGIN_TOOLS and "expired" in failure.lower():
+            return _LOGIN_TOOLS[credential_class].login_command
     return "az login" if "expired" in message.lower() else ""
 
 
-def _has_identity() -> bool:
-    """Return whether a managed identity may be found: a variable says where, or the machine's
-    metadata server answers.
+def _has_managed_identity() -> bool:
+    """Return whether the machine may have a managed identity.
 
-    azure-identity waits five minutes for one that accepts connections and is silent.
+    That is so if an environment variable contains its address, or if the metadata server of a virtual machine
+    responds. Without this check, azure-identity waits five minutes for a metadata server that accepts connections
+    and sends nothing.
     """
-    if any(os.environ.get(name) for name in (*_IDENTITIES, "AZURE_TOKEN_CREDENTIALS")):
+    if any(os.environ.get(name) for name in (*_IDENTITY_VARIABLES, "AZURE_TOKEN_CREDENTIALS")):
         return True
-    return answers_within(_METADATA, _METADATA_SECONDS, {})
+    return is_reachable(_METADATA_URL, _METADATA_SECONDS, {})

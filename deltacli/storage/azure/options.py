@@ -1,4 +1,8 @@
-"""The values of `--storage-option` for Azure Blob Storage, and which of several credentials is used."""
+"""Options of Azure stores, from storage options, environment variables and connection strings.
+
+An account may be reachable with several credentials at the same time. `AzureOptions.credential_kind` decides which of
+them authorize the requests. Credentials in storage options replace all credentials in environment variables.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,13 @@ import binascii
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from deltacli.core.errors import CredentialsMissing, UsageError
-from deltacli.storage.azure.addresses import FABRIC_SUFFIX, Address, is_of_fabric
-from deltacli.storage.grants import HeldGrant
+from deltacli.storage.azure.addresses import FABRIC_SUFFIX, Address, is_fabric_host
+from deltacli.storage.grants import RenewableGrant
 from deltacli.storage.objects.options import (
-    endpoint,
+    read_endpoint,
     read_flag,
     read_known_options,
     read_verify,
@@ -36,8 +40,9 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "verify": (),
 }
 _CANONICAL = {alias: name for name, aliases in _NAMES.items() for alias in aliases}
-_WITHOUT_EFFECT = ("location_mode", "use_emulator", "azure_storage_use_emulator", "timeout")
-"""Options of other tools that have no meaning here. They are accepted, because they were."""
+_IGNORED_NAMES = ("location_mode", "use_emulator", "azure_storage_use_emulator", "timeout")
+"""Options of other tools that have no effect. They are accepted because earlier versions accepted them."""
+
 _FROM_ENVIRONMENT = {
     "account_name": "AZURE_STORAGE_ACCOUNT_NAME",
     "account_key": "AZURE_STORAGE_ACCOUNT_KEY",
@@ -48,14 +53,44 @@ _FROM_ENVIRONMENT = {
     "client_id": "AZURE_STORAGE_CLIENT_ID",
     "client_secret": "AZURE_STORAGE_CLIENT_SECRET",
 }
-_SECRETS = ("account_key", "sas_token", "connection_string", "client_secret", "token", "anon")
-_SUFFIX = "core.windows.net"
+
+_CREDENTIAL_NAMES = ("account_key", "sas_token", "connection_string", "client_secret", "token", "anon")
+
+_CONNECTION_STRING_NAMES: Mapping[str, str] = {
+    "accountname": "account_name",
+    "accountkey": "account_key",
+    "sharedaccesssignature": "sas_token",
+    "blobendpoint": "endpoint_url",
+    "endpointsuffix": "suffix",
+}
+"""Fields of a connection string in lower case, and the storage options that they are equivalent to."""
+
+_DEFAULT_SUFFIX = "core.windows.net"
+
+
+class AzureApplication(NamedTuple):
+    """The service principal of an application. All fields are '' if none is configured."""
+
+    tenant_id: str = ""
+    client_id: str = ""
+    client_secret: str = ""
 
 
 @dataclass(frozen=True)
 class AzureOptions:
-    """The ways to reach an account. Several credentials may be there; `used` says which of them
-    authorize requests. `held`: a signature that a server gave, and the only credentials then.
+    """The parsed options of an Azure store.
+
+    Attributes:
+        endpoint: The URL of the blob service.
+        account: The name of the storage account.
+        suffix: The domain of the service, for example "core.windows.net".
+        anonymous: True to send requests without credentials.
+        account_key: The key of the account, base64-encoded; '' without one.
+        sas_token: A shared access signature, without a leading "?"; '' without one.
+        client: The service principal of an application.
+        token: An access token that the user obtained elsewhere; '' without one.
+        verify: Whether to verify TLS certificates, or the path of a file of trusted certificates.
+        held: A shared access signature that a server has vended for the table. No other credentials are used with it.
     """
 
     endpoint: str
@@ -64,16 +99,14 @@ class AzureOptions:
     anonymous: bool = False
     account_key: str = field(default="", repr=False)
     sas_token: str = field(default="", repr=False)
-    client: tuple[str, str, str] = field(default=("", "", ""), repr=False)
-    """Tenant, id and secret of an application."""
+    client: AzureApplication = field(default=AzureApplication(), repr=False)
     token: str = field(default="", repr=False)
-    """A token that was issued already."""
     verify: bool | str = True
-    held: HeldGrant | None = field(default=None, repr=False)
+    held: RenewableGrant | None = field(default=None, repr=False)
 
     @property
-    def used(self) -> Literal["none", "key", "signature", "token"]:
-        """Return what authorizes requests: the first that is there, in this order."""
+    def credential_kind(self) -> Literal["none", "key", "signature", "token"]:
+        """The credentials that authorize requests. The precedence is none, key, signature, token."""
         if self.held is not None:
             return "signature"
         if self.anonymous:
@@ -86,112 +119,164 @@ class AzureOptions:
 def read_azure_options(
     options: Mapping[str, str], address: Address, environment: Mapping[str, str] = os.environ
 ) -> AzureOptions:
-    """Return the options as values. Raises UsageError for an unknown name or an invalid value.
+    """Combine storage options, environment variables, a connection string and the parts of the URI.
 
-    Credentials in options replace all of those in the environment.
+    Args:
+        options: The storage options.
+        address: The parts of the URI.
+        environment: The environment variables.
+
+    Raises:
+        UsageError: If a name is unknown, if a value is invalid, if the URI and the options contradict each other, or if
+            the account is unknown.
     """
-    chosen = {name: text for name, text in options.items() if name.lower() not in _WITHOUT_EFFECT}
-    given = read_known_options(chosen, tuple(_NAMES), _CANONICAL, "Azure")
-    named = {name: environment[variable] for name, variable in _FROM_ENVIRONMENT.items() if environment.get(variable)}
-    if any(name in given for name in _SECRETS) or _is_of_another_account(named, given, address):
-        named = {name: text for name, text in named.items() if name == "account_name"}
-    given = {**named, **given}
-    given = {**_connection(given.get("connection_string", "")), **given}
-    remember_secrets(given)
-    _require_complete(given, address)
-    account = address.account or given.get("account_name", "").strip()
-    suffix = address.suffix or given.get("suffix", _SUFFIX)
-    if read_flag(given, "use_fabric_endpoint"):
-        # Other tools replace the host of the URI. Another account of the same name would be opened,
-        # so it is refused.
-        if address.suffix and not is_of_fabric(address.suffix):
-            raise UsageError(
-                f"{address.uri} is not in Microsoft Fabric, as use_fabric_endpoint says",
-                code="usage.storage-option",
-                facts={"expected": f"{address.account}.dfs.{FABRIC_SUFFIX}, or az://{address.container}"},
-            )
-        suffix = address.suffix or FABRIC_SUFFIX
-    if address.account and given.get("account_name", account).lower() != address.account and "account_name" in options:
+    effective_options = {name: text for name, text in options.items() if name.lower() not in _IGNORED_NAMES}
+    explicit = read_known_options(effective_options, tuple(_NAMES), _CANONICAL, "Azure")
+    values = {**_select_environment_values(environment, explicit, address), **explicit}
+    # Fields of a connection string have the lowest precedence.
+    values = {**_parse_connection_string(values.get("connection_string", "")), **values}
+    remember_secrets(values)
+    _require_complete_connection_string(values, address)
+
+    suffix = _select_suffix(values, address)
+    account = address.account or values.get("account_name", "").strip()
+    if "account_name" in options and address.account and values["account_name"].lower() != address.account:
         raise UsageError(
-            f"{address.uri} is in the account {address.account}, not {given['account_name']}",
+            f"{address.uri} is in the account {address.account}, not {values['account_name']}",
             code="usage.storage-option",
         )
     if not account:
+        example = f"abfss://{address.container}@ACCOUNT.dfs.{_DEFAULT_SUFFIX}/{address.root}"
         raise UsageError(
             f"{address.uri} does not name the storage account",
             code="usage.table",
-            hint=f"abfss://{address.container}@ACCOUNT.dfs.{_SUFFIX}/{address.root}, or set AZURE_STORAGE_ACCOUNT_NAME",
+            hint=f"{example}, or set AZURE_STORAGE_ACCOUNT_NAME",
         )
-    host = given.get("account_host") or f"{account}.blob.{suffix}"
+
+    host = values.get("account_host") or f"{account}.blob.{suffix}"
     return AzureOptions(
-        endpoint=endpoint(given, f"https://{host}"),
+        endpoint=read_endpoint(values, f"https://{host}"),
         account=account,
         suffix=suffix,
-        anonymous=read_flag(given, "anon"),
-        account_key=given.get("account_key", "").strip(),
-        sas_token=given.get("sas_token", "").strip().removeprefix("?"),
-        client=tuple(given.get(name, "").strip() for name in ("tenant_id", "client_id", "client_secret")),  # type: ignore[arg-type]  # three of them
-        token=given.get("token", "").strip(),
-        verify=read_verify(given),
+        anonymous=read_flag(values, "anon"),
+        account_key=values.get("account_key", "").strip(),
+        sas_token=values.get("sas_token", "").strip().removeprefix("?"),
+        client=AzureApplication(
+            tenant_id=values.get("tenant_id", "").strip(),
+            client_id=values.get("client_id", "").strip(),
+            client_secret=values.get("client_secret", "").strip(),
+        ),
+        token=values.get("token", "").strip(),
+        verify=read_verify(values),
     )
 
 
-def _require_complete(given: Mapping[str, str], address: Address) -> None:
-    """Raise UsageError for a connection string, cut off by a shell for example, that lacks what nothing else gives.
+def _read_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment variables that are set, with canonical names of options."""
+    return {name: environment[variable] for name, variable in _FROM_ENVIRONMENT.items() if environment.get(variable)}
 
-    One that names an endpoint may leave the credentials to a login, as in other Azure clients.
+
+def _select_environment_values(
+    environment: Mapping[str, str], explicit: Mapping[str, str], address: Address
+) -> dict[str, str]:
+    """Return the values of environment variables that may be combined with the storage options.
+
+    Only the account name is returned if the storage options contain credentials, or if the variables belong to a
+    different account than the table. Otherwise two halves of different credentials could be combined.
     """
-    text = given.get("connection_string", "")
-    others = ("account_key", "sas_token", "token", "anon", "endpoint_url")
-    application = all(given.get(name) for name in ("tenant_id", "client_id", "client_secret"))
-    lacks = []
-    if not (address.account or given.get("account_name")):
-        lacks.append("AccountName")
-    if not (application or any(given.get(name) for name in others)):
-        lacks.append("AccountKey (or SharedAccessSignature)")
-    if text and lacks:
-        parts = [part.partition("=")[0].strip()[:40] for part in text.split(";") if "=" in part]
+    values = _read_environment(environment)
+    has_explicit_credentials = any(name in explicit for name in _CREDENTIAL_NAMES)
+    if has_explicit_credentials or _is_other_account(values, explicit, address):
+        return {name: text for name, text in values.items() if name == "account_name"}
+    return values
+
+
+def _select_suffix(values: Mapping[str, str], address: Address) -> str:
+    """Return the domain of the service: that of the URI, or of Microsoft Fabric, or of the connection string.
+
+    Raises:
+        UsageError: If `use_fabric_endpoint` is true although the URI is outside Microsoft Fabric. Other tools replace
+            the host of the URI in this case, and open another account with the same name.
+    """
+    if not read_flag(values, "use_fabric_endpoint"):
+        return address.suffix or values.get("suffix", _DEFAULT_SUFFIX)
+    if address.suffix and not is_fabric_host(address.suffix):
         raise UsageError(
-            f"the connection string of Azure is incomplete: {' and '.join(lacks)} missing",
+            f"{address.uri} is not in Microsoft Fabric, as use_fabric_endpoint says",
+            code="usage.storage-option",
+            facts={"expected": f"{address.account}.dfs.{FABRIC_SUFFIX}, or az://{address.container}"},
+        )
+    return address.suffix or FABRIC_SUFFIX
+
+
+def _require_complete_connection_string(values: Mapping[str, str], address: Address) -> None:
+    """Require that a connection string and the other options together contain an account and credentials.
+
+    A connection string contains `;`. Without quotes, a shell cuts it off there.
+
+    A connection string with an endpoint needs no credentials, as in other Azure clients: the user may be logged in.
+
+    Raises:
+        UsageError: If the account or the credentials are missing.
+    """
+    text = values.get("connection_string", "")
+    has_application = all(values.get(name) for name in ("tenant_id", "client_id", "client_secret"))
+    sufficient_names = ("account_key", "sas_token", "token", "anon", "endpoint_url")
+    missing_fields = []
+    if not (address.account or values.get("account_name")):
+        missing_fields.append("AccountName")
+    if not (has_application or any(values.get(name) for name in sufficient_names)):
+        missing_fields.append("AccountKey (or SharedAccessSignature)")
+    if text and missing_fields:
+        present_fields = [part.partition("=")[0].strip()[:40] for part in text.split(";") if "=" in part]
+        raise UsageError(
+            f"the connection string of Azure is incomplete: {' and '.join(missing_fields)} missing",
             code="usage.credentials",
-            facts={"it has": ", ".join(parts) or "no NAME=VALUE"},
+            facts={"it has": ", ".join(present_fields) or "no NAME=VALUE"},
             hint="az storage account show-connection-string --name ACCOUNT, and quote its output: it contains ;",
         )
 
 
-def _is_of_another_account(named: Mapping[str, str], given: Mapping[str, str], address: Address) -> bool:
-    """Return whether the environment is about another account than the one of a table."""
-    wanted = address.account or given.get("account_name", "")
-    its_own = _connection(named.get("connection_string", "")).get("account_name") or named.get("account_name")
-    return bool(wanted and its_own and wanted.lower() != its_own.lower())
+def _is_other_account(environment_values: Mapping[str, str], explicit: Mapping[str, str], address: Address) -> bool:
+    """Return whether the environment variables belong to a different account than the table."""
+    table_account = address.account or explicit.get("account_name", "")
+    connection_account = _parse_connection_string(environment_values.get("connection_string", "")).get("account_name")
+    environment_account = connection_account or environment_values.get("account_name")
+    if not table_account or not environment_account:
+        return False
+    return table_account.lower() != environment_account.lower()
 
 
-def endpoint_of_connection_string(address: Address, environment: Mapping[str, str]) -> str:
-    """Return the endpoint that a connection string in the environment names for an account; '' without one.
+def read_connection_string_endpoint(address: Address, environment: Mapping[str, str]) -> str:
+    """Return the endpoint in the connection string of the environment; '' without one.
 
-    The credentials of the string are not used.
+    It is used together with vended credentials, so the credentials in the connection string are ignored.
     """
-    named = {name: environment[variable] for name, variable in _FROM_ENVIRONMENT.items() if environment.get(variable)}
-    if _is_of_another_account(named, {}, address):
+    values = _read_environment(environment)
+    if _is_other_account(values, {}, address):
         return ""
-    return _connection(named.get("connection_string", "")).get("endpoint_url", "")
+    return _parse_connection_string(values.get("connection_string", "")).get("endpoint_url", "")
 
 
-def _connection(text: str) -> dict[str, str]:
-    pairs = (part.partition("=") for part in text.split(";") if "=" in part)
-    fields = {name.strip().lower(): value.strip() for name, _, value in pairs}
-    names = {
-        "accountname": "account_name",
-        "accountkey": "account_key",
-        "sharedaccesssignature": "sas_token",
-        "blobendpoint": "endpoint_url",
-        "endpointsuffix": "suffix",
-    }
-    return {name: fields[key] for key, name in names.items() if fields.get(key)}
+def _parse_connection_string(text: str) -> dict[str, str]:
+    """Return the fields of a connection string, with canonical names of options.
+
+    For example, `AccountName=lake;AccountKey=a2V5` becomes `{"account_name": "lake", "account_key": "a2V5"}`.
+    """
+    fields: dict[str, str] = {}
+    for part in text.split(";"):
+        field_name, separator, value = part.partition("=")
+        if separator:
+            fields[field_name.strip().lower()] = value.strip()
+    return {name: fields[field_name] for field_name, name in _CONNECTION_STRING_NAMES.items() if fields.get(field_name)}
 
 
-def decoded_key(key: str) -> bytes:
-    """Return an account key as bytes. Raises CredentialsMissing."""
+def decode_account_key(key: str) -> bytes:
+    """Return the bytes of an account key.
+
+    Raises:
+        CredentialsMissing: If the key is not valid base64.
+    """
     remember_secrets({"account_key": key})
     try:
         return base64.b64decode(key, validate=True)

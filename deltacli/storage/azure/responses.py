@@ -1,7 +1,7 @@
-"""Validation of the answers of Azure Blob Storage.
+"""Validation of the responses of Azure Blob Storage.
 
-A proxy or a captive portal may answer instead of the store. Such an answer is an error, not an
-empty listing, a missing file or a created object.
+Responses are validated, because a proxy or a captive portal may answer instead of the store. Its response must not
+become an empty listing, a missing file or a created object.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ _CODE = re.compile(rb"<Code>([A-Za-z]{1,80})</Code>")
 
 
 def read_azure_error(response: HttpResponse) -> HttpError:
-    """Return the error of an answer whose status is an error."""
+    """Return the error for a response with an error status."""
     code = _CODE.search(response.data)
     message = _MESSAGE.search(response.data)
     name = response.headers.get("x-ms-error-code") or (code[1].decode() if code else "")
     if not (name or "x-ms-request-id" in response.headers or "x-ms-version" in response.headers):
         kind = response.headers.get("content-type", "")[:80]
         if response.status == 404:
-            # A file is missing only if the store says so, not if a proxy does not find a page.
+            # Only the store can say that a file is missing. This is the 404 of a proxy.
             return HttpError(RequestOutcome.UNEXPECTED, f"HTTP 404, {kind}")
         return response.error(kind)
-    said = shorten_message(message[1].decode("utf-8", "replace")) if message else ""
-    return response.error(said, name)
+    text = shorten_message(message[1].decode("utf-8", "replace")) if message else ""
+    return response.error(text, name)
 
 
-def listing_of(response: HttpResponse) -> tuple[ElementTree.Element, str]:
-    """Return the objects of a listing, and the marker of its next page."""
+def parse_listing(response: HttpResponse) -> tuple[ElementTree.Element, str]:
+    """Parse a page of a listing. Return the XML element with the objects, and the marker of the next page."""
     try:
         root = ElementTree.fromstring(response.data)
     except ElementTree.ParseError:
@@ -49,13 +49,17 @@ def listing_of(response: HttpResponse) -> tuple[ElementTree.Element, str]:
     return blobs, root.findtext("NextMarker") or ""
 
 
-def azure_properties(response: HttpResponse, key: str) -> tuple[ListedObject, str]:
-    """Return the properties of an object and its entity tag. Status 404 for a directory."""
+def parse_blob_properties(response: HttpResponse, key: str) -> tuple[ListedObject, str]:
+    """Parse the properties in the headers of a response. Return them and the entity tag.
+
+    Raises:
+        HttpError: With status 404 if the key is a directory, or if the response has no properties.
+    """
     headers = response.headers
     if headers.get("x-ms-resource-type") == "directory" or headers.get("x-ms-meta-hdi_isfolder") == "true":
         raise HttpError(RequestOutcome.ANSWERED, "a directory", status=404, reason="IsDirectory")
     size = headers.get("content-length", "")
-    modified = _milliseconds(headers.get("last-modified", ""))
+    modified = _parse_milliseconds(headers.get("last-modified", ""))
     if not headers.get("etag") or not _NUMBER.fullmatch(size) or modified is None or "x-ms-blob-type" not in headers:
         raise response.unexpected("no properties of an object")
     archive_class = _archive_class(headers.get("x-ms-access-tier", ""))
@@ -64,8 +68,17 @@ def azure_properties(response: HttpResponse, key: str) -> tuple[ListedObject, st
     ]
 
 
-def azure_content(response: HttpResponse, offset: int, length: int | None) -> ObjectContent:
-    """Return the content of an object, or `length` bytes from an offset."""
+def parse_blob_content(response: HttpResponse, offset: int, length: int | None) -> ObjectContent:
+    """Validate a response with an object or a range.
+
+    Args:
+        response: The response.
+        offset: The offset of the requested range.
+        length: The length of the requested range; None for the complete object.
+
+    Raises:
+        HttpError: If the response contains another range than the requested one.
+    """
     tag = response.headers.get("etag", "")
     data = response.data
     if not tag or "x-ms-blob-type" not in response.headers:
@@ -74,24 +87,24 @@ def azure_content(response: HttpResponse, offset: int, length: int | None) -> Ob
         return ObjectContent(data, 0, len(data), tag)
     match = _RANGE.fullmatch(response.headers.get("content-range", ""))
     start, end, size = (int(part) for part in match.groups()) if match else (0, -1, -1)
-    wanted = min(offset + (length or 0), size) - 1
-    if start != offset or end != wanted or end - start + 1 != len(data):
+    expected_end = min(offset + (length or 0), size) - 1
+    if start != offset or end != expected_end or end - start + 1 != len(data):
         seen = response.headers.get("content-range", "")[:80]
         raise response.unexpected(f"{len(data)} bytes as {seen} for {length} bytes from {offset}")
     return ObjectContent(data, start, size, tag)
 
 
 def require_stored_in_azure(response: HttpResponse) -> None:
-    """Raise HttpError unless an answer to an upload has the tag of the object."""
+    """Raise HttpError if the response to an upload has no entity tag: Azure always sends one."""
     if not response.headers.get("etag") or "x-ms-request-id" not in response.headers:
         raise response.unexpected("no tag of an object")
 
 
-def entry_of(blob: ElementTree.Element, prefix: str, response: HttpResponse) -> ListedObject:
-    """Return name, size and time of an object of a listing."""
-    key = _name(blob, prefix, response)
+def parse_listed_blob(blob: ElementTree.Element, prefix: str, response: HttpResponse) -> ListedObject:
+    """Parse an object of a listing."""
+    key = parse_blob_name(blob, prefix, response)
     size = blob.findtext("Properties/Content-Length") or ""
-    modified = _milliseconds(blob.findtext("Properties/Last-Modified") or "")
+    modified = _parse_milliseconds(blob.findtext("Properties/Last-Modified") or "")
     if not _NUMBER.fullmatch(size) or modified is None:
         raise response.unexpected(f"an object without its size or time: {key[:80]!r}")
     archive_class = _archive_class(blob.findtext("Properties/AccessTier") or "")
@@ -99,21 +112,21 @@ def entry_of(blob: ElementTree.Element, prefix: str, response: HttpResponse) -> 
 
 
 def _archive_class(access_tier: str) -> str:
-    """Return the access tier of a blob that cannot be read before it is rehydrated; '' for every other blob.
+    """Return the access tier of a blob that must be rehydrated before it can be read; otherwise ''.
 
-    A blob remains in this tier until it has been rehydrated, so that the tier alone decides.
+    A blob remains in the tier Archive until it is rehydrated.
     """
     return access_tier if access_tier == "Archive" else ""
 
 
 def is_directory(blob: ElementTree.Element) -> bool:
-    """Return whether an entry is a directory: of a hierarchical namespace, or a marker that other tools write."""
+    """Return whether an entry is a directory of a hierarchical namespace, or a directory marker of Hadoop."""
     kind = blob.findtext("Properties/ResourceType")
     marker = blob.findtext("Metadata/hdi_isfolder")
     return kind == "directory" or marker == "true"
 
 
-def _name(element: ElementTree.Element, prefix: str, response: HttpResponse) -> str:
+def parse_blob_name(element: ElementTree.Element, prefix: str, response: HttpResponse) -> str:
     element_name = element.find("Name")
     name = "" if element_name is None else element_name.text or ""
     if element_name is not None and element_name.get("Encoded") == "true":
@@ -124,8 +137,8 @@ def _name(element: ElementTree.Element, prefix: str, response: HttpResponse) -> 
 
 
 @lru_cache(maxsize=4096)
-def _milliseconds(text: str) -> int | None:
-    """Return a time of the store (RFC 1123) in milliseconds."""
+def _parse_milliseconds(text: str) -> int | None:
+    """Convert a time such as "Tue, 01 Dec 2026 10:00:00 GMT" to epoch milliseconds. Return None if it is invalid."""
     try:
         return int(parsedate_to_datetime(text).timestamp()) * 1000
     except ValueError:

@@ -1,4 +1,5 @@
-"""Google Cloud Storage, by its JSON API.
+"""Google Cloud Storage, with its JSON API.
 
-The module `store.py` has the calls that `deltacli.storage.objects` builds the storage interface on.
+Start with `store.py`, which opens a store. `calls.py` implements the requests that `deltacli.storage.objects` builds
+the storage interface on.
 """

@@ -1,8 +1,8 @@
-"""Credentials of Google Cloud, by google-auth.
+"""Credentials of Google Cloud, which google-auth obtains.
 
-google-auth is used for credentials only. Its own requests go through the library requests, which
-honours the variables of proxies. Without that library it neither asks the metadata server nor signs
-for impersonated accounts.
+google-auth sends its requests for tokens with the library requests. Without that library, google-auth neither reads
+the metadata server nor signs for impersonated service accounts. The requests to Google Cloud Storage itself are sent
+by `calls.py`.
 """
 
 from __future__ import annotations
@@ -16,31 +16,38 @@ from threading import Lock
 from deltacli.core.errors import CredentialsMissing, UsageError, parameter
 from deltacli.core.typing import GoogleAuth, Json
 from deltacli.storage.gcs.credential_sources import (
-    _how_to_log_in,
-    _metadata_state,
-    _require_a_source,
+    build_google_login_hint,
     describe_credential_chain,
+    describe_metadata_server,
+    require_credential_source,
 )
 from deltacli.storage.gcs.options import GcsOptions
 from deltacli.storage.grants import SOURCE
-from deltacli.storage.objects.bounded_reading import bounded_session
+from deltacli.storage.objects.bounded_reading import make_bounded_session
 from deltacli.storage.objects.http_errors import ANONYMOUS
 from deltacli.storage.secrets import MaskedCause
 
 _SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
-_EXPIRED = ("expired", "reauthentication is needed", "invalid_rapt")
-"""What google-auth says of a login that must be repeated."""
+_EXPIRED_PHRASES = ("expired", "reauthentication is needed", "invalid_rapt")
+"""Parts of google-auth's messages, in lower case, that mean that the user has to log in again."""
 
 
 class GcsCredentials:
-    """The Authorization header of requests, refreshed before it expires. Thread-safe."""
+    """The access tokens of one store, which are refreshed before they expire. Thread-safe."""
 
     def __init__(self, options: GcsOptions, location: str, scope: str = _SCOPE) -> None:
+        """Create the credentials. Nothing is read or requested before the first request needs a token.
+
+        Args:
+            options: The options of the store.
+            location: The URI of the bucket, for error messages.
+            scope: The OAuth scope of the tokens.
+        """
         self._options = options
         self._location = location
         self._scope = scope
         self._lock = Lock()
-        self._found: GoogleAuth = None
+        self._google_credentials: GoogleAuth = None
 
     @property
     def options(self) -> GcsOptions:
@@ -48,112 +55,151 @@ class GcsCredentials:
 
     @property
     def identity(self) -> str:
-        """Return the account, or the source of the credentials, for messages."""
+        """The account, or the source of the credentials, for messages."""
         if self._options.held is not None:
             return SOURCE
         if self._options.anonymous:
             return ANONYMOUS
         if self._options.access_token:
             return parameter("storage_options.access_token")
-        account = getattr(self._found, "service_account_email", None)
+        account = getattr(self._google_credentials, "service_account_email", None)
         source = parameter("storage_options.token") if self._options.token else "application default credentials"
         return f"{account} ({source})" if account and "@" in account else source
 
-    def headers(self) -> Mapping[str, str]:
-        """Return the header of a request. Raises CredentialsMissing, and StorageFailed of a grant that has ended."""
+    def build_headers(self) -> Mapping[str, str]:
+        """Return the headers that authorize a request.
+
+        Raises:
+            CredentialsMissing: If google-auth finds no usable credentials.
+            StorageFailed: If vended credentials have expired and cannot be renewed.
+        """
         if self._options.anonymous:
             return {}
         held = self._options.held
-        if token := (held.options()["access_token"] if held is not None else self._options.access_token):
+        token = self._options.access_token if held is None else held.options()["access_token"]
+        if token:
             return {"Authorization": f"Bearer {token}"}
+
         from google.auth.exceptions import GoogleAuthError
 
         with self._lock:
             try:
-                credentials = self.google()
+                credentials = self.load_credentials()
                 if not credentials.valid:
                     credentials.refresh(make_auth_request())
                 return {"Authorization": f"Bearer {credentials.token}"}
             except GoogleAuthError as error:
-                raise missing_credentials(error, self._location) from None
+                raise build_credentials_error(error, self._location) from None
 
-    def renew(self, refused: Mapping[str, str]) -> bool:
-        """Drop the credentials in refused headers unless they were replaced. False where there are no others."""
+    def renew(self, refused_headers: Mapping[str, str]) -> bool:
+        """Forget the token that the store refused, so that the next request obtains a new one.
+
+        If another thread has obtained a new token already, that token is kept.
+
+        Args:
+            refused_headers: The headers of the refused request.
+
+        Returns:
+            True if it makes sense to repeat the request. False if no other token can be obtained.
+        """
         if self._options.held is not None:
-            return self._options.held.replace_refused({"access_token": refused["Authorization"].split()[-1]})
+            refused_token = refused_headers["Authorization"].split()[-1]
+            return self._options.held.replace_refused({"access_token": refused_token})
         if self._options.access_token:
             return False
         with self._lock:
-            if self._found is not None and refused.get("Authorization") == f"Bearer {self._found.token}":
-                self._found = None
+            credentials = self._google_credentials
+            if credentials is not None and refused_headers.get("Authorization") == f"Bearer {credentials.token}":
+                self._google_credentials = None
         return not self._options.anonymous
 
-    def google(self) -> GoogleAuth:
-        """Return the credentials, found on first use. Raises GoogleAuthError and UsageError."""
-        if self._found is None:
+    def load_credentials(self) -> GoogleAuth:
+        """Return the credentials of google-auth, which are loaded on first use.
+
+        Raises:
+            GoogleAuthError: If there are no credentials, or if they are invalid.
+            UsageError: If the option `token` is neither a file nor the content of one.
+        """
+        if self._google_credentials is None:
             import google.auth
             from google.oauth2.credentials import Credentials
 
             if self._options.access_token:
-                self._found = Credentials(self._options.access_token)
+                self._google_credentials = Credentials(self._options.access_token)
             elif self._options.token:
-                self._found = _given(self._options.token, self._scope)
+                self._google_credentials = _load_from_option(self._options.token, self._scope)
             else:
-                _require_a_source()
-                self._found, _ = google.auth.default(scopes=[self._scope], request=make_auth_request())
-        return self._found
+                require_credential_source()
+                self._google_credentials, _ = google.auth.default(scopes=[self._scope], request=make_auth_request())
+        return self._google_credentials
 
 
-def missing_credentials(fault: BaseException, location: str) -> CredentialsMissing:
-    """Return the error for an error of google-auth, without secrets."""
-    message = MaskedCause.of(fault)
-    text = str(message).splitlines()[0]
-    has_expired = any(word in str(message).lower() for word in _EXPIRED)
+def build_credentials_error(google_error: BaseException, location: str) -> CredentialsMissing:
+    """Return the error that the user sees for an error of google-auth. It contains no secrets.
+
+    Args:
+        google_error: The error of google-auth.
+        location: The URI of the store.
+    """
+    masked_cause = MaskedCause.of(google_error)
+    message = str(masked_cause)
+    has_expired = any(phrase in message.lower() for phrase in _EXPIRED_PHRASES)
     if has_expired:
         reason = "the credentials of Google Cloud have expired"
         hint = "gcloud auth application-default login"
     else:
         reason = "no usable credentials of Google Cloud"
-        hint = _how_to_log_in()
+        hint = build_google_login_hint()
     error = CredentialsMissing(
         reason,
         preamble=f"{location} cannot be read: ",
-        facts={"library says": text, **describe_credential_chain(_metadata_state())},
+        facts={"library says": message.splitlines()[0], **describe_credential_chain(describe_metadata_server())},
         hint=hint,
     )
-    error.__cause__ = message
+    error.__cause__ = masked_cause
     return error
 
 
 def make_auth_request() -> GoogleAuth:
-    """Return what google-auth sends its own requests with."""
+    """Return the transport with which google-auth requests tokens. Its responses have a size limit."""
     from google.auth.transport.requests import Request
 
-    return Request(bounded_session())
+    return Request(make_bounded_session())
 
 
-def _given(token: str, scope: str) -> GoogleAuth:
-    """Return the credentials of a file, or of its content. Raises UsageError."""
+def _load_from_option(token: str, scope: str) -> GoogleAuth:
+    """Load credentials from the option `token`: the path of a JSON file, or the content of one.
+
+    Raises:
+        UsageError: If the file does not exist, or if the content is not JSON.
+    """
     import google.auth
 
     with warnings.catch_warnings():
-        # It warns of kinds of credentials that name other hosts. This is a file of the user's own
-        # choice.
+        # google-auth warns about credentials that contain URLs of other hosts, because the file may come from an
+        # attacker. Here the user has selected the file.
         warnings.simplefilter("ignore", DeprecationWarning)
+
         if token.startswith("{"):
-            return google.auth.load_credentials_from_dict(_json(token), scopes=[scope])[0]
-        location = os.path.expanduser(token)
-        if not os.path.isfile(location):
+            return google.auth.load_credentials_from_dict(_parse_json(token), scopes=[scope])[0]
+
+        path = os.path.expanduser(token)
+        if not os.path.isfile(path):
             raise UsageError(
                 f"{parameter('storage_options.token')} is neither a file of credentials nor anon, google_default or "
                 "cloud",
                 code="usage.credentials",
-                hint=_how_to_log_in(),
+                hint=build_google_login_hint(),
             )
-        return google.auth.load_credentials_from_file(location, scopes=[scope])[0]
+        return google.auth.load_credentials_from_file(path, scopes=[scope])[0]
 
 
-def _json(token: str) -> dict[str, Json]:
+def _parse_json(token: str) -> dict[str, Json]:
+    """Return the JSON object in the option `token`.
+
+    Raises:
+        UsageError: If the value is not a JSON object.
+    """
     try:
         fields = json.loads(token)
     except (ValueError, RecursionError):

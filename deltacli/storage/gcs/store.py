@@ -11,7 +11,7 @@ from deltacli.storage.gcs.calls import GcsCalls
 from deltacli.storage.gcs.credentials import GcsCredentials
 from deltacli.storage.gcs.options import read_gcs_options
 from deltacli.storage.gcs.versions import GcsVersions
-from deltacli.storage.grants import HeldGrant
+from deltacli.storage.grants import RenewableGrant
 from deltacli.storage.libraries import require_libraries
 from deltacli.storage.objects.store import ObjectStorage
 from deltacli.storage.retry import Retry
@@ -23,9 +23,21 @@ LIBRARIES = ("urllib3", "google.auth.transport.requests")
 
 
 def open_gcs(
-    uri: str, options: Mapping[str, str], *, retry: Retry | None = None, held: HeldGrant | None = None
+    uri: str, options: Mapping[str, str], *, retry: Retry | None = None, held: RenewableGrant | None = None
 ) -> ObjectStorage:
-    """Return the store of a `gs` or `gcs` URI, with the credentials of a grant if there is one. Raises UsageError."""
+    """Open the store of a `gs` or `gcs` URI.
+
+    Stores of the same bucket and options have common connections, except stores with vended credentials.
+
+    Args:
+        uri: The URI.
+        options: The storage options.
+        retry: The retry policy of the run.
+        held: Vended credentials; None to use the credentials of the user.
+
+    Raises:
+        UsageError: If the URI or an option is invalid.
+    """
     uri = uri.rstrip("/")
     scheme, _, address = uri.partition("://")
     bucket, _, root = address.partition("/")
@@ -45,13 +57,13 @@ def open_gcs(
     require_libraries(scheme, *(LIBRARIES[:1] if has_token else LIBRARIES))
     policy = retry or Retry()
 
-    def make() -> GcsCalls:
+    def make_calls() -> GcsCalls:
         return GcsCalls(bucket, read, GcsCredentials(read, f"{scheme}://{bucket}"), policy)
 
-    calls = make() if held is not None else policy.get_shared(f"{scheme}://{bucket}", options, make)
+    calls = make_calls() if held is not None else policy.get_shared(f"{scheme}://{bucket}", options, make_calls)
     aliases = tuple(f"{other}://{address}" for other in _SCHEMES if other != scheme)
 
-    def versions(store: ObjectStorage) -> VersionedObjects:
+    def open_versions(store: ObjectStorage) -> VersionedObjects:
         return GcsVersions(store, calls)
 
-    return ObjectStorage(uri, root, calls, aliases=aliases, retry=policy, versions=versions)
+    return ObjectStorage(uri, root, calls, aliases=aliases, retry=policy, versions=open_versions)

@@ -1,6 +1,6 @@
-"""Everything that object stores have in common: HTTP, errors, listings, and the storage interface on a few calls.
+"""The parts of the cloud stores that S3, Google Cloud Storage and Azure have in common.
 
-Start with `calls.py`, the calls that a cloud has to implement, and `store.py`, which builds the
-interface on them. A creation is sent once and only once: its answer may be lost, and then the
-object is read back.
+`calls.py` defines `ObjectCalls`, the requests that each cloud implements. `store.py` builds the storage interface
+on these requests. Creating an object is the critical one: the request carries a condition and is sent once. If its
+response is lost, the caller reads the object back (`conditional.py`).
 """

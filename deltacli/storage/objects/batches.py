@@ -1,6 +1,6 @@
-"""Bulk deletions of Google and Azure: a batch of requests in one, as a multipart message.
+"""Batch requests of Google Cloud Storage and Azure, used for bulk deletions.
 
-The request, and the answer of the same form with a status per part:
+A batch is one HTTP request with a multipart body. Each part is the deletion of one object:
 
     --batch_deltacli
     Content-Type: application/http
@@ -9,6 +9,8 @@ The request, and the answer of the same form with a status per part:
     DELETE /storage/v1/b/bucket/o/name HTTP/1.1
 
     --batch_deltacli--
+
+The response has the same format, with the status of each deletion in its part.
 
 Spec: RFC 2046, multipart/mixed.
 """
@@ -25,7 +27,7 @@ from deltacli.storage.objects.http_errors import HttpError
 _BOUNDARY = "batch_deltacli"
 BATCH_CONTENT_TYPE = f"multipart/mixed; boundary={_BOUNDARY}"
 
-_BOUNDARY_OF_ANSWER = re.compile(r'boundary="?([^";]+)"?', re.IGNORECASE)
+_RESPONSE_BOUNDARY = re.compile(r'boundary="?([^";]+)"?', re.IGNORECASE)
 _CONTENT_ID = re.compile(rb"content-id:[^\r\n]*?(\d+)>?[ \t]*\r?\n", re.IGNORECASE)
 _STATUS_AND_HEADERS = re.compile(rb"HTTP/[\d.]+ (\d{3})[^\r\n]*\r?\n(.*?)\r?\n\r?\n", re.DOTALL)
 
@@ -34,16 +36,16 @@ class BatchPart(NamedTuple):
     """The deletion of one object.
 
     Attributes:
-        target: Its path with parameters, percent-encoded.
-        headers: Headers of the part.
+        target: The path and query of the object, percent-encoded.
+        headers: The headers of the part.
     """
 
     target: str
     headers: Mapping[str, str] = {}
 
 
-def batch_of(parts: Sequence[BatchPart]) -> bytes:
-    """Return the body of a batch of deletions."""
+def build_batch(parts: Sequence[BatchPart]) -> bytes:
+    """Return the multipart body with the deletions. `Content-ID` is the index of a part."""
     texts = []
     for number, part in enumerate(parts):
         headers = "".join(f"{name}: {text}\r\n" for name, text in part.headers.items())
@@ -57,16 +59,18 @@ def batch_of(parts: Sequence[BatchPart]) -> bytes:
 def read_batch_errors(
     response: HttpResponse, keys: Sequence[str], deleted: int, read_error: Callable[[HttpResponse], HttpError]
 ) -> dict[str, HttpError | None]:
-    """Return the outcome of each key in a batch: None if it was deleted, else the error.
+    """Return the error of each key in a batch; None if the object is deleted.
+
+    Keys without a part in the response are omitted.
 
     Args:
-        response: The answer to the batch.
-        keys: The keys, in the order of their parts.
-        deleted: The status of a successful deletion.
-        read_error: Returns the error of an answer with another status.
+        response: The response to the batch.
+        keys: The keys, in the order of the parts.
+        deleted: The HTTP status of a successful deletion.
+        read_error: Returns the error for a part with another status.
 
     Raises:
-        HttpError: If this is not the answer to a batch.
+        HttpError: If the response is not the response to a batch.
     """
     return {
         keys[number]: None if part.status == deleted else read_error(part)
@@ -76,16 +80,16 @@ def read_batch_errors(
 
 
 def _read_parts(response: HttpResponse) -> Mapping[int, HttpResponse]:
-    """Return the answers of a batch by the number of their request."""
+    """Return the parts of a response by the index of their deletion."""
     content_type = response.headers.get("content-type", "")
-    boundary = _BOUNDARY_OF_ANSWER.search(content_type)
+    boundary = _RESPONSE_BOUNDARY.search(content_type)
     if boundary is None or not content_type.lower().startswith("multipart/mixed"):
         raise response.unexpected("no answer of a batch")
 
     parts: dict[int, HttpResponse] = {}
     for part in response.data.split(b"--" + boundary[1].encode()):
         number = _CONTENT_ID.search(part)
-        # A part without a body may lack the empty line after its headers.
+        # Some servers omit the empty line after the headers of a part without a body.
         head = _STATUS_AND_HEADERS.search(part + b"\r\n\r\n")
         if number and head:
             parts[int(number[1])] = HttpResponse(int(head[1]), _parse_headers(head[2]), part[head.end() :].strip())

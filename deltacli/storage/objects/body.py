@@ -1,4 +1,4 @@
-"""The content of an object as it is sent, and objects as seekable files."""
+"""The content of upload requests (`Body`), and objects as seekable files (`ObjectReader`)."""
 
 from __future__ import annotations
 
@@ -13,54 +13,56 @@ _BLOCK_BYTES = 1 << 20
 
 
 class Body:
-    """Bytes, or a part of a local file, which are read again each time the request is sent.
+    """The content of an upload: bytes, or a section of a local file.
+
+    A file is opened again for each attempt to send the request, so that its content is never in memory completely.
 
     Attributes:
         size: The number of bytes.
     """
 
     def __init__(self, content: bytes | str, offset: int = 0, size: int | None = None) -> None:
-        """Make a body of bytes, or of the file at a local path.
+        """Create a body.
 
         Args:
-            content: The bytes, or the path.
-            offset: Where the body begins in them.
-            size: The number of bytes; None for all to the end.
+            content: The bytes, or the path of a local file.
+            offset: The offset of the first byte to send.
+            size: The number of bytes to send; None for all bytes after the offset.
         """
         self._content = content
         self._offset = offset
         content_bytes = len(content) if isinstance(content, bytes) else os.stat(content).st_size
         self.size = content_bytes - offset if size is None else size
 
-    def part(self, offset: int, size: int) -> Body:
-        """Return a part of the body; a shorter one at its end."""
+    def slice(self, offset: int, size: int) -> Body:
+        """Return a section of the body. It has fewer than `size` bytes if the body ends before."""
         return Body(self._content, self._offset + offset, max(0, min(size, self.size - offset)))
 
     def read(self) -> bytes:
         """Return all bytes."""
-        with self.opened() as file:
+        with self.open() as file:
             return file.read()
 
-    def md5(self) -> bytes:
-        """Return the digest that stores compare with what they received."""
+    def compute_md5(self) -> bytes:
+        """Return the MD5 digest, which stores compare with the digest of the bytes that they received."""
         digest = hashlib.md5(usedforsecurity=False)
-        with self.opened() as file:
+        with self.open() as file:
             while block := file.read(_BLOCK_BYTES):
                 digest.update(block)
         return digest.digest()
 
     @contextmanager
-    def opened(self) -> Iterator[BinaryIO]:
-        """Open the body at its start."""
+    def open(self) -> Iterator[BinaryIO]:
+        """Open the body for reading from its first byte, for use in a `with` statement."""
         if isinstance(self._content, bytes):
             yield io.BytesIO(self._content[self._offset : self._offset + self.size])
             return
         with open(self._content, "rb") as file:
-            yield io.BufferedReader(_FilePart(file, self._offset, self.size))
+            yield io.BufferedReader(_FileSection(file, self._offset, self.size))
 
 
-class _Seekable(io.RawIOBase):
-    """Bytes of a known size that are read from any position."""
+class _SeekableReader(io.RawIOBase):
+    """Base class of read-only files with a known size and random access."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -80,8 +82,8 @@ class _Seekable(io.RawIOBase):
         return self._position
 
 
-class _FilePart(_Seekable):
-    """A number of bytes of a file from an offset on. It is seekable, because botocore reads a body twice to sign it."""
+class _FileSection(_SeekableReader):
+    """A section of a local file. It must be seekable, because botocore reads a body twice in order to sign it."""
 
     def __init__(self, file: BinaryIO, offset: int, size: int) -> None:
         super().__init__(size)
@@ -96,22 +98,24 @@ class _FilePart(_Seekable):
         return len(data)
 
 
-class ObjectReader(_Seekable):
-    """An object as a seekable file.
+class ObjectReader(_SeekableReader):
+    """An object of a store as a seekable file. Each read outside the tail sends a range request.
 
     Attributes:
-        tag: Identifies the content that is read.
+        tag: Identifies the content of the object, for example its entity tag. The `read` function of the
+            constructor must fail if the object no longer has this tag, so that a reader never gets bytes of two
+            different contents.
     """
 
     def __init__(self, read: Callable[[int, int], bytes], size: int, tail: bytes, tag: str) -> None:
-        """Make a file of an object.
+        """Create a file.
 
         Args:
-            read: Returns the bytes of a range: its offset, its length.
-            size: The size of the object.
-            tail: Bytes at the end of the object that are in memory already, such as the footer of a
-                Parquet file.
-            tag: Identifies the content.
+            read: Returns the bytes of a range. Its arguments are the offset and the length.
+            size: The size of the object in bytes.
+            tail: The last bytes of the object, which are in memory already. They usually include the footer of a
+                Parquet file, which readers request first.
+            tag: Identifies the content of the object.
         """
         super().__init__(size)
         self.tag = tag

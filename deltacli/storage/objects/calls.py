@@ -1,7 +1,7 @@
-"""The calls of one bucket or container that `ObjectStorage` is built on.
+"""The requests to one bucket or container, which each cloud implements.
 
-`ObjectCalls` is what a cloud has to implement: list, read, write, copy and delete, one request
-each. Everything else of the interface is built on these in `store.py`, the same for all clouds.
+`ObjectCalls` has a method for each request: list, read, write, copy and delete. `store.py` implements the storage
+interface with these methods, for all clouds.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from deltacli.storage.retry import Retry
 
 Result = TypeVar("Result")
 
-# The condition of a write that no object of the name exists. Any other condition is the tag of the
-# object to replace.
+# The condition of a write that the key has no object. Any other condition is the tag of the object to replace.
 ABSENT = ""
 
 _MD5_BYTES = 16
@@ -32,14 +31,12 @@ class ListedObject(NamedTuple):
 
     Attributes:
         key: The key.
-        size_bytes: The size.
-        modified_ms: When it was written, in epoch milliseconds.
-        md5: The MD5 of its bytes in hexadecimal digits, if one object was asked for and the store
-            reports it.
-        archive_class: The storage class of an object that cannot be read before the store has
-            restored it; '' for others.
-        is_restored: Whether a restored copy can be read, if one object was asked for and the store
-            reports it.
+        size_bytes: The size in bytes.
+        modified_ms: The modification time in epoch milliseconds.
+        md5: The MD5 digest of the content in hexadecimal digits; '' in a listing, or if the store does not report it.
+        archive_class: The storage class or access tier if the object must be restored before it can be read, for
+            example "GLACIER"; otherwise ''.
+        is_restored: True if an archived object has a restored copy. Always False in a listing.
     """
 
     key: str
@@ -55,8 +52,8 @@ class ListedPage(NamedTuple):
 
     Attributes:
         entries: The objects.
-        prefixes: The prefixes below the one that was listed, as directories are shown.
-        token: The token of the next page; '' at the end.
+        prefixes: The prefixes of the subdirectories, for a listing with a delimiter.
+        token: The token of the next page; '' for the last page.
     """
 
     entries: list[ListedObject]
@@ -65,13 +62,13 @@ class ListedPage(NamedTuple):
 
 
 class ObjectContent(NamedTuple):
-    """Bytes of an object.
+    """The response to a request for an object or a range.
 
     Attributes:
         data: The bytes.
-        offset: Where the first of them is in the object.
-        size: The size of the whole object.
-        tag: Identifies the content.
+        offset: The offset of the first byte within the object.
+        size: The size of the complete object in bytes.
+        tag: Identifies the content of the object: an entity tag, or a generation in Google Cloud Storage.
     """
 
     data: bytes
@@ -86,8 +83,8 @@ class CopySource(NamedTuple):
     Attributes:
         key: The key.
         version_id: The version; '' for the current one.
-        size_bytes: The size.
-        tag: If it is not '', the object is copied only while it has this content.
+        size_bytes: The size in bytes.
+        tag: The tag that the object must have; '' for any content.
     """
 
     key: str
@@ -97,45 +94,50 @@ class CopySource(NamedTuple):
 
 
 class Uploads(Protocol):
-    """Uploads of large objects, which repeat and judge each of their requests themselves. Raises StorageFailed."""
+    """Uploads of large objects in several requests.
+
+    Unlike the methods of `ObjectCalls`, these methods retry their requests and translate errors by themselves. They
+    raise StorageFailed.
+    """
 
     def create(self, key: str, body: Body) -> Creation | None:
-        """Create an object unless its key exists. None, with nothing done, if `ObjectCalls.write` has to send it."""
+        """Create an object unless its key exists. Return None, without a request, if `write` is sufficient."""
 
     def replace(self, key: str, body: Body) -> bool:
-        """Write an object, replacing an existing one. False, with nothing done, if `write` has to send it."""
+        """Create or replace an object. Return False, without a request, if `ObjectCalls.write` is sufficient."""
 
     def copy(self, source: CopySource, key: str, condition: str) -> Creation | None:
-        """Copy an object on the condition of `ObjectCalls.copy`. None, with nothing done, if that has to do it."""
+        """Copy an object conditionally. Return None, without a request, if `ObjectCalls.copy` is sufficient."""
 
 
 class ObjectCalls(Protocol):
-    """The calls of one bucket or container. Thread-safe.
+    """The requests to one bucket or container. Thread-safe.
 
-    Each call raises HttpError. A call with a condition is sent once.
+    Methods that send a request raise HttpError. They do not retry: the caller decides whether that is safe. A request
+    with a condition is sent exactly once.
 
     Attributes:
-        deletes_per_request: The most objects of one `delete_together`.
-        starts_anywhere: Whether listings are in bytewise order, and `start` of a page is honoured.
+        max_bulk_deletes: The maximum number of objects per `delete_in_bulk`.
+        can_start_anywhere: True if listings are in bytewise order and can begin at any key.
     """
 
-    deletes_per_request: int
-    starts_anywhere: bool
+    max_bulk_deletes: int
+    can_start_anywhere: bool
 
     @property
     def dialect(self) -> Dialect: ...
 
     @property
     def uploads(self) -> Uploads | None:
-        """Uploads of large objects; None if `write` sends objects of any size."""
+        """The uploads of large objects; None if `write` supports objects of any size."""
 
     @property
     def max_attempts(self) -> int | None:
-        """The limit of attempts of a call within the budget of the run; None: no limit."""
+        """The maximum number of attempts of a call; None for no limit except the retry budget."""
 
     @property
     def endpoint(self) -> str:
-        """The URL that requests are sent to, without its path."""
+        """The host and port that requests are sent to."""
 
     @property
     def identity(self) -> str:
@@ -143,90 +145,95 @@ class ObjectCalls(Protocol):
 
     @property
     def is_known_atomic(self) -> bool:
-        """True if the endpoint is one of the cloud itself, which honours conditions."""
+        """True if the endpoint belongs to the cloud provider, which supports conditional creation."""
 
     def page(self, prefix: str, delimiter: str, token: str, start: str, limit: int) -> ListedPage:
-        """Return a page of the listing of keys with a prefix, in bytewise order.
+        """Request a page of the listing of keys with a prefix.
 
         Args:
-            prefix: How the keys begin.
-            delimiter: "/" to list one level, '' for everything below the prefix.
-            token: The token of the page; '' for the first.
-            start: Keys below it may be left out.
-            limit: Most entries of the page; 0 for as many as the store returns.
+            prefix: The prefix.
+            delimiter: "/" to list one directory level; '' to list recursively.
+            token: The token of the page; '' for the first page.
+            start: Keys less than this one may be omitted; '' for none.
+            limit: The maximum number of entries; 0 for the default of the store.
         """
 
     def head(self, key: str) -> tuple[ListedObject, str]:
-        """Return the properties of an object and its tag."""
+        """Request the properties of an object. Return them and the tag."""
 
     def get(self, key: str, span: str, tag: str, version_id: str = "") -> ObjectContent:
-        """Return an object or a range of it.
+        """Request an object or a range of it.
 
         Args:
             key: The key.
-            span: The range in the form of the header Range, such as "bytes=0-99"; '' for the whole
-                object.
-            tag: If it is not '', the content that the object must have.
+            span: The value of the header Range, for example "bytes=0-99" or "bytes=-64"; '' for the complete object.
+            tag: The tag that the object must have; '' for any content.
             version_id: The version to read; '' for the current one.
 
         Raises:
-            HttpError: With status 416 for a range after the end, and 412 if the object has another tag.
+            HttpError: With status 416 if the range begins after the end, and 412 if the object has another tag.
         """
 
     def write(self, key: str, body: Body, condition: str | None) -> None:
-        """Write an object of any size. If no error is raised, the object is complete.
+        """Write an object. If no error is raised, the object is complete.
 
         Args:
             key: The key.
             body: The content.
-            condition: ABSENT, the tag that the object must have, or None.
+            condition: ABSENT, the tag of the object to replace, or None for an unconditional write.
         """
 
     def copy(self, source: CopySource, key: str, condition: str) -> None:
         """Copy an object within the store.
 
-        If no error is raised, the copy is complete. Before, nothing of it is visible under the key.
+        The copy becomes visible when it is complete.
 
         Args:
-            source: What to copy.
+            source: The object or version to copy.
             key: The key of the copy.
             condition: ABSENT, or the tag of the object to replace.
         """
 
     def delete(self, key: str) -> None:
-        """Delete an object. Status 404 if there is none."""
+        """Delete an object. If it does not exist, the store may return status 404."""
 
-    def delete_together(self, keys: Sequence[str]) -> Mapping[str, HttpError | None]:
-        """Delete up to `deletes_per_request` objects in one request, and return the error of each."""
+    def delete_in_bulk(self, keys: Sequence[str]) -> Mapping[str, HttpError | None]:
+        """Delete up to `max_bulk_deletes` objects in one request. Return the error of each key, or None."""
 
-    def can_delete_together(self, key: str, /) -> bool:
-        """Return whether `delete_together` can delete an object.
+    def can_delete_in_bulk(self, key: str, /) -> bool:
+        """Return whether `delete_in_bulk` can delete an object.
 
-        It cannot if its form has no way to name the object, or once the store has refused such a request.
+        It cannot if the key is not representable in the format of the request, or after the store has refused a bulk
+        request.
         """
 
-    def can_hold(self, key: str) -> bool:
-        """Return False for a key that no object can have."""
+    def is_valid_key(self, key: str) -> bool:
+        """Return whether the store allows objects with this key."""
 
     def translate_error(self, error: HttpError, location: str, verb: str) -> StorageFailed | UsageError:
-        """Return the error of deltacli, without secrets.
+        """Return the error that the user sees. It contains no secrets.
 
         Args:
             error: The error of a request.
             location: The URI of the object.
-            verb: What could not be done to it, as a participle: "written".
+            verb: A participle that says what could not be done, such as "written".
         """
 
 
 def call_store(calls: ObjectCalls, retry: Retry, call: Callable[[], Result], location: str, verb: str) -> Result:
     """Make an idempotent call with retries, and translate its errors.
 
+    Do not use it for conditional creations, see `repeat_call`.
+
     Args:
         calls: The calls of the bucket.
         retry: The retry policy.
-        call: Makes the call.
-        location: The URI of the object, for messages.
-        verb: What could not be done to it, as a participle: "written".
+        call: Sends the request once.
+        location: The URI of the object, for error messages.
+        verb: A participle for error messages, such as "written".
+
+    Raises:
+        StorageFailed: If the error is permanent, or if the last attempt fails.
     """
     try:
         return repeat_call(retry, call, host=calls.endpoint, max_attempts=calls.max_attempts)
@@ -236,10 +243,14 @@ def call_store(calls: ObjectCalls, retry: Retry, call: Callable[[], Result], loc
 
 
 def find_missing_error(calls: ObjectCalls, key: str) -> HttpError | None:
-    """Return the error for a missing object after a 403, if a listing shows that it is missing; else None.
+    """Determine whether a 403 means that the object is missing.
 
-    A store answers 404 only to those who may list the whole bucket. Credentials for a directory do
-    not permit that, so a missing object looks like a lack of permission.
+    S3 and Google Cloud Storage return 404 only to callers that may list the bucket, and 403 to all others. Vended
+    credentials may list only the directory of the table, so a missing object looks like a missing permission.
+
+    Returns:
+        The error with status 404 if a listing of the key shows that the object is missing. None if it exists, or if
+        the listing fails.
     """
     try:
         page = calls.page(key, "", "", "", 1)
@@ -251,19 +262,23 @@ def find_missing_error(calls: ObjectCalls, key: str) -> HttpError | None:
 
 
 def drop_repeated(entries: list[ListedObject], previous: list[ListedObject]) -> list[ListedObject]:
-    """Return the entries of a page that were not on the page before. Pages of some stores overlap."""
+    """Return the entries of a page without those of the previous page. The pages of some stores overlap."""
     if not previous or not entries or entries[0].key > previous[-1].key:
         return entries
-    known_keys = {entry.key for entry in previous}
-    return [entry for entry in entries if entry.key not in known_keys]
+    previous_keys = {entry.key for entry in previous}
+    return [entry for entry in entries if entry.key not in previous_keys]
 
 
 def sort_by_bytes(entries: Iterable[ListedObject]) -> Iterator[ListedObject]:
-    """Yield the entries of a listing in the order of their UTF-8 bytes, if a store sorts by UTF-16 instead.
+    """Convert a listing in the order of UTF-16 code units to the order of UTF-8 bytes.
 
-    Both orders differ only among names that contain a character from U+E000 on: UTF-16 writes those
-    above U+FFFF with surrogates, which are below U+E000. All other names are in the same order in
-    both, so it suffices to sort runs of such names. Nothing else is held in memory.
+    Azurite, for example, sorts by UTF-16. The two orders differ only for keys with characters from U+E000 on: UTF-16
+    encodes characters above U+FFFF with surrogates (D800 to DFFF), so it sorts them before U+E000 to U+FFFF.
+
+        UTF-16 order: a, 😀, \uffee, …       UTF-8 order: a, \uffee, 😀, …
+
+    So only runs of adjacent keys with such characters are held in memory and sorted. A listing that is in UTF-8 order
+    already does not change.
     """
     run: list[ListedObject] = []
     for entry in entries:
@@ -278,7 +293,7 @@ def sort_by_bytes(entries: Iterable[ListedObject]) -> Iterator[ListedObject]:
 
 
 def decode_md5(text: str) -> str:
-    """Return an MD5 in hexadecimal digits from one in base64; '' for anything else."""
+    """Convert an MD5 digest from base64 to hexadecimal digits. Return '' if the text is not a digest."""
     try:
         digest = base64.b64decode(text, validate=True)
     except ValueError:
@@ -287,7 +302,7 @@ def decode_md5(text: str) -> str:
 
 
 def parse_range_length(span: str) -> int:
-    """Return the number of bytes of a range in the form of the header Range: "bytes=0-99", or "bytes=-64"; 0 for ''."""
+    """Return the length of a range: 100 for "bytes=0-99", 64 for "bytes=-64" (the last bytes), and 0 for ''."""
     first, _, last = span.removeprefix("bytes=").partition("-")
     if first:
         return int(last or 0) - int(first) + 1

@@ -1,15 +1,28 @@
-"""Creating and copying an object by one conditional request, and proof that a store honours the condition.
+"""Conditional creation and conditional copies, and the proof that a store supports them.
 
-A creation is sent once. Its answer is one of four things:
+A commit must be created by exactly one of several writers. So the request that creates it carries a condition, for
+example `If-None-Match: *`, and the store refuses it if the key exists. The request is not repeated automatically:
 
-    200                          Created
-    412, the name exists         Existed
-    "nothing was done" (429 …)   it is sent again, after a wait
-    no answer, 500 …             Unknown: the caller reads the object back
+    writer                            store
+    PUT 7.json, if absent      --->   creates 7.json
+                                x--   200, the response is lost
+    PUT 7.json, if absent      --->   412: the key exists
 
-Stores that are compatible with S3 may ignore the condition and overwrite. On an endpoint that is
-not a cloud's own, a probe object is created twice before the first write: unless the second
-creation fails, the store is read-only.
+After the second request, the writer would take its own commit for the commit of another writer, and add the same data
+once more as version 8. Instead, each response leads to one of four actions:
+
+    200                                     return Created
+    412, or another code for "exists"       return Existed: this request, which was sent once, created nothing
+    429, or "not executed" of the cloud     wait, and send the request again
+    no response, 500, …                     return Unknown: the caller reads the object back
+
+Existed is reliable because all earlier attempts of `create_object` were certainly not executed: none of them can have
+created the existing object. After Unknown, `deltacli.changing.commit_sender` reads the commit file. The `txnId` in its
+commitInfo shows which writer created it.
+
+S3-compatible stores may ignore the condition and overwrite the object. So before the first write to an endpoint that
+does not belong to a cloud provider, a probe object is created twice. If the second creation does not fail, the store
+is read-only.
 
 See docs/decisions/0008-conditional-create-or-read-only.md and 0009-three-outcomes-of-a-create.md.
 """
@@ -30,43 +43,46 @@ from deltacli.storage.objects.http_errors import HttpError
 from deltacli.storage.outcomes import Created, Creation, Existed, Unknown
 from deltacli.storage.retry import CREATE_FIRST_WAIT, Retry
 
-# How often a store is probed whose answers get lost.
-_MOST_PROBES = 3
+# Number of probes if their responses are lost.
+_MAX_PROBES = 3
 _PROBE_CONTENT = b"probe"
 
-# Bytes of an object that are in memory at a time when it is copied through this process.
+# Bytes per request if an object is copied through this process.
 _BLOCK_BYTES = 64 << 20
 
-# Addresses that have passed the probe in this process: of buckets and containers, and of copies
-# within them.
+# Addresses that have passed a probe in this process. An address is the endpoint and the bucket, followed by the kind
+# of the request if it is not a simple write.
 _proven_addresses: set[str] = set()
 
-# Results of the probe for copies, by address. Many threads begin to copy together, and one of them
-# makes the probe.
-_copy_probes: dict[str, bool] = {}
-_probing_copies = Lock()
+# Whether a store supports conditional copies, by address. Several threads start copying at the same time. The lock lets
+# one of them send the probe, while the others wait for its result.
+_copy_support: dict[str, bool] = {}
+_copy_support_lock = Lock()
 
 
 class ConditionUnsupported(Exception):
-    """The store refuses the condition."""
+    """The store does not support the condition of a request, and has not executed it."""
 
 
 def create_object(
     calls: ObjectCalls, retry: Retry, send: Callable[[], object], location: str, verb: str = "written"
 ) -> Creation:
-    """Send a conditional request, and again only after an answer that nothing was done.
+    """Send a conditional request. Repeat it only if the store certainly has not executed it.
 
     Args:
         calls: The calls of the bucket.
         retry: The retry policy.
-        send: Sends the request once.
-        location: The URI of the object, for messages.
-        verb: What could not be done to it, as a participle.
+        send: Sends the request exactly once.
+        location: The URI of the object, for error messages.
+        verb: A participle for error messages, such as "written".
+
+    Returns:
+        Created, Existed or Unknown. Unknown means that the object may exist: the caller must read it back.
 
     Raises:
-        ConditionUnsupported: If the store does not know the condition.
-        StorageFailed: If nothing was created.
-        UsageError: If nothing was created because of a storage option.
+        ConditionUnsupported: If the store does not support the condition.
+        StorageFailed: If the store refused the request. Nothing was created.
+        UsageError: If a storage option is wrong. Nothing was created.
     """
     last_error: HttpError | None = None
     for this_round in retry.rounds(CREATE_FIRST_WAIT):
@@ -87,6 +103,8 @@ def create_object(
                 raise ConditionUnsupported from last_error
             case CreationAnswer.REFUSED:
                 break
+
+        # CreationAnswer.NOT_DONE: the next round sends the request again.
         this_round.retry_after_seconds = last_error.wait_seconds
     assert last_error is not None
     raise calls.translate_error(last_error, location, verb)
@@ -95,26 +113,28 @@ def create_object(
 def probe_condition(
     address: str, path: str, create: Callable[[str], Creation], delete: Callable[[str], object]
 ) -> bool:
-    """Return whether a store honours the condition that a name is absent.
+    """Determine by an experiment whether a store supports conditional creation.
 
-    An object with a random name is created twice, and the second request must fail. A lost answer
-    proves nothing; then other names are tried. The result is remembered for the process if it is
-    positive.
+    An object with a random name is created twice. The second request must fail. If a response is lost, the experiment
+    proves nothing and is repeated with another name.
 
     Args:
-        address: Endpoint and bucket, as which the result is remembered.
-        path: The probe is created beside it, because permissions may be limited to a directory.
-        create: Creates an object on the condition that it is absent.
-        delete: Deletes the probe.
+        address: The endpoint and the bucket. A positive result is cached under this address.
+        path: A path in the directory of the probe object. Permissions may be limited to this directory.
+        create: Creates an object at a path if there is none.
+        delete: Deletes the probe object.
+
+    Returns:
+        True if the second creation failed; False if it overwrote the object.
 
     Raises:
-        StorageFailed: If the answers do not show it.
+        StorageFailed: If every experiment was inconclusive.
     """
     if address in _proven_addresses:
         return True
 
     causes: list[str] = []
-    for _ in range(_MOST_PROBES):
+    for _ in range(_MAX_PROBES):
         match _create_twice(path, create, delete):
             case (Created(), Existed()):
                 _proven_addresses.add(address)
@@ -132,7 +152,7 @@ def probe_condition(
 def _create_twice(
     path: str, create: Callable[[str], Creation], delete: Callable[[str], object]
 ) -> tuple[Creation, Creation]:
-    """Create a probe beside a path twice, delete it, and return both outcomes."""
+    """Create a probe object twice in the directory of a path, delete it, and return both outcomes."""
     directory = path.rpartition("/")[0]
     probe = f"{directory}/.{uuid4().hex}.probe".removeprefix("/")
     try:
@@ -142,17 +162,20 @@ def _create_twice(
 
 
 def copy(calls: ObjectCalls, retry: Retry, source: CopySource, key: str, location: str, condition: str) -> Creation:
-    """Copy an object conditionally: by the store, or through this process if the store ignores conditions on copies.
+    """Copy an object conditionally.
+
+    The store copies the object by itself if it supports conditions on copies. Otherwise this process reads the object
+    and writes it again.
 
     Args:
         calls: The calls of the bucket.
         retry: The retry policy.
-        source: What to copy.
+        source: The object to copy.
         key: The key of the copy.
-        location: The URI of the copy, for messages.
+        location: The URI of the copy, for error messages.
         condition: ABSENT, or the tag of the object to replace.
     """
-    if _honours_condition_of_copies(calls, retry, key, location):
+    if _supports_conditional_copies(calls, retry, key, location):
         try:
             if calls.uploads is not None:
                 outcome = calls.uploads.copy(source, key, condition)
@@ -160,24 +183,28 @@ def copy(calls: ObjectCalls, retry: Retry, source: CopySource, key: str, locatio
                     return outcome
             return create_object(calls, retry, lambda: calls.copy(source, key, condition), location)
         except ConditionUnsupported:
+            # Nothing was copied, so copy through this process.
             pass
     return _copy_through_process(calls, retry, source, key, location, condition)
 
 
-def _honours_condition_of_copies(calls: ObjectCalls, retry: Retry, key: str, location: str) -> bool:
-    """Return whether the store refuses to copy to an existing name; probed once per bucket of a foreign endpoint."""
+def _supports_conditional_copies(calls: ObjectCalls, retry: Retry, key: str, location: str) -> bool:
+    """Return whether the store refuses to copy an object to an existing key.
+
+    The cloud providers do. Each bucket of another endpoint is probed once per process.
+    """
     if calls.is_known_atomic:
         return True
 
     address = f"{calls.endpoint}/{location.split('/')[2]} by copies"
-    with _probing_copies:
-        if address not in _copy_probes:
-            _copy_probes[address] = _probe_copies(calls, retry, key, location, address)
-    return _copy_probes[address]
+    with _copy_support_lock:
+        if address not in _copy_support:
+            _copy_support[address] = _probe_copies(calls, retry, key, location, address)
+    return _copy_support[address]
 
 
 def _probe_copies(calls: ObjectCalls, retry: Retry, key: str, location: str, address: str) -> bool:
-    """Copy a small object to one name twice. The second copy must fail."""
+    """Copy a small object to the same key twice. Return whether the second copy fails."""
     directory = key.rpartition("/")[0]
     original = CopySource(f"{directory}/.{uuid4().hex}.probe".removeprefix("/"), "", len(_PROBE_CONTENT))
 
@@ -200,7 +227,10 @@ def _probe_copies(calls: ObjectCalls, retry: Retry, key: str, location: str, add
 def _copy_through_process(
     calls: ObjectCalls, retry: Retry, source: CopySource, key: str, location: str, condition: str
 ) -> Creation:
-    """Read an object into a temporary file and write it under another key."""
+    """Download an object to a temporary file, and create the copy from this file.
+
+    Each block is requested with the tag of the source, so that the copy cannot consist of two different contents.
+    """
     from tempfile import NamedTemporaryFile
 
     with NamedTemporaryFile(prefix="deltacli-copy-") as file:

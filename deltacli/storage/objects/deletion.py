@@ -1,4 +1,8 @@
-"""Deleting many objects of a store: in bulk requests, and alone those that no bulk request can name."""
+"""Deletion of many objects, in bulk requests where possible.
+
+Some keys cannot be part of a bulk request, for example keys with control characters in the XML of S3. Some stores
+support no bulk requests at all. Such objects are deleted one by one, in parallel.
+"""
 
 from __future__ import annotations
 
@@ -14,22 +18,23 @@ from deltacli.storage.outcomes import Deleted, Deletion, Failed, Missing
 from deltacli.storage.repeat_condition import get_repeat_condition, may_send, repeat_only_while
 from deltacli.storage.retry import DELETE_FIRST_WAIT, Retry
 
-# Concurrent requests, if one request takes few objects.
+# Number of concurrent requests. It matters for stores whose bulk requests contain few objects.
 _PARALLEL_REQUESTS = 16
 
-# How many paths are taken from the caller at a time.
-_PATHS_AT_ONCE = 1_000
+# Number of paths that are read from the caller and deleted before the outcomes are yielded.
+_BATCH_PATHS = 1_000
 
 _NOT_SENT = Failed("the time limit for sending it was reached")
 
 
 class _BulkOutcome(NamedTuple):
-    """The answer to one bulk deletion.
+    """The result of one bulk request.
 
     Attributes:
-        outcomes: Outcome by path. An object that turned out to be deleted alone has none.
-        busy: Paths to send again, because the store was too busy for them.
-        wait_seconds: How long the store asks to be left alone before.
+        outcomes: The outcome of each path. If the store refuses bulk requests, there are none, and the objects are
+            deleted one by one.
+        busy: The paths to send again, because the store was overloaded.
+        wait_seconds: The seconds to wait before they are sent again, as requested by the store.
     """
 
     outcomes: dict[str, Deletion]
@@ -40,31 +45,32 @@ class _BulkOutcome(NamedTuple):
 class Deleter:
     """Deletes objects below a prefix.
 
-    A deletion is idempotent, so a bulk request may be repeated as a whole after a temporary error.
-    If the store answers that it was too busy for some of the objects, only these are sent again.
+    Repeating a deletion is safe: an object that is deleted already counts as deleted. So a bulk request is repeated
+    completely after a temporary error. If the store reports temporary errors of single objects, only these are sent
+    again.
     """
 
     def __init__(
-        self, calls: ObjectCalls, retry: Retry, key_of: Callable[[str], str], uri_of: Callable[[str], str]
+        self, calls: ObjectCalls, retry: Retry, get_key: Callable[[str], str], get_uri: Callable[[str], str]
     ) -> None:
-        """Make a deleter.
+        """Create a deleter.
 
         Args:
             calls: The calls of the bucket.
             retry: The retry policy.
-            key_of: Returns the key of a path.
-            uri_of: Returns the URI of a path, for messages.
+            get_key: Returns the key of a path.
+            get_uri: Returns the URI of a path, for messages.
         """
         self._calls = calls
         self._retry = retry
-        self._key_of = key_of
-        self._uri_of = uri_of
+        self._get_key = get_key
+        self._get_uri = get_uri
 
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
-        """Delete objects and yield the outcome of each, in the given order. The paths are consumed lazily."""
-        remaining = iter(paths)
+        """Delete objects, and yield the outcome of each path in the order of `paths`, which is read lazily."""
+        path_iterator = iter(paths)
         with ThreadPool(_PARALLEL_REQUESTS, thread_name_prefix="deltacli-delete") as pool:
-            while batch := list(islice(remaining, _PATHS_AT_ONCE)):
+            while batch := list(islice(path_iterator, _BATCH_PATHS)):
                 outcomes = self._delete_batch(pool, list(dict.fromkeys(batch)))
                 yield from ((path, outcomes.get(path, _NOT_SENT)) for path in batch)
 
@@ -74,77 +80,79 @@ class Deleter:
             call_store(
                 self._calls,
                 self._retry,
-                lambda: self._calls.delete(self._key_of(path)),
-                self._uri_of(path),
+                lambda: self._calls.delete(self._get_key(path)),
+                self._get_uri(path),
                 "deleted",
             )
         except FileMissing:
             return Missing()
         except (StorageFailed, UsageError) as error:
-            return _failed(error)
+            return _build_failure(error)
         return Deleted()
 
     def _delete_batch(self, pool: ThreadPool, paths: list[str]) -> dict[str, Deletion]:
-        """Delete objects in rounds of bulk requests, then one by one those that bulk requests cannot name.
+        """Delete objects with bulk requests, and then the remaining ones one by one.
 
         Returns:
-            Outcome by path. A path without one was not sent, because the time limit for sending was reached.
+            The outcome of each path. A path without an outcome was not sent, because the time limit for sending
+            requests was reached.
         """
         may_repeat = get_repeat_condition()
 
         def send_bulk(part: list[str]) -> _BulkOutcome:
             with repeat_only_while(may_repeat):
-                return self._delete_together(part)
+                return self._delete_in_bulk(part)
 
-        def send_alone(path: str) -> Deletion:
+        def delete_single(path: str) -> Deletion:
             with repeat_only_while(may_repeat):
                 return self.delete_one(path) if may_send() else _NOT_SENT
 
-        # The path of a log may be a name that the store cannot have. Such an object does not exist.
+        # A log may contain paths that are invalid as keys. Such objects cannot exist.
         outcomes: dict[str, Deletion] = {
-            path: Missing() for path in paths if not self._calls.can_hold(self._key_of(path))
+            path: Missing() for path in paths if not self._calls.is_valid_key(self._get_key(path))
         }
-        possible_paths = [path for path in paths if path not in outcomes]
-        due = [path for path in possible_paths if self._can_delete_together(path)]
-        size = self._calls.deletes_per_request
+        valid_paths = [path for path in paths if path not in outcomes]
+        remaining = [path for path in valid_paths if self._can_delete_in_bulk(path)]
+        size = self._calls.max_bulk_deletes
         for this_round in self._retry.rounds(DELETE_FIRST_WAIT):
-            if not due or (this_round.number and not may_send()):
+            if not remaining or (this_round.number and not may_send()):
                 break
-            parts = [due[start : start + size] for start in range(0, len(due), size)]
-            due = []
+            parts = [remaining[start : start + size] for start in range(0, len(remaining), size)]
+            remaining = []
             for bulk in pool.map(send_bulk, parts):
                 outcomes |= bulk.outcomes
-                due += bulk.busy
+                remaining += bulk.busy
                 this_round.retry_after_seconds = max(this_round.retry_after_seconds, bulk.wait_seconds)
-            if not due:
-                break  # the next round would begin with a wait
+            # Stop here, because the next round would begin with a wait.
+            if not remaining:
+                break
 
-        # Asked again, because a store may have refused bulk requests meanwhile.
-        alone = [path for path in possible_paths if path not in outcomes and not self._can_delete_together(path)]
-        return outcomes | dict(zip(alone, pool.map(send_alone, alone), strict=True))
+        # The store may have refused a bulk request by now, which changes the result of `_can_delete_in_bulk`.
+        single_paths = [path for path in valid_paths if path not in outcomes and not self._can_delete_in_bulk(path)]
+        return outcomes | dict(zip(single_paths, pool.map(delete_single, single_paths), strict=True))
 
-    def _delete_together(self, paths: list[str]) -> _BulkOutcome:
-        """Send one bulk deletion."""
-        paths_by_key = {self._key_of(path): path for path in paths}
+    def _delete_in_bulk(self, paths: list[str]) -> _BulkOutcome:
+        """Send one bulk request. Report the outcome of each path, and the paths to send again."""
+        paths_by_key = {self._get_key(path): path for path in paths}
         try:
             errors = call_store(
                 self._calls,
                 self._retry,
-                lambda: self._calls.delete_together(list(paths_by_key)),
-                self._uri_of(paths[0]),
+                lambda: self._calls.delete_in_bulk(list(paths_by_key)),
+                self._get_uri(paths[0]),
                 "deleted",
             )
         except StorageFailed as error:
-            # If the store refuses bulk requests, the objects have no outcome yet and are deleted
-            # alone.
-            return _BulkOutcome({path: _failed(error) for path in paths if self._can_delete_together(path)})
+            # If the store has just refused bulk requests, `_can_delete_in_bulk` is False now. Then these objects get no
+            # outcome, and `_delete_batch` deletes them one by one.
+            return _BulkOutcome({path: _build_failure(error) for path in paths if self._can_delete_in_bulk(path)})
 
         outcomes: dict[str, Deletion] = dict.fromkeys(paths, Failed("the store did not report its outcome"))
         busy: list[str] = []
         wait_seconds = 0.0
         for key, http_error in errors.items():
             path = paths_by_key[key]
-            outcomes[path] = self._outcome_of(path, http_error)
+            outcomes[path] = self._build_outcome(path, http_error)
             if http_error is not None and find_temporary_cause(http_error):
                 busy.append(path)
                 wait_seconds = max(wait_seconds, http_error.wait_seconds)
@@ -152,18 +160,18 @@ class Deleter:
             self._retry.slow_down(self._calls.endpoint)
         return _BulkOutcome(outcomes, busy, wait_seconds)
 
-    def _outcome_of(self, path: str, http_error: HttpError | None) -> Deletion:
-        """Return the outcome of one object of a bulk deletion."""
+    def _build_outcome(self, path: str, http_error: HttpError | None) -> Deletion:
+        """Return the outcome of one object in a bulk request."""
         if http_error is None:
             return Deleted()
-        error = self._calls.translate_error(http_error, self._uri_of(path), "deleted")
-        return Missing() if isinstance(error, FileMissing) else _failed(error)
+        error = self._calls.translate_error(http_error, self._get_uri(path), "deleted")
+        return Missing() if isinstance(error, FileMissing) else _build_failure(error)
 
-    def _can_delete_together(self, path: str) -> bool:
-        return self._calls.can_delete_together(self._key_of(path))
+    def _can_delete_in_bulk(self, path: str) -> bool:
+        return self._calls.can_delete_in_bulk(self._get_key(path))
 
 
-def _failed(error: StorageFailed | UsageError) -> Failed:
-    """Return the outcome for an error: the words of the store, if there are any."""
+def _build_failure(error: StorageFailed | UsageError) -> Failed:
+    """Return the outcome for an error. Its reason is the message of the store if there is one."""
     reason = error.facts.get("store says") or error.facts.get("seen", error.message)
     return Failed(reason, error if isinstance(error, PermissionRefused) else None)

@@ -1,4 +1,8 @@
-"""The words of a store: by which it says what happened, and which appear in messages about it."""
+"""Error codes and terms of a cloud, and the interpretation of its errors.
+
+`Dialect` lists the codes and terms. `classify_failed_creation` decides whether a failed request may have created an
+object, and `translate_http_error` builds the error that the user sees.
+"""
 
 from __future__ import annotations
 
@@ -17,52 +21,50 @@ from deltacli.storage.objects.http_errors import (
 from deltacli.storage.retry import describe_attempts
 from deltacli.storage.secrets import MaskedCause
 
-# Codes by which gateways and copies of S3 refuse the digest or the form of a request with many
-# objects.
-_REFUSES_BULK = frozenset({"MissingContentMD5", "InvalidDigest", "BadDigest", "InvalidRequest", "MalformedXML"})
+# Codes of gateways and S3-compatible stores that reject the digest or the format of a bulk deletion.
+_BULK_REFUSAL_CODES = frozenset({"MissingContentMD5", "InvalidDigest", "BadDigest", "InvalidRequest", "MalformedXML"})
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """The words that a store has for things.
+    """The error codes and terms of a cloud.
 
     Attributes:
-        store: The name of the store in messages.
-        holder: What holds the objects: "bucket" or "container".
-        holder_missing: Codes that mean that the bucket or container does not exist.
-        exists: Codes, with other statuses than 412, that mean that the name of a conditional
-            creation is taken.
-        who: The command that shows the identity in use.
-        list_holders: The command that lists buckets or containers.
-        check_endpoint: What to check if the endpoint is wrong.
-        condition: What a conditional creation is sent with.
-        undone: Statuses, besides 429, by which the store says that it did nothing of a conditional
-            creation.
-        undone_reasons: Codes by which it says so, whatever the status.
-        disorder: What is known to be listed out of order, for a message.
+        store: The name of the cloud in messages.
+        container_noun: The term for a container of objects: "bucket" or "container".
+        container_missing_codes: Error codes for a bucket or container that does not exist.
+        exists_codes: Error codes of a conditional creation whose key exists. Status 412 always means that.
+        identity_command: The shell command that shows the identity in use.
+        list_command: The shell command that lists buckets or containers.
+        endpoint_check: The settings to check if the endpoint is wrong, for hints.
+        create_condition: The header or parameter that makes a creation conditional.
+        not_executed_statuses: HTTP statuses of a conditional creation that was not executed. Status 429 always
+            means that.
+        not_executed_codes: Error codes of a conditional creation that was not executed, with any status.
+        unordered_note: An addition to the error for unordered listings that names a possible reason.
     """
 
     store: str
-    holder: str
-    holder_missing: frozenset[str]
-    exists: frozenset[str]
-    who: str
-    list_holders: str
-    check_endpoint: str
-    condition: str
-    undone: frozenset[int] = frozenset()
-    undone_reasons: frozenset[str] = frozenset()
-    disorder: str = ""
+    container_noun: str
+    container_missing_codes: frozenset[str]
+    exists_codes: frozenset[str]
+    identity_command: str
+    list_command: str
+    endpoint_check: str
+    create_condition: str
+    not_executed_statuses: frozenset[int] = frozenset()
+    not_executed_codes: frozenset[str] = frozenset()
+    unordered_note: str = ""
 
 
 class CreationAnswer(Enum):
     """The effect of a failed request to create an object.
 
     Attributes:
-        EXISTS: The name is taken.
-        NOT_DONE: Nothing was done, and the request may be repeated.
-        REFUSED: Nothing was done, and repeating the request is useless.
-        UNSUPPORTED: The store does not know the condition.
+        EXISTS: The key exists already, so nothing was created.
+        NOT_DONE: The request was not executed and may be repeated.
+        REFUSED: The request was not executed, and repeating it would fail again.
+        UNSUPPORTED: The store does not support the condition.
         UNKNOWN: The object may have been created.
     """
 
@@ -74,21 +76,30 @@ class CreationAnswer(Enum):
 
 
 def classify_failed_creation(error: HttpError, dialect: Dialect) -> CreationAnswer:
-    """Return what a request to create an object has done, from the error of the one time that it was sent.
+    """Decide whether a failed conditional request may have created the object.
 
-    In doubt the answer is UNKNOWN: then the object is read back. A mistake in this direction costs
-    a request, one in the other direction a commit. A 500 is such a doubt, because the store may
-    have failed after it stored the object.
+    A request with an unknown effect must not be repeated. If the first request created the object and its response
+    was lost, the second one would fail with 412, and this writer would take its own commit for the commit of another
+    writer. So the result is UNKNOWN in all cases of doubt, and the caller reads the object back. Reading costs one
+    request; a wrong NOT_DONE or EXISTS costs a commit.
 
-    | error | answer |
-    |---|---|
-    | no connection | REFUSED |
-    | connection broken, or not an answer of the store | UNKNOWN |
-    | 412, or a code for an existing name | EXISTS |
-    | 429, or what the store documents as "nothing was done" | NOT_DONE |
-    | 501 | UNSUPPORTED |
-    | 408, 409, 5xx, no status | UNKNOWN |
-    | other 4xx | REFUSED |
+    | error                                           | result      |
+    |-------------------------------------------------|-------------|
+    | no connection                                   | REFUSED     |
+    | connection broken, or response of a proxy       | UNKNOWN     |
+    | 412, or a code for an existing key              | EXISTS      |
+    | 408: a gateway timed out, not the store         | UNKNOWN     |
+    | 429, or documented by the cloud as not executed | NOT_DONE    |
+    | 501                                             | UNSUPPORTED |
+    | 409, other 5xx, no status                       | UNKNOWN     |
+    | other 4xx                                       | REFUSED     |
+
+    A 500 is UNKNOWN because the store may have failed after it stored the object. A 409 of S3 means that a concurrent
+    request for the key was running and this one was not executed, so the dialect of S3 contains it.
+
+    Args:
+        error: The error of a request that was sent once.
+        dialect: The error codes of the cloud.
     """
     match error.outcome:
         case RequestOutcome.UNSENT:
@@ -96,12 +107,14 @@ def classify_failed_creation(error: HttpError, dialect: Dialect) -> CreationAnsw
         case RequestOutcome.BROKEN | RequestOutcome.UNEXPECTED:
             return CreationAnswer.UNKNOWN
 
-    if error.status == 412 or error.reason in dialect.exists:
+    if error.status == 412 or error.reason in dialect.exists_codes:
         return CreationAnswer.EXISTS
     if error.status == 408:
-        # S3 itself says 400 RequestTimeout. This one comes from something in front of the store.
+        # S3 itself answers 400 RequestTimeout. A 408 comes from a gateway, and the store may have got the request.
         return CreationAnswer.UNKNOWN
-    if error.status == 429 or error.status in dialect.undone or error.reason in dialect.undone_reasons:
+    if error.status == 429 or error.status in dialect.not_executed_statuses:
+        return CreationAnswer.NOT_DONE
+    if error.reason in dialect.not_executed_codes:
         return CreationAnswer.NOT_DONE
     if error.status == 501:
         return CreationAnswer.UNSUPPORTED
@@ -110,24 +123,24 @@ def classify_failed_creation(error: HttpError, dialect: Dialect) -> CreationAnsw
     return CreationAnswer.REFUSED
 
 
-def refuses_bulk_deletion(error: HttpError) -> bool:
-    """Return whether a store does not take a request to delete several objects. Single deletions may work."""
+def is_bulk_deletion_refused(error: HttpError) -> bool:
+    """Return whether the store does not support bulk deletions. It may still delete single objects."""
     if error.outcome is not RequestOutcome.ANSWERED:
         return False
-    return error.status in (405, 411, 501) or error.reason in _REFUSES_BULK
+    return error.status in (405, 411, 501) or error.reason in _BULK_REFUSAL_CODES
 
 
 def translate_http_error(
     http_error: HttpError, location: str, verb: str, dialect: Dialect, endpoint: str, identity: str
 ) -> StorageFailed:
-    """Return the error of deltacli, without secrets, for an error of a request.
+    """Return the error that the user sees for an HTTP error. It contains no secrets.
 
     Args:
         http_error: The error of the request.
         location: The URI of the object.
-        verb: What could not be done to it, as a participle: "written".
-        dialect: The words of the store.
-        endpoint: The host of the store.
+        verb: A participle that says what could not be done, such as "written".
+        dialect: The error codes and terms of the cloud.
+        endpoint: The host that the request was sent to.
         identity: The source of the credentials.
     """
     error = _choose_error(http_error, location, verb, dialect, endpoint, identity)
@@ -136,42 +149,56 @@ def translate_http_error(
     return error
 
 
-def refused(failed: str, facts: Mapping[str, str], identity: str, expired: str, who: str) -> PermissionRefused:
-    """Return the error for credentials that do not suffice.
+def build_permission_error(
+    failed: str, facts: Mapping[str, str], identity: str, *, renewal_command: str, identity_command: str
+) -> PermissionRefused:
+    """Return the error for credentials that have expired or lack a permission.
 
     Args:
-        failed: What failed: "s3://bucket/key cannot be read".
+        failed: The failed action, for example "s3://bucket/key cannot be read".
         facts: Facts about the request.
         identity: The source of the credentials.
-        expired: How expired credentials are renewed; '' if they have not expired.
-        who: The command that shows whose credentials they are.
+        renewal_command: The command that renews expired credentials; '' if they have not expired.
+        identity_command: The command that shows the identity in use.
     """
-    why = "the credentials have expired" if expired else "access is denied"
-    return PermissionRefused(why, preamble=f"{failed}: ", facts={**facts, "credentials": identity}, hint=expired or who)
+    reason = "the credentials have expired" if renewal_command else "access is denied"
+    return PermissionRefused(
+        reason,
+        preamble=f"{failed}: ",
+        facts={**facts, "credentials": identity},
+        hint=renewal_command or identity_command,
+    )
 
 
 def _choose_error(
     http_error: HttpError, location: str, verb: str, dialect: Dialect, endpoint: str, identity: str
 ) -> StorageFailed:
-    """Return the error for the first reason that applies, from the most specific to the least."""
+    """Return the error for the first condition that applies, from the most specific to the most general."""
     failed = f"{location} cannot be {verb}"
-    holder = location.split("/")[2]
+    container_name = location.split("/")[2]
     facts = {"store says": str(MaskedCause.of(http_error)).partition(": ")[2], "endpoint": endpoint}
 
-    if http_error.reason in dialect.holder_missing:
+    if http_error.reason in dialect.container_missing_codes:
         return StorageFailed(
-            f"{dialect.holder} {holder} not found",
+            f"{dialect.container_noun} {container_name} not found",
             code="storage.bucket-missing",
             facts=facts,
-            hint=dialect.list_holders,
+            hint=dialect.list_command,
         )
     if http_error.status == 404:
         return FileMissing(f"{location} does not exist")
-    if http_error.expired or http_error.status in (401, 403):
-        who = f"omit {parameter('storage_options.anon', 'true')}" if identity == ANONYMOUS else dialect.who
-        return refused(failed, facts, identity, http_error.expired, who)
+    if http_error.renewal_command or http_error.status in (401, 403):
+        is_anonymous = identity == ANONYMOUS
+        omit_anon = f"omit {parameter('storage_options.anon', 'true')}"
+        return build_permission_error(
+            failed,
+            facts,
+            identity,
+            renewal_command=http_error.renewal_command,
+            identity_command=omit_anon if is_anonymous else dialect.identity_command,
+        )
 
-    endpoint_hint = f"{dialect.check_endpoint}, or {parameter('storage_options.endpoint_url', 'URL')}"
+    endpoint_hint = f"{dialect.endpoint_check}, or {parameter('storage_options.endpoint_url', 'URL')}"
     if http_error.outcome is RequestOutcome.UNEXPECTED:
         return StorageFailed(
             f"the answer is not a valid answer of {dialect.store}",
@@ -193,6 +220,7 @@ def _choose_error(
             hint=endpoint_hint,
         )
     if http_error.reason == "BlobArchived":
+        # A code of Azure. S3 reports archived objects with another code, which `s3/errors.py` handles.
         facts["next"] = "move the object to another access tier, with az storage blob set-tier"
         return StorageFailed(failed, code="storage.archived", facts=facts)
     return StorageFailed(failed, facts=facts)

@@ -1,8 +1,8 @@
-"""HTTP requests to stores, each sent exactly once.
+"""HTTP requests to stores. Each one is sent exactly once.
 
-urllib3 sends a request again when a connection breaks, unless it is told not to. A conditional PUT
-that is sent twice finds its own first attempt and takes it for another writer's. Every repetition
-is therefore the decision of the caller (`http_calls.repeat_call`, `conditional.create_object`).
+By default urllib3 repeats a request when the connection breaks. A conditional PUT that is repeated may find the object
+of its own first attempt, and then fails as if another writer had created it. So the retries of urllib3 are disabled,
+and callers decide which requests are repeated: `http_calls.repeat_call` and `conditional.create_object`.
 
 See docs/decisions/0099-own-requests-for-gcs-and-azure.md.
 """
@@ -23,7 +23,7 @@ from deltacli.core.release import VERSION
 from deltacli.core.typing import Json
 from deltacli.storage.base import CONNECT_SECONDS, MOST_CONNECTIONS
 from deltacli.storage.objects.body import Body
-from deltacli.storage.objects.bounded_reading import LARGEST_ANSWER, LARGEST_UNDECLARED, read_up_to
+from deltacli.storage.objects.bounded_reading import MAX_RESPONSE_BYTES, MAX_UNSIZED_OBJECT_BYTES, read_up_to
 from deltacli.storage.objects.http_errors import (
     AnswerTooSlow,
     HttpError,
@@ -31,33 +31,32 @@ from deltacli.storage.objects.http_errors import (
     convert_urllib3_error,
     shorten_message,
 )
-from deltacli.storage.objects.proxies import proxy_of
-from deltacli.storage.objects.timed_responses import timed_answers
+from deltacli.storage.objects.proxies import find_proxy
+from deltacli.storage.objects.timed_responses import make_timed_response_class
 from deltacli.storage.retry_after import read_retry_after
 from deltacli.storage.tally import Call, HostTally
 
-# Longest wait for the next bytes of an answer.
+# Timeout for the next bytes of a response.
 _READ_SECONDS = 60.0
 
-# What requests are counted as, by their method. Any other is a PUT.
-_CALLS = {"GET": Call.GET, "HEAD": Call.HEAD, "DELETE": Call.DELETE}
+# The kind of request for the statistics, by HTTP method. All others count as PUT.
+_CALLS_BY_METHOD = {"GET": Call.GET, "HEAD": Call.HEAD, "DELETE": Call.DELETE}
 
 
 @dataclass(frozen=True)
 class Request:
-    """A request.
+    """An HTTP request.
 
     Attributes:
         method: The HTTP method.
         url: The URL, percent-encoded.
-        headers: Headers besides those that every request has.
-        body: The content, which is read again each time the request is sent.
-        call: What the request is counted as, if its method does not say it.
-        limit: Most bytes of the answer. A longer one is not read.
-        seconds: Most seconds from the first byte of the answer's body to its last, each wait for
-            bytes aside.
-        reads_object: Whether the answer has bytes of an object, as they are stored. These are the
-            range whose length is `limit`, or, with status 200, as many as the answer declares.
+        headers: Additional headers.
+        body: The content.
+        call: The kind of request for the statistics; None to derive it from the method.
+        limit: The maximum size of the response in bytes. A longer response is an error.
+        seconds: The maximum time for receiving the body; None for no limit except the socket timeout.
+        reads_object: True if the response contains bytes of an object. Then `limit` is the length of the requested
+            range. If the store sends the complete object instead (status 200), the limit is the declared length.
     """
 
     method: str
@@ -65,19 +64,19 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Body | None = None
     call: Call | None = None
-    limit: int = LARGEST_ANSWER
+    limit: int = MAX_RESPONSE_BYTES
     seconds: float | None = None
     reads_object: bool = False
 
     @property
     def counted_as(self) -> Call:
-        """Return the kind of call that the store charges."""
-        return self.call or _CALLS.get(self.method, Call.PUT)
+        """Return the kind of request for the statistics, which estimate the costs."""
+        return self.call or _CALLS_BY_METHOD.get(self.method, Call.PUT)
 
 
 @dataclass(frozen=True)
 class HttpResponse:
-    """An answer of any status.
+    """A response with any status.
 
     Attributes:
         status: The HTTP status.
@@ -90,7 +89,11 @@ class HttpResponse:
     data: bytes
 
     def fields(self) -> dict[str, Json]:
-        """Return the JSON object of the answer. Raises HttpError for anything else."""
+        """Parse the body as a JSON object.
+
+        Raises:
+            HttpError: If the body is not a JSON object.
+        """
         try:
             document = json.loads(self.data)
         except (ValueError, RecursionError):
@@ -100,13 +103,22 @@ class HttpResponse:
         return document
 
     def unexpected(self, seen: str) -> HttpError:
-        """Return the error for an answer that the store does not give; `seen` says what is wrong with it."""
+        """Return the error for a response that does not come from the store.
+
+        Args:
+            seen: What is wrong with the response, for the error message.
+        """
         content_type = self.headers.get("content-type", "")[:80]
         message = ", ".join(part for part in (f"HTTP {self.status}", content_type, seen) if part)
         return HttpError(RequestOutcome.UNEXPECTED, message)
 
     def error(self, message: str, reason: str = "") -> HttpError:
-        """Return the error for an answer whose status is an error; `reason` is the store's code for it."""
+        """Return the error for a response with an error status.
+
+        Args:
+            message: The message of the store.
+            reason: The error code of the store.
+        """
         return HttpError(
             RequestOutcome.ANSWERED,
             message,
@@ -116,7 +128,7 @@ class HttpResponse:
         )
 
     def require_error(self) -> None:
-        """Raise HttpError if the status is not that of an error, such as one of a redirect."""
+        """Raise HttpError if the status is not an error status, for example a redirect to a login page."""
         if self.status < 400:
             seen = f"HTTP {self.status} {self.headers.get('location', '')[:80]}".rstrip()
             raise HttpError(RequestOutcome.UNEXPECTED, seen)
@@ -126,8 +138,8 @@ class Transport:
     """The connections to one endpoint. Thread-safe.
 
     Attributes:
-        endpoint: The URL that requests are sent to, without a path.
-        tally: Counts the requests, if it is set.
+        endpoint: The URL that requests are sent to, without a slash at its end.
+        tally: Counts the requests for the statistics; None to count nothing.
     """
 
     def __init__(
@@ -139,15 +151,14 @@ class Transport:
         answer_seconds: float | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Make a transport. Nothing is connected before the first request.
+        """Create a transport. It connects when the first request is sent.
 
         Args:
             endpoint: The URL that requests are sent to.
-            verify: Whether certificates are verified, or a file of certificates to verify them
-                with.
-            is_direct: Whether proxies of the environment are ignored.
-            answer_seconds: A limit of a whole answer, with its head; None for no limit.
-            now: Returns seconds.
+            verify: Whether to verify TLS certificates, or the path of a file of trusted certificates.
+            is_direct: True to ignore the proxies of the environment.
+            answer_seconds: The maximum time for a complete response, including its headers; None for no limit.
+            now: Returns the time in seconds.
         """
         self.endpoint = endpoint.rstrip("/")
         self.tally: HostTally | None = None
@@ -159,14 +170,14 @@ class Transport:
 
     @property
     def host(self) -> str:
-        """Return host and port of the endpoint, without a user and a password in its URL."""
+        """The host and port of the endpoint, without user name and password."""
         return urlsplit(self.endpoint).netloc.rpartition("@")[2]
 
     def send(self, request: Request) -> HttpResponse:
         """Send a request exactly once.
 
         Raises:
-            HttpError: If no complete answer arrives. An answer with the status of an error is returned.
+            HttpError: If no complete response arrives. A response with an error status is returned.
         """
         from urllib3.exceptions import HTTPError
 
@@ -180,7 +191,7 @@ class Transport:
         try:
             if self.tally is not None:
                 self.tally.count_sent(request.counted_as, request.body.size if request.body else 0)
-            with nullcontext() if request.body is None else request.body.opened() as content:
+            with nullcontext() if request.body is None else request.body.open() as content:
                 raw = pool.request(
                     request.method,
                     request.url,
@@ -201,20 +212,21 @@ class Transport:
         return replace(response, data=data)
 
     def _read(self, raw: Any, request: Request, response: HttpResponse) -> bytes:  # Any: a response of urllib3
-        """Return the body of an answer.
+        """Read the body of a response.
+
+        The body is never decompressed. An object may be stored compressed, and its bytes are returned as they are
+        stored, so that sizes and ranges agree with the listing.
 
         Raises:
-            HttpError: Without reading more, for an answer that is too long, or that is compressed,
-                which was not asked for. An object may be stored compressed; its bytes are taken as
-                they are.
+            HttpError: If the body is too long, or if it is compressed although it is not an object.
         """
         is_object = request.reads_object and raw.status < 300
         if is_object and raw.length_remaining is None and "transfer-encoding" not in response.headers:
-            # The end of such an answer is the end of the connection, which may have broken.
+            # Such a body ends with the connection, so a broken connection would be indistinguishable from its end.
             raw.close()
             raise HttpError(RequestOutcome.BROKEN, f"an object without its length, from {self.host}")
 
-        limit = self._limit_of(raw, request, is_object=is_object)
+        limit = self._compute_limit(raw, request, is_object=is_object)
         encoding = response.headers.get("content-encoding", "identity")
         problem = ""
         if not is_object and encoding != "identity":
@@ -229,26 +241,26 @@ class Transport:
         raw.close()
         seen = f"{problem or f'more than {limit:,} bytes'}, from {self.host}"
         if raw.status >= 500 or raw.status in (408, 429):
-            # The status says enough to repeat the request, without the words of the store.
+            # The status is sufficient to repeat the request. The message of the store is not needed.
             wait_seconds = read_retry_after(response.headers)
             raise HttpError(RequestOutcome.UNEXPECTED, seen, status=raw.status, wait_seconds=wait_seconds)
         raise response.unexpected(seen)
 
-    def _limit_of(self, raw: Any, request: Request, *, is_object: bool) -> int:  # Any: a response of urllib3
-        """Return the largest number of bytes that an answer may have."""
+    def _compute_limit(self, raw: Any, request: Request, *, is_object: bool) -> int:  # Any: a response of urllib3
+        """Return the maximum size of the body in bytes."""
         if raw.status >= 300:
-            return LARGEST_ANSWER
+            return MAX_RESPONSE_BYTES
         if is_object and raw.status == 200:
-            # The whole object instead of a range.
-            return LARGEST_UNDECLARED if raw.length_remaining is None else int(raw.length_remaining)
+            # The store ignored the range and sends the complete object.
+            return MAX_UNSIZED_OBJECT_BYTES if raw.length_remaining is None else int(raw.length_remaining)
         return request.limit
 
     def _read_within(self, seconds: float, read: Callable[[int], bytes]) -> Callable[[int], bytes]:
-        """Return a function that reads the next bytes of a body, and raises AnswerTooSlow when the time is over."""
-        until = self._now() + seconds
+        """Wrap a read function, so that it raises AnswerTooSlow after a time limit."""
+        deadline = self._now() + seconds
 
         def read_next(most: int) -> bytes:
-            if self._now() > until:
+            if self._now() > deadline:
                 raise AnswerTooSlow("the body of the answer took too long")
             return read(most)
 
@@ -256,7 +268,7 @@ class Transport:
 
     @cached_property
     def _pool(self) -> Any:  # Any: a PoolManager or a ProxyManager
-        """Return the connections, which are made on first use."""
+        """The connection pool, which is created on first use, because importing urllib3 takes time."""
         with self._lock:
             import urllib3
 
@@ -268,15 +280,15 @@ class Transport:
             }
             if isinstance(self._verify, str):
                 options["ca_certs"] = self._verify
-            proxy = None if self._is_direct else proxy_of(parts)
+            proxy = None if self._is_direct else find_proxy(parts)
             pool = urllib3.PoolManager(**options) if proxy is None else urllib3.ProxyManager(proxy, **options)
             if self._answer_seconds is not None:
                 _limit_answers(pool, self._answer_seconds, self._now)
             return pool
 
 
-def answers_within(url: str, seconds: float, headers: Mapping[str, str]) -> bool:
-    """Return whether a server answers a request, with any status, in this time. Proxies are not used."""
+def is_reachable(url: str, seconds: float, headers: Mapping[str, str]) -> bool:
+    """Return whether a server sends a response with any status within a time limit. Proxies are not used."""
     import urllib3
 
     try:
@@ -291,8 +303,8 @@ def answers_within(url: str, seconds: float, headers: Mapping[str, str]) -> bool
 
 
 def _limit_answers(manager: Any, seconds: float, now: Callable[[], float]) -> None:  # Any: of urllib3
-    """Let every whole answer arrive in so many seconds, by classes of connections for it."""
-    response_class = timed_answers(seconds, now)
+    """Limit the time for complete responses, with connection classes that use the timed response class."""
+    response_class = make_timed_response_class(seconds, now)
     pool_classes = {}
     for scheme, pool_class in manager.pool_classes_by_scheme.items():
         connection = type("Connection", (pool_class.ConnectionCls,), {"response_class": response_class})

@@ -1,4 +1,4 @@
-"""The calls that Google and Azure have in common, and the repetition of HTTP requests."""
+"""The requests that Google Cloud Storage and Azure have in common, and the repetition of HTTP requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 
 class HasIdentity(Protocol):
-    """Credentials that can be named in messages."""
+    """Credentials that can be described in messages."""
 
     @property
     def identity(self) -> str:
@@ -23,10 +23,12 @@ class HasIdentity(Protocol):
 
 
 class HttpCalls:
-    """The calls of a bucket or a container over a `Transport`, as far as two clouds have them in common.
+    """Base class of the `ObjectCalls` of Google Cloud Storage and Azure, which send requests with a `Transport`.
+
+    S3 does not use it, because botocore sends its requests.
 
     Attributes:
-        dialect: The words of the store.
+        dialect: The error codes and terms of the cloud.
         credentials: The credentials in use.
     """
 
@@ -37,8 +39,8 @@ class HttpCalls:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        # Until the store refuses one.
-        self._has_batches = True
+        # Set to False when the store refuses a bulk deletion.
+        self._supports_bulk_deletion = True
 
     @property
     def endpoint(self) -> str:
@@ -48,8 +50,8 @@ class HttpCalls:
     def identity(self) -> str:
         return self.credentials.identity
 
-    def can_delete_together(self, _key: str, /) -> bool:
-        return self._has_batches
+    def can_delete_in_bulk(self, _key: str, /) -> bool:
+        return self._supports_bulk_deletion
 
     def translate_error(self, error: HttpError, location: str, verb: str) -> StorageFailed:
         return translate_http_error(error, location, verb, self.dialect, self.endpoint, self.identity)
@@ -62,12 +64,25 @@ def repeat_call(
     host: str,
     max_attempts: int | None = None,
 ) -> Result:
-    """Return what `send` returns, repeated after temporary errors within the budget of the run.
+    """Send an idempotent request, and repeat it after temporary errors.
 
-    If the server asks to be left alone for some time, it is, as long as the budget permits.
+    Repeating is safe only for requests that have the same effect if they are executed twice: reads, listings,
+    deletions, unconditional writes, and parts of an upload. A conditional creation is not one of them: the second
+    request finds the object of the first one and fails, as if another writer had created it.
+    `conditional.create_object` sends those.
+
+    Args:
+        retry: The retry policy. All requests of a run have one common time budget.
+        send: Sends the request once.
+        host: The host, whose other requests are slowed down as well if it is overloaded.
+        max_attempts: The maximum number of attempts; None for no limit except the budget.
+
+    Returns:
+        The result of `send`. If the server sends Retry-After, the next attempt waits as long as it says, within
+        the budget.
 
     Raises:
-        HttpError: The last error.
+        HttpError: If the error is permanent, or if the last attempt fails.
     """
     return retry.call(
         send,

@@ -1,8 +1,15 @@
-"""The interface of a store on top of the calls of one bucket or container: the same for every cloud.
+"""The storage interface for all clouds, implemented with the requests of `ObjectCalls`.
 
-What a cloud does is in its `calls.py`; what is decided on top of it is here. Creation is in
-`conditional.py`, deletion in `deletion.py`, the listing of everything below a prefix in `walk.py`,
-and older versions of objects in `versions.py`.
+Three properties of a table depend on this module:
+
+* A commit is created by exactly one writer. `put_if_absent` sends one conditional request (`conditional.py`), after
+  the store has proved that it supports the condition.
+* Requests are repeated only if that is safe. Reads, listings, deletions and unconditional writes have the same effect
+  when they are executed twice, so `_call` repeats them after temporary errors. A conditional creation has not.
+* A reader gets the bytes of one content. `open` reads the tag of the object together with its size and its end. All
+  later range requests require the same tag, and the store refuses them with 412 if the object was replaced.
+
+Deletion is in `deletion.py`, the recursive listing in `walk.py`, and old versions of objects are in `versions.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +32,7 @@ from deltacli.storage.base import (
     PathKind,
     ShouldDescend,
     WalkEntry,
-    no_atomic_create,
+    no_atomic_create_error,
 )
 from deltacli.storage.objects.body import Body, ObjectReader
 from deltacli.storage.objects.calls import (
@@ -47,26 +54,23 @@ from deltacli.storage.retry import Retry
 from deltacli.storage.versions import VersionedObjects
 
 if TYPE_CHECKING:
-    from deltacli.storage.grants import HeldGrant
+    from deltacli.storage.grants import RenewableGrant
 
 Result = TypeVar("Result")
 
-# Bytes at the end of an object that are read when it is opened, together with its size: a footer of
-# Parquet is there.
+# Bytes at the end of an object that are read when it is opened. They usually include the footer of a Parquet file.
 _TAIL_BYTES = 64 << 10
 
 _READ_AHEAD_BYTES = 1 << 20
 
 
 class ObjectStorage:
-    """Objects below a prefix of a bucket or container.
+    """The objects below a prefix of a bucket or container.
 
-    No request is sent, and no credentials are looked up, before they are needed. Idempotent calls
-    are repeated after temporary errors; a conditional creation is repeated only after an answer
-    that nothing was done.
+    No request is sent, and no credentials are looked up, before they are needed.
 
     Attributes:
-        grant: The credentials that the store was opened with, if a server gave them.
+        grant: The vended credentials of the store; None if it was opened with the credentials of the user.
     """
 
     def __init__(
@@ -79,33 +83,32 @@ class ObjectStorage:
         retry: Retry | None = None,
         versions: Callable[[ObjectStorage], VersionedObjects] | None = None,
     ) -> None:
-        """Make a store.
+        """Create a store.
 
         Args:
             uri: The URI of the prefix. It ends with `root`.
-            root: The prefix: the part of the keys that all objects begin with, without a slash at
-                its end.
+            root: The prefix of all keys, without a slash at its end; '' for the whole bucket.
             calls: The calls of the bucket.
             aliases: Other URIs of the prefix.
             retry: The retry policy.
-            versions: Returns the versions of the objects of a store; None if the cloud keeps none.
+            versions: Returns the access to old versions of objects; None if the cloud keeps none.
         """
-        self.grant: HeldGrant | None = None
+        self.grant: RenewableGrant | None = None
         self._uri = uri
         self._root = root
         self._calls = calls
         self._aliases = aliases
         self._retry = retry or Retry()
         self._make_versions = versions
-        self._deleter = Deleter(calls, self._retry, self._key, self._uri_of)
+        self._deleter = Deleter(calls, self._retry, self._get_key, self._get_uri)
         self._lock = Lock()
-        # Whether the store honours conditions; None before the first write.
+        # Whether the store supports conditional creation; None before the first write.
         self._is_atomic: bool | None = None
 
-    def begin_to_write(self) -> None:
-        """Ask for credentials that suffice to write, where those of a server so far are to read."""
+    def request_write_access(self) -> None:
+        """Request credentials with write access if the store was opened with vended credentials for reading."""
         if self.grant is not None:
-            self.grant.begin_to_write()
+            self.grant.request_write_access()
 
     @property
     def uri(self) -> str:
@@ -117,7 +120,7 @@ class ObjectStorage:
 
     @property
     def calls(self) -> ObjectCalls:
-        """The calls that the store stands on, for probes that must see their answers."""
+        """The requests of the bucket, for probes that need the unmodified responses."""
         return self._calls
 
     @property
@@ -126,7 +129,7 @@ class ObjectStorage:
 
     @property
     def capabilities(self) -> Capabilities:
-        """`atomic_create` is assumed until a probe before the first write shows otherwise."""
+        """The capabilities. `atomic_create` is True until a probe before the first write disproves it."""
         return Capabilities(
             has_cheap_requests=False,
             parallel_reads=PARALLEL_READS,
@@ -145,17 +148,24 @@ class ObjectStorage:
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
         """Yield the files of a directory in the order of their names.
 
-        The listing of the log decides which version is the newest. An answer out of order is
-        therefore an error: of a reader that stops early, or begins in the middle, it would hide a
-        commit.
+        The listing of the log determines the newest version. Callers begin in the middle, at the newest checkpoint,
+        or stop early. In an unordered listing they would miss commits, so it is an error.
+
+        Args:
+            directory: The directory.
+            start: The first name to yield; '' for all.
+
+        Raises:
+            FileMissing: If the directory does not exist.
+            StorageFailed: If the listing is out of order, or fails.
         """
-        prefix = self._prefix(directory)
+        prefix = self._get_prefix(directory)
         exists = not prefix
 
         def read_entries() -> Iterator[ListedObject]:
             nonlocal exists
             previous = list[ListedObject]()
-            for page in self._pages(prefix, prefix + start if start else ""):
+            for page in self._list_pages(prefix, prefix + start if start else ""):
                 exists = exists or bool(page.entries or page.prefixes)
                 yield from drop_repeated(page.entries, previous)
                 previous = page.entries
@@ -165,7 +175,7 @@ class ObjectStorage:
             name = entry.key.removeprefix(prefix)
             if name < last:
                 raise StorageFailed(
-                    f"{self._uri_of(directory)} is listed out of order{self._calls.dialect.disorder}",
+                    f"{self._get_uri(directory)} is listed out of order{self._calls.dialect.unordered_note}",
                     code="storage.listing-disorder",
                     facts={"seen": f"{name} after {last}"},
                 )
@@ -173,35 +183,35 @@ class ObjectStorage:
                 yield FileStat(name, entry.size_bytes, entry.modified_ms, archive_class=entry.archive_class)
             last = name
 
-        # A directory exists if it holds anything. All of its names may be below `start`.
-        if not exists and not (start and self._holds_any(prefix)):
-            raise FileMissing(f"{self._uri_of(directory)} does not exist")
+        # A directory exists if any key begins with its prefix. All its names may be less than `start`.
+        if not exists and not (start and self._has_keys(prefix)):
+            raise FileMissing(f"{self._get_uri(directory)} does not exist")
 
     def list_directories(self, directory: str) -> list[str]:
-        prefix = self._prefix(directory)
+        prefix = self._get_prefix(directory)
         exists = not prefix
         names = set[str]()
-        for page in self._pages(prefix, ""):
+        for page in self._list_pages(prefix, ""):
             exists = exists or bool(page.entries or page.prefixes)
             names.update(subdirectory.removeprefix(prefix).rstrip("/") for subdirectory in page.prefixes)
         if not exists:
-            raise FileMissing(f"{self._uri_of(directory)} does not exist")
-        # Two slashes in a row make a directory without a name, which no path can lead to.
+            raise FileMissing(f"{self._get_uri(directory)} does not exist")
+        # A key such as `a//b` contains a directory with an empty name. No path refers to it.
         return sorted(names - {""})
 
     def walk(self, directory: str, enter: ShouldDescend) -> Iterator[WalkEntry]:
         from deltacli.storage.objects.walk import Lister, walk
 
-        lister = Lister(self._page, can_start=self._calls.starts_anywhere)
-        exists = yield from walk(lister, self._prefix, directory, enter)
-        if not exists and self._prefix(directory):
-            raise FileMissing(f"{self._uri_of(directory)} does not exist")
+        lister = Lister(self._request_page, can_start=self._calls.can_start_anywhere)
+        exists = yield from walk(lister, self._get_prefix, directory, enter)
+        if not exists and self._get_prefix(directory):
+            raise FileMissing(f"{self._get_uri(directory)} does not exist")
 
     def read(self, path: str) -> bytes:
         return self.read_version(path, "")
 
     def read_version(self, path: str, version_id: str) -> bytes:
-        """Return the whole content of a version of a file, '' for the current one."""
+        """Return the content of a version of a file. The version id '' is the current version."""
         content = self._get(path, "", version_id=version_id)
         return b"" if content is None else content.data
 
@@ -212,14 +222,15 @@ class ObjectStorage:
         return self.open_version(path, "")
 
     def open_version(self, path: str, version_id: str) -> BinaryFile:
-        """Open a version of a file, '' for the current one.
+        """Open a version of a file for random access. The version id '' is the current version.
 
-        One request reads its size, its tag and its end. Every later request for the file requires
-        the same tag, so that a reader never sees parts of two contents.
+        One request reads the size, the tag and the end of the object. Each later range request requires this tag
+        (`If-Match`, or the generation in Google Cloud Storage). If the object is replaced while it is open, the store
+        refuses the next range with 412, and the read fails. So a reader never gets bytes of two different contents.
         """
         content = self._get(path, f"bytes=-{_TAIL_BYTES}", version_id=version_id)
         if content is None:
-            # An empty object has no range at its end.
+            # The store refuses every range of an empty object with 416.
             return io.BufferedReader(ObjectReader(lambda *_: b"", 0, b"", ""))
 
         tag = content.tag
@@ -231,33 +242,33 @@ class ObjectStorage:
         return io.BufferedReader(reader, _READ_AHEAD_BYTES)
 
     def tag(self, path: str, opened: Any) -> str:  # noqa: ARG002  (of the interface)
-        """Return the tag of the first read; every later request for the file requires it."""
+        """Return the tag that identifies the content of an opened file."""
         return str(opened.raw.tag)
 
     def kind_of(self, path: str) -> PathKind:
-        if self._key(path):
+        if self._get_key(path):
             try:
                 self.stat(path)
             except FileMissing:
                 pass
             else:
                 return PathKind.FILE
-        prefix = self._prefix(path)
-        return PathKind.DIRECTORY if self._holds_any(prefix) or not prefix else PathKind.MISSING
+        prefix = self._get_prefix(path)
+        return PathKind.DIRECTORY if self._has_keys(prefix) or not prefix else PathKind.MISSING
 
-    def find_prefix_above(self, name: str) -> str | None:
-        """Return the URI of the nearest prefix above the root that has a directory of a name; None without one."""
+    def find_ancestor_with(self, name: str) -> str | None:
+        """Return the URI of the nearest ancestor that contains a directory with a name; None if there is none."""
         parts = self._root.split("/")
         for depth in range(len(parts) - 1, -1, -1):
-            if self._holds_any("/".join([*parts[:depth], name, ""])):
+            if self._has_keys("/".join([*parts[:depth], name, ""])):
                 return self._uri.removesuffix("/".join(parts[depth:])).rstrip("/")
         return None
 
     def below(self, directory: str) -> ObjectStorage:
-        """Return the store of a directory, which shares client, connections and credentials."""
+        """Return a store for a subdirectory. It has the same connections and credentials."""
         store = ObjectStorage(
             f"{self._uri}/{directory}",
-            self._key(directory),
+            self._get_key(directory),
             self._calls,
             aliases=tuple(f"{alias}/{directory}" for alias in self._aliases),
             retry=self._retry,
@@ -267,18 +278,26 @@ class ObjectStorage:
         return store
 
     def list_page_from(self, start: str) -> tuple[list[FileStat], bool]:
-        """Return the files of one request from a path on, and whether they are the last; ([], False) if unordered."""
-        if not self._calls.starts_anywhere:
+        """Return the files of one page of the listing, beginning at a path.
+
+        Args:
+            start: The path.
+
+        Returns:
+            The files, and whether there are no further ones. ([], False) if the store cannot begin at a path, or if
+            its listing is not in order.
+        """
+        if not self._calls.can_start_anywhere:
             return [], False
-        prefix = self._prefix("")
-        page = self._page(prefix, "", "", prefix + start)
+        prefix = self._get_prefix("")
+        page = self._request_page(prefix, "", "", prefix + start)
         files = [FileStat(entry.key[len(prefix) :], entry.size_bytes, entry.modified_ms) for entry in page.entries]
         if any(first.name >= second.name for first, second in pairwise(files)):
             return [], False
         return files, not page.token
 
     def stat(self, path: str) -> FileStat:
-        entry, tag = self._ask(lambda: self._calls.head(self._key(path)), path, "read")
+        entry, tag = self._call(lambda: self._calls.head(self._get_key(path)), path, "read")
         name = path.rsplit("/", 1)[-1]
         return FileStat(
             name, entry.size_bytes, entry.modified_ms, tag, entry.md5, entry.archive_class, entry.is_restored
@@ -315,11 +334,11 @@ class ObjectStorage:
 
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
         if self._is_atomic is False:
-            raise self._read_only()
+            raise self._build_read_only_error()
         yield from self._deleter.delete_many(paths)
 
     def copy_within(self, source: str, target: str) -> Creation:
-        entry, tag = self._ask(lambda: self._calls.head(self._key(source)), source, "read")
+        entry, tag = self._call(lambda: self._calls.head(self._get_key(source)), source, "read")
         outcome = self.copy(CopySource(entry.key, "", entry.size_bytes, tag), target, ABSENT)
         if not isinstance(outcome, Created):
             return outcome
@@ -327,7 +346,7 @@ class ObjectStorage:
         size = self.stat(target).size_bytes
         if size != entry.size_bytes:
             raise StorageFailed(
-                f"{self._uri_of(target)} is not a complete copy of {self._uri_of(source)}",
+                f"{self._get_uri(target)} is not a complete copy of {self._get_uri(source)}",
                 facts={"expected": f"{entry.size_bytes:,} bytes", "found": f"{size:,} bytes"},
             )
         return outcome
@@ -336,39 +355,54 @@ class ObjectStorage:
         """Copy an object or a version to a path.
 
         Args:
-            source: What to copy.
-            path: Where to.
+            source: The object or version to copy.
+            path: The path of the copy.
             condition: ABSENT, or the tag of the object that may be replaced.
         """
         self._require_condition(path)
-        return copy(self._calls, self._retry, source, self._key(path), self._uri_of(path), condition)
+        return copy(self._calls, self._retry, source, self._get_key(path), self._get_uri(path), condition)
 
     def remove_directory(self, path: str) -> Deletion:  # noqa: ARG002  (of the interface)
         return Missing()
 
     def _replace(self, path: str, body: Body) -> None:
         uploads = self._calls.uploads
-        if uploads is not None and uploads.replace(self._key(path), body):
-            return  # it was large, and sent in parts
-        self._ask(lambda: self._calls.write(self._key(path), body, None), path, "written")
+        if uploads is not None and uploads.replace(self._get_key(path), body):
+            # The object was large, so it was uploaded in parts.
+            return
+        self._call(lambda: self._calls.write(self._get_key(path), body, None), path, "written")
 
     def _create(self, path: str, body: Body) -> Creation:
-        """Send one conditional request; repeat it only after an answer that nothing was done."""
+        """Create an object unless its key exists, with one conditional request (see `conditional.py`).
+
+        Raises:
+            NoAtomicCreate: If the store does not support the condition.
+        """
         uploads = self._calls.uploads
         if uploads is not None:
-            outcome = uploads.create(self._key(path), body)
+            outcome = uploads.create(self._get_key(path), body)
             if outcome is not None:
-                return outcome  # it was large, and sent in parts
+                # The object was large, so it was uploaded in parts.
+                return outcome
         try:
             return create_object(
-                self._calls, self._retry, lambda: self._calls.write(self._key(path), body, ABSENT), self._uri_of(path)
+                self._calls,
+                self._retry,
+                lambda: self._calls.write(self._get_key(path), body, ABSENT),
+                self._get_uri(path),
             )
         except ConditionUnsupported:
             self._is_atomic = False
-            raise self._read_only() from None
+            raise self._build_read_only_error() from None
 
     def _require_condition(self, path: str) -> None:
-        """Raise NoAtomicCreate where the store ignores the condition; probed once, and not for the cloud itself."""
+        """Require that the store supports conditional creation.
+
+        The cloud providers do. Other endpoints are probed before the first write of this store.
+
+        Raises:
+            NoAtomicCreate: If the store ignores or refuses the condition.
+        """
         with self._lock:
             if self._is_atomic is None:
                 address = f"{self._calls.endpoint}/{self._uri.split('/')[2]}"
@@ -376,97 +410,114 @@ class ObjectStorage:
                     address, path, lambda probe: self._create(probe, Body(b"")), self._deleter.delete_one
                 )
         if not self._is_atomic:
-            raise self._read_only()
+            raise self._build_read_only_error()
 
-    def _read_only(self) -> NoAtomicCreate:
-        condition = self._calls.dialect.condition
-        return no_atomic_create(
+    def _build_read_only_error(self) -> NoAtomicCreate:
+        condition = self._calls.dialect.create_condition
+        return no_atomic_create_error(
             self._uri, f"the store ignores {condition}, so two writers could create the same version"
         )
 
     def _read_range(self, path: str, offset: int, length: int, tag: str = "", version_id: str = "") -> bytes:
-        """Return a range of a file; of the content with this tag, if one is given."""
+        """Return a range of a file. It is shorter if the file ends before.
+
+        Args:
+            path: The path.
+            offset: The offset of the first byte.
+            length: The number of bytes.
+            tag: The tag that the content must have; '' for any content.
+            version_id: The version; '' for the current one.
+
+        Raises:
+            StorageFailed: If the content has another tag, because the object was replaced.
+        """
         if length <= 0:
             return b""
         content = self._get(path, f"bytes={offset}-{offset + length - 1}", tag, version_id)
         if content is None:
             return b""
-        # The store may have sent the whole object.
+        # A store that does not support ranges sends the complete object, with offset 0.
         start = offset - content.offset
         return content.data[start : start + length]
 
     def _get(self, path: str, span: str, tag: str = "", version_id: str = "") -> ObjectContent | None:
-        """Return the bytes of a file or of a range.
+        """Request a file or a range of it.
 
         Args:
             path: The path.
-            span: The range in the form of the header Range; '' for the whole file.
-            tag: If it is not '', the content that the file must have.
+            span: The value of the header Range, for example "bytes=0-99"; '' for the complete file.
+            tag: The tag that the content must have; '' for any content.
             version_id: The version; '' for the current one.
 
         Returns:
-            The content; None for a range after the end of the file.
+            The content; None if the range begins after the end of the file (416).
 
         Raises:
-            StorageFailed: If the file has another tag, or cannot be read.
+            StorageFailed: If the content has another tag (412), or if the request fails.
         """
         try:
-            return self._ask(lambda: self._calls.get(self._key(path), span, tag, version_id), path, "read")
+            return self._call(lambda: self._calls.get(self._get_key(path), span, tag, version_id), path, "read")
         except StorageFailed as error:
             http_error = error.__context__
             status = http_error.status if isinstance(http_error, HttpError) else 0
             if status == 416 and span:
                 return None
             if tag and status == 412:
+                # Another process replaced the object after it was opened.
                 raise StorageFailed(
-                    f"{self._uri_of(path)} was changed while it was read",
+                    f"{self._get_uri(path)} was changed while it was read",
                     facts={"next": "run the same command again"},
                     hint=command("snapshot"),
                 ) from None
             raise
 
-    def _pages(self, prefix: str, start: str) -> Iterator[ListedPage]:
-        """Yield the pages of the listing of one level."""
-        page = self._page(prefix, "/", "", start)
+    def _list_pages(self, prefix: str, start: str) -> Iterator[ListedPage]:
+        """Yield the pages of the listing of one directory level."""
+        page = self._request_page(prefix, "/", "", start)
         yield page
         while page.token:
-            page = self._page(prefix, "/", page.token, start)
+            page = self._request_page(prefix, "/", page.token, start)
             yield page
 
-    def _page(self, prefix: str, delimiter: str, token: str, start: str = "", limit: int = 0) -> ListedPage:
-        """Return the page of a listing for a token, or the first. The arguments are those of `ObjectCalls.page`."""
+    def _request_page(self, prefix: str, delimiter: str, token: str, start: str = "", limit: int = 0) -> ListedPage:
+        """Request a page of a listing. The arguments are those of `ObjectCalls.page`.
+
+        Raises:
+            StorageFailed: If the request fails, or if the store returns the same token again: the listing would never
+                end.
+        """
         location = f"{self._uri.removesuffix(self._root).removesuffix('/')}/{prefix}"
-        page = self._ask(lambda: self._calls.page(prefix, delimiter, token, start, limit), "", "listed", location)
+        page = self._call(lambda: self._calls.page(prefix, delimiter, token, start, limit), "", "listed", location)
         if token and page.token == token:
             raise StorageFailed(
                 f"{location} cannot be listed: the store repeats a page", code="storage.unexpected-answer"
             )
         return page
 
-    def _holds_any(self, prefix: str) -> bool:
-        """Return whether any key begins with a prefix. A store may send empty pages before one with an object."""
+    def _has_keys(self, prefix: str) -> bool:
+        """Return whether any key begins with a prefix. Stores may send empty pages before the first object."""
         token = ""
         while True:
-            page = self._page(prefix, "", token, limit=1)
+            page = self._request_page(prefix, "", token, limit=1)
             if page.entries or not page.token:
                 return bool(page.entries)
             token = page.token
 
-    def _ask(self, call: Callable[[], Result], path: str, verb: str, location: str | None = None) -> Result:
-        """Make an idempotent call with retries, and translate its errors (`call_store`)."""
-        return call_store(self._calls, self._retry, call, location or self._uri_of(path), verb)
+    def _call(self, call: Callable[[], Result], path: str, verb: str, location: str | None = None) -> Result:
+        """Make an idempotent call with retries, and translate its errors, see `call_store`."""
+        return call_store(self._calls, self._retry, call, location or self._get_uri(path), verb)
 
-    def _key(self, path: str) -> str:
-        """Return the key of a path. The path of the root is ''."""
+    def _get_key(self, path: str) -> str:
+        """Return the key of a path. The path '' is the root of the store."""
         if self._root and path:
             return f"{self._root}/{path}"
         return self._root or path
 
-    def _prefix(self, directory: str) -> str:
-        """Return the prefix of the keys in a directory."""
-        key = self._key(directory)
+    def _get_prefix(self, directory: str) -> str:
+        """Return the prefix of all keys in a directory, with a slash at its end; '' for the root of the bucket."""
+        key = self._get_key(directory)
         return f"{key}/" if key else ""
 
-    def _uri_of(self, path: str) -> str:
+    def _get_uri(self, path: str) -> str:
         """Return the URI of a path."""
         return f"{self._uri}/{path}" if path else self._uri

@@ -1,20 +1,21 @@
-"""Listing everything below a prefix of an object store, with many requests at the same time.
+"""Recursive listing of a prefix with many concurrent requests.
 
-A listing is a chain of pages: each one has the token of the next. A table of a million files in one
-chain takes a thousand requests one after the other. Two things are done about it:
+A listing is a sequence of pages, and each page contains the token of the next one. So a table with a million files
+needs a thousand requests, one after the other. Two methods make the listing parallel:
 
-1. The first levels are listed directory by directory. The directories that this finds are listed at
+1. The first directory levels are listed one by one, with a delimiter. The subdirectories that are found are listed at
    the same time.
-2. If the store lists in bytewise order and from any key on, neighbouring directories are joined to
-   ranges of keys. A range that turns out to be long gives its upper half to a connection without
-   work:
+2. If the store lists in bytewise order and can begin at any key, adjacent directories are combined to ranges of keys,
+   one for each connection. When a connection is free, the longest range is split, and the connection lists the upper
+   half:
 
        p=1/ ... p=9/        one range; after a few pages:
-       p=1/ ... p=5/   p=6/ ... p=9/
+       p=1/ ... p=5/        lower half
+       p=6/ ... p=9/        upper half
 
-   Inside one large directory the border is a key that is guessed from the names so far
-   (`_guess_border`). A wrong guess costs a request; nothing is lost or listed twice, because the
-   two parts are cut at the same key.
+   Within one large directory, the key between the halves is guessed from the names so far (`_guess_border`). A wrong
+   guess costs one request. No object is lost or listed twice, because one half ends at the key at which the other
+   begins.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ from deltacli.storage.base import PARALLEL_READS, ShouldDescend, WalkEntry, is_f
 from deltacli.storage.objects.calls import ListedObject, ListedPage, drop_repeated
 
 ListPage = Callable[[str, str, str, str], ListedPage]
-"""Returns the page for a prefix, a delimiter, a token ('' for the first) and a key to begin at ('' for the first)."""
+"""Requests a page. The arguments are the prefix, the delimiter, the token ('' for the first page) and the start key."""
 
-# Pages that a range must probably still have to be split.
-_FEWEST_PAGES_TO_SPLIT = 2
+# Minimum number of remaining pages, by estimation, that makes splitting a range worth a request.
+_MIN_PAGES_TO_SPLIT = 2
 
 _DIGITS = "0123456789"
 _HEXADECIMAL = "0123456789abcdef"
@@ -44,11 +45,11 @@ _LETTERS = "-.0123456789=ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
 
 
 class Lister(NamedTuple):
-    """The way to list a store.
+    """Access to the listing of a store.
 
     Attributes:
-        list_page: Returns a page.
-        can_start: Whether pages are in bytewise order, and a listing may begin at any key.
+        list_page: Requests a page.
+        can_start: True if pages are in bytewise order, and a listing can begin at any key.
     """
 
     list_page: ListPage
@@ -59,10 +60,11 @@ class Part(NamedTuple):
     """A directory to list.
 
     Attributes:
-        prefix: How the keys in it begin.
-        directory: Its path below the root of the store.
-        base: The prefix of `directory`, to which the names of files are relative. It differs from
-            `prefix` only for a directory without a name (`a//b`), which belongs to the one above.
+        prefix: The prefix of its keys.
+        directory: Its path, relative to the root of the store.
+        base: The prefix that is removed from keys to get the names of files. It equals `prefix`, except for a
+            directory with an empty name (`a//b`). No path refers to such a directory, so its files belong to the
+            parent, here `a`, with names such as `/b`.
     """
 
     prefix: str
@@ -71,12 +73,12 @@ class Part(NamedTuple):
 
     @property
     def end(self) -> str:
-        """Return the first key after all those of the directory."""
+        """The least key after all keys of the directory. For the prefix `p=1/` it is `p=10`, since 0 follows /."""
         return self.prefix[:-1] + chr(ord(self.prefix[-1]) + 1) if self.prefix else "\U0010ffff"
 
 
 class PageShare(NamedTuple):
-    """The part of a page that belongs to one directory: objects, and the prefixes below it."""
+    """The entries of a page that belong to one directory: objects, and prefixes of subdirectories."""
 
     part: Part
     objects: list[ListedObject]
@@ -84,13 +86,13 @@ class PageShare(NamedTuple):
 
 
 class _PartListing(NamedTuple):
-    """Some entries of a directory, or the end of its listing.
+    """Entries of a directory, or the end of its listing.
 
     Attributes:
         part: The directory.
-        objects: Objects in it.
+        objects: Objects in the directory.
         subdirectories: Names of subdirectories.
-        is_last: Whether the directory is listed completely.
+        is_last: True if the directory is listed completely.
     """
 
     part: Part
@@ -105,29 +107,27 @@ def walk(
     """Yield the entries below a directory, and return whether there are any.
 
     Args:
-        lister: How the store is listed.
+        lister: Access to the listing of the store.
         prefix_of: Returns the prefix of the keys in a directory.
-        directory: Where to begin.
-        enter: Decides which subdirectories to walk into (`ReadStorage.walk`).
+        directory: The directory to walk.
+        enter: Selects the subdirectories to walk into, see `ReadStorage.walk`.
     """
     pool = ThreadPool(PARALLEL_READS, thread_name_prefix="deltacli-list")
     try:
         root = Part(prefix_of(directory), directory, prefix_of(directory))
         return (yield from _walk(pool, lister, root, enter))
     finally:
-        # A caller that stops early waits for the running requests, so that no thread outlives the
-        # walk.
+        # If the caller stops early, wait for the running requests, so that no thread outlives the walk.
         pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _walk(pool: ThreadPool, lister: Lister, root: Part, enter: ShouldDescend) -> Generator[WalkEntry, None, bool]:
-    """Walk level by level while the levels are small, then list all directories of the next level flat."""
+    """List small levels directory by directory, and then all directories of the next level recursively."""
     exists = False
     depth = 0
-    # Neighbouring directories of the level, and directories without a name, which are listed flat
-    # at the end.
+    # Each run contains adjacent directories of the level. Directories with an empty name are listed at the end.
     runs = [[root]]
-    nameless = list[Part]()
+    unnamed_parts = list[Part]()
     while not is_flat_level(depth, sum(map(len, runs))):
         next_runs: list[list[Part]] = []
         level = [part for run in runs for part in run]
@@ -141,34 +141,36 @@ def _walk(pool: ThreadPool, lister: Lister, root: Part, enter: ShouldDescend) ->
                 continue
 
             names = subdirectories.pop(part)
-            if "" in names:  # two slashes in a row: a path cannot name such a directory
-                nameless.append(Part(f"{part.prefix}/", part.directory, part.base))
+            # A key with two adjacent slashes, for example `a//b`.
+            if "" in names:
+                unnamed_parts.append(Part(f"{part.prefix}/", part.directory, part.base))
             entered = set(enter(part.directory, [name for name in sorted(names) if name]))
             next_runs += _find_runs(part, names, entered)
         runs = next_runs
         depth += 1
 
-    ranges = [*_make_ranges(runs, lister), *(Range.of([part]) for part in nameless)]
+    ranges = [*_make_ranges(runs, lister), *(Range.of([part]) for part in unnamed_parts)]
     for listing in _list_ranges(pool, lister, ranges, ""):
         yield from _make_entries(listing)
     return exists
 
 
 def _find_runs(part: Part, names: set[str], entered: set[str]) -> Iterator[list[Part]]:
-    """Yield the directories to walk into, in runs of neighbours: without one between them that is left out."""
+    """Yield runs of subdirectories to walk into. A run is interrupted by a subdirectory that is not walked into."""
     names_in_order = sorted(names, key=lambda name: f"{name}/")
     for is_entered, run in groupby(names_in_order, key=lambda name: name in entered):
         if is_entered:
-            yield [_subdirectory(part, name) for name in run]
+            yield [_make_subdirectory(part, name) for name in run]
 
 
-def _subdirectory(part: Part, name: str) -> Part:
+def _make_subdirectory(part: Part, name: str) -> Part:
     prefix = f"{part.prefix}{name}/"
-    return Part(prefix, f"{part.directory}/{name}" if part.directory else name, prefix)
+    directory = f"{part.directory}/{name}" if part.directory else name
+    return Part(prefix, directory, prefix)
 
 
 def _make_ranges(runs: Sequence[Sequence[Part]], lister: Lister) -> Iterator[Range]:
-    """Yield the ranges to begin with: one per connection, as far as the directories are neighbours."""
+    """Divide runs of directories into ranges, about one per connection."""
     parts_per_range = 1
     if lister.can_start:
         part_count = sum(map(len, runs))
@@ -179,20 +181,20 @@ def _make_ranges(runs: Sequence[Sequence[Part]], lister: Lister) -> Iterator[Ran
 
 
 def _list_ranges(pool: ThreadPool, lister: Lister, ranges: Sequence[Range], delimiter: str) -> Iterator[_PartListing]:
-    """Yield the pages of ranges as they arrive, those of one range in order.
+    """Yield the entries of ranges as the pages arrive. The pages of one range are in order.
 
-    The next page of a range is requested before what has arrived is yielded, so that the store
-    works while the caller does. A directory may be spread over several ranges; its end is yielded
-    once the last of them is listed.
+    The next page of a range is requested before the entries of the current page are yielded, so that the store works
+    while the caller processes them. If a directory is split into several ranges, its end is yielded after the end of
+    the last of these ranges.
     """
     waiting = deque(ranges)
-    unfinished_ranges = Counter(part for some_range in ranges for part in some_range.parts)
+    unfinished_ranges = Counter(part for key_range in ranges for part in key_range.parts)
     running: dict[Future[ListedPage], Range] = {}
     may_split = lister.can_start
 
-    def request_page(some_range: Range) -> None:
-        future = pool.submit(lister.list_page, some_range.prefix, delimiter, some_range.token, some_range.start)
-        running[future] = some_range
+    def request_page(key_range: Range) -> None:
+        future = pool.submit(lister.list_page, key_range.prefix, delimiter, key_range.token, key_range.start)
+        running[future] = key_range
 
     def use_free_connections() -> None:
         while waiting and len(running) < PARALLEL_READS:
@@ -201,7 +203,7 @@ def _list_ranges(pool: ThreadPool, lister: Lister, ranges: Sequence[Range], deli
             upper = _split_longest(running.values())
             if upper is None:
                 break
-            # Half of one directory: its end comes when both halves are listed.
+            # The directory was split, so it ends when both halves are listed.
             if len(upper.parts) == 1:
                 unfinished_ranges.update(upper.parts)
             request_page(upper)
@@ -210,25 +212,25 @@ def _list_ranges(pool: ThreadPool, lister: Lister, ranges: Sequence[Range], deli
     while running:
         done, _ = wait(running, return_when=FIRST_COMPLETED)
         for future in done:
-            some_range = running.pop(future)
-            shares, is_last = some_range.take_page(future.result(), is_ordered=lister.can_start)
-            may_split = may_split and not some_range.began_early
+            key_range = running.pop(future)
+            shares, is_last = key_range.take_page(future.result(), is_ordered=lister.can_start)
+            may_split = may_split and not key_range.began_early
             if not is_last:
-                request_page(some_range)
+                request_page(key_range)
             use_free_connections()
 
             yield from (_make_listing(share) for share in shares)
-            if is_last and len(some_range.parts) == 1:
-                part = some_range.parts[0]
+            if is_last and len(key_range.parts) == 1:
+                part = key_range.parts[0]
                 unfinished_ranges[part] -= 1
                 if not unfinished_ranges[part]:
                     yield _PartListing(part, [], [], is_last=True)
 
 
 def _split_longest(running: Iterable[Range]) -> Range | None:
-    """Return the upper half of the range that probably has most left; None if none is worth another connection."""
-    for some_range in sorted(running, key=lambda some_range: some_range.pages_left, reverse=True):
-        upper = some_range.split()
+    """Split the range with the most remaining pages, and return its upper half. Return None if no range is worth it."""
+    for key_range in sorted(running, key=lambda key_range: key_range.pages_left, reverse=True):
+        upper = key_range.split()
         if upper is not None:
             return upper
     return None
@@ -241,7 +243,7 @@ def _make_listing(share: PageShare) -> _PartListing:
 
 
 def _make_entries(listing: _PartListing) -> Iterator[WalkEntry]:
-    """Yield the files of a listing, if there are any. Keys that end with `/` are markers of directories."""
+    """Yield the files of a listing, if there are any. Keys that end with `/` are directory markers."""
     if not listing.objects:
         return
 
@@ -260,18 +262,17 @@ def _make_entries(listing: _PartListing) -> Iterator[WalkEntry]:
 
 @dataclass(eq=False)
 class Range:
-    """The keys of some neighbouring directories, and how far they are listed.
+    """A range of keys: several adjacent directories, or a part of one. It knows how far it is listed.
 
     Attributes:
-        prefix: What is listed: the prefix of the only directory, or that of the directory which
-            holds them all.
-        parts: The directories that are not listed yet, ascending.
-        start: The first key of the range; '' for all from the beginning.
-        end: The first key after the range; '' for all to the end.
+        prefix: The prefix that is listed. It is the prefix of the only directory, or the prefix of the parent of all
+            directories.
+        parts: The directories that are not listed completely, in ascending order.
+        start: The first key of the range; '' for no limit.
+        end: The first key after the range; '' for no limit.
         token: The token of the next page.
-        pages: The number of pages since the current directory began.
-        began_early: Whether the store ignored the key to begin at. It is not asked to begin
-            anywhere again.
+        pages: The number of pages of the current directory, or of all directories so far.
+        began_early: True if the store ignored the start key. No further listing begins at a key then.
     """
 
     prefix: str
@@ -282,19 +283,18 @@ class Range:
     pages: int = 0
     began_early: bool = False
 
-    # The first and the last key so far.
+    # The first and the last key that are listed.
     _first: str = ""
     _last: str = ""
-    # Directories that are listed.
-    _passed: int = 0
-    # Whether the range was split by a guess since its last page. It is not split again without
-    # knowing more.
-    _is_guessed: bool = False
+    # The number of directories that are listed completely.
+    _listed_parts: int = 0
+    # Whether the range was split at a guessed key since its last page. The next page improves the next guess.
+    _was_split_by_guess: bool = False
     _last_entries: list[ListedObject] = field(default_factory=list)
 
     @classmethod
     def of(cls, parts: Sequence[Part]) -> Range:
-        """Return the range of directories, which are neighbours in one directory."""
+        """Return the range of adjacent directories with the same parent."""
         first = parts[0]
         if len(parts) == 1:
             return cls(first.prefix, parts)
@@ -303,19 +303,20 @@ class Range:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether the range is one directory, all of it."""
+        """Whether the range is exactly one directory."""
         return len(self.parts) == 1 and not self.start and not self.end
 
     @property
     def pages_left(self) -> float:
-        """Return an estimate of the pages left.
+        """An estimate of the number of remaining pages.
 
-        A directory without neighbours has as many left as it had so far; of several, all are as long as those so far.
+        A single directory is assumed to have as many pages again. Several directories are assumed to have equally many
+        pages each.
         """
-        return self.pages * len(self.parts) / max(1, self._passed)
+        return self.pages * len(self.parts) / max(1, self._listed_parts)
 
     def take_page(self, page: ListedPage, *, is_ordered: bool) -> tuple[list[PageShare], bool]:
-        """Return what a page adds, by directory, and whether the range ends with it.
+        """Process the next page. Return its entries by directory, and whether the range ends with the page.
 
         Raises:
             StorageFailed: If keys are out of order although the store lists in order.
@@ -326,7 +327,7 @@ class Range:
             self._require_order(keys, page.prefixes)
 
         self.pages += 1
-        self._is_guessed = False
+        self._was_split_by_guess = False
         first_names = (*keys[:1], *page.prefixes[:1])
         self.began_early = self.began_early or any(name < self.start for name in first_names)
         self._last_entries = page.entries if page.token else []
@@ -334,13 +335,16 @@ class Range:
         outer_names = [*first_names, *keys[-1:], *page.prefixes[-1:]]
         self._first = self._first or min(outer_names, default="")
         self._last = max(self._last, *outer_names, "")
-        shares = [self._share_of(part, keys, objects, page.prefixes) for part in self._parts_between(outer_names)]
+        shares = [self._select_share(part, keys, objects, page.prefixes) for part in self._parts_between(outer_names)]
         is_last = not page.token or self._is_finished(page.token)
         return shares, is_last
 
     def split(self) -> Range | None:
-        """Cut off the upper half and return it; None if little is probably left, or no border is known."""
-        if self.pages_left < _FEWEST_PAGES_TO_SPLIT:
+        """Shorten the range to its lower half, and return the upper half.
+
+        Return None, and change nothing, if few pages remain, or if no border can be guessed.
+        """
+        if self.pages_left < _MIN_PAGES_TO_SPLIT:
             return None
 
         # Between two directories.
@@ -352,18 +356,18 @@ class Range:
             return upper
 
         # Inside one.
-        if self._is_guessed:
+        if self._was_split_by_guess:
             return None
         border = self._guess_border()
         if not border:
             return None
         upper = Range(self.parts[0].prefix, self.parts, border, self.end)
         self.end = border
-        self._is_guessed = True
+        self._was_split_by_guess = True
         return upper
 
     def _require_order(self, keys: list[str], prefixes: list[str]) -> None:
-        """Raise StorageFailed for names out of order: a cut at a key would lose some of them."""
+        """Raise StorageFailed if the names are out of order: splitting such a listing at a key would lose names."""
         last_key = [self._last_entries[-1].key] if self._last_entries else []
         for names in ([*last_key, *keys], prefixes):
             for first, second in pairwise(names):
@@ -383,8 +387,8 @@ class Range:
         after_last = bisect_left(prefixes, max(names)) + 1
         return self.parts[first:after_last]
 
-    def _share_of(self, part: Part, keys: list[str], objects: list[ListedObject], prefixes: list[str]) -> PageShare:
-        """Return what a page has of a directory within the range. A page may go beyond both ends of it."""
+    def _select_share(self, part: Part, keys: list[str], objects: list[ListedObject], prefixes: list[str]) -> PageShare:
+        """Return the entries of a page that belong to a directory. Entries outside the range are dropped."""
         if self.is_whole:
             return PageShare(part, objects, prefixes)
         first_key = max(part.prefix, self.start)
@@ -394,23 +398,25 @@ class Range:
         return PageShare(part, objects_in_range, prefixes_in_range)
 
     def _is_finished(self, token: str) -> bool:
-        """Return whether the range ends with the page that has a token, and prepare the next page if it does not.
+        """Return whether the range ends with the current page. If not, prepare the request for the next page.
 
-        The next page is that of the token. If there are keys between the last one and the next
-        directory, which belong to directories that are left out, a new listing begins at that
-        directory instead.
+        Usually the next page continues with the token. If the keys before the next directory belong to directories
+        that are not walked into, a new listing begins at the next directory instead.
+
+        Args:
+            token: The token of the next page.
         """
         if self.end and self._last >= self.end:
             return True
 
         while len(self.parts) > 1 and self.parts[0].end <= self._last:
             self.parts = self.parts[1:]
-            self._passed += 1
+            self._listed_parts += 1
             if len(self.parts) == 1:
-                # What is known now is about this directory only.
+                # From here on, the estimates are about the last directory only.
                 self._first = ""
                 self.pages = 0
-                self._passed = 0
+                self._listed_parts = 0
 
         part = self.parts[0]
         is_before_part = not self.is_whole and self._last < part.prefix
@@ -428,11 +434,11 @@ class Range:
         return False
 
     def _guess_border(self) -> str:
-        """Return a key that is probably in the middle of what is left; '' if none is known.
+        """Guess a key in the middle of the remaining keys; '' if there is no base_version for a guess.
 
-        The names so far have the same beginning. The first character after it is assumed to take
-        all values above its last one: hexadecimal digits, as in the ids of writers, decimal ones,
-        or letters. An id varies from its start.
+        The names so far have a common prefix. The first character after it is assumed to take all greater values
+        equally often: hexadecimal digits in random ids, decimal digits in numbers, otherwise letters. A random id
+        varies from its first character.
 
             part-00000-… to part-00417-…    border: part-007, in the middle of 5 to 9
         """
@@ -454,12 +460,12 @@ class Range:
 
 
 def _find_varying_characters(name: str, position: int, fixed_length: int) -> tuple[int, str]:
-    """Return where names probably begin to vary, and the characters that they have there.
+    """Return the position at which names probably begin to vary, and the characters that occur there.
 
     Args:
         name: A name.
-        position: Where it differs from others.
-        fixed_length: The length of the part that all names have in common for certain.
+        position: The first position at which the names so far differ.
+        fixed_length: The length of the directory prefix, which all names have in common.
     """
     if name[position] not in _HEXADECIMAL:
         return position, _LETTERS

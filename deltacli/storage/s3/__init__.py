@@ -1,5 +1,5 @@
-"""Amazon S3 and compatible stores, by botocore.
+"""Amazon S3 and compatible stores, with botocore.
 
-Start with `store.py`. `errors.py` decides for each error of botocore whether the request may have
+Start with `store.py`, which opens a store. `errors.py` decides for each error of botocore whether the request may have
 been executed.
 """

@@ -1,4 +1,4 @@
-"""The requests of botocore, with answers of limited size: it reads all that comes, however much that is."""
+"""Size limits for the responses that botocore reads. botocore itself reads responses of any size."""
 
 from __future__ import annotations
 
@@ -11,27 +11,32 @@ from botocore.exceptions import ConnectionClosedError, ReadTimeoutError, Unknown
 from urllib3 import exceptions
 
 from deltacli.core.typing import Botocore
-from deltacli.storage.objects.bounded_reading import LARGEST_ANSWER, LARGEST_LIST, read_up_to
+from deltacli.storage.objects.bounded_reading import MAX_LISTING_BYTES, MAX_RESPONSE_BYTES, read_up_to
 
 
 class TooLong(ValueError):
-    """An answer that is longer than those of S3."""
+    """A response is longer than any response of S3."""
 
 
 class BoundedSession:
-    """Sends requests as a session of botocore does. Objects are left for the caller to read, all else is read here."""
+    """Wraps an HTTP session of botocore. Reads all responses with a limit, except objects, which the caller reads."""
 
     def __init__(self, session: Botocore) -> None:
         self._session = session
 
     def send(self, request: Any) -> AWSResponse:  # Any: as above
-        """Send a request. Raises TooLong, and what botocore raises."""
+        """Send a request.
+
+        Raises:
+            TooLong: If the response is too long.
+            BotoCoreError: If there is no complete response.
+        """
         is_object = request.stream_output
         request.stream_output = True
         response = self._session.send(request)
         if is_object and response.status_code < 300:
             return response
-        limit = LARGEST_LIST if response.status_code < 300 else LARGEST_ANSWER
+        limit = MAX_LISTING_BYTES if response.status_code < 300 else MAX_RESPONSE_BYTES
         try:
             content = read_up_to(limit, response.raw.read)
         except exceptions.ReadTimeoutError as error:
@@ -40,30 +45,32 @@ class BoundedSession:
             raise ConnectionClosedError(endpoint_url=request.url, error=error) from error
         if content is None:
             response.raw.close()
-            if response.status_code < 500:  # of the others, the status says enough
+            # The status of a server error is sufficient to repeat the request.
+            if response.status_code < 500:
                 raise TooLong(f"more than {limit:,} bytes, from {urlsplit(request.url).netloc}")
-        return _Whole(response, content or b"")
+        return _BufferedResponse(response, content or b"")
 
     def close(self) -> None:
         self._session.close()
 
 
 def bound_metadata(session: Botocore) -> None:
-    """Make a session read no more of an answer of a metadata server than one has."""
+    """Limit the size of responses of the metadata servers that provide credentials."""
     chain = session.get_component("credential_provider")
     for name, attribute in (("iam-role", "_role_fetcher"), ("container-role", "_fetcher")):
-        with suppress(UnknownCredentialError, AttributeError):  # a profile excludes some; no name of them is public
+        # If a profile is selected, some providers do not exist. The attributes are not public and may change.
+        with suppress(UnknownCredentialError, AttributeError):
             fetcher = getattr(chain.get_provider(name), attribute)
             fetcher._session = BoundedSession(fetcher._session)
 
 
-class _Whole(AWSResponse):  # type: ignore[misc]  # botocore has no types
-    """An answer whose body was read."""
+class _BufferedResponse(AWSResponse):  # type: ignore[misc]  # botocore has no types
+    """A response whose body is in memory."""
 
     def __init__(self, response: AWSResponse, content: bytes) -> None:
         super().__init__(response.url, response.status_code, response.headers, response.raw)
-        self._whole = content
+        self._buffered_content = content
 
     @property
     def content(self) -> bytes:
-        return self._whole
+        return self._buffered_content

@@ -1,7 +1,7 @@
-"""Validation of the answers of S3 and compatible stores.
+"""Validation of the responses of S3 and compatible stores.
 
-A proxy, a captive portal or another server may answer instead of the store. Such an answer is an
-error, not an empty listing, a missing file or a created object.
+A proxy, a captive portal or another server may answer instead of the store. Its response must not become an empty
+listing, a missing file or a created object.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from deltacli.core.typing import Botocore
-from deltacli.storage.objects.bounded_reading import LARGEST_UNDECLARED, read_up_to
+from deltacli.storage.objects.bounded_reading import MAX_UNSIZED_OBJECT_BYTES, read_up_to
 from deltacli.storage.objects.calls import (
     ListedObject,
     ListedPage,
@@ -22,137 +22,177 @@ from deltacli.storage.objects.http_errors import HttpError, RequestOutcome
 
 Fields = Mapping[str, Botocore]
 _RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})")
-_STATUSES = {
+_STATUS_BY_CODE = {
     "NoSuchKey": 404,
     "InternalError": 500,
     "ServiceUnavailable": 503,
     "SlowDown": 503,
     "OperationAborted": 503,
 }
-"""Statuses for the codes of a bulk deletion, which has none. A single request is answered
-OperationAborted with 409, a status that is not temporary in general.
+"""HTTP statuses for error codes in a bulk deletion, which contains codes only. They decide whether an error is
+temporary. S3 answers a single request that was aborted with 409, which is not temporary in general, so 503 is used.
 """
 _ARCHIVE_CLASSES = {"GLACIER", "DEEP_ARCHIVE"}
-"""Classes whose objects are restored before they can be read. GLACIER_IR is read at once, as STANDARD_IA is."""
-_RESTORED = 'ongoing-request="false"'
-"""In the header x-amz-restore of an object whose restored copy can be read."""
-_OF_A_LISTING = {"Contents", "CommonPrefixes", "IsTruncated", "KeyCount", "MaxKeys", "Name", "Prefix"}
+"""Storage classes whose objects must be restored before they can be read. GLACIER_IR needs no restoration."""
+RESTORED_MARK = 'ongoing-request="false"'
+"""Part of the header x-amz-restore if a restored copy can be read."""
+_LISTING_FIELDS = {"Contents", "CommonPrefixes", "IsTruncated", "KeyCount", "MaxKeys", "Name", "Prefix"}
 
 
-def unexpected(seen: str) -> HttpError:
-    """Return the error of an answer that S3 does not give."""
+def build_unexpected_error(seen: str) -> HttpError:
+    """Return the error for a response that does not come from S3.
+
+    Args:
+        seen: What is wrong with the response, for the error message.
+    """
     return HttpError(RequestOutcome.UNEXPECTED, seen)
 
 
-def s3_page(response: Fields, prefix: str) -> ListedPage:
-    """Return a page of the listing below `prefix`."""
-    if not _OF_A_LISTING & response.keys():
-        raise unexpected(_described(response))
-    entries = [_entry(entry, prefix) for entry in _dictionaries(response, "Contents")]
-    prefixes = [_below(entry.get("Prefix"), prefix) for entry in _dictionaries(response, "CommonPrefixes")]
+def parse_s3_page(response: Fields, prefix: str) -> ListedPage:
+    """Parse a page of a listing.
+
+    Raises:
+        HttpError: If the response is not a listing, or if a key does not begin with the prefix.
+    """
+    if not _LISTING_FIELDS & response.keys():
+        raise build_unexpected_error(describe_response(response))
+    entries = [_parse_listed_object(entry, prefix) for entry in _get_dictionaries(response, "Contents")]
+    prefixes = [_require_prefix(entry.get("Prefix"), prefix) for entry in _get_dictionaries(response, "CommonPrefixes")]
     token = str(response.get("NextContinuationToken") or "") if response.get("IsTruncated") else ""
     if response.get("IsTruncated") and not token:
-        raise unexpected("a page without the token of the next page")
+        raise build_unexpected_error("a page without the token of the next page")
     return ListedPage(entries, prefixes, token)
 
 
 def require_stored_in_s3(response: Fields) -> None:
-    """Raise HttpError unless the answer to a PUT has the tag of the object that was stored."""
+    """Raise HttpError if the response to an upload has no entity tag: S3 always sends one."""
     if not response.get("ETag"):
-        raise unexpected("the answer has no entity tag, so it may not come from the store")
+        raise build_unexpected_error("the answer has no entity tag, so it may not come from the store")
 
 
 def require_copied(response: Fields, name: str) -> str:
-    """Return the tag of what was copied. Raises HttpError for an answer without one."""
+    """Return the entity tag of a copy. Raise HttpError if the response has none.
+
+    Args:
+        response: The response.
+        name: The field with the result, for example "CopyObjectResult".
+    """
     result = response.get(name)
     if not isinstance(result, dict) or not result.get("ETag"):
-        raise unexpected("the answer has no entity tag of the copy, so it may not come from the store")
+        raise build_unexpected_error("the answer has no entity tag of the copy, so it may not come from the store")
     return str(result["ETag"])
 
 
 def read_body(response: Fields, span: str) -> bytes:
-    """Return the body of an object or of a range ('' for all). Raises HttpError where it is too long or cut off."""
+    """Read the body of a response with an object or a range.
+
+    Args:
+        response: The response.
+        span: The requested range in the form of the header Range; '' for the complete object.
+
+    Raises:
+        HttpError: If the body is longer than declared or requested, or if its end cannot be recognized.
+    """
     declared = response.get("ContentLength")
     headers = response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     if declared is None and "transfer-encoding" not in headers:
         response["Body"].close()
-        raise unexpected("an object without its length")
-    limit = declared if isinstance(declared, int) else LARGEST_UNDECLARED
-    limit = parse_range_length(span) if span and response.get("ContentRange") else limit
-    data = None if isinstance(declared, int) and declared > limit else read_up_to(limit, response["Body"].read)
+        raise build_unexpected_error("an object without its length")
+
+    if span and response.get("ContentRange"):
+        limit = parse_range_length(span)
+    else:
+        limit = declared if isinstance(declared, int) else MAX_UNSIZED_OBJECT_BYTES
+    is_declared_too_long = isinstance(declared, int) and declared > limit
+    data = None if is_declared_too_long else read_up_to(limit, response["Body"].read)
     if data is None:
         response["Body"].close()
-        raise unexpected(f"more than {limit:,} bytes")
+        raise build_unexpected_error(f"more than {limit:,} bytes")
     return data
 
 
-def s3_content(response: Fields, data: bytes, span: str) -> ObjectContent:
-    """Return the content of an object, or of the range that was asked for; all of it where the store ignores ranges."""
-    _require_object(response)
+def parse_s3_content(response: Fields, data: bytes, span: str) -> ObjectContent:
+    """Validate a response with an object or a range.
+
+    Args:
+        response: The response.
+        data: Its body.
+        span: The requested range in the form of the header Range; '' for the complete object.
+
+    Returns:
+        The content. It is the complete object if the store does not support ranges.
+
+    Raises:
+        HttpError: If the response contains another range than the requested one.
+    """
+    require_object(response)
     tag = str(response.get("ETag", ""))
-    shown = response.get("ContentRange") if span else None
-    if shown is None:
+    content_range = response.get("ContentRange") if span else None
+    if content_range is None:
         return ObjectContent(data, 0, len(data), tag)
-    match = _RANGE.fullmatch(str(shown))
+    match = _RANGE.fullmatch(str(content_range))
     start, end, size = (int(part) for part in match.groups()) if match else (0, -1, -1)
     first, _, last = span.removeprefix("bytes=").partition("-")
-    is_asked = start == int(first) and end == min(int(last), size - 1) if first else end + 1 == size
-    if end - start + 1 != len(data) or end >= size or not is_asked:
-        raise unexpected(f"{len(data)} bytes as the range {str(shown)[:80]} for {span}")
+    if first:
+        is_requested_range = start == int(first) and end == min(int(last), size - 1)
+    else:
+        # The last bytes of the object, for example "bytes=-64".
+        is_requested_range = end + 1 == size
+    if end - start + 1 != len(data) or end >= size or not is_requested_range:
+        raise build_unexpected_error(f"{len(data)} bytes as the range {str(content_range)[:80]} for {span}")
     return ObjectContent(data, start, size, tag)
 
 
 def read_bulk_errors(response: Fields, keys: Sequence[str]) -> dict[str, HttpError | None]:
-    """Return what a bulk deletion reports of these keys."""
+    """Return the error of each key in the response to a bulk deletion; None if it is deleted."""
     outcomes: dict[str, HttpError | None] = {entry.get("Key"): None for entry in response.get("Deleted", [])}
     for entry in response.get("Errors", []):
         reason = str(entry.get("Code"))
         message = f"{reason}: {entry.get('Message')}"
         outcomes[entry.get("Key")] = HttpError(
-            RequestOutcome.ANSWERED, message, status=_STATUSES.get(reason, 0), reason=reason
+            RequestOutcome.ANSWERED, message, status=_STATUS_BY_CODE.get(reason, 0), reason=reason
         )
     return {key: outcomes[key] for key in keys if key in outcomes}
 
 
-def _require_object(response: Fields) -> None:
-    """Raise HttpError where an answer lacks the headers of an object."""
+def require_object(response: Fields) -> None:
+    """Raise HttpError if the response does not have the headers of an object."""
     if not response.get("ETag") and not isinstance(response.get("LastModified"), datetime):
-        raise unexpected(_described(response))
+        raise build_unexpected_error(describe_response(response))
 
 
-def _entry(fields: Fields, prefix: str) -> ListedObject:
-    key = _below(fields.get("Key"), prefix)
+def _parse_listed_object(fields: Fields, prefix: str) -> ListedObject:
+    key = _require_prefix(fields.get("Key"), prefix)
     size = fields.get("Size")
     modified = fields.get("LastModified")
     if not isinstance(size, int) or size < 0 or not isinstance(modified, datetime):
-        raise unexpected(f"an object without its size or time: {key[:80]!r}")
-    return ListedObject(key, size, milliseconds(modified), archive_class=archive_class_of(fields))
+        raise build_unexpected_error(f"an object without its size or time: {key[:80]!r}")
+    return ListedObject(key, size, milliseconds(modified), archive_class=get_archive_class(fields))
 
 
-def archive_class_of(fields: Fields) -> str:
-    """Return the class of an object that S3 cannot read before it is restored; '' for every other object.
+def get_archive_class(fields: Fields) -> str:
+    """Return the storage class of an object that must be restored before it can be read; otherwise ''.
 
-    An object keeps its class while a restored copy of it can be read. A listing has only the class;
-    the answer for a single object also says whether it is restored. Archive tiers of
-    INTELLIGENT_TIERING are in no listing.
+    A restored object keeps its storage class. Only the response for a single object says whether it is restored.
+    Listings do not contain the archive tiers of INTELLIGENT_TIERING.
 
     Args:
-        fields: An object of a listing, or the answer to HeadObject.
+        fields: An object of a listing, or the response to HeadObject.
     """
     storage_class = str(fields.get("StorageClass") or "")
     return storage_class if storage_class in _ARCHIVE_CLASSES else ""
 
 
-def _below(key: object, prefix: str) -> str:
+def _require_prefix(key: object, prefix: str) -> str:
     if not isinstance(key, str) or not key.startswith(prefix):
-        raise unexpected(f"{str(key)[:80]!r} in a listing of {prefix[:80]!r}")
+        raise build_unexpected_error(f"{str(key)[:80]!r} in a listing of {prefix[:80]!r}")
     return key
 
 
-def _dictionaries(response: Fields, name: str) -> list[Fields]:
+def _get_dictionaries(response: Fields, name: str) -> list[Fields]:
     values = response.get(name) or []
     if not isinstance(values, list) or not all(isinstance(entry, dict) for entry in values):
-        raise unexpected(f"{name} is not a list")
+        raise build_unexpected_error(f"{name} is not a list")
     return values
 
 
@@ -160,8 +200,8 @@ def milliseconds(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)
 
 
-def _described(response: Fields) -> str:
-    """Return status and type of an answer, which distinguish a web page from S3."""
+def describe_response(response: Fields) -> str:
+    """Return the status and the content type, which show that a response is a web page, for example."""
     metadata = response.get("ResponseMetadata", {})
     headers = metadata.get("HTTPHeaders", {})
     seen = f"HTTP {metadata.get('HTTPStatusCode', 'without a status')}"

@@ -16,7 +16,7 @@ from deltacli.storage.s3.options import read_s3_options
 from deltacli.storage.versions import VersionedObjects
 
 if TYPE_CHECKING:
-    from deltacli.storage.grants import HeldGrant
+    from deltacli.storage.grants import RenewableGrant
 from deltacli.storage.s3.uploads import S3Uploads
 from deltacli.storage.s3.versions import S3Versions
 
@@ -25,9 +25,21 @@ _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
 
 
 def open_s3(
-    uri: str, options: Mapping[str, str], *, retry: Retry | None = None, held: HeldGrant | None = None
+    uri: str, options: Mapping[str, str], *, retry: Retry | None = None, held: RenewableGrant | None = None
 ) -> ObjectStorage:
-    """Return the store of an S3 URI, with the credentials of a grant if there is one. Raises UsageError."""
+    """Open the store of an S3 URI.
+
+    Stores of the same bucket and options have common connections, except stores with vended credentials.
+
+    Args:
+        uri: The URI.
+        options: The storage options.
+        retry: The retry policy of the run.
+        held: Vended credentials; None to use the credentials of the user.
+
+    Raises:
+        UsageError: If the URI or an option is invalid.
+    """
     uri = uri.rstrip("/")
     scheme, _, address = uri.partition("://")
     require_libraries(scheme, "botocore.session")
@@ -45,15 +57,15 @@ def open_s3(
         raise UsageError(message, code="usage.table", hint="s3://BUCKET/PATH")
     policy = retry or Retry()
 
-    def make() -> S3Calls:
+    def make_calls() -> S3Calls:
         made = S3Calls(f"{scheme}://{bucket}", bucket, replace(read_s3_options(options), held=held), policy)
         made.uploads = S3Uploads(made)
         return made
 
-    calls = make() if held is not None else policy.get_shared(f"{scheme}://{bucket}", options, make)
+    calls = make_calls() if held is not None else policy.get_shared(f"{scheme}://{bucket}", options, make_calls)
     aliases = tuple(f"{other}://{address}" for other in _SCHEMES if other != scheme)
 
-    def versions(store: ObjectStorage) -> VersionedObjects:
+    def open_versions(store: ObjectStorage) -> VersionedObjects:
         return S3Versions(store, calls)
 
-    return ObjectStorage(uri, root, calls, aliases=aliases, retry=policy, versions=versions)
+    return ObjectStorage(uri, root, calls, aliases=aliases, retry=policy, versions=open_versions)

@@ -1,4 +1,6 @@
-"""Everything that a server gives others for a table: signed URLs of its files, or credentials for its directory.
+"""Keys for presigned URLs, and credentials that are limited to one directory.
 
-Start with `values.py`; each cloud has a module that signs.
+A Delta Sharing server gives its recipients either presigned URLs of single files (`s3.py`, `gcs.py`, `azure.py` find
+the keys; `deltacli.sharing.signing` computes the signatures) or temporary credentials for the directory of a table
+(`s3_sessions.py`, `gcs_tokens.py`, `azure_sas.py`).
 """

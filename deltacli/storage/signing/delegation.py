@@ -1,16 +1,20 @@
-"""Credentials for one directory, which a cloud gives to the server of a share for its recipients."""
+"""Temporary credentials for one directory, which a Delta Sharing server requests from a cloud for its recipients."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-LEAST_SECONDS = 900
-"""AWS gives no session for less."""
+MIN_SESSION_SECONDS = 900
+"""The shortest session of AWS."""
 
 
 class CannotMint(Exception):
-    """No credential was made. The message says why, for operators. `is_transient`: the cloud may give one later."""
+    """A credential could not be created. The message contains the reason, for the operator of the server.
+
+    Attributes:
+        is_transient: True if a later request may succeed, for example after a timeout of the cloud.
+    """
 
     def __init__(self, message: str, *, is_transient: bool = False) -> None:
         super().__init__(message)
@@ -19,8 +23,13 @@ class CannotMint(Exception):
 
 @dataclass(frozen=True)
 class Delegation:
-    """By what a cloud gives credentials for a directory. `role_arn`, `external_id` and `uses_kms`
-    are of AWS, `sts_endpoint` is the URL of its token service or of Google's, '' for the usual one.
+    """Settings for creating credentials.
+
+    Attributes:
+        role_arn: The role of AWS that the server assumes.
+        external_id: The external id that the trust policy of the role requires; '' if it requires none.
+        sts_endpoint: The URL of the token service of AWS or Google; '' for the default.
+        uses_kms: True if objects in S3 are encrypted with a KMS key.
     """
 
     role_arn: str = ""
@@ -30,10 +39,14 @@ class Delegation:
 
 
 @dataclass(frozen=True)
-class Minted:
-    """A credential. `member` and `fields` are those of the protocol's answer; `expires_ms` is the
-    end that the cloud says; `key_end` is the end of the name of its key, for the audit log, ''
-    where it has none.
+class MintedCredential:
+    """A temporary credential.
+
+    Attributes:
+        member: The field of the response of the sharing protocol, for example "awsTempCredentials".
+        fields: The value of that field.
+        expires_ms: The expiry that the cloud states, in epoch milliseconds.
+        key_end: The last characters of the key id, for the audit log; '' if the credential has no key id.
     """
 
     member: str

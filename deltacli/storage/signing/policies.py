@@ -1,4 +1,8 @@
-"""The permissions of a credential for a directory: the session policy of AWS, and the access boundary of Google."""
+"""Policies that limit credentials to one directory: session policies of AWS, and access boundaries of Google Cloud.
+
+Both allow reading objects below the directory, and listing them. They allow neither old versions of objects nor
+anything outside the directory.
+"""
 
 from __future__ import annotations
 
@@ -7,52 +11,81 @@ import re
 
 from deltacli.core.typing import Json
 
-LONGEST_POLICY = 2_048
-"""Characters of a session policy. STS has another limit for its packed form, which only STS can compute."""
-LONGEST_EXPRESSION = 2_048
-"""Characters of the condition of a boundary."""
-_ROLE = re.compile(r"arn:(aws[a-z-]*):iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]{1,512}")
-_PLACEHOLDER = re.compile(r"[$*?]")
+MAX_POLICY_CHARACTERS = 2_048
+"""Limit of a session policy. STS also limits the size of the compressed policy, which only STS can compute."""
+
+MAX_EXPRESSION_CHARACTERS = 2_048
+"""Limit of the condition of an access boundary."""
+
+_ROLE_ARN = re.compile(r"arn:(aws[a-z-]*):iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]{1,512}")
+_SPECIAL_CHARACTER = re.compile(r"[$*?]")
 
 
-def partition_of(role_arn: str) -> str | None:
-    """Return the partition of AWS that a role belongs to, None for what is not the ARN of a role."""
-    match = _ROLE.fullmatch(role_arn)
+def parse_role_partition(role_arn: str) -> str | None:
+    """Return the partition in the ARN of a role, such as "aws" or "aws-cn"; None if it is not the ARN of a role."""
+    match = _ROLE_ARN.fullmatch(role_arn)
     return match[1] if match else None
 
 
-def session_policy(bucket: str, directory: str, *, partition: str = "aws", uses_kms: bool = False) -> str:
-    """Return the policy to read and list below a directory of a bucket: no older versions, nothing beside it."""
-    inside = f"{_PLACEHOLDER.sub(lambda match: f'${{{match[0]}}}', directory)}/*"
-    store = f"arn:{partition}:s3:::{bucket}"
+def build_session_policy(bucket: str, directory: str, *, partition: str = "aws", uses_kms: bool = False) -> str:
+    """Return the session policy that allows reading and listing below a directory.
+
+    Args:
+        bucket: The name of the bucket.
+        directory: The prefix of the directory, without a slash at its end.
+        partition: The partition of AWS.
+        uses_kms: True if objects are encrypted with a KMS key. The policy then allows decrypting them, but only in
+            requests to S3 for objects of this directory.
+    """
+    # In a policy, `*` and `?` are wildcards and `$` begins a variable. For example, `${*}` is a literal `*`.
+    literal_directory = _SPECIAL_CHARACTER.sub(lambda match: f"${{{match[0]}}}", directory)
+    key_pattern = f"{literal_directory}/*"
+    bucket_arn = f"arn:{partition}:s3:::{bucket}"
     statements: list[Json] = [
-        {"Effect": "Allow", "Action": "s3:GetObject", "Resource": [f"{store}/{inside}"]},
+        {"Effect": "Allow", "Action": "s3:GetObject", "Resource": [f"{bucket_arn}/{key_pattern}"]},
         {
             "Effect": "Allow",
             "Action": "s3:ListBucket",
-            "Resource": store,
-            "Condition": {"StringLike": {"s3:prefix": [inside]}},
+            "Resource": bucket_arn,
+            "Condition": {"StringLike": {"s3:prefix": [key_pattern]}},
         },
     ]
     if uses_kms:
-        context = {"kms:EncryptionContext:aws:s3:arn": [store, f"{store}/{inside}"]}
-        condition = {"StringLike": {"kms:ViaService": "s3.*.amazonaws.com", **context}}
-        statements.append({"Effect": "Allow", "Action": "kms:Decrypt", "Resource": "*", "Condition": condition})
+        # The encryption context is the object, or the bucket if it uses bucket keys.
+        string_like = {
+            "kms:ViaService": "s3.*.amazonaws.com",
+            "kms:EncryptionContext:aws:s3:arn": [bucket_arn, f"{bucket_arn}/{key_pattern}"],
+        }
+        statements.append(
+            {
+                "Effect": "Allow",
+                "Action": "kms:Decrypt",
+                "Resource": "*",
+                "Condition": {"StringLike": string_like},
+            }
+        )
     return json.dumps({"Version": "2012-10-17", "Statement": statements}, separators=(",", ":"))
 
 
-def boundary_expression(bucket: str, directory: str) -> str:
-    """Return the condition on objects and listings below a directory, in CEL, whose texts are written as in JSON."""
-    name = json.dumps(f"projects/_/buckets/{bucket}/objects/{directory}/", ensure_ascii=False)
-    prefix = json.dumps(f"{directory}/", ensure_ascii=False)
-    listed = "api.getAttribute('storage.googleapis.com/objectListPrefix', '')"
-    return f"resource.name.startsWith({name}) || {listed}.startsWith({prefix})"
+def build_boundary_expression(bucket: str, directory: str) -> str:
+    """Return the condition of an access boundary, in CEL. It holds for objects and listings below a directory.
+
+    Args:
+        bucket: The name of the bucket.
+        directory: The prefix of the directory, without a slash at its end.
+    """
+    # String literals of CEL have the same escape sequences as JSON.
+    object_prefix = json.dumps(f"projects/_/buckets/{bucket}/objects/{directory}/", ensure_ascii=False)
+    list_prefix = json.dumps(f"{directory}/", ensure_ascii=False)
+    requested_prefix = "api.getAttribute('storage.googleapis.com/objectListPrefix', '')"
+    return f"resource.name.startsWith({object_prefix}) || {requested_prefix}.startsWith({list_prefix})"
 
 
-def access_boundary(bucket: str, directory: str) -> Json:
+def build_access_boundary(bucket: str, directory: str) -> Json:
+    """Return the access boundary that allows reading and listing below a directory."""
     rule = {
         "availableResource": f"//storage.googleapis.com/projects/_/buckets/{bucket}",
         "availablePermissions": ["inRole:roles/storage.objectViewer"],
-        "availabilityCondition": {"expression": boundary_expression(bucket, directory)},
+        "availabilityCondition": {"expression": build_boundary_expression(bucket, directory)},
     }
     return {"accessBoundary": {"accessBoundaryRules": [rule]}}

@@ -1,4 +1,4 @@
-"""Sessions of an AWS role for one directory: STS gives credentials that a session policy cuts down."""
+"""Temporary credentials for one directory in S3: a session of a role that a session policy restricts."""
 
 from __future__ import annotations
 
@@ -6,82 +6,109 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from deltacli.core.typing import Botocore
 from deltacli.storage.libraries import require_libraries
 from deltacli.storage.s3.options import make_session, read_s3_options
-from deltacli.storage.signing.delegation import CannotMint, Delegation, Minted
-from deltacli.storage.signing.policies import LONGEST_POLICY, partition_of, session_policy
+from deltacli.storage.signing.delegation import CannotMint, Delegation, MintedCredential
+from deltacli.storage.signing.policies import MAX_POLICY_CHARACTERS, build_session_policy, parse_role_partition
 
+_DEFAULT_REGION = "us-east-1"
 _REGIONS = {"aws-cn": "cn-north-1", "aws-us-gov": "us-gov-west-1"}
-_TRANSIENT = re.compile(
+"""Regions of STS for partitions other than "aws"."""
+
+_TRANSIENT_CODES = re.compile(
     r"Throttl|TooManyRequests|RequestLimit|SlowDown|Unavailable|InternalFailure|InternalError|Timeout"
 )
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9+=,.@_-]")
-_NAMES = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
-_SECONDS = 10
+_INVALID_IN_SESSION_NAMES = re.compile(r"[^A-Za-z0-9+=,.@_-]")
+_MAX_SESSION_NAME_CHARACTERS = 64
+_CREDENTIAL_NAMES = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
+_TIMEOUT_SECONDS = 10
 
 
 def mint_session(
     directory: tuple[str, str], options: Mapping[str, str], delegation: Delegation, *, recipient: str, seconds: int
-) -> Minted:
-    """Return a session for a directory, given as bucket and key. Raises CannotMint and UsageError."""
-    from deltacli.storage.s3.faults import BOTOCORE_ERRORS
+) -> MintedCredential:
+    """Assume a role with access to one directory.
+
+    Args:
+        directory: The bucket and the prefix of the directory.
+        options: The storage options of the server.
+        delegation: The role, and the settings for assuming it.
+        recipient: The name of the recipient, which becomes part of the session name in the logs of AWS.
+        seconds: The duration of the session.
+
+    Raises:
+        CannotMint: If STS refuses the request, or cannot be reached.
+        UsageError: If an option is invalid.
+    """
+    from deltacli.storage.s3.errors import BOTOCORE_ERRORS
 
     require_libraries("s3", "botocore.session")
-    partition = partition_of(delegation.role_arn) or "aws"
-    policy = session_policy(*directory, partition=partition, uses_kms=delegation.uses_kms)
-    if len(policy) > LONGEST_POLICY:
-        raise CannotMint(f"its session policy has {len(policy):,} characters, and AWS allows {LONGEST_POLICY:,}")
-    asked: dict[str, Any] = {
+    bucket, prefix = directory
+    partition = parse_role_partition(delegation.role_arn) or "aws"
+    policy = build_session_policy(bucket, prefix, partition=partition, uses_kms=delegation.uses_kms)
+    if len(policy) > MAX_POLICY_CHARACTERS:
+        raise CannotMint(f"its session policy has {len(policy):,} characters, and AWS allows {MAX_POLICY_CHARACTERS:,}")
+
+    session_name = _INVALID_IN_SESSION_NAMES.sub("-", f"deltacli-{recipient}")
+    arguments: dict[str, Any] = {
         "RoleArn": delegation.role_arn,
-        "RoleSessionName": _NOT_IN_NAMES.sub("-", f"deltacli-{recipient}")[:64],
+        "RoleSessionName": session_name[:_MAX_SESSION_NAME_CHARACTERS],
         "DurationSeconds": seconds,
         "Policy": policy,
     }
     if delegation.external_id:
-        asked["ExternalId"] = delegation.external_id
+        arguments["ExternalId"] = delegation.external_id
+
     try:
-        response = _client(options, delegation, partition).assume_role(**asked)
+        response = _make_sts_client(options, delegation, partition).assume_role(**arguments)
         credentials = response["Credentials"]
-        key_id, secret, token = (str(credentials[name]) for name in ("AccessKeyId", "SecretAccessKey", "SessionToken"))
+        key_id = str(credentials["AccessKeyId"])
+        secret = str(credentials["SecretAccessKey"])
+        token = str(credentials["SessionToken"])
         expires_ms = int(credentials["Expiration"].timestamp() * 1_000)
     except BOTOCORE_ERRORS as error:
-        raise _cannot(error) from None
+        raise _build_error(error) from None
     fields = {"accessKeyId": key_id, "secretAccessKey": secret, "sessionToken": token}
-    return Minted("awsTempCredentials", fields, expires_ms, key_id[-4:])
+    return MintedCredential("awsTempCredentials", fields, expires_ms, key_id[-4:])
 
 
-def _client(options: Mapping[str, str], delegation: Delegation, partition: str) -> Any:  # Any: botocore
-    """Return a client of STS that gives up soon: somebody is waiting for a credential."""
+def _make_sts_client(options: Mapping[str, str], delegation: Delegation, partition: str) -> Botocore:
+    """Return a client of STS with short timeouts, because a recipient is waiting for the credential."""
     import botocore.config
 
-    read = read_s3_options(options)
-    session = make_session(read)
-    region = read.client.get("region_name") or session.get_config_variable("region")
+    s3_options = read_s3_options(options)
+    session = make_session(s3_options)
+    region = s3_options.client.get("region_name") or session.get_config_variable("region")
     config = botocore.config.Config(
-        connect_timeout=_SECONDS, read_timeout=_SECONDS, retries={"mode": "standard", "total_max_attempts": 2}
+        connect_timeout=_TIMEOUT_SECONDS,
+        read_timeout=_TIMEOUT_SECONDS,
+        retries={"mode": "standard", "total_max_attempts": 2},
     )
-    given = {name: read.client[name] for name in (*_NAMES, "verify") if name in read.client}
+    client_arguments = {
+        name: s3_options.client[name] for name in (*_CREDENTIAL_NAMES, "verify") if name in s3_options.client
+    }
     return session.create_client(
         "sts",
-        region_name=region or _REGIONS.get(partition, "us-east-1"),
+        region_name=region or _REGIONS.get(partition, _DEFAULT_REGION),
         endpoint_url=delegation.sts_endpoint or None,
         config=config,
-        **given,
+        **client_arguments,
     )
 
 
-def _cannot(error: BaseException) -> CannotMint:
-    """Return why STS gave nothing, by its code: its message may quote the policy."""
+def _build_error(error: BaseException) -> CannotMint:
+    """Return the error for a failed request to STS. It contains the code only: the message may quote the policy."""
     from botocore import exceptions as boto
 
-    from deltacli.storage.s3.faults import get_error_code, get_status
+    from deltacli.storage.s3.errors import get_error_code, get_status
 
+    if isinstance(error, boto.NoCredentialsError | boto.PartialCredentialsError | boto.CredentialRetrievalError):
+        return CannotMint("the server has no usable AWS credentials to assume the role with")
     if not isinstance(error, boto.ClientError):
-        lacks = (boto.NoCredentialsError, boto.PartialCredentialsError, boto.CredentialRetrievalError)
-        if isinstance(error, lacks):
-            return CannotMint("the server has no usable AWS credentials to assume the role with")
         return CannotMint(f"STS cannot be reached or understood ({type(error).__name__})", is_transient=True)
-    message = get_error_code(error)
+
+    code = get_error_code(error)
     status = get_status(error)
-    is_transient = status == 429 or status >= 500 or _TRANSIENT.search(message) is not None
-    return CannotMint(f"STS refused to assume the role ({message or status})", is_transient=is_transient)
+    is_transient = status == 429 or status >= 500 or _TRANSIENT_CODES.search(code) is not None
+    return CannotMint(f"STS refused to assume the role ({code or status})", is_transient=is_transient)

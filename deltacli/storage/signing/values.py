@@ -1,7 +1,7 @@
-"""The keys that URLs of a store are signed with, as plain values.
+"""The keys that presigned URLs are signed with, as plain values.
 
-The signatures themselves are made elsewhere. Whoever has one of these values can read the table, so
-their `repr` shows no secret.
+`deltacli.sharing.signing` computes the signatures. Anybody with one of these values can read the table, so their
+`repr` contains no secrets.
 """
 
 from __future__ import annotations
@@ -12,12 +12,17 @@ from typing import TypeAlias
 
 
 class CannotSign(Exception):
-    """A store whose URLs cannot be signed with its options and credentials. The message says why."""
+    """The URLs of a store cannot be signed with its options and credentials. The message contains the reason."""
 
 
 @dataclass(frozen=True)
 class ObjectAddress:
-    """The URL of the directory of a table: scheme and host, and a percent-encoded path with a slash at the end."""
+    """The URL of the directory of a table.
+
+    Attributes:
+        origin: The scheme and the host, for example "https://lake.s3.eu-west-1.amazonaws.com".
+        path: The percent-encoded path, with a slash at its end.
+    """
 
     origin: str
     path: str
@@ -29,7 +34,14 @@ class ObjectAddress:
 
 @dataclass(frozen=True)
 class HmacCredential:
-    """A key pair of S3, or an HMAC key of GCS. `expires_ms`: None for one that does not expire."""
+    """An access key of AWS, or an HMAC key of Google Cloud Storage.
+
+    Attributes:
+        key_id: The id of the key, which is part of each URL.
+        secret: The secret.
+        token: The session token of temporary credentials; None for permanent ones.
+        expires_ms: The expiry in epoch milliseconds; None for permanent credentials.
+    """
 
     key_id: str
     secret: str = field(repr=False)
@@ -39,18 +51,30 @@ class HmacCredential:
 
 @dataclass(frozen=True)
 class S3Signing:
-    """Everything to sign GET requests for objects of a table with."""
+    """The data required to sign GET requests for the objects of a table in S3.
+
+    Attributes:
+        address: The URL of the directory.
+        region: The region in the signatures.
+        credential: The access key.
+        extra_query: Query parameters of every URL, for example `x-amz-request-payer` for a requester-pays bucket.
+    """
 
     address: ObjectAddress
     region: str
     credential: HmacCredential
     extra_query: tuple[tuple[str, str], ...] = ()
-    """Parameters that every URL has, such as the one for a bucket whose requester pays."""
 
 
 @dataclass(frozen=True)
 class BlobSigner:
-    """A service account of GCS. `sign` returns the RSA signature of bytes. `is_remote`: by a request to the cloud."""
+    """A service account of Google Cloud.
+
+    Attributes:
+        email: The address of the service account, which is part of each URL.
+        sign: Returns the RSA signature of its argument.
+        is_remote: True if `sign` sends a request to Google Cloud. False if the private key is in memory.
+    """
 
     email: str
     sign: Callable[[bytes], bytes] = field(repr=False)
@@ -59,7 +83,12 @@ class BlobSigner:
 
 @dataclass(frozen=True)
 class GcsSigning:
-    """Everything to sign GET requests for objects of a table with."""
+    """The data required to sign GET requests for the objects of a table in Google Cloud Storage.
+
+    Attributes:
+        address: The URL of the directory.
+        credential: The HMAC key or the service account.
+    """
 
     address: ObjectAddress
     credential: HmacCredential | BlobSigner
@@ -67,7 +96,13 @@ class GcsSigning:
 
 @dataclass(frozen=True)
 class DelegationKey:
-    """A user delegation key of Azure. `claims`: its parameters in a URL, by name."""
+    """A user delegation key of Azure.
+
+    Attributes:
+        claims: The query parameters that identify the key in a URL, for example `skoid`.
+        secret: The decoded key.
+        expires_ms: The expiry in epoch milliseconds.
+    """
 
     claims: Mapping[str, str]
     secret: bytes = field(repr=False)
@@ -76,18 +111,23 @@ class DelegationKey:
 
 @dataclass(frozen=True)
 class AccountKey:
-    """The key of a storage account of Azure."""
+    """The key of a storage account of Azure.
+
+    Attributes:
+        secret: The decoded key.
+    """
 
     secret: bytes = field(repr=False)
 
 
 @dataclass(frozen=True)
 class AzureSigning:
-    """Everything to sign GET requests for blobs of a table with.
+    """The data required to sign GET requests for the blobs of a table in Azure.
 
     Attributes:
         address: The URL of the directory.
-        resource: `/blob/ACCOUNT/CONTAINER/DIRECTORY/`, decoded.
+        resource: The canonical name of the directory in signatures, `/blob/ACCOUNT/CONTAINER/DIRECTORY/`, not
+            percent-encoded.
         credential: The key.
     """
 
@@ -97,7 +137,10 @@ class AzureSigning:
 
 
 S3Source: TypeAlias = Callable[[], S3Signing]
-"""Returns what to sign with now; refreshes credentials where needed. Raises StorageFailed."""
+"""Returns the current keys. Renews expired credentials. Raises StorageFailed if there are none."""
+
 GcsSource: TypeAlias = Callable[[], GcsSigning]
+"""Returns the current keys."""
+
 AzureSource: TypeAlias = Callable[[int], AzureSigning]
-"""The same for URLs that are valid until a time in milliseconds, if possible."""
+"""Returns a key that is valid until a time in epoch milliseconds, or as long as Azure allows."""

@@ -16,9 +16,10 @@ import pyarrow.compute as pc
 
 from deltacli.core import tempfiles
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.log.file_actions import FileBatch, FileCounts, TombstoneCounts, count_batch
-from deltacli.delta.paths.spelling import decode_column
-from deltacli.work.checkpoints.reading import CheckpointPiece, read_narrow
+from deltacli.delta.log.file_actions import FileBatch, FileCounts, TombstoneCounts, add_counts_of_batch
+from deltacli.delta.paths.spelling_columns import decode_column
+from deltacli.work.checkpoints.narrow_rows import read_narrow_actions
+from deltacli.work.checkpoints.parquet_files import CheckpointPiece
 from deltacli.work.task import TaskContext
 
 MOST_ROWS = 300_000
@@ -59,41 +60,43 @@ class SortLines:
 
     def __call__(self, piece: CheckpointPiece, context: TaskContext) -> SortedPiece:
         """Return the counts and the sorted lines. Raises CheckpointUnreadable."""
-        files, tombstones = FileCounts(), TombstoneCounts()
-        found: list[StateLines] = [state_lines(FileBatch())]
-        for batch in read_narrow(context.stores, piece, context.shared("touched"), with_paths=True):
-            files, tombstones = count_batch(batch, self.cutoff_ms, files, tombstones)
-            found.append(state_lines(batch))
-        paths, raw, keys, tombstone_keys = (
+        files = FileCounts()
+        tombstones = TombstoneCounts()
+        parts: list[StateLines] = [make_state_lines(FileBatch())]
+        for batch in read_narrow_actions(context.stores, piece, context.shared("touched"), with_paths=True):
+            files, tombstones = add_counts_of_batch(batch, self.cutoff_ms, files, tombstones)
+            parts.append(make_state_lines(batch))
+        paths, raw_paths, keys, tombstone_keys = (
             pa.concat_arrays([pc.cast(part, pa.large_binary()) for part in column])
-            for column in zip(*found, strict=True)
+            for column in zip(*parts, strict=True)
         )
-        is_plain = paths.equals(raw)
-        order = pc.sort_indices(raw)
-        raw = pc.take(raw, order)
-        paths = raw if is_plain else _sorted(paths, order)  # usually the same, and then it is sent once
+        is_plain = paths.equals(raw_paths)
+        order = pc.sort_indices(raw_paths)
+        raw_paths = pc.take(raw_paths, order)
+        paths = raw_paths if is_plain else _sort_lines(paths, order)  # usually the same, and then it is sent once
         return SortedPiece(
-            files, tombstones, StateLines(paths, raw, _sorted(keys, order), _sorted(tombstone_keys, None))
+            files, tombstones, StateLines(paths, raw_paths, _sort_lines(keys, order), _sort_lines(tombstone_keys, None))
         )
 
 
-def state_lines(batch: FileBatch) -> StateLines:
+def make_state_lines(batch: FileBatch) -> StateLines:
     """Return the lines of a narrow batch."""
-    none = pa.array([], pa.binary())
-    paths = raw = keys = none
+    no_lines = pa.array([], pa.binary())
+    paths = raw_paths = keys = no_lines
     if batch.adds is not None:
-        raw = pc.cast(batch.adds.column("path"), pa.binary())
-        paths, keys = decode_column(batch.adds.column("path")), key_lines(batch.adds)
-    return StateLines(paths, raw, keys, none if batch.removes is None else key_lines(batch.removes))
+        raw_paths = pc.cast(batch.adds.column("path"), pa.binary())
+        paths = decode_column(batch.adds.column("path"))
+        keys = make_key_lines(batch.adds)
+    return StateLines(paths, raw_paths, keys, no_lines if batch.removes is None else make_key_lines(batch.removes))
 
 
-def key_lines(rows: pa.RecordBatch) -> pa.Array:
+def make_key_lines(rows: pa.RecordBatch) -> pa.Array:
     """Return the raw path and the id of the vector of each file of a narrow batch, as a line."""
     lines = pc.binary_join_element_wise(rows.column("path"), rows.column("dv_id"), "\t")
     return pc.cast(lines, pa.binary())
 
 
-def _sorted(lines: Any, order: Any) -> Any:  # Any: pyarrow has no types
+def _sort_lines(lines: Any, order: Any) -> Any:  # Any: pyarrow has no types
     """Return lines sorted: in an order of other lines if that is theirs as well, which it nearly always is."""
     if order is not None:
         taken = pc.take(lines, order)
@@ -138,7 +141,7 @@ class SortedSha256:
         joint = b""
         try:
             for block in self._sorted_blocks():
-                digest.update(joint + _joined(block))
+                digest.update(joint + _join_lines(block))
                 joint = b"\n"
         finally:
             self.close()
@@ -146,7 +149,10 @@ class SortedSha256:
 
     def close(self) -> None:
         """Remove the temporary files."""
-        self._held, self._sorted, self._held_bytes, self._runs = [], [], 0, []
+        self._held = []
+        self._sorted = []
+        self._held_bytes = 0
+        self._runs = []
         if self._directory is not None:
             self._directory.cleanup()
             tempfiles.forget(Path(self._directory.name))
@@ -158,9 +164,9 @@ class SortedSha256:
             lines = pa.concat_arrays([pc.cast(chunk, pa.large_binary()) for chunk in self._held])
             runs.append(pc.take(lines, pc.sort_indices(lines)))
         if len(runs) == 1:
-            return _blocks(runs[0])
+            return _cut_into_blocks(runs[0])
         rows = max(1, _ROWS_MERGED // max(len(runs), 1))
-        return _merge([_blocks(run, most_rows=rows) for run in runs])
+        return _merge([_cut_into_blocks(run, most_rows=rows) for run in runs])
 
     def _spill(self) -> None:
         if self._directory is None:
@@ -172,7 +178,9 @@ class SortedSha256:
             for block in self._held_blocks():
                 writer.write_batch(pa.RecordBatch.from_arrays([block], schema=schema))
         self._runs.append(path)
-        self._held, self._sorted, self._held_bytes = [], [], 0
+        self._held = []
+        self._sorted = []
+        self._held_bytes = 0
 
     def _sorted_blocks(self) -> Iterator[pa.Array]:
 
@@ -184,7 +192,7 @@ class SortedSha256:
         yield from _merge([_read_run(path) for path in self._runs])
 
 
-def _blocks(lines: Any, *, most_rows: int = _ROWS_A_BLOCK) -> Iterator[Any]:  # Any: pyarrow has no types
+def _cut_into_blocks(lines: Any, *, most_rows: int = _ROWS_A_BLOCK) -> Iterator[Any]:  # Any: pyarrow has no types
     """Yield the lines in blocks of limited bytes and rows."""
     rows = max(1, min(most_rows, _BLOCK_BYTES * len(lines) // max(lines.nbytes, 1)))
     yield from (lines.slice(start, rows) for start in range(0, len(lines), rows))
@@ -200,13 +208,14 @@ def _merge(runs: list[Iterator[Any]]) -> Iterator[Any]:
     """Merge sorted runs block by block. All lines up to the smallest block end can be sorted and yielded."""
     heads = {index: block for index, run in enumerate(runs) if (block := next(run, None)) is not None}
     while heads:
+        # Any line up to the smallest last line of the blocks is in memory: later blocks of each run are larger.
         bound = min(block[len(block) - 1].as_py() for block in heads.values())
         ready = []
         for index, block in list(heads.items()):
             within = pc.sum(pc.less_equal(block, pa.scalar(bound, pa.large_binary()))).as_py() or 0
             ready.append(block.slice(0, within))
-            rest = block.slice(within)
-            following = rest if len(rest) else next(runs[index], None)
+            remaining = block.slice(within)
+            following = remaining if len(remaining) else next(runs[index], None)
             if following is None:
                 del heads[index]
             else:
@@ -216,7 +225,7 @@ def _merge(runs: list[Iterator[Any]]) -> Iterator[Any]:
             yield pc.take(merged, pc.sort_indices(merged))
 
 
-def _joined(lines: ArrowArray) -> bytes:
-    one = pa.LargeListArray.from_arrays(pa.array([0, len(lines)], pa.int64()), lines)
-    joined: bytes = pc.binary_join(one, pa.scalar(b"\n", pa.large_binary()))[0].as_py()
+def _join_lines(lines: ArrowArray) -> bytes:
+    single_list = pa.LargeListArray.from_arrays(pa.array([0, len(lines)], pa.int64()), lines)
+    joined: bytes = pc.binary_join(single_list, pa.scalar(b"\n", pa.large_binary()))[0].as_py()
     return joined

@@ -12,24 +12,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.core.typing import ArrowArray, ArrowSchema, RecordBatch
-from deltacli.delta.data_files import FEW_FILES, no_vector_ids, unique_id_column
+from deltacli.delta.data_files import FEW_FILES, repeat_empty_vector_id, unique_id_column
 from deltacli.delta.encoding.many_values import hash_column
 from deltacli.delta.encoding.ndjson import is_utf8, matches, parse_ndjson
 from deltacli.delta.log.actions import KNOWN_ACTIONS, MAX_LINE_BYTES, Action, line_too_long, stream_actions
 from deltacli.delta.log.file_actions import (
     FileBatch,
-    TouchedFiles,
+    SupersededFiles,
     action_schemas,
-    file_key,
-    key_column,
-    narrow_batches,
-    num_records_column,
-    tight_column,
-    whole_file_batch,
+    build_full_batch,
+    build_narrow_batches,
+    compute_file_key,
+    compute_file_keys,
+    extract_num_records_column,
+    find_tight_bounds,
 )
 from deltacli.delta.log.segment import LogFile
 from deltacli.storage import ReadStorage
-from deltacli.work.commits.reading import commit_location, require_whole
+from deltacli.work.commits.reading import commit_location, require_listed_size
 
 BLOCK_BYTES = 4 << 20
 _TAIL_BYTES = 64 << 10
@@ -48,14 +48,14 @@ class CommitBlock(NamedTuple):
 class NarrowBlock(NamedTuple):
     """A block in narrow columns, without keys decided by newer commits; the hashes of its keys; its small actions.
 
-    `disputed` are the rules of `validate` for lines that engines read differently.
+    `disputed_rules` are the rules of `validate` for lines that engines read differently.
     """
 
     adds: pa.RecordBatch
     removes: pa.RecordBatch
     hashes: list[ArrowArray]
     small: list[tuple[str, Action]]
-    disputed: frozenset[str] = frozenset()
+    disputed_rules: frozenset[str] = frozenset()
 
 
 def plan_blocks(file: LogFile) -> list[CommitBlock]:
@@ -67,22 +67,28 @@ def read_lines(storage: ReadStorage, block: CommitBlock) -> bytes:
 
     Raises CommitCorrupt (`commit.line-too-long`) before a line above the limit is held in memory.
     """
-    path, size = commit_location(block.file), block.file.size_bytes
+    path = commit_location(block.file)
+    size = block.file.size_bytes
+
     begin = max(block.offset - 1, 0)  # the byte before the block shows whether the block begins with a new line
-    own = block.offset - begin + block.length
-    data = storage.read_range(path, begin, own + _TAIL_BYTES)
-    require_whole(block.file, len(data), min(own + _TAIL_BYTES, size - begin))
-    start = data.find(b"\n", 0, own) + 1 if block.offset else 0
-    if (block.offset and start == 0) or start == own:
+    searched_bytes = block.offset - begin + block.length
+    data = storage.read_range(path, begin, searched_bytes + _TAIL_BYTES)
+    require_listed_size(block.file, len(data), min(searched_bytes + _TAIL_BYTES, size - begin))
+    start = data.find(b"\n", 0, searched_bytes) + 1 if block.offset else 0
+    if (block.offset and start == 0) or start == searched_bytes:
         return b""
-    stop = data.find(b"\n", min(own, len(data)) - 1) + 1
+
+    # The last line that begins in the block ends at the first line end after it.
+    stop = data.find(b"\n", min(searched_bytes, len(data)) - 1) + 1
     end = begin + len(data)
     if stop or end == size:
         return data[start : stop or len(data)]
-    last_line, parts = begin + data.rfind(b"\n") + 1, [memoryview(data)[start:]]
+    last_line = begin + data.rfind(b"\n") + 1
+    parts = [memoryview(data)[start:]]
+    # The last line goes on beyond the tail: read until its end.
     while end < size and not stop:
         more = storage.read_range(path, end, _TAIL_BYTES)
-        require_whole(block.file, len(more), 1)
+        require_listed_size(block.file, len(more), 1)
         stop = more.find(b"\n") + 1
         parts.append(memoryview(more)[: stop or len(more)])
         end += len(parts[-1])
@@ -91,43 +97,51 @@ def read_lines(storage: ReadStorage, block: CommitBlock) -> bytes:
     return b"".join(parts)
 
 
-def read_narrow_block(storage: ReadStorage, block: CommitBlock, touched: TouchedFiles) -> NarrowBlock:
+def read_narrow_block(storage: ReadStorage, block: CommitBlock, touched: SupersededFiles) -> NarrowBlock:
     """Read a block in columns, or line by line. Raises CommitCorrupt with the line number in the block."""
-    lines, name = read_lines(storage, block), block.file.name
+    lines = read_lines(storage, block)
+    name = block.file.name
     small: list[tuple[str, Action]] = []
-    disputed = set[str]()
-    if (adds := alike_adds(lines)) is not None:
-        rows = adds, narrow_batches([], [], name)[1]
+    disputed_rules = set[str]()
+
+    # The three ways to parse a block, from the fastest and strictest to the one that reads whatever is an action.
+    if (adds := parse_uniform_adds(lines)) is not None:
+        rows = adds, build_narrow_batches([], [], name)[1]
     elif (parsed := _parse_narrow(lines)) is not None:
-        rows = _narrow_rows(*parsed[:2])
+        rows = _build_narrow_rows(*parsed[:2])
         if parsed[2]:
             others = (line for line in lines.split(b"\n") if not line.startswith((b'{"add":{', b'{"remove":{')))
-            small = [one for one in stream_actions(others, name) if one[0] not in _FILE_KINDS]
+            small = [
+                placed_action for placed_action in stream_actions(others, name) if placed_action[0] not in _FILE_KINDS
+            ]
     else:
-        actions = list(stream_actions(lines.split(b"\n"), name, disputed=disputed))
+        actions = list(stream_actions(lines.split(b"\n"), name, disputed_rules=disputed_rules))
         for kind, action in actions:
             if kind in _FILE_KINDS:
-                file_key(action, name)  # raises if the action has no key
-        small = [one for one in actions if one[0] not in _FILE_KINDS]
-        rows = narrow_batches(*_file_actions(actions), name)
-    kept = [_untouched(one, "dv_id", touched) for one in rows]
-    return NarrowBlock(kept[0], kept[1], [*map(key_hashes, kept)], small, frozenset(disputed))
+                compute_file_key(action, name)  # raises if the action has no key
+        small = [placed_action for placed_action in actions if placed_action[0] not in _FILE_KINDS]
+        rows = build_narrow_batches(*_divide_file_actions(actions), name)
+    untouched_rows = [_filter_untouched(batch, "dv_id", touched) for batch in rows]
+    return NarrowBlock(
+        untouched_rows[0], untouched_rows[1], [*map(hash_keys, untouched_rows)], small, frozenset(disputed_rules)
+    )
 
 
-def _file_actions(actions: list[tuple[str, Action]]) -> tuple[list[Action], list[Action]]:
-    adds, removes = ([action for kind, action in actions if kind == one] for one in _FILE_KINDS)
+def _divide_file_actions(actions: list[tuple[str, Action]]) -> tuple[list[Action], list[Action]]:
+    adds, removes = ([action for kind, action in actions if kind == wanted_kind] for wanted_kind in _FILE_KINDS)
     return adds, removes
 
 
-def _untouched(rows: RecordBatch, vectors: str, touched: TouchedFiles) -> RecordBatch:
-    mask = touched.untouched(rows.column("path"), rows.column(vectors))
+def _filter_untouched(rows: RecordBatch, vectors: str, touched: SupersededFiles) -> RecordBatch:
+    mask = touched.find_current_rows(rows.column("path"), rows.column(vectors))
     return rows if mask is None else pc.filter(rows, mask)
 
 
 _TOKEN = re.compile(
     rb'(?P<key>"[^"\\]*+")(?=[ \t]*+:)|(?P<value>"(?:[^"\\]|\\.)*+"|-?[0-9][0-9.eE+-]*+|true|false|null)|(?P<brace>{|})'
 )
-_TEXT, _COUNT = rb'"[^"\\\x00-\x1f]*"', rb"(?:0|[1-9][0-9]{0,17})"
+_TEXT = rb'"[^"\\\x00-\x1f]*"'
+_COUNT = rb"(?:0|[1-9][0-9]{0,17})"
 _STATS = rb'"\{\\"numRecords\\":' + _COUNT + rb'(?:,(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])*)?\}"'
 _REST_OF_STATS = rb'[^}]*+(?:\}(?!")[^}]*+)*+\}"'
 _TAKEN = {
@@ -141,18 +155,26 @@ _FIELDS = {name.decode().strip('"') for name in _TAKEN}
 _FIELDS_DEPTH = 2
 
 
-def alike_adds(lines: bytes) -> RecordBatch | None:
+def parse_uniform_adds(lines: bytes) -> RecordBatch | None:
     """Return `narrow_add` of whole lines if all are adds like the first one: the same fields in the same order and
     spelling, no vector, and escapes in the statistics alone. None for any other lines. Arrow's JSON reader takes half
     as much time again.
     """
-    shape = _shape_of(lines[: lines.find(b"\n")]) if is_utf8(lines) else None
+    shape = _build_line_patterns(lines[: lines.find(b"\n")]) if is_utf8(lines) else None
     if shape is None or not matches(lines, shape[0]):
         return None
     texts = re.split(shape[1], lines)
     path, size, records = (pa.array(texts[1 + shape[2].index(name) :: 4], pa.string()) for name in _TAKEN)
-    none, wide = _no_cardinalities(max(FEW_FILES, len(path))).slice(0, len(path)), pa.repeat(False, len(path))
-    columns = [path, no_vector_ids(len(path)), pc.cast(size, pa.int64()), pc.cast(records, pa.int64()), none, wide]
+    none = _no_cardinalities(max(FEW_FILES, len(path))).slice(0, len(path))
+    wide = pa.repeat(False, len(path))
+    columns = [
+        path,
+        repeat_empty_vector_id(len(path)),
+        pc.cast(size, pa.int64()),
+        pc.cast(records, pa.int64()),
+        none,
+        wide,
+    ]
     return pa.RecordBatch.from_arrays(columns, schema=action_schemas().narrow_add)
 
 
@@ -161,7 +183,7 @@ def _no_cardinalities(files: int) -> Any:  # Any: pyarrow has no types
     return pa.nulls(files, pa.int64())
 
 
-def _shape_of(line: bytes) -> tuple[bytes, bytes, list[bytes]] | None:
+def _build_line_patterns(line: bytes) -> tuple[bytes, bytes, list[bytes]] | None:
     """Return the pattern of all lines like this add, the one that takes fields from one of them, and their order."""
     try:
         value = orjson.loads(line)
@@ -170,8 +192,13 @@ def _shape_of(line: bytes) -> tuple[bytes, bytes, list[bytes]] | None:
     add = value.get("add") if type(value) is dict and len(value) == 1 else None
     if type(add) is not dict or not add.keys() >= _FIELDS or add.get("deletionVector") is not None:
         return None  # of several adds on a line, the last one counts
-    plain, taking, names = [rb"\A(?:"], list[bytes](), list[bytes]()
-    end, depth, last, key = 0, 0, 0, b""
+    plain = [rb"\A(?:"]
+    taking = list[bytes]()
+    names = list[bytes]()
+    end = 0
+    depth = 0
+    last = 0
+    key = b""
     for token in _TOKEN.finditer(line):
         if token.lastgroup == "brace":
             depth += 1 if token[0] == b"{" else -1
@@ -188,12 +215,12 @@ def _shape_of(line: bytes) -> tuple[bytes, bytes, list[bytes]] | None:
                 last = len(taking)
     if sorted(names) != [*_TAKEN]:
         return None
-    rest = b"".join(taking[:last]).removesuffix(_REST_OF_STATS) + rb"[^\n]*+\n"
-    return b"".join([*plain, re.escape(line[end:]), rb"\n)*\z"]), rest, names
+    taking_pattern = b"".join(taking[:last]).removesuffix(_REST_OF_STATS) + rb"[^\n]*+\n"
+    return b"".join([*plain, re.escape(line[end:]), rb"\n)*\z"]), taking_pattern, names
 
 
 @lru_cache(maxsize=1)
-def _narrow_schema() -> Any:  # Any: pyarrow has no types
+def _get_narrow_schema() -> Any:  # Any: pyarrow has no types
     vector = pa.struct(
         [
             ("storageType", pa.string()),
@@ -210,10 +237,12 @@ def _narrow_schema() -> Any:  # Any: pyarrow has no types
 def _parse_narrow(lines: bytes) -> tuple[ArrowArray, ArrowArray, bool] | None:
     """Parse a block with Arrow and return (adds, removes, whether other lines exist); None if it is not simple."""
 
-    table = parse_ndjson(lines, _narrow_schema())
+    table = parse_ndjson(lines, _get_narrow_schema())
     if table is None:
         return None
-    adds, removes = (_struct_of(table, kind) for kind in ("add", "remove"))
+
+    # Whatever this parser and the one of single actions may read differently is left to the latter.
+    adds, removes = (_select_valid_structs(table, kind) for kind in ("add", "remove"))
     if any(
         actions.field("path").null_count or _has_odd_vectors(actions.field("deletionVector"))
         for actions in (adds, removes)
@@ -233,7 +262,7 @@ def _parse_narrow(lines: bytes) -> tuple[ArrowArray, ArrowArray, bool] | None:
     return adds, removes, True
 
 
-def _struct_of(table: Any, kind: str) -> Any:  # Any: pyarrow has no types
+def _select_valid_structs(table: Any, kind: str) -> Any:  # Any: pyarrow has no types
     column = table.column(kind).combine_chunks()
     return pc.filter(column, pc.is_valid(column)) if column.null_count else column
 
@@ -246,13 +275,15 @@ def _has_odd_vectors(vectors: ArrowArray) -> bool:
     return any(pc.struct_field(vectors, [name]).null_count != vectors.null_count for name in needed)
 
 
-def _narrow_rows(adds: Any, removes: Any) -> tuple[RecordBatch, RecordBatch]:  # Any: struct arrays
-    schemas, stats, cardinality = action_schemas(), adds.field("stats"), adds.field("deletionVector").flatten()[3]
+def _build_narrow_rows(adds: Any, removes: Any) -> tuple[RecordBatch, RecordBatch]:  # Any: struct arrays
+    schemas = action_schemas()
+    stats = adds.field("stats")
+    cardinality = adds.field("deletionVector").flatten()[3]
     (add_path, add_ids), (remove_path, remove_ids) = (
         (actions.field("path"), unique_id_column(actions.field("deletionVector"))) for actions in (adds, removes)
     )
-    tight = tight_column(stats, cardinality)
-    added = [add_path, add_ids, adds.field("size"), num_records_column(stats), cardinality, tight]
+    tight = find_tight_bounds(stats, cardinality)
+    added = [add_path, add_ids, adds.field("size"), extract_num_records_column(stats), cardinality, tight]
     removed = [remove_path, remove_ids, removes.field("deletionTimestamp")]
     return (
         pa.RecordBatch.from_arrays(added, schema=schemas.narrow_add),
@@ -260,54 +291,57 @@ def _narrow_rows(adds: Any, removes: Any) -> tuple[RecordBatch, RecordBatch]:  #
     )
 
 
-def key_hashes(rows: RecordBatch) -> ArrowArray:
+def hash_keys(rows: RecordBatch) -> ArrowArray:
     """Return a 64-bit hash of every row's key, equal for equal keys within this process."""
-    return hash_column(key_column(rows.column("path"), rows.column("dv_id")))
+    return hash_column(compute_file_keys(rows.column("path"), rows.column("dv_id")))
 
 
-def read_whole_block(
-    storage: ReadStorage, block: CommitBlock, touched: TouchedFiles, partitions: tuple[str, ...]
+def read_full_block(
+    storage: ReadStorage, block: CommitBlock, touched: SupersededFiles, partitions: tuple[str, ...]
 ) -> FileBatch:
     """Return the adds and removes of a block whose keys are not decided by newer commits.
 
     `partitions` are the expected keys of partition values. If a key occurs twice in the commit, both actions are
     returned. Raises CommitCorrupt.
     """
-    lines, name = read_lines(storage, block), block.file.name
-    batch = _parse_whole(lines, partitions)
+    lines = read_lines(storage, block)
+    name = block.file.name
+    batch = _parse_full(lines, partitions)
     if batch is None:
-        batch = whole_file_batch(*_file_actions(list(stream_actions(lines.split(b"\n"), name))), name)
-    kept = (None if rows is None else _untouched(rows, "deletionVector", touched) for rows in batch)
-    return FileBatch(*(rows if rows is not None and rows.num_rows else None for rows in kept))
+        batch = build_full_batch(*_divide_file_actions(list(stream_actions(lines.split(b"\n"), name))), name)
+    untouched_batches = (None if rows is None else _filter_untouched(rows, "deletionVector", touched) for rows in batch)
+    return FileBatch(*(rows if rows is not None and rows.num_rows else None for rows in untouched_batches))
 
 
 @lru_cache(maxsize=8)
-def _whole_schema(partitions: tuple[str, ...]) -> ArrowSchema:
+def _get_full_schema(partitions: tuple[str, ...]) -> ArrowSchema:
     """Return the schema with which Arrow parses a line: partition values are a struct, and tags are not read."""
     schemas = action_schemas()
     values = pa.struct([pa.field(name, pa.string()) for name in partitions])
     fields = []
     for kind, schema in zip(_FILE_KINDS, (schemas.add, schemas.remove), strict=True):
-        own = [
+        parsed_fields = [
             field.with_type(values) if field.name == "partitionValues" else field
             for field in schema
             if field.name != "tags"
         ]
-        fields.append(pa.field(kind, pa.struct(own)))
+        fields.append(pa.field(kind, pa.struct(parsed_fields)))
     return pa.schema(fields)
 
 
-def _parse_whole(lines: bytes, partitions: tuple[str, ...]) -> FileBatch | None:
+def _parse_full(lines: bytes, partitions: tuple[str, ...]) -> FileBatch | None:
     """Parse a block with Arrow; None if it is not simple enough for that."""
-    table = parse_ndjson(lines, _whole_schema(partitions), infer=True)
-    if table is None or not {*_FILE_KINDS}.issuperset(_structs(table)):
+    table = parse_ndjson(lines, _get_full_schema(partitions), infer=True)
+    if table is None or not {*_FILE_KINDS}.issuperset(_find_shared_lines(table)):
         return None
     schemas = action_schemas()
-    tables = [_whole_rows(table, kind, schema) for kind, schema in (("add", schemas.add), ("remove", schemas.remove))]
+    tables = [
+        _build_full_rows(table, kind, schema) for kind, schema in (("add", schemas.add), ("remove", schemas.remove))
+    ]
     return None if _ODD in tables else FileBatch(*tables)
 
 
-def _structs(table: pa.Table) -> Sequence[str]:
+def _find_shared_lines(table: pa.Table) -> Sequence[str]:
     """Return the kinds of action that share a line with a file action. A valid line contains one action."""
     others = [name for name in table.column_names if name not in _FILE_KINDS]
     taken = pc.or_(pc.is_valid(table.column("add")), pc.is_valid(table.column("remove")))
@@ -319,8 +353,12 @@ def _structs(table: pa.Table) -> Sequence[str]:
 _ODD: Any = object()
 
 
-def _whole_rows(table: pa.Table, kind: str, schema: pa.Schema) -> Any:  # Any: rows, None, or _ODD
-    actions = _struct_of(table, kind)
+def _build_full_rows(table: pa.Table, kind: str, schema: pa.Schema) -> Any:  # Any: rows, None, or _ODD
+    """Return the actions of one kind in a table of parsed lines, None without any, or `_ODD`.
+
+    `_ODD` stands for a block that Arrow may not read as the Python reader does. It is read line by line instead.
+    """
+    actions = _select_valid_structs(table, kind)
     if len(actions) == 0:
         return None
     if actions.type.get_field_index("tags") >= 0:
@@ -332,7 +370,7 @@ def _whole_rows(table: pa.Table, kind: str, schema: pa.Schema) -> Any:  # Any: r
             continue
         values = actions.field(field.name)
         if field.name == "partitionValues":
-            values = _as_maps(values, field.type)
+            values = _convert_to_maps(values, field.type)
         elif not values.type.equals(field.type):
             return _ODD  # an unrecognized field inside a known one
         if values is None:
@@ -344,10 +382,11 @@ def _whole_rows(table: pa.Table, kind: str, schema: pa.Schema) -> Any:  # Any: r
     return _ODD if _has_odd_vectors(rows.column("deletionVector")) else rows
 
 
-def _as_maps(values: Any, kind: Any) -> Any:  # Any: a struct array; a map type; a map array or None
+def _convert_to_maps(values: Any, kind: Any) -> Any:  # Any: a struct array; a map type; a map array or None
     """Convert structs with every key in every row to maps, else None: only then a null is a null value, not a gap."""
     names = [field.name for field in values.type]
-    rows, width = len(values), len(names)
+    rows = len(values)
+    width = len(names)
     if values.null_count:
         return None
     columns = [values.field(name) for name in names]
@@ -357,7 +396,8 @@ def _as_maps(values: Any, kind: Any) -> Any:  # Any: a struct array; a map type;
     if width == 0:
         return pa.MapArray.from_arrays(offsets, pa.nulls(0, pa.string()), pa.nulls(0, pa.string()), type=kind)
     if width == 1:
-        keys, items = pa.repeat(names[0], rows), columns[0]
+        keys = pa.repeat(names[0], rows)
+        items = columns[0]
     else:
         entries = count_up_to(rows * width)
         row = pc.divide(entries, width)

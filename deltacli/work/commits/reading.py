@@ -1,22 +1,12 @@
-"""Read commits: small ones as a whole, large ones as streams, and of each its provenance alone.
-
-Spec: Commit Provenance Information.
-"""
+"""Read commits: small ones as a whole, large ones as streams of lines or actions."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from itertools import chain
-from typing import NamedTuple
 
 from deltacli.core.errors import CommitCorrupt, command
 from deltacli.delta.log.actions import (
-    MAX_LINE_BYTES,
     Action,
-    is_nested_too_deeply,
-    kinds_of,
-    line_too_long,
     read_actions,
     split_lines,
     stream_actions,
@@ -24,12 +14,10 @@ from deltacli.delta.log.actions import (
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile
 from deltacli.storage import ReadStorage
 
-# -- whole commits, or streams of them ---------------------------------------------------------------------------------
-
 LARGE_COMMIT_BYTES = 32 << 20
 """Commits of at least this many bytes are read in blocks and never held in memory."""
 
-_BLOCK_BYTES = 4 << 20
+READ_BLOCK_BYTES = 4 << 20
 
 
 def commit_location(file: LogFile) -> str:
@@ -37,13 +25,16 @@ def commit_location(file: LogFile) -> str:
     return f"{LOG_DIRECTORY}/{file.name}"
 
 
-def is_large(file: LogFile) -> bool:
+def is_large_commit(file: LogFile) -> bool:
     """Return whether the commit is read in blocks."""
     return file.size_bytes >= LARGE_COMMIT_BYTES
 
 
-def require_bytes(file: LogFile) -> None:
-    """Raise CommitCorrupt for an empty commit: skipping it would lose rows or restore deleted ones."""
+def require_not_empty(file: LogFile) -> None:
+    """Raise CommitCorrupt for an empty commit, which an interrupted write leaves.
+
+    Skipping it would lose rows or restore deleted ones.
+    """
     if file.size_bytes == 0:
         raise CommitCorrupt(
             f"{file.name} is empty (an interrupted write); skipping it would lose rows or restore deleted ones",
@@ -54,8 +45,11 @@ def require_bytes(file: LogFile) -> None:
         )
 
 
-def require_whole(file: LogFile, actual: int, expected: int) -> None:
-    """Raise CommitCorrupt if a commit has fewer bytes than listed, because the rest may look complete."""
+def require_listed_size(file: LogFile, actual: int, expected: int) -> None:
+    """Raise CommitCorrupt if fewer bytes of a commit were read than expected by its listing.
+
+    The lines that were read may be complete, so that parsing them would not show that others are missing.
+    """
     if actual < expected:
         raise CommitCorrupt(
             f"{file.name} was truncated while it was read",
@@ -68,29 +62,29 @@ def require_whole(file: LogFile, actual: int, expected: int) -> None:
 
 def read_commit(storage: ReadStorage, file: LogFile) -> bytes:
     """Return the bytes of a small commit. Raises CommitCorrupt if it is empty or shorter than listed."""
-    require_bytes(file)
+    require_not_empty(file)
     data = storage.read(commit_location(file))
-    require_whole(file, len(data), file.size_bytes)
+    require_listed_size(file, len(data), file.size_bytes)
     return data
 
 
 def stream_commit(
-    storage: ReadStorage, file: LogFile, *, disputed: set[str] | None = None
+    storage: ReadStorage, file: LogFile, *, disputed_rules: set[str] | None = None
 ) -> Iterator[tuple[str, Action]]:
     """Yield the actions of a commit of any size, in file order.
 
     Args:
         storage: The store of the table.
         file: The commit.
-        disputed: Gets the rules of `validate` for lines that engines read differently.
+        disputed_rules: Gets the rules of `validate` for lines that engines read differently.
 
     Raises:
         CommitCorrupt: If the commit is damaged.
     """
-    if is_large(file):
-        yield from stream_actions(stream_lines(storage, file), file.name, disputed=disputed)
+    if is_large_commit(file):
+        yield from stream_actions(stream_lines(storage, file), file.name, disputed_rules=disputed_rules)
     else:
-        yield from read_actions(read_commit(storage, file), file.name, disputed=disputed)
+        yield from read_actions(read_commit(storage, file), file.name, disputed_rules=disputed_rules)
 
 
 def stream_lines(storage: ReadStorage, file: LogFile) -> Iterator[bytes]:
@@ -100,141 +94,7 @@ def stream_lines(storage: ReadStorage, file: LogFile) -> Iterator[bytes]:
 
 def read_blocks(storage: ReadStorage, file: LogFile) -> Iterator[bytes]:
     """Yield the bytes of a log file in blocks. Raises CommitCorrupt if it is shorter than listed."""
-    for offset in range(0, file.size_bytes, _BLOCK_BYTES):
-        block = storage.read_range(commit_location(file), offset, _BLOCK_BYTES)
-        require_whole(file, len(block), min(_BLOCK_BYTES, file.size_bytes - offset))
+    for offset in range(0, file.size_bytes, READ_BLOCK_BYTES):
+        block = storage.read_range(commit_location(file), offset, READ_BLOCK_BYTES)
+        require_listed_size(file, len(block), min(READ_BLOCK_BYTES, file.size_bytes - offset))
         yield block
-
-
-# -- provenance: the commitInfo of a commit, without its file actions --------------------------------------------------
-
-_FIRST_READ = 8_192
-_LAST_READ = 8_192
-_COMMIT_INFO = re.compile(rb'^[ \t]*\{[ \t]*"commitInfo"[ \t]*:')
-_BEGINS_LIKE_JSON = re.compile(rb'\s*(?:[{["0-9tfnNI-]|\Z)')
-
-
-class Provenance(NamedTuple):
-    """The provenance of a commit. `problem` is a rule id if an examined line cannot be read."""
-
-    commit_info: Action | None = None
-    is_first: bool = False
-    problem: str | None = None
-
-    @property
-    def in_commit_timestamp(self) -> int | None:
-        """Epoch milliseconds if commitInfo comes first and has a timestamp, else None. Spec: In-Commit Timestamps."""
-        value = self.commit_info.get("inCommitTimestamp") if self.commit_info and self.is_first else None
-        return value if type(value) is int else None
-
-
-def read_provenance(storage: ReadStorage, file: LogFile, *, to_the_end: bool = False) -> Provenance:
-    """Read the commitInfo of a commit.
-
-    Reads 8 KiB, and more only if the first line is longer or another line has to be searched for. With `to_the_end`, a
-    commit with a truncated last line also has a `problem`.
-    """
-    if file.size_bytes == 0:
-        return Provenance(problem="commit.empty")
-    path = f"{LOG_DIRECTORY}/{file.name}"
-    data = storage.read(path) if file.size_bytes <= _FIRST_READ else storage.read_range(path, 0, _FIRST_READ)
-    if not data:
-        return Provenance(problem="commit.empty")
-    provenance = _read_beginning(storage, file, path, data)
-    if to_the_end and provenance.problem is None:
-        return provenance._replace(problem=_torn_end(storage, file, data))
-    return provenance
-
-
-def _read_beginning(storage: ReadStorage, file: LogFile, path: str, data: bytes) -> Provenance:
-    try:
-        data, line, position = _first_line(storage, path, data, file)
-    except CommitCorrupt as corrupt:
-        return Provenance(problem=corrupt.code)
-    while not line.strip() and position < len(data):
-        end = data.find(b"\n", position)
-        line, position = (data[position:], len(data)) if end < 0 else (data[position:end], end + 1)
-    try:
-        first = read_actions(line, file.name)
-    except CommitCorrupt as corrupt:
-        return _read_spread(storage, file, corrupt)
-    for kind, action in first:
-        if kind == "commitInfo":
-            return _stated(line, action, is_first=True)
-    return _search(storage, file, path, data, position)
-
-
-def _torn_end(storage: ReadStorage, file: LogFile, read: bytes) -> str | None:
-    """Return the rule id of the fault of a commit with a truncated last line; None if that line is complete.
-
-    Reads at most the last 8 KiB, or the whole commit if they do not end with a line of JSON.
-    """
-    start = max(0, file.size_bytes - _LAST_READ)
-    if len(read) < file.size_bytes:
-        read = storage.read_range(f"{LOG_DIRECTORY}/{file.name}", start, _LAST_READ)
-    data = read.rstrip()
-    line = data[data.rfind(b"\n") + 1 :]
-    if kinds_of(line) is not None or (start and len(line) == len(data) and line.endswith(b"}}")):
-        return None
-    try:
-        for _ in stream_commit(storage, file):
-            pass
-    except CommitCorrupt as corrupt:
-        return corrupt.code
-    return None
-
-
-def _search(storage: ReadStorage, file: LogFile, path: str, data: bytes, position: int) -> Provenance:
-    """Search for a commitInfo line after the first line. Lines of other actions are skipped without parsing."""
-    rest = range(len(data), file.size_bytes, _BLOCK_BYTES)
-    blocks = chain([data[position:]], (storage.read_range(path, offset, _BLOCK_BYTES) for offset in rest))
-    try:
-        line = next((line for line in split_lines(blocks, file.name) if _COMMIT_INFO.match(line)), None)
-    except CommitCorrupt as corrupt:
-        return Provenance(problem=corrupt.code)
-    if line is None:
-        return Provenance()
-    try:
-        commit_info = next((action for kind, action in read_actions(line, file.name) if kind == "commitInfo"), None)
-    except CommitCorrupt:
-        return Provenance()
-    return _stated(line, commit_info, is_first=False)
-
-
-def _stated(text: bytes, commit_info: Action | None, *, is_first: bool) -> Provenance:
-    """Return the provenance in a commitInfo, or a problem if it is nested too deeply to be encoded as JSON."""
-    if commit_info is not None and is_nested_too_deeply(text, commit_info):
-        return Provenance(problem="commit.bad-json")
-    return Provenance(commit_info, is_first=is_first)
-
-
-def _first_line(storage: ReadStorage, path: str, data: bytes, file: LogFile) -> tuple[bytes, bytes, int]:
-    """Return the bytes read so far, the first line, and the start of the next; read more if the line is truncated.
-
-    Raises CommitCorrupt if the line is too long, or does not begin like an action.
-    """
-    while (end := data.find(b"\n")) < 0 and len(data) < file.size_bytes:
-        if not _BEGINS_LIKE_JSON.match(data):
-            read_actions(data[:1], file.name)  # raises if the bytes are not text
-            raise CommitCorrupt(f"{file.name} line 1 is not JSON", file=file.name)
-        if len(data) > MAX_LINE_BYTES:
-            raise line_too_long(file.name, 1)
-        length = min(max(_FIRST_READ, len(data)), MAX_LINE_BYTES + 1 - len(data))
-        more = storage.read_range(path, len(data), length)
-        if not more:
-            break
-        data += more
-    return (data, data, len(data)) if end < 0 else (data, data[:end], end + 1)
-
-
-def _read_spread(storage: ReadStorage, file: LogFile, corrupt: CommitCorrupt) -> Provenance:
-    """Read a commit whose first line is not an action: its actions span several lines, or it is invalid."""
-    data = storage.read(f"{LOG_DIRECTORY}/{file.name}") if file.size_bytes < _BLOCK_BYTES else b""
-    try:
-        actions = read_actions(data, file.name)
-    except CommitCorrupt:
-        actions = []
-    for position, (kind, action) in enumerate(actions):
-        if kind == "commitInfo":
-            return _stated(data, action, is_first=position == 0)
-    return Provenance() if actions else Provenance(problem=corrupt.code)

@@ -18,10 +18,13 @@ from deltacli.core.typing import ArrowScalar, BinaryFile, RecordBatch
 from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.delta.partitions.values import constants_of
 from deltacli.delta.schema.to_arrow import keeps_partition_columns
-from deltacli.work.rewrite.pieces import SPEC, Exactness, RefusedFile, RewritePiece, RewriteSpec
-from deltacli.work.rows.data_files import DataFile, ReadSpec, open_data_file, read_small_file, read_vector
+from deltacli.work.rewrite.exactness import Exactness
+from deltacli.work.rewrite.pieces import SPEC, RefusedFile, RewritePiece, RewriteSpec
+from deltacli.work.rows.data_files import DataFile, ReadSpec, open_data_file, read_small_file
+from deltacli.work.rows.deletion_vectors import read_vector
 from deltacli.work.rows.row_reader import PlainReader, read_opened, read_rows
-from deltacli.work.task import TableFiles, TaskContext
+from deltacli.work.table_files import TableFiles
+from deltacli.work.task import TaskContext
 
 Asked = TypeVar("Asked")
 
@@ -33,12 +36,13 @@ _CHUNK_ROWS = 1 << 13
 """Rows of files that have fewer on average are copied together."""
 _MOST_READ = 256 << 20
 """Larger files are not read before they are rewritten."""
-_AHEAD_FILES, _AHEAD_BYTES = 32, 16 << 20
+_AHEAD_FILES = 32
+_AHEAD_BYTES = 16 << 20
 """The files, and about the bytes, that a disk is asked for before they are used; a store over a network is read."""
 _READS = 8
 """The files of such a store that are read at the same time for a piece."""
 WANTED = "wanted"
-"""The name of the shared `ReadSpec`, which `whole_rows` makes."""
+"""The name of the shared `ReadSpec`, which `make_full_read_spec` makes."""
 
 RowsDigest = tuple[int, ...]
 
@@ -59,7 +63,7 @@ class _Rows(NamedTuple):
     plain: PlainReader | None
 
 
-class _Found(NamedTuple):
+class _LocatedFile(NamedTuple):
     """A file to read, with the rows of its vector, and its content if it has been read before."""
 
     file: DataFile
@@ -87,40 +91,45 @@ class Sources:
         costs the more the smaller they are. Raises SourceRefusedError.
         """
         most_bytes = min(_TABLE_BYTES, self.spec.target_bytes // 8)
-        held, size = list[Any](), 0
+        held = list[Any]()
+        size = 0
         reader: PlainReader | None = None
-        for batch, bytes_, plain in self._of_files(sources):
+        for batch, bytes_, plain in self._read_sources(sources):
             if held and plain is not reader:
-                yield self._table(held, reader)
-                held, size = [], 0
+                yield self._combine(held, reader)
+                held = []
+                size = 0
             reader = plain
             self.rows += batch.num_rows
             held.append(batch)
             size += bytes_
             if size >= most_bytes:
-                yield self._table(held, reader)
-                held, size = [], 0
+                yield self._combine(held, reader)
+                held = []
+                size = 0
         if held:
-            yield self._table(held, reader)
+            yield self._combine(held, reader)
 
-    def _table(self, batches: list[Any], plain: PlainReader | None) -> pa.Table:
+    def _combine(self, batches: list[Any], plain: PlainReader | None) -> pa.Table:
         """Return rows together, as the schema of new files says; those of `plain` are as they are stored."""
         whole = pa.Table.from_batches(batches)
         if whole.num_rows < _CHUNK_ROWS * len(batches):
             whole = whole.combine_chunks()
-        return renamed(whole if plain is None else plain.as_of_table(whole), self.spec.schema)
+        return rename_columns(whole if plain is None else plain.convert_to_table_types(whole), self.spec.schema)
 
-    def _of_files(self, sources: Sequence[DataFile]) -> Iterator[_Rows]:
+    def _read_sources(self, sources: Sequence[DataFile]) -> Iterator[_Rows]:
+        # A disk is told which files come next, and reads ahead by itself. A store over a network gets several requests
+        # at the same time.
         if self.files.parallel_reads == 1:
-            for source, _ in self._ahead(sources, lambda source: self.files.announce(source.path)):
-                yield from self._of_file(source, partial(self._located, source))
+            for source, _ in self._ahead(sources, lambda source: self.files.prefetch(source.path)):
+                yield from self._read_source(source, partial(self._locate, source))
             return
         from deltacli.core.pools import ThreadPool
 
         with ThreadPool(_READS, thread_name_prefix="deltacli-sources") as pool:
             try:
-                for source, reading in self._ahead(sources, lambda source: pool.submit(self._fetched, source)):
-                    yield from self._of_file(source, reading.result)
+                for source, reading in self._ahead(sources, lambda source: pool.submit(self._fetch, source)):
+                    yield from self._read_source(source, reading.result)
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
 
@@ -141,44 +150,45 @@ class Sources:
             bytes_ahead -= ahead[0][0].size_bytes or 0
             yield ahead.popleft()
 
-    def _located(self, source: DataFile) -> _Found:
+    def _locate(self, source: DataFile) -> _LocatedFile:
         file = replace(source, constants=self.constants) if self.constants else source
         if file.vector is not None and file.deleted is None:
-            with _naming(file):
+            with _name_file(file):
                 file = replace(file, deleted=read_vector(self.files, file.vector))
-        return _Found(file, None)
+        return _LocatedFile(file, None)
 
-    def _fetched(self, source: DataFile) -> _Found:
+    def _fetch(self, source: DataFile) -> _LocatedFile:
         """Return a file with its vector and, if it is small, its content read."""
-        file = self._located(source).file
-        return _Found(file, read_small_file(self.files, file))
+        file = self._locate(source).file
+        return _LocatedFile(file, read_small_file(self.files, file))
 
-    def judge(self, source: DataFile) -> Iterator[pa.RecordBatch]:
+    def require_exact(self, source: DataFile) -> Iterator[pa.RecordBatch]:
         """Open a file and yield nothing. Raises SourceRefusedError."""
         try:
             with open_data_file(self.files, source) as opened:
                 self._exactness.require(opened)
         except (DataUnreadable, PathExternal) as fault:
-            raise SourceRefusedError(_refused(source, fault)) from fault
+            raise SourceRefusedError(_make_refused_file(source, fault)) from fault
         yield from ()
 
-    def _of_file(self, source: DataFile, find: Callable[[], _Found]) -> Iterator[_Rows]:
+    def _read_source(self, source: DataFile, find: Callable[[], _LocatedFile]) -> Iterator[_Rows]:
         """Yield the rows of a file; none of them if it is refused."""
         held: list[_Rows] = []
         size = 0
         is_passing = False
-        batches = self._read(find)
+        batches = self._read_rows(find)
         while True:
             try:
                 batch = next(batches, None)
             except (DataUnreadable, PathExternal) as fault:
-                refused = _refused(source, fault)
+                refused = _make_refused_file(source, fault)
                 if is_passing:
                     raise SourceRefusedError(refused) from fault
                 self.refused.append(refused)
                 return
             if batch is None:
                 break
+            # As long as no row has been passed on, a file that turns out not to be exact can be left out.
             held.append(batch)
             size += batch.size_bytes
             if is_passing or size > _HELD_BYTES:
@@ -188,7 +198,7 @@ class Sources:
         self.used.append(source.path)
         yield from held
 
-    def _read(self, find: Callable[[], _Found]) -> Iterator[_Rows]:
+    def _read_rows(self, find: Callable[[], _LocatedFile]) -> Iterator[_Rows]:
         """Yield the rows of a file. Raises DataUnreadable, also where rows are missing, and PathExternal."""
         file, content = find()
         with open_data_file(self.files, file, whole=True, content=content) as opened:
@@ -203,13 +213,14 @@ class Sources:
             for batch in batches:
                 count += batch.num_rows
                 yield _Rows(batch, batch.nbytes, plain)
+            # A reader that skips rows by mistake would lose them with the old file.
             stored = opened.parquet.metadata.num_rows
             live = stored - (file.deleted.count_below(stored) if file.deleted is not None else 0)
             if count != live:
                 raise DataUnreadable(f"{count} rows were read, but it has {live}")
 
 
-def constants_for(spec: RewriteSpec, piece: RewritePiece) -> Mapping[str, ArrowScalar]:
+def make_constants(spec: RewriteSpec, piece: RewritePiece) -> Mapping[str, ArrowScalar]:
     """Return the partition columns that the new files of a piece contain. Raises DataUnreadable (`partition.*`)."""
     if not keeps_partition_columns(spec.config):
         return {}
@@ -227,44 +238,49 @@ class FindRefused:
 
     def __call__(self, piece: RewritePiece, context: TaskContext) -> tuple[RefusedFile, ...]:
         """Return the files of a piece that would be refused. Of a file that is large only the footer is judged."""
-        found = Sources(context.files, context.shared(SPEC), constants_for(context.shared(SPEC), piece))
+        sources = Sources(context.files, context.shared(SPEC), make_constants(context.shared(SPEC), piece))
         for source in piece.sources:
             try:
-                for _ in found.tables([source]) if (source.size_bytes or 0) <= _MOST_READ else found.judge(source):
+                for _ in (
+                    sources.tables([source])
+                    if (source.size_bytes or 0) <= _MOST_READ
+                    else sources.require_exact(source)
+                ):
                     if context.is_cancelled():
                         break
             except SourceRefusedError as fault:
-                found.refused.append(fault.refused)
-        return tuple(found.refused)
+                sources.refused.append(fault.refused)
+        return tuple(sources.refused)
 
 
-def renamed(rows: RecordBatch, schema: pa.Schema) -> RecordBatch:
+def rename_columns(rows: RecordBatch, schema: pa.Schema) -> RecordBatch:
     """Return the same values, a table or a batch, under the names, nullability and metadata of another schema, at every
     depth. The values are not copied: nested ones leave through Arrow's C interface and return with the other schema.
     """
     if not any(map(pa.types.is_nested, schema.types)):
         return type(rows).from_arrays(rows.columns, schema=schema)
     if isinstance(rows, pa.Table):
-        return pa.Table.from_batches([renamed(batch, schema) for batch in rows.to_batches()], schema)
-    return pa.record_batch(_Relabelled(rows, schema))
+        return pa.Table.from_batches([rename_columns(batch, schema) for batch in rows.to_batches()], schema)
+    return pa.record_batch(_RelabelledBatch(rows, schema))
 
 
-class _Relabelled:
+class _RelabelledBatch:
     def __init__(self, batch: pa.RecordBatch, schema: pa.Schema) -> None:
-        self._batch, self._schema = batch, schema
+        self._batch = batch
+        self._schema = schema
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:  # Any: capsules
         return self._schema.__arrow_c_schema__(), self._batch.__arrow_c_array__()[1]
 
 
-def _refused(source: DataFile, fault: DeltacliError) -> RefusedFile:
+def _make_refused_file(source: DataFile, fault: DeltacliError) -> RefusedFile:
     why = fault.facts.get("reason")
     column = fault.facts.get("column") if fault.code in ("data.column-missing", "notnull.violated") else None
     return RefusedFile(source.path, fault.code, f"{fault.message}: {why}" if why else fault.message, column)
 
 
 @contextmanager
-def _naming(file: DataFile) -> Iterator[None]:
+def _name_file(file: DataFile) -> Iterator[None]:
     """Raise a fault of the vector of a file with its path."""
     try:
         yield

@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 from deltacli.core.typing import ArrowArray, ArrowField, ArrowType, RecordBatch
 from deltacli.delta.encoding.digests import MultisetDigest
 from deltacli.work.rewrite.sources import RowsDigest, digest_rows
-from deltacli.work.rows.data_files import DataFile, open_data_file, read_vector
+from deltacli.work.rows.data_files import DataFile, open_data_file
+from deltacli.work.rows.deletion_vectors import read_vector
 from deltacli.work.task import TaskContext
 
 STORED_COLUMNS = "stored columns"
@@ -43,7 +44,7 @@ class StoredColumns(NamedTuple):
     by_id: bool
 
     @classmethod
-    def of_files(cls, schema: pa.Schema, *, by_id: bool, left_out: Sequence[str]) -> StoredColumns:
+    def from_schema(cls, schema: pa.Schema, *, by_id: bool, left_out: Sequence[str]) -> StoredColumns:
         """Describe files of a schema. `left_out` are columns of it that not every file has: those of partitions and of
         row ids. Variants are left out, too: the same value can be stored in several ways.
         """
@@ -51,14 +52,17 @@ class StoredColumns(NamedTuple):
         for field in schema:
             if field.name not in left_out:
                 empty = pa.array([], field.type)
-                types |= {leaf: values.type for leaf, values in _leaves(field, empty, (), by_id=by_id)}
+                types |= {leaf: values.type for leaf, values in _iterate_leaves(field, empty, (), by_id=by_id)}
         return cls(types, by_id)
 
 
 class PieceDigest(NamedTuple):
-    """What is compared of some files: their rows, and the values of each leaf column that are not null.
+    """The digests of some files that are compared: of their rows, and of the values of each leaf column.
 
-    A column is None if a file has it with values that cannot be expressed in the type of new files.
+    Attributes:
+        rows: The digest of the rows.
+        columns: The digest of the values that are not null, by leaf column. It is None if a file has the column with
+            values that cannot be expressed in the type of new files.
     """
 
     rows: RowsDigest
@@ -80,7 +84,8 @@ def _live_batches(file: DataFile, context: TaskContext) -> Iterator[RecordBatch]
     """Yield the rows of a file that its deletion vector does not delete, with all stored columns."""
     deleted = None if file.vector is None else read_vector(context.files, file.vector)
     with open_data_file(context.files, file, whole=True) as opened:
-        leaves, first = range(len(opened.parquet.paths)), 0
+        leaves = range(len(opened.parquet.paths))
+        first = 0
         for group in range(opened.parquet.metadata.num_row_groups):
             for batch in opened.parquet.read_leaves(_ROWS_AT_ONCE, group, leaves):
                 is_deleted = None if deleted is None else deleted.mask(first, batch.num_rows)
@@ -90,46 +95,51 @@ def _live_batches(file: DataFile, context: TaskContext) -> Iterator[RecordBatch]
 
 def _add_values(columns: dict[Leaf, MultisetDigest | None], batch: RecordBatch, wanted: StoredColumns) -> None:
     for field, values in zip(batch.schema, batch.columns, strict=True):
-        for leaf, found in _leaves(field, values, (), by_id=wanted.by_id):
+        for leaf, leaf_values in _iterate_leaves(field, values, (), by_id=wanted.by_id):
             if leaf not in wanted.types or columns.get(leaf, NO_VALUES) is None:
                 continue
             try:
-                alike = found.cast(wanted.types[leaf])
+                cast_values = leaf_values.cast(wanted.types[leaf])
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
                 columns[leaf] = None
                 continue
             digest = columns.setdefault(leaf, MultisetDigest())
             assert digest is not None
-            digest.take(pa.record_batch([alike.drop_null()], names=["value"]))
+            digest.take(pa.record_batch([cast_values.drop_null()], names=["value"]))
 
 
-def _leaves(field: ArrowField, values: ArrowArray, above: Leaf, *, by_id: bool) -> Iterator[tuple[Leaf, ArrowArray]]:
+def _iterate_leaves(
+    field: ArrowField, values: ArrowArray, above: Leaf, *, by_id: bool
+) -> Iterator[tuple[Leaf, ArrowArray]]:
     """Yield the values of the leaf columns of a column or a field, also nulls; those of lists one after the other."""
     field_id = (field.metadata or {}).get(_FIELD_ID) if by_id else None
-    yield from _leaves_at((*above, field.name.lower() if field_id is None else f"#{field_id.decode()}"), values, by_id)
+    yield from _iterate_leaves_at(
+        (*above, field.name.lower() if field_id is None else f"#{field_id.decode()}"), values, by_id
+    )
 
 
-def _leaves_at(path: Leaf, values: ArrowArray, by_id: bool) -> Iterator[tuple[Leaf, ArrowArray]]:
+def _iterate_leaves_at(path: Leaf, values: ArrowArray, by_id: bool) -> Iterator[tuple[Leaf, ArrowArray]]:
+    """Yield the values of the leaf columns below a path."""
     kind = values.type
     if isinstance(kind, pa.BaseExtensionType):
-        yield from _leaves_at(path, values.storage, by_id)
+        yield from _iterate_leaves_at(path, values.storage, by_id)
     elif pa.types.is_struct(kind):
         if {inner.name for inner in kind} >= _VARIANT_FIELDS:
             return
         for inner, part in zip(kind, values.flatten(), strict=True):
-            yield from _leaves(inner, part, path, by_id=by_id)
+            yield from _iterate_leaves(inner, part, path, by_id=by_id)
     elif pa.types.is_map(kind):
         entry = pa.struct([("key", kind.key_type), ("value", kind.item_type)])
         entries = values.view(pa.list_(pa.field("entries", entry, nullable=False))).flatten()
         for name, part in zip(("key", "value"), entries.flatten(), strict=True):
-            yield from _leaves_at((*path, "entry", name), part, by_id)
+            yield from _iterate_leaves_at((*path, "entry", name), part, by_id)
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        yield from _leaves_at((*path, "element"), values.flatten(), by_id)
+        yield from _iterate_leaves_at((*path, "element"), values.flatten(), by_id)
     else:
         yield path, values
 
 
-def differing_columns(
+def find_differing_columns(
     removed: Mapping[Leaf, RowsDigest | None], added: Mapping[Leaf, RowsDigest | None]
 ) -> list[tuple[Leaf, int, int]]:
     """Return the columns whose values differ, each with how many there were and how many there are. A column that some

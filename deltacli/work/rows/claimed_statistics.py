@@ -18,17 +18,17 @@ from deltacli.delta.schema.types import StructField
 from deltacli.delta.stats.collect import Claimed, StatisticsOfRows
 from deltacli.delta.stats.columns import dig, read_json
 from deltacli.delta.stats.schema import BOUNDS, PER_COLUMN, ColumnPath, StatKind, StatSchema
-from deltacli.work import file_facts
+from deltacli.work.facts import row_facts
 
 
-class StatisticsQuestion:
+class ClaimedStatistics:
     """Asks the rows of files about the columns that have statistics. One instance serves all files of a table."""
 
     def __init__(self, config: TableConfiguration) -> None:
         self._schema = StatSchema(config)
         self._columns = FileColumns(config.mapping_mode, config.physical_name)
 
-    def ask(self, file: file_facts.OpenFileContext) -> StatisticsOfRows | None:
+    def ask(self, file: row_facts.OpenFileContext) -> StatisticsOfRows | None:
         """Begin with a file. Return None where it has no statistics of columns."""
         claimed = self.find_claims(file.add.get("stats"), file.stored)
         return StatisticsOfRows(claimed) if claimed else None
@@ -66,7 +66,8 @@ class StatisticsQuestion:
                 yield path
 
     def _claimed(self, stored: pa.Schema, stats: Any, path: ColumnPath) -> Claimed | None:
-        column, fields = self._schema.column(path), self._schema.fields_along(path)
+        column = self._schema.column(path)
+        fields = self._schema.fields_along(path)
         if column is None or fields is None:
             return None
         low, high = (dig(stats, (part, *path)) for part in BOUNDS)

@@ -1,12 +1,11 @@
-"""Describe and open data files and their deletion vectors to read, and report their faults.
+"""Describe and open data files, and report their faults.
 
-Spec: Deletion Vectors; Data Files.
+Spec: Data Files.
 """
 
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -18,14 +17,15 @@ from deltacli.arrow.parquet import BUFFER_BYTES, ParquetReader
 from deltacli.core.errors import DataUnreadable, FileMissing, Unreadable, command
 from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.typing import ArrowField, ArrowScalar, ArrowType, BinaryFile
-from deltacli.delta.data_files import fault_of, inline_bytes, unique_id, vector_file
-from deltacli.delta.encoding.roaring import PORTABLE, BitmapFaultError, DeletedRows, parse_bitmap
+from deltacli.delta.encoding.roaring import DeletedRows
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.paths.spelling import decode
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.types import PHYSICAL_NAME, PrimitiveType, StructField
 from deltacli.storage import ReadStorage
-from deltacli.work.task import TableFiles, TaskContext
+from deltacli.work.rows.deletion_vectors import Descriptor
+from deltacli.work.table_files import TableFiles
+from deltacli.work.task import TaskContext
 
 if TYPE_CHECKING:
     import pyarrow
@@ -33,146 +33,6 @@ if TYPE_CHECKING:
 
     from deltacli.delta.predicate import Predicate
 
-# -- deletion vectors --------------------------------------------------------------------------------------------------
-
-_FIRST = 1
-"""Offset of the first vector in a file, after the version byte."""
-AROUND = 8
-"""Bytes of a vector in a file in addition to its data: the size before it, and the checksum after it."""
-
-Descriptor = Mapping[str, Any]
-"""A deletion vector descriptor as found in the log; Any: JSON values."""
-
-
-class VectorFaultError(ValueError):
-    """The reason why a vector cannot be read. `code` is the id of the violated rule."""
-
-    def __init__(self, code: str, reason: str, seen: object = None, expected: object = None) -> None:
-        super().__init__(reason)
-        self.code, self.seen, self.expected = code, seen, expected
-
-
-class VectorPlace(NamedTuple):
-    """The place of a vector in a file, with size and checksum around it. `shown`: the path in messages."""
-
-    storage: ReadStorage
-    path: str
-    shown: str
-    offset: int
-    size: int
-
-    @property
-    def end(self) -> int:
-        """Return the offset of the first byte after the checksum."""
-        return self.offset + self.size + AROUND
-
-
-def read_vector(files: TableFiles, descriptor: Descriptor) -> DeletedRows:
-    """Return the rows that a vector deletes, fully verified. Raises DataUnreadable (`dv.*`), naming vector and file."""
-    shown = "its descriptor"
-    try:
-        place = find_vector(files, descriptor)
-        if place is None:
-            return parse_vector(descriptor, inline_data(descriptor))
-        shown = place.shown
-        stored = place.storage.read_range(place.path, place.offset, place.size + AROUND)
-        return parse_vector(descriptor, stored_data(place, stored))
-    except FileMissing as fault:
-        raise DataUnreadable(
-            f"the file of a deletion vector does not exist: {shown}",
-            code="dv.file-missing",
-            facts={"vector": unique_id(dict(descriptor))[:200], "in": shown},
-            hint=fault.hint or command("validate", level="storage"),
-        ) from fault
-    except VectorFaultError as fault:
-        about = {} if fault_of(dict(descriptor)) else {"vector": unique_id(dict(descriptor))[:200], "in": shown}
-        raise DataUnreadable(
-            f"a deletion vector cannot be read: {fault}",
-            code=fault.code,
-            facts=about,
-            hint=command("validate", level="footers") if about else None,
-        ) from fault
-
-
-def find_vector(files: TableFiles, descriptor: Descriptor) -> VectorPlace | None:
-    """Return the place of a vector, None if it is inline. Raises VectorFaultError, UsageError for an unknown scheme."""
-    if wrong := fault_of(dict(descriptor)):
-        raise VectorFaultError("dv.bad-descriptor", wrong[1])
-    kind, text = descriptor["storageType"], descriptor["pathOrInlineDv"]
-    if kind == "i":
-        return None
-    if kind not in ("u", "p"):
-        raise VectorFaultError("dv.bad-descriptor", f"its storage type is {kind[:20]}")
-    path = vector_file(text) if kind == "u" else text
-    if path is None:
-        raise VectorFaultError("dv.bad-z85", "its text does not identify a file")
-    storage, inner = files.below_root(path) if kind == "u" else files.locate(path)
-    size, offset = descriptor.get("sizeInBytes"), descriptor.get("offset")
-    offset = _FIRST if offset is None else offset
-    if not isinstance(size, int) or size < 0 or not isinstance(offset, int) or offset < 0:
-        raise VectorFaultError("dv.bad-descriptor", "sizeInBytes or offset is not a valid number")
-    return VectorPlace(storage, inner, path, offset, size)
-
-
-def inline_data(descriptor: Descriptor) -> bytes:
-    """Return the data of an inline vector, which writers pad to groups of five characters. Raises VectorFaultError."""
-    data, size = inline_bytes(descriptor["pathOrInlineDv"]), descriptor.get("sizeInBytes")
-    if data is None:
-        raise VectorFaultError("dv.bad-z85", "its text is not Z85")
-    return data[:size] if isinstance(size, int) and 0 < size <= len(data) else data
-
-
-def stored_data(place: VectorPlace, stored: bytes, file_bytes: int | None = None) -> bytes:
-    """Return the data of a vector from the bytes at its place, with its checksum verified. Raises VectorFaultError.
-
-    `file_bytes` is the size of the file, if known.
-    """
-    return stored_data_of(place.size, place.end, stored, file_bytes)
-
-
-def stored_data_of(expected: int, end: int, stored: bytes, file_bytes: int | None = None) -> bytes:
-    """Return the same for a vector of `expected` bytes whose checksum ends at `end`. Raises VectorFaultError."""
-    if len(stored) < expected + AROUND:
-        reason = f"the file ends before byte {end}"
-        raise VectorFaultError("dv.file-too-short", reason, seen=file_bytes, expected=f"at least {end}")
-    size = int.from_bytes(stored[:4], "big")
-    if size != expected:
-        reason = f"it has {size} bytes by its file, but {expected} by the log"
-        raise VectorFaultError("dv.size-mismatch", reason, seen=expected, expected=size)
-    data, checksum = stored[4 : 4 + expected], int.from_bytes(stored[4 + expected :], "big")
-    if (computed := zlib.crc32(data)) != checksum:
-        reason = "its checksum does not match its bytes"
-        raise VectorFaultError("dv.crc-mismatch", reason, seen=f"{checksum:08x}", expected=f"{computed:08x}")
-    return data
-
-
-def parse_vector(descriptor: Descriptor, data: bytes) -> DeletedRows:
-    """Read the data of a vector, which must have as many rows as its descriptor declares. Raises VectorFaultError."""
-    rows = parse_rows(data)
-    if rows.count != descriptor.get("cardinality"):
-        raise cardinality_fault(descriptor, rows)
-    return rows
-
-
-def parse_rows(data: bytes) -> DeletedRows:
-    """Read the data of a vector with any number of rows. Raises VectorFaultError."""
-    try:
-        return parse_bitmap(data)
-    except BitmapFaultError as fault:
-        if fault.code == "dv.magic":
-            seen = int.from_bytes(data[:4], "little")
-            raise VectorFaultError(fault.code, str(fault), seen=seen, expected=PORTABLE) from fault
-        raise VectorFaultError(fault.code, str(fault)) from fault
-
-
-def cardinality_fault(descriptor: Descriptor, rows: DeletedRows) -> VectorFaultError:
-    """Return the fault of a vector whose number of rows differs from its descriptor."""
-    told = descriptor.get("cardinality")
-    reason = f"it deletes {rows.count} rows, but {told} by the log"
-    return VectorFaultError("dv.cardinality-mismatch", reason, seen=told, expected=rows.count)
-
-
-# -- data files --------------------------------------------------------------------------------------------------------
 
 _Answer = TypeVar("_Answer")
 
@@ -183,13 +43,21 @@ _SMALL_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file to read.
+    """A data file to read.
 
-    `path` is as in the log. `constants` are the columns with the same value in every row, by logical name.
-
-    Rows of `vector` are left out. If `only` is given, only its rows are read, except those of `vector`. `groups` are
-    the row groups to read (None: all). `metadata` is the footer, and `deleted` the rows of `vector`, if they have been
-    read before.
+    Attributes:
+        path: Its path as in the log.
+        size_bytes: Its size; None if it is not known.
+        constants: The columns with the same value in every row, by logical name.
+        vector: The deletion vector, whose rows are left out.
+        only: If it is given, only the rows of this vector are read, except those of `vector`.
+        version: The version whose changes are read; None for rows of a snapshot.
+        groups: The row groups to read; None for all.
+        metadata: The footer, if it has been read before.
+        deleted: The rows of `vector`, if they have been read before.
+        base_row_id: The id of the first row by its add, with row tracking.
+        row_commit_version: The version of rows by its add, with row tracking.
+        stats: The statistics of its add, where a task asks for them.
     """
 
     path: str
@@ -198,15 +66,12 @@ class DataFile:
     vector: Descriptor | None = None
     only: Descriptor | None = None
     version: int | None = None
-    """The version whose changes are read; None for rows of a snapshot."""
     groups: tuple[int, ...] | None = None
     metadata: pyarrow.parquet.FileMetaData | None = field(default=None, compare=False, repr=False)
     deleted: DeletedRows | None = field(default=None, compare=False, repr=False)
     base_row_id: int | None = None
     row_commit_version: int | None = None
-    """The id of the first row, and the version of rows, of its add, with row tracking."""
     stats: str | None = field(default=None, compare=False, repr=False)
-    """The statistics of its add, where a task asks for them."""
 
     def __reduce__(self) -> tuple[Any, tuple[dict[str, Any]]]:
         """Return what is pickled: times as arrays, because Arrow's scalars beyond Python's calendar cannot be."""
@@ -214,10 +79,10 @@ class DataFile:
             name: pa.repeat(value, 1) if pa.types.is_temporal(value.type) else value
             for name, value in self.constants.items()
         }
-        return _data_file, ({name: getattr(self, name) for name in self.__slots__} | {"constants": constants},)
+        return _restore_data_file, ({name: getattr(self, name) for name in self.__slots__} | {"constants": constants},)
 
 
-def _data_file(fields: dict[str, Any]) -> DataFile:
+def _restore_data_file(fields: dict[str, Any]) -> DataFile:
     constants = {
         name: value[0] if isinstance(value, pa.Array) else value for name, value in fields["constants"].items()
     }
@@ -226,39 +91,45 @@ def _data_file(fields: dict[str, Any]) -> DataFile:
 
 @dataclass(frozen=True, slots=True)
 class ReadSpec:
-    """What is read from every file: `columns` of the table, returned as `schema` where `predicate` is true."""
+    """Describes which rows and columns are read from every file of a table.
+
+    Attributes:
+        columns: The columns of the table, and after them the extra columns.
+        schema: The columns that are returned, in their types.
+        full_schema: The Arrow schema of `columns`.
+        file_columns: Finds the columns of the table in a file.
+        predicate: The condition that rows match; None for all rows.
+        extra_columns: The last of `columns`, which are not columns of the table, each with the way to find it in a
+            file. A column that a file lacks, or has with another type, is null.
+        row_ids: The extra columns with the id and the commit version of each row, which follow from the add where the
+            file does not have them. Spec: Row Tracking.
+        row_numbers: The last column of `schema`, not in `columns`: the number of each row in its file, counting deleted
+            rows.
+        required_positions: The positions of the columns of `schema` that must not be null, or have parts that must not
+            be.
+    """
 
     columns: tuple[StructField, ...]
     schema: pyarrow.Schema
-    whole_schema: pyarrow.Schema
-    """The Arrow schema of `columns`."""
+    full_schema: pyarrow.Schema
     file_columns: FileColumns
     predicate: Predicate | None = None
-    beside: Mapping[str, FileColumns] = field(default_factory=dict)
-    """The last of `columns`, which are not columns of the table, each with the way to find it in a file.
-
-    A column that a file lacks, or has with another type, is null.
-    """
+    extra_columns: Mapping[str, FileColumns] = field(default_factory=dict)
     row_ids: tuple[str, str] | None = None
-    """The columns of `beside` with the id and the commit version of each row, which follow from the add where the file
-    does not have them. Spec: Row Tracking.
-    """
     row_numbers: str | None = None
-    """The last column of `schema`, not in `columns`: the number of each row in its file, counting deleted rows."""
-    demanding: tuple[int, ...] = field(init=False, compare=False, repr=False)
-    """The positions of the columns of `schema` that must not be null, or have parts that must not be."""
+    required_positions: tuple[int, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        found = tuple(place for place, column in enumerate(self.schema) if is_demanding(column))
-        object.__setattr__(self, "demanding", found)
+        positions = tuple(position for position, column in enumerate(self.schema) if contains_required_field(column))
+        object.__setattr__(self, "required_positions", positions)
 
     @property
-    def of_table(self) -> int:
+    def table_column_count(self) -> int:
         """Return how many columns of `schema` belong to the table, if all of `columns` are returned."""
-        return len(self.columns) - len(self.beside)
+        return len(self.columns) - len(self.extra_columns)
 
 
-def row_id_fields(names: tuple[str, str], stored: tuple[str, str]) -> tuple[StructField, StructField]:
+def make_row_id_fields(names: tuple[str, str], stored: tuple[str, str]) -> tuple[StructField, StructField]:
     """Return the columns of ids and commit versions of rows under these names; `stored` are their names in files."""
     ids, versions = (
         StructField(name, PrimitiveType("long"), True, {PHYSICAL_NAME: physical})
@@ -267,12 +138,12 @@ def row_id_fields(names: tuple[str, str], stored: tuple[str, str]) -> tuple[Stru
     return ids, versions
 
 
-def is_demanding(column: ArrowField) -> bool:
+def contains_required_field(column: ArrowField) -> bool:
     """Return True if the column, or a field within it, must not be null."""
-    return not column.nullable or any(is_demanding(child) for child in checked_fields(column.type))
+    return not column.nullable or any(contains_required_field(child) for child in list_checked_fields(column.type))
 
 
-def checked_fields(kind: ArrowType) -> list[ArrowField]:
+def list_checked_fields(kind: ArrowType) -> list[ArrowField]:
     """Return the fields within a type, without the keys of maps, which are never null."""
     if pa.types.is_struct(kind):
         return list(kind)
@@ -281,13 +152,13 @@ def checked_fields(kind: ArrowType) -> list[ArrowField]:
     return [kind.value_field] if pa.types.is_list(kind) else []
 
 
-def is_about_encryption(reason: str) -> bool:
+def mentions_encryption(reason: str) -> bool:
     """Return True for what Arrow says of an encrypted footer, or of encrypted columns behind a plain one."""
     return re.search("encrypt|decrypt", reason, re.IGNORECASE) is not None
 
 
 class ReadingPhase:
-    """How far a data file has been read.
+    """The phase of reading a data file.
 
     Attributes:
         level: The lowest level of a validation that finds a fault of what is read next: the footer is read at the level
@@ -307,7 +178,7 @@ def data_faults(file: DataFile) -> Iterator[ReadingPhase]:
         yield phase
     except DataUnreadable as fault:
         raise DataUnreadable(
-            f"{file.path}: {fault.message}", code=fault.code, facts=_facts(file) | fault.facts, hint=fault.hint
+            f"{file.path}: {fault.message}", code=fault.code, facts=_make_facts(file) | fault.facts, hint=fault.hint
         ) from fault
     except FileMissing as fault:
         path = decode(file.path)
@@ -315,21 +186,21 @@ def data_faults(file: DataFile) -> Iterator[ReadingPhase]:
         raise DataUnreadable(
             f"{path} does not exist",
             code="data.file-missing",
-            facts=_facts(file) | {"file": path} | as_written,
+            facts=_make_facts(file) | {"file": path} | as_written,
             hint=fault.hint or command("validate", level="storage"),
         ) from fault
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError) as fault:
         raise_if_out_of_memory(fault)
         reason = " ".join(str(fault).split())[:200]
-        level = "footers" if is_about_encryption(reason) else phase.level
+        level = "footers" if mentions_encryption(reason) else phase.level
         raise DataUnreadable(
             f"{file.path} cannot be read as a Parquet file",
-            facts=_facts(file) | {"reason": reason},
+            facts=_make_facts(file) | {"reason": reason},
             hint=command("validate", level=level),
         ) from fault
 
 
-def _facts(file: DataFile) -> dict[str, str]:
+def _make_facts(file: DataFile) -> dict[str, str]:
     version = {} if file.version is None else {"version": str(file.version)}
     return {"file": file.path} | version
 
@@ -358,34 +229,42 @@ class OpenDataFile(NamedTuple):
     is_near: bool
 
 
-def _at(
-    files: TableFiles, path: str, storage: ReadStorage, place: str, ask: Callable[[ReadStorage, str], _Answer]
+def _call_with_path(
+    files: TableFiles,
+    path: str,
+    storage: ReadStorage,
+    decoded_path: str,
+    function: Callable[[ReadStorage, str], _Answer],
 ) -> _Answer:
     """Ask for a file by its decoded path or, if that does not exist, by the literal one: some writers do not encode."""
     try:
-        return ask(storage, place)
+        return function(storage, decoded_path)
     except FileMissing:
-        other = files.as_written(path)
+        # The error of the decoded path is raised: it is the one that the log means.
+        other = files.locate_undecoded(path)
         if other is None:
             raise
         with suppress(FileMissing):
-            return ask(*other)
+            return function(*other)
         raise
 
 
 def read_small_file(files: TableFiles, file: DataFile) -> BinaryFile | None:
     """Return the content of a small file, None for others. Raises DataUnreadable and PathExternal."""
-    storage, place = files.locate(file.path)
+    storage, inner_path = files.locate(file.path)
     with data_faults(file):
-        return _content(files, file, storage, place)
+        return _read_small_content(files, file, storage, inner_path)
 
 
-def _content(files: TableFiles, file: DataFile, storage: ReadStorage, place: str) -> BinaryFile | None:
+def _read_small_content(files: TableFiles, file: DataFile, storage: ReadStorage, inner_path: str) -> BinaryFile | None:
     """Return the content of a small file, read by one request, as `read_small_file` does."""
     if not _is_small(file):
         return None
-    one_more = (file.size_bytes or 0) + 1  # not more: memory is taken for all that is asked for
-    data = _at(files, file.path, storage, place, lambda store, found: store.read_range(found, 0, one_more))
+    # One byte more shows whether the file is larger than the log says. Memory is taken for all that is asked for.
+    one_more = (file.size_bytes or 0) + 1
+    data = _call_with_path(
+        files, file.path, storage, inner_path, lambda store, tried_path: store.read_range(tried_path, 0, one_more)
+    )
     return pa.BufferReader(data) if len(data) < one_more else None
 
 
@@ -398,12 +277,14 @@ def open_data_file(
     On a remote store the data is fetched in few requests. With `whole`, for readers of all columns, a small file is
     read at once, which takes a quarter less time. `content` is that of the file if it has been read before.
     """
-    storage, place = files.locate(file.path)
+    storage, inner_path = files.locate(file.path)
     is_near = storage.capabilities.has_cheap_requests
     with data_faults(file) as phase:
         if whole and content is None:
-            content = _content(files, file, storage, place)
-        opened = content or _at(files, file.path, storage, place, lambda store, found: store.open(found))
+            content = _read_small_content(files, file, storage, inner_path)
+        opened = content or _call_with_path(
+            files, file.path, storage, inner_path, lambda store, tried_path: store.open(tried_path)
+        )
         with opened as source:
             parquet = ParquetReader(
                 source,
@@ -413,6 +294,7 @@ def open_data_file(
                 keeps_memory=whole,
             )
             opened_file = OpenDataFile(parquet, parquet.schema_arrow, source, is_near)
+            # The footer could be read. A fault from here on is in the pages, which only the level `data` reads.
             phase.level = "data"
             yield opened_file
 
@@ -440,7 +322,7 @@ class ColumnsOfFiles:
     columns: tuple[StructField, ...]
 
 
-def check_types(piece: Sequence[str], context: TaskContext) -> list[str | None]:
+def find_type_mismatches(piece: Sequence[str], context: TaskContext) -> list[str | None]:
     """Return for each path in the log what is wrong with the types of the file, None if those of the shared
     `ColumnsOfFiles` can be read in those of the table. A task.
 
@@ -448,10 +330,12 @@ def check_types(piece: Sequence[str], context: TaskContext) -> list[str | None]:
     """
     wanted: ColumnsOfFiles = context.shared(COLUMNS)
     finder = FileColumns(wanted.config.mapping_mode, wanted.config.physical_name)
-    return [_mismatch(path, finder, wanted.columns, context) for path in piece]
+    return [_find_type_mismatch(path, finder, wanted.columns, context) for path in piece]
 
 
-def _mismatch(path: str, finder: FileColumns, columns: Sequence[StructField], context: TaskContext) -> str | None:
+def _find_type_mismatch(
+    path: str, finder: FileColumns, columns: Sequence[StructField], context: TaskContext
+) -> str | None:
     try:
         with open_data_file(context.files, DataFile(path, None)) as opened:
             finder.find(opened.schema, columns)

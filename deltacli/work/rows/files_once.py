@@ -9,13 +9,13 @@ from deltacli.core.errors import Unreadable, command
 from deltacli.core.typing import ArrowScalar
 from deltacli.delta.data_files import unique_id
 from deltacli.delta.log.disputed_readings import REPEATED_IN_CHECKPOINT
-from deltacli.delta.paths.spelling import canonical
+from deltacli.delta.paths.spelling import canonicalize_path
 
 if TYPE_CHECKING:
     from deltacli.work.rows.data_files import DataFile
 
 
-def differing_adds(path: str) -> Unreadable:
+def contradictory_adds_error(path: str) -> Unreadable:
     """Return the error for a file that a checkpoint has twice, each time with other partition values."""
     return Unreadable(
         f"a checkpoint has {path} twice, with different partition values, and nothing says which ones are right",
@@ -45,15 +45,16 @@ class FilesOnce:
         """
         for file in files:
             vector_id = unique_id(None if file.vector is None else dict(file.vector))
-            key = f"{canonical(file.path)}\0{vector_id}"
+            key = f"{canonicalize_path(file.path)}\0{vector_id}"
             first = self._constants.get(key)
+            # Two adds of one file are harmless if they agree; otherwise rows would be in two partitions.
             if first is None:
                 self._constants[key] = file.constants
                 yield file
             elif _are_same(first, file.constants):
                 self.has_repeated = True
             else:
-                raise differing_adds(file.path)
+                raise contradictory_adds_error(file.path)
 
 
 def _are_same(first: Mapping[str, ArrowScalar], second: Mapping[str, ArrowScalar]) -> bool:
@@ -61,6 +62,6 @@ def _are_same(first: Mapping[str, ArrowScalar], second: Mapping[str, ArrowScalar
     return first.keys() == second.keys() and all(_is_same(value, second[name]) for name, value in first.items())
 
 
-def _is_same(one: ArrowScalar, other: ArrowScalar) -> bool:
-    is_nan = one != one, other != other  # noqa: PLR0124  (only NaN is not equal to itself)
-    return all(is_nan) or bool(one == other)
+def _is_same(value: ArrowScalar, other_value: ArrowScalar) -> bool:
+    is_nan = value != value, other_value != other_value  # noqa: PLR0124  (only NaN is not equal to itself)
+    return all(is_nan) or bool(value == other_value)

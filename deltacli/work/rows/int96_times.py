@@ -19,7 +19,7 @@ from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.schema.file_columns import FileColumns, count_leaves, is_list
 from deltacli.delta.schema.types import StructField, has_timestamps
 from deltacli.delta.stats.nanosecond_range import FIRST_MICROSECOND, LAST_MICROSECOND, TimesBeyondNanoseconds
-from deltacli.work.file_facts import OpenFileContext
+from deltacli.work.facts.row_facts import OpenFileContext
 from deltacli.work.rows.data_files import OpenDataFile
 
 _ARROW_SCHEMA = b"ARROW:schema"
@@ -57,12 +57,12 @@ def find_int96_columns(opened: OpenDataFile, columns: FileColumns, fields: Seque
     int96_columns = []
     for field in fields:
         try:
-            place = columns.leaf(opened.schema, [field])
+            leaf_and_type = columns.leaf(opened.schema, [field])
         except DataUnreadable:
             continue  # Other rules report a column of a wrong type.
-        if place is None:
+        if leaf_and_type is None:
             continue
-        first, kind = place
+        first, kind = leaf_and_type
         leaves = range(first, first + count_leaves(kind))
         int96_leaves = tuple(leaf for leaf in leaves if schema.column(leaf).physical_type == "INT96")
         if int96_leaves:

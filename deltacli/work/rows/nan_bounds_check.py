@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from deltacli.delta.footers.chunk_bounds import BoundsBesideNan
 from deltacli.delta.schema.file_columns import FileColumns
-from deltacli.work.file_facts import OpenFileContext
+from deltacli.work.facts.row_facts import OpenFileContext
 from deltacli.work.nan_columns import has_nan
 from deltacli.work.rows.data_files import OpenDataFile
 from deltacli.work.rows.nan_bounds import FieldPath, FloatLeaf, find_bounds_beside_nan, find_leaves

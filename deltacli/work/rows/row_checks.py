@@ -1,32 +1,29 @@
-"""Answer the questions of the checks at level `data` about the rows of data files, one file at a time.
+"""Choose and run the checks at level `data` on the rows of data files, one file at a time.
 
 Rows are read as in a scan, but every column may be null: unexpected nulls are reported by checks instead of failing.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from deltacli.core.errors import DataUnreadable, FileMissing, PathExternal, StorageFailed, Unreadable, UsageError
 from deltacli.core.lock_free_property import cached_property
-from deltacli.core.typing import ArrowArray, ArrowScalar, ArrowSchema
+from deltacli.core.typing import ArrowScalar, ArrowSchema
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import constants_of
 from deltacli.delta.schema.file_columns import FileColumns
-from deltacli.delta.schema.to_arrow import arrow_schema, with_read_columns
+from deltacli.delta.schema.to_arrow import build_arrow_schema, with_read_columns
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from deltacli.rules.expressions.row_values import CONDITIONS, NOT_EVALUATED_MEMORY, NULLS
 from deltacli.rules.framework.data_file_views import FileFault
 from deltacli.rules.statistics.compared import STATISTICS
-from deltacli.work import file_facts
-from deltacli.work.rows.claimed_statistics import StatisticsQuestion
+from deltacli.work.facts import footer_files, row_facts, vector_facts
+from deltacli.work.rows.claimed_statistics import ClaimedStatistics
 from deltacli.work.rows.data_files import DataFile, ReadSpec
+from deltacli.work.rows.null_check import NullCounts, find_not_null_places
 from deltacli.work.rows.optional_row_checks import OptionalRowChecks
 from deltacli.work.rows.row_conditions import StoredConditions
 from deltacli.work.task import TaskContext
@@ -40,19 +37,26 @@ _BESIDE_ROWS = 64 << 10
 
 
 class RowPiece(NamedTuple):
-    """One file, with what the questions need of its add. A file is opened once, so it is never split.
+    """One file, with what the checks need of its add. A file is opened once, so it is never split.
 
-    `partition_values` are as in the log; `bytes_in_log` is the size of the file in its add. `vector` has the vector of
-    the file, None without one; with `is_vector_unusable` only the footer is read, because the live rows are unknown.
+    Attributes:
+        row: Its row in the view of live adds.
+        file: Its path, and its size by the listing.
+        bytes_in_log: Its size by its add.
+        partition_values: Its partition values, as in the log.
+        stats: Its statistics, as in the log.
+        base_row_id: Its base row id, as in the log.
+        vector: Its deletion vector; None without one.
+        is_vector_unusable: Whether only the footer is read, because the live rows are unknown.
     """
 
     row: int
-    file: file_facts.ListedFile
+    file: footer_files.ListedFile
     bytes_in_log: int | None
     partition_values: tuple[tuple[str, str | None], ...] | None
     stats: str | None
     base_row_id: int | None
-    vector: file_facts.VectorPiece | None = None
+    vector: vector_facts.VectorPiece | None = None
     is_vector_unusable: bool = False
 
     @property
@@ -62,7 +66,7 @@ class RowPiece(NamedTuple):
         return {"path": self.file.path, "partitionValues": values, "stats": self.stats, "baseRowId": self.base_row_id}
 
 
-def weight_of_rows(piece: RowPiece) -> int:
+def weigh_row_piece(piece: RowPiece) -> int:
     """Return the cost of a piece: the bytes of the file, and as many again as opening it costs."""
     return _BESIDE_ROWS + max(piece.bytes_in_log or 0, 0)
 
@@ -71,43 +75,49 @@ def weight_of_rows(piece: RowPiece) -> int:
 class ReadRows:
     """Reads the rows of a file for the shared `ChecksOfTable`."""
 
-    def __call__(self, piece: RowPiece, context: TaskContext) -> file_facts.FileFacts:
-        path, footers = piece.file.path, file_facts.FooterFiles(context)
+    def __call__(self, piece: RowPiece, context: TaskContext) -> row_facts.FileFacts:
+        """Return the facts about the file. Whatever prevents reading it is one of them."""
+        path = piece.file.path
+        footers = footer_files.FooterFiles(context)
         of_table: ChecksOfTable = context.shared(CHECKS)
         if context.files.is_refused(path):
-            return file_facts.FileFacts(piece.row, None, file_facts.REFUSED)
+            return row_facts.FileFacts(piece.row, None, footer_files.REFUSED)
         try:
             if footers.place(piece.file) is None:
-                return file_facts.FileFacts(piece.row, None)
-            constants = _constants(piece, of_table.checks)
+                return row_facts.FileFacts(piece.row, None)
+            constants = _parse_constants(piece, of_table.checks)
         except DataUnreadable:  # its partition values are reported by other rules
-            return file_facts.FileFacts(piece.row, *footers.read([piece.file])[0], is_unread=True)
+            return row_facts.FileFacts(piece.row, *footers.read([piece.file])[0], is_unread=True)
         except FileMissing:
-            return file_facts.FileFacts(
+            return row_facts.FileFacts(
                 piece.row, None, FileFault("data.file-missing", f"{path} not found", "no such file")
             )
         except PathExternal as refusal:
-            return file_facts.FileFacts(piece.row, None, file_facts.refused(context.files, path, refusal))
+            return row_facts.FileFacts(piece.row, None, footer_files.make_refused_fault(context.files, path, refusal))
         except (StorageFailed, UsageError) as fault:
-            return file_facts.FileFacts(piece.row, None, file_facts.unread(path, fault))
-        return _answers(piece, constants, of_table.checks, context)
+            return row_facts.FileFacts(piece.row, None, footer_files.make_unreadable_fault(path, fault))
+        return _read_with_checks(piece, constants, of_table.checks, context)
 
 
-def _answers(
+def _read_with_checks(
     piece: RowPiece, constants: Mapping[str, ArrowScalar], checks: RowChecks, context: TaskContext
-) -> file_facts.FileFacts:
-    vector, deleted = None, None
+) -> row_facts.FileFacts:
+    # The live rows of a file whose vector cannot be read are unknown, so nothing is said about its rows.
+    vector = None
+    deleted = None
     if piece.vector is not None:
-        deleted = None if piece.is_vector_unusable else file_facts.rows_of_vector(piece.vector, context)
+        deleted = None if piece.is_vector_unusable else vector_facts.load_deleted_rows(piece.vector, context)
         if deleted is None:
-            return file_facts.FileFacts(piece.row, *file_facts.FooterFiles(context).read([piece.file])[0])
+            return row_facts.FileFacts(piece.row, *footer_files.FooterFiles(context).read([piece.file])[0])
         vector = piece.vector.vectors[0][1]
     data_file = DataFile(piece.file.path, piece.bytes_in_log, constants, vector, deleted=deleted)
-    pool = context.stores.kept(file_facts.FooterPool)
-    return file_facts.read_file(context.files, checks.wanted, piece.row, piece.add, data_file, checks.questions, pool)
+    pool = context.stores.get_shared_instance(footer_files.FooterPool)
+    return row_facts.read_file_facts(
+        context.files, checks.wanted, piece.row, piece.add, data_file, checks.questions, pool
+    )
 
 
-def _constants(piece: RowPiece, checks: RowChecks) -> dict[str, ArrowScalar]:
+def _parse_constants(piece: RowPiece, checks: RowChecks) -> dict[str, ArrowScalar]:
     """Return the partition values of a file by logical name. Raises DataUnreadable (`partition.*`)."""
     known = checks.constants
     parsed = known.get(piece.partition_values)
@@ -126,7 +136,7 @@ class RowChecks:
     columns: tuple[StructField, ...]
     """The columns of the table."""
     more: OptionalRowChecks
-    questions: dict[str, file_facts.RowCheckFactory] = field(default_factory=dict)
+    questions: dict[str, row_facts.RowCheckFactory] = field(default_factory=dict)
     memory: dict[str, Any] = field(default_factory=dict)  # Any: additional input of checks
     constants: dict[Any, dict[str, Any]] = field(default_factory=dict)
     """Partition values as in the log -> parsed. Any: pairs of texts, and Arrow scalars."""
@@ -141,16 +151,17 @@ class RowChecks:
         """Select the questions for tables of a configuration. With `demands_only` they are those about nulls and
         conditions, of files without the column, too. Columns of types that are not read are left out.
         """
-        conditions, config = StoredConditions(config, zone), with_read_columns(config)
+        conditions = StoredConditions(config, zone)
+        config = with_read_columns(config)
         fields = config.schema.fields if config.schema else ()
-        columns = tuple(without_demands(column) for column in fields)
-        schema = arrow_schema(columns)
+        columns = tuple(make_nullable(column) for column in fields)
+        schema = build_arrow_schema(columns)
         wanted = ReadSpec(columns, schema, schema, FileColumns(config.mapping_mode, config.physical_name))
         if demands_only:
             checks = cls(config, columns, OptionalRowChecks(wanted))
         else:
             more = OptionalRowChecks.make(config, wanted)
-            checks = cls(config, columns, more, {STATISTICS: StatisticsQuestion(config).ask, **more.questions})
+            checks = cls(config, columns, more, {STATISTICS: ClaimedStatistics(config).ask, **more.questions})
         checks._ask_about_nulls(also_absent=demands_only)
         checks._ask_about_conditions(conditions)
         return checks
@@ -158,14 +169,16 @@ class RowChecks:
     def _ask_about_nulls(self, *, also_absent: bool) -> None:
         fields = self.config.schema.fields if self.config.schema else ()
         stored = [field for field in fields if self.config.physical_name(field) not in self.config.partition_columns]
-        demands = not_null_places(stored)
+        demands = find_not_null_places(stored)
         if not demands:
             return
 
-        def begin(file: file_facts.OpenFileContext) -> file_facts.RowCheck | None:
+        def begin(file: row_facts.OpenFileContext) -> row_facts.RowCheck | None:
             columns = self.wanted.file_columns
-            there = [one for one in demands if also_absent or _may_be_there(columns, file.stored, one.above_lists)]
-            return _NullCounts(there) if there else None
+            present_demands = [
+                demand for demand in demands if also_absent or _may_contain(columns, file.stored, demand.above_lists)
+            ]
+            return NullCounts(present_demands) if present_demands else None
 
         self.questions[NULLS] = begin
 
@@ -174,7 +187,7 @@ class RowChecks:
         if not conditions.is_empty:
             self.questions[CONDITIONS] = conditions.begin
 
-    def settled(self, facts: file_facts.FileFacts) -> file_facts.FileFacts:
+    def reconcile_with_earlier_files(self, facts: row_facts.FileFacts) -> row_facts.FileFacts:
         """Return the answers about the next file, compared with earlier files."""
         return facts._replace(answers=self.more.reconcile(facts.answers))
 
@@ -197,13 +210,13 @@ class ChecksOfTable:
     def readable(self) -> RowChecks:
         """The checks. Raises Unreadable where the schema prevents reading rows."""
         schema = self.config.schema
-        if (twice := repeated_name(schema.fields if schema else ())) is not None:
+        if (twice := find_repeated_name(schema.fields if schema else ())) is not None:
             raise Unreadable(f"the schema has two columns {twice}")
         return self.checks
 
     @property
     def are_possible(self) -> bool:
-        """Whether rows can be read."""
+        """True if rows can be read."""
         try:
             return self.config.schema is not None and self.readable is not None
         except Unreadable:
@@ -213,131 +226,45 @@ class ChecksOfTable:
         return ChecksOfTable, (self.config, self.demands_only, self.zone)
 
 
-def _may_be_there(columns: FileColumns, stored: ArrowSchema, fields: tuple[StructField, ...]) -> bool:
+def _may_contain(columns: FileColumns, stored: ArrowSchema, fields: tuple[StructField, ...]) -> bool:
     """Return True if a file has a field or a field around it; other rules report missing ones."""
     return any(columns.leaf(stored, fields[:length]) is not None for length in range(len(fields), 0, -1))
 
 
-def repeated_name(fields: Sequence[StructField]) -> str | None:
+def find_repeated_name(fields: Sequence[StructField]) -> str | None:
     """Return a name that two fields of one struct share, at any depth; None if there is none."""
     seen: set[str] = set()
     for column in fields:
         if column.name in seen:
             return column.name
         seen.add(column.name)
-        if (name := _repeated_in(column.data_type)) is not None:
+        if (name := _find_repeated_in_type(column.data_type)) is not None:
             return name
     return None
 
 
-def _repeated_in(kind: DataType) -> str | None:
+def _find_repeated_in_type(kind: DataType) -> str | None:
     match kind:
         case StructType(fields):
-            return repeated_name(fields)
+            return find_repeated_name(fields)
         case ArrayType(element):
-            return _repeated_in(element)
+            return _find_repeated_in_type(element)
         case MapType(key, value):
-            return _repeated_in(key) or _repeated_in(value)
+            return _find_repeated_in_type(key) or _find_repeated_in_type(value)
     return None
 
 
-def without_demands(column: StructField) -> StructField:
+def make_nullable(column: StructField) -> StructField:
     """Return the same column, nullable at every depth."""
-    return StructField(column.name, _without_demands(column.data_type), True, column.metadata)
+    return StructField(column.name, _make_type_nullable(column.data_type), True, column.metadata)
 
 
-def _without_demands(kind: DataType) -> DataType:
+def _make_type_nullable(kind: DataType) -> DataType:
     match kind:
         case StructType(fields):
-            return StructType(tuple(without_demands(field) for field in fields))
+            return StructType(tuple(make_nullable(field) for field in fields))
         case ArrayType(element):
-            return ArrayType(_without_demands(element), True)
+            return ArrayType(_make_type_nullable(element), True)
         case MapType(key, value):
-            return MapType(_without_demands(key), _without_demands(value), True)
+            return MapType(_make_type_nullable(key), _make_type_nullable(value), True)
     return kind
-
-
-class NotNull(NamedTuple):
-    """A place that must not be null: its path, and the steps to it from the top-level column (the number of a field, or
-    the part of a list or map). `fields` are the struct fields along the path.
-    """
-
-    name: str
-    column: str
-    steps: tuple[int | str, ...]
-    fields: tuple[StructField, ...]
-
-    @property
-    def is_of_structs(self) -> bool:
-        """Return whether no list or map is above it."""
-        return not any(isinstance(step, str) for step in self.steps)
-
-    @property
-    def above_lists(self) -> tuple[StructField, ...]:
-        """Return the fields down to the first list or map of the path."""
-        first = next((number for number, step in enumerate(self.steps) if isinstance(step, str)), len(self.steps))
-        return self.fields[: first + 1]
-
-
-def not_null_places(columns: Sequence[StructField]) -> list[NotNull]:
-    """Return everything in these columns that must not be null. Keys of maps never are."""
-    return [demand for column in columns for demand in _of_field(column, column.name, column.name, (), ())]
-
-
-def _of_field(
-    field: StructField, name: str, column: str, steps: tuple[int | str, ...], above: tuple[StructField, ...]
-) -> Iterator[NotNull]:
-    fields = (*above, field)
-    if not field.nullable:
-        yield NotNull(name, column, steps, fields)
-    yield from _of_type(field.data_type, name, column, steps, fields)
-
-
-def _of_type(
-    kind: DataType, name: str, column: str, steps: tuple[int | str, ...], fields: tuple[StructField, ...]
-) -> Iterator[NotNull]:
-    match kind:
-        case StructType(inside):
-            for position, field in enumerate(inside):
-                yield from _of_field(field, f"{name}.{field.name}", column, (*steps, position), fields)
-        case ArrayType(element, contains_null):
-            place = (*steps, "element")
-            if not contains_null:
-                yield NotNull(f"{name}.element", column, place, fields)
-            yield from _of_type(element, f"{name}.element", column, place, fields)
-        case MapType(_, value, value_contains_null):
-            place = (*steps, "value")
-            if not value_contains_null:
-                yield NotNull(f"{name}.value", column, place, fields)
-            yield from _of_type(value, f"{name}.value", column, place, fields)
-
-
-class _NullCounts:
-    """Counts the nulls of one file at the places of some demands."""
-
-    def __init__(self, demands: Sequence[NotNull]) -> None:
-        self._demands = demands
-        self._found: Counter[str] = Counter()
-
-    def take(self, batch: pa.RecordBatch) -> None:
-        """Count the nulls of some rows."""
-        for demand in self._demands:
-            nulls = _at(batch.column(demand.column), demand.steps).null_count
-            if nulls:
-                self._found[demand.name] += nulls
-
-    def answer(self) -> Mapping[str, int]:
-        """Return path -> nulls, for the places that have any."""
-        return dict(self._found)
-
-
-def _at(values: ArrowArray, steps: Sequence[int | str]) -> ArrowArray:
-    """Return the values at a place, without those below a null."""
-    for step in steps:
-        if isinstance(step, int):
-            values = (pc.drop_null(values) if values.null_count else values).field(step)
-        elif pa.types.is_map(values.type):
-            values = pc.list_flatten(pa.ListArray.from_arrays(values.offsets, values.items))
-        else:
-            values = pc.list_flatten(values)
-    return values

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.delta.listing import FileKind, HiddenNames, TableRoots, find_table_roots, kind_of_directories, kinds
+from deltacli.delta.listing import FileKind, HiddenNames, TableRoots, find_table_roots, identify_table_format, kinds
 
 COLUMNS = ("p", "_p", "_p:", "_a=b", ".day")
 
@@ -192,4 +192,4 @@ def test_the_markers_of_one_table_may_come_in_two_batches() -> None:
     ],
 )
 def test_a_directory_is_classified_by_its_subdirectories(names: list[str], expected: str | None) -> None:
-    assert expected == kind_of_directories(names)
+    assert expected == identify_table_format(names)

@@ -15,7 +15,7 @@ from deltacli.api.table import Table
 from deltacli.core.errors import DeltacliError, Refused
 from deltacli.core.machine import fixed_clock, system_clock
 from deltacli.core.times import DAY_MS
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.storage import Storage, open_storage
 from tests.support import corpus
 from tests.support.actions import add, commit_info, domain, metadata

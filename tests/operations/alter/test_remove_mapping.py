@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.core.errors import DeltacliError, PartlyDone, Refused
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.storage import Storage, open_storage
 from tests.differential.test_rows import PEERS
 from tests.support.actions import Line, add, commit_info, domain, protocol

@@ -11,7 +11,6 @@ from deltacli.api.table import Table
 from deltacli.core.errors import PartlyDone, Refused, UsageError
 from deltacli.core.machine import fixed_clock, system_clock
 from deltacli.core.times import DAY_MS
-from deltacli.operations.change.drop_feature import find_first_version_left
 from deltacli.operations.streams.checkpoints import Verdict
 from deltacli.storage import LocalStorage, open_storage
 from tests.operations.alter.test_drop_feature import LEGACY, built, supported
@@ -140,7 +139,7 @@ def test_a_plan_tells_where_the_log_begins_afterwards(days_later: int, first: in
     """Versions up to 0 need the feature. Once they are old enough, all versions below the checkpoint are deleted."""
     plan = _open(waiting, days_later=days_later).plan_drop_features(FEATURE, truncate_history=True)
 
-    assert first == find_first_version_left(plan)
+    assert first == plan.find_first_version_left()
 
 
 def test_a_query_that_is_protected_goes_on_after_the_drop(waiting: Path) -> None:

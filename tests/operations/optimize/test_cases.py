@@ -9,7 +9,7 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.core.errors import DeltacliError, OutcomeUnknown, PartlyDone, UsageError
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.optimize.plan import plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.storage import Capabilities

@@ -13,13 +13,13 @@ import pytest
 from deltacli.api.table import Table
 from deltacli.core.errors import PartlyDone, StorageFailed
 from deltacli.core.machine import fixed_clock
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.optimize import plan as plans
 from deltacli.operations.optimize.execute import OptimizeOutcome
 from deltacli.operations.optimize.plan import plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.storage import LocalStorage, Storage
-from deltacli.work.rewrite.new_files import RewriteFiles
+from deltacli.work.rewrite.rewriting import RewriteFiles
 from tests.operations.test_commit_killed import kill_all
 from tests.support.effort import InTurn
 from tests.support.faulty import Fault, FaultyStorage
@@ -84,15 +84,15 @@ def failing(storage: Storage, fault: BaseException, monkeypatch: pytest.MonkeyPa
     engine = EmbeddedEngine(threads=2)
     plan = plan_optimize(open_at(storage, engine=engine), OptimizeRequest())
     outcome = OptimizeOutcome(plan)
-    real = engine.spread
+    real = engine.run_tasks
 
-    def spread(*given: Any, **how: Any) -> Iterator[Any]:
+    def run_tasks(*given: Any, **how: Any) -> Iterator[Any]:
         for count, result in enumerate(real(*given, **how), 1):
             yield result
             if count == at:
                 raise fault
 
-    monkeypatch.setattr(engine, "spread", spread)
+    monkeypatch.setattr(engine, "run_tasks", run_tasks)
     with pytest.raises(PartlyDone if isinstance(fault, StorageFailed) and at > 1 else type(fault)):
         execute(plan, outcome)
     return outcome
@@ -141,7 +141,8 @@ def test_a_task_ends_early_once_nobody_waits_for_it() -> None:
     from concurrent.futures import CancelledError
 
     from deltacli.work.rewrite.pieces import SPEC
-    from deltacli.work.task import TableStores, TaskContext
+    from deltacli.work.table_stores import TableStores
+    from deltacli.work.task import TaskContext
     from tests.support.rewriting import live_adds, pieces
 
     table = two_partitions().table()

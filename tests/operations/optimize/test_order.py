@@ -23,7 +23,7 @@ from deltacli.core.errors import (
     StorageFailed,
     UsageError,
 )
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.optimize.plan import plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.storage import open_storage
@@ -183,7 +183,7 @@ def test_a_condition_limits_the_partitions() -> None:
 def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """New files of some hundred rows."""
     monkeypatch.setattr("deltacli.work.curve_sort._ROWS_A_BATCH", 100)
-    monkeypatch.setattr("deltacli.work.rewrite.new_files._LEAST_GROUP", 1 << 10)
+    monkeypatch.setattr("deltacli.work.rewrite.file_writing._LEAST_GROUP", 1 << 10)
 
 
 @pytest.mark.halved
@@ -289,7 +289,7 @@ def test_a_file_that_is_not_exact_is_not_sorted_again_and_again(how: dict[str, A
     append_to(table, points, line)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("deltacli.work.rewrite.pieces.Exactness.require", refuse_late)
+        patch.setattr("deltacli.work.rewrite.exactness.Exactness.require", refuse_late)
         plan = plan_optimize(table, OptimizeRequest(**how))
 
     assert plan.is_noop
@@ -479,7 +479,7 @@ def test_a_partition_column_is_refused() -> None:
 def test_the_space_for_temporary_files_is_checked_first(monkeypatch: pytest.MonkeyPatch) -> None:
     table = Points().append("a", "b").table()
     monkeypatch.setattr("deltacli.work.curve_sort._TEMPORARY_SHARE", 1 << 40)
-    monkeypatch.setattr("deltacli.work.spill.free_bytes", lambda _: 100)
+    monkeypatch.setattr("deltacli.work.spill.get_free_bytes", lambda _: 100)
     files = data_files(table.writable())
 
     with pytest.raises(NoSpace, match="no room") as caught:
@@ -501,7 +501,7 @@ def test_rows_that_sorting_loses_are_noticed_before_the_commit(how: str, monkeyp
             yield rows.slice(1)
             yield from [rows] if how == "doubled" else []
 
-    monkeypatch.setattr("deltacli.work.curve_sort._cut", cut)
+    monkeypatch.setattr("deltacli.work.curve_sort._cut_into_batches", cut)
 
     with pytest.raises(StorageFailed, match="other rows") as caught:
         table.optimize(zorder=["a"])

@@ -13,7 +13,7 @@ from deltacli.operations.optimize.plan import added_files, plan_optimize
 from deltacli.operations.optimize.request import OptimizeRequest
 from deltacli.operations.optimize.verify import verify_rows
 from deltacli.table.file_keys import build_removes
-from deltacli.work.rewrite.new_files import read_back
+from deltacli.work.rewrite.file_writing import read_back
 from tests.operations.optimize.test_cases import TRACKED
 from tests.support.actions import commit_info
 from tests.support.optimizing import Ids, data_files, execute, rows_of
@@ -42,7 +42,7 @@ def break_values(monkeypatch: pytest.MonkeyPatch, old: int, new: int) -> None:
         data = Path(place).read_bytes()
         Path(place).write_bytes(data.replace(old.to_bytes(8, "little"), new.to_bytes(8, "little")))
 
-    monkeypatch.setattr("deltacli.work.rewrite.new_files.read_back", read_and_break)
+    monkeypatch.setattr("deltacli.work.rewrite.rewriting.read_back", read_and_break)
 
 
 def test_the_rows_are_the_same() -> None:

@@ -9,7 +9,7 @@ import pytest
 from deltacli.core.errors import CommandHint, NotATable
 from deltacli.storage import Storage, open_storage
 from deltacli.table.find_log import list_log
-from deltacli.table.missing_log import missing_path_error
+from deltacli.table.missing_log import build_missing_path_error
 from tests.cli.support import deltacli, make_sample
 from tests.operations.recover.test_undelete_killed import KEPT_BY, place_at
 from tests.support.s3 import S3Server, says
@@ -70,7 +70,7 @@ def test_one_request_is_enough(root: Path, s3: S3Server) -> None:
     delete_all(upload(root, storage.uri), root)
     s3.requests.clear()
 
-    missing_path_error(storage)
+    build_missing_path_error(storage)
 
     assert 1 == len(s3.requests)
 
@@ -80,7 +80,7 @@ def test_a_path_that_never_was_names_nothing(state: str, root: Path, s3: S3Serve
     bucket = s3.make_bucket(state)
     upload(root, f"s3://{bucket}/lake/trips2")
 
-    fault = missing_path_error(open_storage(f"s3://{bucket}/lake/trips"))
+    fault = build_missing_path_error(open_storage(f"s3://{bucket}/lake/trips"))
 
     assert fault.hint is None
 
@@ -91,7 +91,7 @@ def test_without_the_permission_to_list_versions_the_error_is_as_before(root: Pa
     delete_all(storage, root)
     s3.fail("GET", f"/{bucket}", DENIED)
 
-    fault = missing_path_error(storage)
+    fault = build_missing_path_error(storage)
 
     assert ("table.path-missing", None) == (fault.code, fault.hint)
 
@@ -102,4 +102,4 @@ def test_files_of_others_do_not_count(root: Path, s3: S3Server) -> None:
     storage.put_if_absent("_delta_log_old/00000000000000000000.json", b"{}")
     list(storage.delete_many(["notes.txt", "_delta_log_old/00000000000000000000.json"]))
 
-    assert missing_path_error(storage).hint is None
+    assert build_missing_path_error(storage).hint is None

@@ -15,7 +15,7 @@ import pytest
 from deltacli import open_table
 from deltacli.core.errors import StorageFailed
 from deltacli.core.progress import SILENT
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.recover.copies import Manifest, newest_first
 from deltacli.operations.recover.sources import CopySource, FoundFiles, Journal, find_in, put_found
 from deltacli.storage import Capabilities, LocalStorage, open_storage

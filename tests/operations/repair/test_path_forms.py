@@ -21,7 +21,7 @@ from deltacli.core.machine import fixed_clock
 from deltacli.core.times import DAY_MS
 from deltacli.delta.data_files import EMPTY_VECTOR_DIRECTORY, describe_empty_vector, unique_id, vector_file
 from deltacli.delta.log.segment import commit_name
-from deltacli.delta.paths.spelling import canonical
+from deltacli.delta.paths.spelling import canonicalize_path
 from deltacli.operations.repair.plan import StepState
 from deltacli.operations.repair.repair import RepairOutcome, plan_repair
 from deltacli.storage import LocalStorage
@@ -111,7 +111,7 @@ def by_text(action: Action) -> tuple[str, str]:
 
 
 def by_meaning(action: Action) -> tuple[str, str]:
-    return canonical(action["path"]), unique_id(action.get("deletionVector"))
+    return canonicalize_path(action["path"]), unique_id(action.get("deletionVector"))
 
 
 def rows_of(home: Path, version: int | None = None) -> list[int]:

@@ -10,7 +10,7 @@ from deltacli.api.table import Table
 from deltacli.core.machine import fixed_clock
 from deltacli.core.typing import ArrowArray
 from deltacli.delta.encoding.many_values import KeyIndex
-from deltacli.engine.base import EmbeddedEngine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.streams.checkpoints import find_checkpoints
 from deltacli.operations.streams.streams import StreamsRequest, find_streams
 from deltacli.operations.vacuum.full_plan import vacuum

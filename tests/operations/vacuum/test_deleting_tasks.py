@@ -22,7 +22,8 @@ from deltacli.changing.file_totals import FileTotals
 from deltacli.cli.terminal.signals import Interrupted
 from deltacli.core.errors import Refused, StorageFailed
 from deltacli.core.machine import Machine, fixed_clock
-from deltacli.engine.base import EmbeddedEngine, Engine
+from deltacli.engine.base import Engine
+from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.log.expire import ExpiryOutcome, ExpiryRequest, LogExpiry, plan_expiry
 from deltacli.operations.vacuum import execute as deleting
 from deltacli.operations.vacuum.execute import execute_vacuum
@@ -31,8 +32,10 @@ from deltacli.operations.vacuum.plan import VacuumOutcome
 from deltacli.storage import Deletion, LocalStorage, Storage
 from deltacli.storage.repeat_condition import repeat_only_while
 from deltacli.storage.retry import Retry
-from deltacli.work.files.deleting import DeleteBatch, DeletePiece, FileOutcome, Permit
-from deltacli.work.task import TableStores, TaskContext
+from deltacli.work.files.deleting import DeleteBatch, DeletePiece, FileOutcome
+from deltacli.work.files.permits import Permit
+from deltacli.work.table_stores import TableStores
+from deltacli.work.task import TaskContext
 from tests.support.builder import EPOCH_MS, TableBuilder
 from tests.support.committing import infos
 from tests.support.reading import NOW_MS
@@ -257,13 +260,13 @@ def test_by_an_inventory_each_file_is_looked_at_before_it_is_sent(monkeypatch: p
 class _Cancelling(ShippingEngine):
     """A cluster that is interrupted after its tasks have deleted some files, and cancels its job."""
 
-    def spread(self, task: Any, pieces: Any, stores: Any, **given: Any) -> Any:
+    def run_tasks(self, task: Any, pieces: Any, stores: Any, **given: Any) -> Any:
         if isinstance(task, DeleteBatch):
-            deque(super().spread(task, pieces[:1], stores, **given), maxlen=0)
+            deque(super().run_tasks(task, pieces[:1], stores, **given), maxlen=0)
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
             wait_until(given["is_cancelled"], "the job is cancelled")
             raise CancelledError
-        yield from super().spread(task, pieces, stores, **given)
+        yield from super().run_tasks(task, pieces, stores, **given)
 
 
 @pytest.mark.parametrize("is_cheap", [True, False], ids=["disk", "remote"])

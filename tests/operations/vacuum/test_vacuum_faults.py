@@ -38,7 +38,7 @@ from deltacli.operations.vacuum.full_plan import plan_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumRequest, VacuumResult
 from deltacli.operations.vacuum.saved import ProgressRecord, read_plan
 from deltacli.storage import Creation, Deletion, Existed, Failed, LocalStorage, Unknown
-from deltacli.work.files.deleting import Stop
+from deltacli.work.files.uninterrupted import StopRequest
 from tests.cli.support import ROOT
 from tests.support.actions import Line, commit_info, metadata, protocol, to_bytes
 from tests.support.committing import infos
@@ -433,10 +433,10 @@ def test_a_slow_batch_holds_up_no_other_thread(place: Path) -> None:
 @pytest.fixture
 def interrupt_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Delete]:
     """A signal comes before so many deletions, and the deletions from there on wait until it was heard."""
-    made: list[Stop] = []
+    made: list[StopRequest] = []
 
-    def make(**options: bool) -> Stop:
-        made.append(Stop(**options))
+    def make(**options: bool) -> StopRequest:
+        made.append(StopRequest(**options))
         return made[-1]
 
     def hooked(count: int) -> Delete:
@@ -451,7 +451,7 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Delete]:
 
         return hook
 
-    monkeypatch.setattr(deleting, "Stop", make)
+    monkeypatch.setattr(deleting, "StopRequest", make)
     return hooked
 
 

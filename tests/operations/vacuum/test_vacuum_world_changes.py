@@ -20,8 +20,10 @@ from deltacli.operations.vacuum.plan import VacuumRequest
 from deltacli.operations.vacuum.rechecking import adopted, with_past
 from deltacli.operations.vacuum.saved import read_plan, save_plan
 from deltacli.storage import NO_PREFIXES, FileStat, LocalStorage, Storage, open_storage
-from deltacli.work.files.deleting import DeleteBatch, DeletePiece, permit
-from deltacli.work.task import TableStores, TaskContext
+from deltacli.work.files.deleting import DeleteBatch, DeletePiece
+from deltacli.work.files.permits import make_permit
+from deltacli.work.table_stores import TableStores
+from deltacli.work.task import TaskContext
 from tests.support.actions import add, metadata, remove
 from tests.support.builder import LOG, TableBuilder, commit_path
 from tests.support.reading import NOW_MS
@@ -334,7 +336,7 @@ def test_the_looks_at_the_log_cost_no_request(log_entries: bool, listings: int) 
 
 def test_a_task_of_another_process_deletes_in_the_directory_of_its_permit_only(world: World) -> None:
     held = world.table().bind_to_directory()
-    piece = DeletePiece(permit(held.stores, system_clock()), NAMES)
+    piece = DeletePiece(make_permit(held.stores, system_clock()), NAMES)
     context = TaskContext(TableStores(LocalStorage(str(world.place)), open_storage, NO_PREFIXES, None))
     switch_link(world)
 

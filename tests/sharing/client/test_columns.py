@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from deltacli.core.errors import DeltacliError
-from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.file_actions import action_schemas, build_action_batch
 from deltacli.sharing.client import shared_version
 from deltacli.sharing.client.faults import AnswerInvalid
 from deltacli.sharing.client.shared_files import FileColumns, SharedFile, StoredUrls, read_file, read_files
@@ -91,7 +91,7 @@ def require_equal(columns: FileColumns, text: bytes, form: ResponseFormat) -> No
     assert {"add"} == {file.kind for file in files}
     assert [file.version for file in files] == columns.versions.to_pylist()
     assert [file.timestamp_ms for file in files] == columns.timestamps_ms.to_pylist()
-    adds = whole_actions([file.action for file in files], action_schemas().add, "the answer")
+    adds = build_action_batch([file.action for file in files], action_schemas().add, "the answer")
     assert rows_of(adds) == rows_of(columns.adds)
     if len({file.name for file in files}) == len(files):  # otherwise the caller refuses them, or reads one by one
         assert urls_of(files) == urls_of_columns(columns)

@@ -16,9 +16,9 @@ import pytest
 import deltacli
 from deltacli.api.table import Table
 from deltacli.cli.app import run
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import DeltacliError, PathExternal, UsageError
-from deltacli.engine.spark.engine import sendable
+from deltacli.engine.spark.engine import require_sendable_table
 from deltacli.sharing import Client
 from deltacli.sharing.client.share_storage import ShareStorage
 from deltacli.sharing.client.shared_directory import DirectoryStorage
@@ -197,7 +197,7 @@ def test_executors_get_the_credentials_in_their_task_only(server: Vending) -> No
 
     assert CommandContext.location_of(cast("CommandContext", None), storage) is None
     assert Table(storage).stores.location is None
-    sent = sendable(Table(storage).stores)
+    sent = require_sendable_table(Table(storage).stores)
     assert SECRET not in f"{sent!r} {sent}"
     assert SECRET.encode() in pickle.dumps(sent)
 

@@ -15,7 +15,7 @@ from deltacli.sharing.model import Grant
 from deltacli.sharing.server.services import Configured, Inheritance, Overrides
 from deltacli.sharing.server.serving import _tls_options
 from deltacli.sharing.signing.keys import ServerKeys
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 from tests.sharing.asgi import call
 from tests.sharing.configuration.files import write_shares
 from tests.support.certificates import certify
@@ -124,7 +124,7 @@ def test_inherited_secrets_are_masked(home: Home, monkeypatch: pytest.MonkeyPatc
 
     home.status()
 
-    assert "…" == without_secrets("only-known-by-reading")
+    assert "…" == mask_secrets("only-known-by-reading")
 
 
 def test_the_certificate_is_that_of_the_start(home: Home) -> None:

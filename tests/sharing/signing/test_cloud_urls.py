@@ -32,7 +32,7 @@ from deltacli.sharing.signing.choose import (
 from deltacli.storage.azure.addresses import read_address
 from deltacli.storage.azure.options import read_azure_options
 from deltacli.storage.s3.options import read_s3_options
-from deltacli.storage.signing.azure import DelegatedSource, _get_key, azure_source
+from deltacli.storage.signing.azure import DelegatedSource, make_azure_source, make_key_getter
 from deltacli.storage.signing.s3 import S3SigningSource
 from deltacli.storage.signing.values import (
     AccountKey,
@@ -153,8 +153,8 @@ def test_urls_are_signed_for_the_region_of_the_bucket() -> None:
     source = S3SigningSource("s3://bucket/t", read_s3_options({"region": "us-east-1"}))
     client = _AnsweringClient("eu-west-3")
 
-    assert "eu-west-3" == source._region_of_bucket(client)
-    assert source._region_of_bucket(_AnsweringClient("us-east-1")) is None
+    assert "eu-west-3" == source._find_other_region(client)
+    assert source._find_other_region(_AnsweringClient("us-east-1")) is None
 
 
 class _AnsweringClient:
@@ -323,7 +323,7 @@ def test_a_delegation_key_is_asked_for_once_per_hour() -> None:
     ("AccountName=a;AccountKey=aw==", "https://a.blob.core.windows.net"),
 ])  # fmt: skip
 def test_a_connection_string_names_the_endpoint(text: str, origin: str) -> None:
-    signing = azure_source("az://box/dir with space/t", {"connection_string": text})(0)
+    signing = make_azure_source("az://box/dir with space/t", {"connection_string": text})(0)
 
     assert origin == signing.address.origin
     assert ("/box/dir%20with%20space/t/", "/blob/a/box/dir with space/t/") == (signing.address.path, signing.resource)
@@ -331,7 +331,7 @@ def test_a_connection_string_names_the_endpoint(text: str, origin: str) -> None:
 
 def test_an_emulator_is_not_signed_for() -> None:
     with pytest.raises(CannotSign, match="emulators"):
-        azure_source(
+        make_azure_source(
             "az://box/t", {"connection_string": "AccountName=a;AccountKey=aw==;BlobEndpoint=http://127.0.0.1:10000/a"}
         )
 
@@ -342,7 +342,7 @@ def test_a_user_delegation_key_has_the_fields_of_the_answer(azure: AzureServer) 
     azure.fail(
         "POST", "comp=userdelegationkey", answers(Said(200, f"<UserDelegationKey>{body}</UserDelegationKey>".encode()))
     )
-    get_key = _get_key("az://box/t", read_azure_options({}, read_address("az://box/t"), azure.environment))
+    get_key = make_key_getter("az://box/t", read_azure_options({}, read_address("az://box/t"), azure.environment))
 
     key = get_key(datetime(2026, 11, 22, tzinfo=UTC), datetime(2026, 11, 23, tzinfo=UTC))
 

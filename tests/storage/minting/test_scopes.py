@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from deltacli.storage.signing.azure_sas import mint_directory_sas
-from deltacli.storage.signing.policies import access_boundary, boundary_expression, session_policy
+from deltacli.storage.signing.policies import build_access_boundary, build_boundary_expression, build_session_policy
 from deltacli.storage.signing.values import AzureSigning, DelegationKey, ObjectAddress
 from tests.support.granted import aws_allows, gcp_allows, near_keys, policy_of, sas_allows, sas_fields
 
@@ -74,7 +74,7 @@ INSIDE = ["_delta_log/00000000000000000000.json", "part 1.parquet", "a/../b", "*
 @pytest.mark.parametrize("directory", DIRECTORIES)
 @pytest.mark.parametrize("uses_kms", [False, True])
 def test_a_session_of_aws_is_for_one_directory(directory: str, *, uses_kms: bool) -> None:
-    text = session_policy("lake", directory, uses_kms=uses_kms)
+    text = build_session_policy("lake", directory, uses_kms=uses_kms)
     policy, store = policy_of(text), "arn:aws:s3:::lake"
 
     assert text.isascii()
@@ -130,7 +130,7 @@ def test_a_signature_of_azure_is_for_one_directory(directory: str) -> None:
 
 @pytest.mark.parametrize("directory", DIRECTORIES)
 def test_a_token_of_google_is_for_one_directory(directory: str) -> None:
-    boundary = policy_of(json.dumps(access_boundary("lake", directory)))
+    boundary = policy_of(json.dumps(build_access_boundary("lake", directory)))
 
     for key in INSIDE:
         assert gcp_allows(boundary, "storage.objects.get", "lake", key=f"{directory}/{key}")
@@ -143,5 +143,5 @@ def test_a_token_of_google_is_for_one_directory(directory: str) -> None:
 
 
 def test_a_directory_of_900_bytes_fits_into_a_policy_and_a_condition() -> None:
-    assert len(session_policy("lake", "x" * 900)) <= 2_048
-    assert len(boundary_expression("lake", "x" * 900)) <= 2_048
+    assert len(build_session_policy("lake", "x" * 900)) <= 2_048
+    assert len(build_boundary_expression("lake", "x" * 900)) <= 2_048

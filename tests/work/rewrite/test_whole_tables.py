@@ -20,7 +20,7 @@ from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.core.errors import DataUnreadable, PartlyDone, Unreadable
 from deltacli.rules.framework.base import Level
-from deltacli.work.rewrite.new_files import rows_at_once
+from deltacli.work.rewrite.file_writing import choose_write_batch_rows
 from tests.support.actions import Line, add, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.optimizing import live_paths
@@ -419,7 +419,7 @@ def test_a_page_of_the_widest_column_is_encoded_at_once() -> None:
     rows = 1_000
     narrow, texts = pa.array(range(rows)), pa.array(["x" * 60] * rows)
 
-    assert 1 << 17 == rows_at_once(pa.record_batch([narrow], ["a"]))
-    assert (1 << 20) // 64 == rows_at_once(pa.record_batch([narrow, texts], ["a", "b"]))
-    assert 1 << 10 == rows_at_once(pa.record_batch([narrow, pa.array(["x" * 60_000] * rows)], ["a", "b"]))
-    assert 1 << 17 == rows_at_once(pa.record_batch([narrow.slice(0, 0)], ["a"]))
+    assert 1 << 17 == choose_write_batch_rows(pa.record_batch([narrow], ["a"]))
+    assert (1 << 20) // 64 == choose_write_batch_rows(pa.record_batch([narrow, texts], ["a", "b"]))
+    assert 1 << 10 == choose_write_batch_rows(pa.record_batch([narrow, pa.array(["x" * 60_000] * rows)], ["a", "b"]))
+    assert 1 << 17 == choose_write_batch_rows(pa.record_batch([narrow.slice(0, 0)], ["a"]))

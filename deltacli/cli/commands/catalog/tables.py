@@ -16,7 +16,7 @@ from deltacli.cli.output.columns import Column
 from deltacli.cli.output.grids import WriteItems, write_lines
 from deltacli.cli.output.results import ListResult, SingleResult
 from deltacli.cli.output.sections import Section, make_refusal_section
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.documents import SCHEMA_VERSION, envelope
 from deltacli.core.errors import EXIT_FINDINGS, command
@@ -120,29 +120,25 @@ def catalog_publish(
       deltacli catalog publish uc://prod.sales.orders --yes
     """
     from deltacli.cli.running.changing import Mode, Wording, run_change
-    from deltacli.operations.catalog import Publish
 
     run: CommandContext = context.obj
     opened = _open_managed(run, table, writes=not dry_run)
     name = table
+    change = opened.prepare_publish_catalog()
     wording: Wording[PublishPlan, PublishOutcome] = Wording(
         question=lambda plan: _question(plan, name),
-        planned=lambda plan, is_plan: publish_result(name, Publish().outcome(plan), dry_run=is_plan),
+        planned=lambda plan, is_plan: publish_result(name, change.outcome_before_execution(plan), dry_run=is_plan),
         done=lambda outcome: publish_result(name, outcome, dry_run=False),
         following=lambda _: command("catalog status", table=name),
         repeats=True,
     )
-    run_change(run, opened, Publish(), wording, Mode(dry_run, yes))
+    run_change(run, change, wording, Mode(dry_run, yes))
 
 
 def _open_managed(run: CommandContext, table: str, *, writes: bool = False) -> Table:
     """Open a table that a catalog manages. Raises UsageError for another, with what it is by its address."""
-    from deltacli.operations.catalog import not_managed
-    from deltacli.table.handle import managed_store
-
     opened = run.open_table(table, writes=writes)
-    if managed_store(opened.storage) is None:
-        raise not_managed(opened, table)
+    opened.require_managed(table)
     return opened
 
 

@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deltacli.api.stores import StoreProbes, examine_access
 from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
-from deltacli.cli.running.changing import confirmed
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.consent import confirm_change
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.terminal.suggested_commands import repeat_command_with, repeat_command_without_flag
 from deltacli.core.errors import (
     EXIT_FINDINGS,
-    NOTHING_CHANGED,
-    CatalogDenied,
-    CredentialsMissing,
-    Refused,
-    command,
     fill_table,
     quote_table,
 )
-from deltacli.storage.base import no_atomic_create
-from deltacli.storage.optional_interfaces import StoreWithGrant
 from deltacli.table.handle import managed_store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltacli.operations.doctor.advice import StoreFinding
-    from deltacli.operations.doctor.storage import AccessReport, StorageReport
-    from deltacli.storage import Storage
+    from deltacli.operations.doctor.storage import StorageReport
 
 app = typer.Typer(add_completion=False)
 
@@ -73,7 +65,7 @@ def doctor_access(
     is_managed = managed_store(storage) is not None
     if is_managed and yes:
         run.note("note: no scratch file was written: the catalog of the table permits only commits")
-    report = _check(storage, yes=yes and not is_managed)
+    report = examine_access(storage, writes=yes)
     report.findings[:] = _with_table(report.findings, table)
     run.write(access_result(report))
     if not (yes or is_managed) and any(permit.state == "unknown" for permit in report.permits.values()):
@@ -84,21 +76,6 @@ def doctor_access(
         run.say_next(f"deltacli help {report.findings[0].code}")
     if report.has_failed:
         raise Exit(EXIT_FINDINGS)
-
-
-def _check(storage: Storage, *, yes: bool) -> AccessReport:
-    """Return what is known about the access to a table; a store without credentials is a report as well."""
-    from deltacli.operations.doctor.storage import AccessReport, check_access, without_credentials
-    from deltacli.storage.probing.opening import subject_of
-
-    managed = managed_store(storage)
-    with suppress(CatalogDenied, Refused):
-        if isinstance(storage, StoreWithGrant):
-            storage.begin_to_write()
-    try:
-        return check_access(storage, subject_of(managed.inner if managed else storage), writes=yes)
-    except CredentialsMissing as fault:
-        return without_credentials(AccessReport(storage.uri, storage.uri.partition("://")[0]), fault)
 
 
 @app.command(
@@ -132,30 +109,17 @@ def doctor_storage(
       deltacli doctor storage s3://bucket/tbl --yes
       deltacli doctor storage ./tbl --yes --json
     """
-    from deltacli.operations.doctor.storage import plan_probes, probe_storage, require_directory
-    from deltacli.storage.probing.opening import subject_of
-
     run: CommandContext = context.obj
     opened = run.open_other(table, writes=not dry_run)
-    if managed_store(opened) is not None:
-        raise Refused(
-            "doctor storage writes files into the directory of the table, and its catalog permits only commits",
-            preamble=NOTHING_CHANGED,
-            code="catalog.managed",
-            hint=command("doctor access", table=table),
-        )
-    require_directory(opened)
-    subject = subject_of(opened)
-    if subject is None:
-        raise no_atomic_create(opened.uri, "this store is not known to create files atomically")
-    plan = plan_probes(opened.uri, subject)
+    probes = StoreProbes(opened, name=table)
+    plan = probes.plan()
     if dry_run:
         _show(run, plan)
         run.say_next(repeat_command_without_flag(invocation.arguments, "--dry-run"))
         return
     what = f"write and delete about 20 scratch files in {opened.uri}"
-    confirmed(run, what, lambda: _show(run, plan), yes=yes)
-    report = probe_storage(opened.uri, subject, run.clock, run.progress)
+    confirm_change(run, what, lambda: _show(run, plan), yes=yes)
+    report = probes.run(clock=run.clock, progress=run.progress)
     report.findings[:] = _with_table(report.findings, table)
     _show(run, report)
     if report.has_failed:

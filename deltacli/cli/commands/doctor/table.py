@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,9 +13,12 @@ from deltacli.cli.invocation import Exit
 from deltacli.cli.options.streams import CheckpointsOption
 from deltacli.cli.options.tables import TableHereArgument
 from deltacli.cli.output.destination import is_stdout_free, open_destination, require_file_outside_tables
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.stream_notes import note_streams
 from deltacli.core.errors import EXIT_FINDINGS, UsageError
-from deltacli.operations.doctor.advice import DoctorRequest, PriceTable, parse_prices
+
+if TYPE_CHECKING:
+    from deltacli.operations.doctor.advice import PriceTable
 
 app = typer.Typer(add_completion=False)
 
@@ -74,17 +76,13 @@ def doctor_table(
       deltacli doctor table ./tbl --check -q  # exit 1 if there is advice
     """
     from deltacli.cli.render.doctor import table_result
-    from deltacli.operations.doctor.table import examine_table
 
     run: CommandContext = context.obj
-    request = DoctorRequest(listing=not no_listing)
-
     if html is not None:
         require_file_outside_tables(html, "--html")
-    if prices_file is not None:
-        request = replace(request, prices=_read_prices(prices_file))
+    prices = None if prices_file is None else _read_prices(prices_file)
     opened = run.open_table(table)
-    report = examine_table(opened, request)
+    report = opened.doctor(prices=prices, listing=not no_listing)
     if html is not None:
         from deltacli.fleet.reporting.table_page import table_page
 
@@ -94,10 +92,7 @@ def doctor_table(
         run.write(table_result(report, table))
     if html not in (None, "-"):
         run.note(f"wrote {html}")
-    if checkpoints:
-        from deltacli.cli.running.stream_notes import note_streams
-
-        note_streams(run, opened, checkpoints)
+    note_streams(run, opened, checkpoints)
     if report.facts.gap is not None:
         raise report.facts.gap
     if check and report.advice:
@@ -107,6 +102,8 @@ def doctor_table(
 
 
 def _read_prices(file: str) -> PriceTable:
+    from deltacli.api.stores import parse_prices
+
     try:
         data = Path(file).read_bytes()
     except OSError as fault:

@@ -14,7 +14,7 @@ from deltacli.cli.options.tables import DryRunOption, TimestampOption, VersionOp
 from deltacli.cli.output.results import SingleResult
 from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.errors import UsageError, quote_table
 from deltacli.core.units import plural
@@ -64,17 +64,16 @@ def clone(
       deltacli clone ./tbl ./try --yes
       deltacli clone s3://lake/events s3://lake/events-test --version 42
     """
-    from deltacli.operations.clone import Clone
-
     run: CommandContext = context.obj
     if deep:
         given = {"--version": version, "--timestamp": timestamp, "--unprotected": unprotected or None}
         if other := next((name for name, value in given.items() if value is not None), None):
             raise UsageError(f"{other} cannot be used with --deep", hint="deltacli copy --help")
         from deltacli.cli.commands.elsewhere.copy import copy_table
-        from deltacli.operations.copy.request import CopyRequest
 
-        copy_table(run, src, dst, CopyRequest(newest=True), dry_run=dry_run)
+        copied = run.open_table(src)
+        copying = copied.prepare_copy(run.open_other(dst, writes=not dry_run), newest=True)
+        copy_table(run, dst, copying, dry_run=dry_run)
         return
     source = run.open_table(src, writes=not dry_run and not unprotected).bind_to_directory()
     target = run.open_table(dst, writes=not dry_run)
@@ -87,7 +86,8 @@ def clone(
         notes=_notes,
         overrides={"clone.source-not-writable": "--unprotected"},
     )
-    run_change(run, target, Clone(snapshot, protects=not unprotected), wording, Mode(dry_run, yes))
+    change = source.prepare_clone(target, snapshot, unprotected=unprotected)
+    run_change(run, change, wording, Mode(dry_run, yes))
 
 
 def _question(plan: ClonePlan) -> str:

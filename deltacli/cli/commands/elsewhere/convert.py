@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,12 +14,14 @@ from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.options.values import make_text_parser
 from deltacli.cli.output.results import SingleResult
 from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.errors import UsageError, quote_table
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import plural
-from deltacli.operations.change.convert import Convert, ConvertPlan, ConvertRequest
+
+if TYPE_CHECKING:
+    from deltacli.operations.change.convert import ConvertPlan
 
 app = typer.Typer(add_completion=False)
 
@@ -134,9 +136,9 @@ def convert(
         if others:
             raise UsageError(f"{others[0]} cannot be used with --from, which takes all of it from the log")
         from deltacli.cli.commands.undelete import undelete_files
-        from deltacli.operations.recover.plan import UndeleteRequest
 
-        undelete_files(run, table, UndeleteRequest(sources=sources), dry_run=dry_run, yes=yes)
+        lost_table = run.open_table(table, writes=not dry_run)
+        undelete_files(run, table, lost_table.prepare_undelete(sources=sources), Mode(dry_run, yes))
         return
     opened = run.open_table(table, writes=not dry_run)
     uri, name = opened.uri, quote_table(table)
@@ -150,7 +152,7 @@ def convert(
         following=lambda _: f"deltacli validate {name} --level footers",
         overrides={"convert.lost-log": "--accept-unknowable"},
     )
-    request = ConvertRequest(
+    change = opened.prepare_convert(
         partition=partition,
         schema=schema,
         like=like,
@@ -158,7 +160,7 @@ def convert(
         time_zone=time_zone,
         accept_unknowable=accept_unknowable,
     )
-    run_change(run, opened, Convert(request), wording, Mode(dry_run, yes))
+    run_change(run, change, wording, Mode(dry_run, yes))
 
 
 def _result(uri: str, plan: ConvertPlan, content: JsonObject) -> SingleResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,20 +12,25 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
 from deltacli.cli.options.tables import DryRunOption
 from deltacli.cli.options.values import make_choice_parser, make_duration_parser, make_number_parser, make_text_parser
-from deltacli.cli.output.results import SingleResult
-from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
+from deltacli.cli.render.copy import copy_result, planned_copy_result
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import CommandContext
-from deltacli.cli.terminal.capabilities import Style
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import EXIT_FINDINGS, quote_table
-from deltacli.core.units import plural
-from deltacli.operations.copy.request import CopyLevel, CopyRequest
 
 if TYPE_CHECKING:
+    from deltacli.api.prepared_change import PreparedChange
     from deltacli.operations.copy.execute import CopyResult
     from deltacli.operations.copy.plan import CopyPlan
 
 app = typer.Typer(add_completion=False)
+
+
+class LevelChoice(StrEnum):
+    """What is compared with the source."""
+
+    STORAGE = "storage"
+    FOOTERS = "footers"
+    DATA = "data"
 
 
 @app.command(
@@ -61,14 +67,14 @@ def copy(
     ] = False,
     check: Annotated[bool, typer.Option("--check", help="Compare the target with the source; copy nothing.")] = False,
     level: Annotated[
-        CopyLevel,
+        LevelChoice,
         typer.Option(
             "--level",
             metavar="storage|footers|data",
-            parser=make_choice_parser(CopyLevel),
+            parser=make_choice_parser(LevelChoice),
             help="What to compare with the source.  [default: storage]",
         ),
-    ] = CopyLevel.STORAGE,
+    ] = LevelChoice.STORAGE,
     keep_external: Annotated[
         bool,
         typer.Option("--keep-external", help="Keep paths that lead out of the source, whose files are not copied."),
@@ -121,94 +127,45 @@ def copy(
       deltacli copy s3://lake/events gs://safe/events --check --level data
     """
     run: CommandContext = context.obj
-    request = CopyRequest(
+    opened = run.open_table(src)
+    if check:
+        checked = opened.copy(
+            dst,
+            check=True,
+            versions=versions,
+            newest=newest,
+            replica=replica,
+            level=level,
+            keep_external=keep_external,
+            threads=threads,
+            rate=rate,
+            time_budget_ms=time_budget_ms,
+        )
+        run.write(copy_result(checked))
+        if checked.differences:
+            raise Exit(EXIT_FINDINGS)
+        return
+    change = opened.prepare_copy(
+        run.open_other(dst, writes=not dry_run),
         versions=versions,
         newest=newest,
         replica=replica,
-        check=check,
         level=level,
         keep_external=keep_external,
         threads=threads,
         rate=rate,
         time_budget_ms=time_budget_ms,
     )
-    copy_table(run, src, dst, request, dry_run=dry_run)
+    copy_table(run, dst, change, dry_run=dry_run)
 
 
-def copy_table(run: CommandContext, src: str, dst: str, request: CopyRequest, *, dry_run: bool) -> None:
-    """Copy a table, or compare it with its copy, and write the result."""
-    from deltacli.operations.copy.execute import Copy, CopyResult, check_copy
-
-    opened, target = run.open_table(src), run.open_other(dst, writes=not (dry_run or request.check))
-    if request.check:
-        checked = check_copy(opened, target, request)
-        run.write(copy_result(checked))
-        if checked.differences:
-            raise Exit(EXIT_FINDINGS)
-        return
+def copy_table(run: CommandContext, dst: str, change: PreparedChange[CopyPlan, CopyResult], *, dry_run: bool) -> None:
+    """Copy a table, and write the result."""
     wording: Wording[CopyPlan, CopyResult] = Wording(
         question=None,
-        planned=lambda plan, is_plan: copy_result(CopyResult(plan, dry_run=is_plan)),
+        planned=planned_copy_result,
         done=copy_result,
         following=lambda _: f"deltacli validate {quote_table(dst)} --level storage",
         repeats=True,
     )
-    run_change(run, opened, Copy(target, request), wording, Mode(dry_run))
-
-
-# -- what is shown -----------------------------------------------------------------------------------------------------
-
-_NAMED = 10
-_COMPARED = {
-    "storage": "sizes, and the digest of the state",
-    "footers": "sizes, footers, and the digest of the state",
-    "data": "every byte, and the digest of the state",
-}
-
-
-def copy_result(result: CopyResult) -> SingleResult:
-    """Return what a copy did, would do, or found."""
-    content = result.as_json()
-    files, lag = content["files"], content["lag"]
-    assert isinstance(files, dict)
-    assert isinstance(lag, dict)
-    columns = ("source", "target", "copied", "sizeBytes", "skipped", "lagVersions", "lagSeconds", "differences")
-    row = {
-        "source": content["source"],
-        "target": content["target"],
-        **files,
-        "lagVersions": lag["versions"],
-        "lagSeconds": lag["seconds"],
-        "differences": len(result.differences),
-    }
-    return SingleResult("copy", result.plan.base_version.table.uri, content, lambda: _sections(result), [row], columns)
-
-
-def _sections(result: CopyResult) -> list[Section]:
-    plan, lag = result.plan, result.lag or result.plan.lag
-    amount = plan.to_copy if result.dry_run else result.copied
-    verb = "would copy" if result.dry_run else "copied"
-    behind = f"{plural(lag.versions, 'version')}" + ("" if lag.seconds is None else f", {lag.seconds:,.0f} s")
-    named = [f"{one.path}: {one.problem}, {one.reason}" for one in result.differences[:_NAMED]]
-    more = len(result.differences) - len(named)
-    is_check = plan.request.check
-    return [
-        Section("source", [plan.base_version.table.uri]),
-        Section("target", [plan.target.uri]),
-        Section("version", [str(plan.last)])
-        if plan.first == plan.last
-        else Section("versions", [f"{plan.first} to {plan.last}"]),
-        *(
-            []
-            if is_check
-            else [Section(verb, ["nothing" if plan.is_noop else format_file_totals(*amount[:2])], Style.GOOD)]
-        ),
-        Section("unchanged", [format_file_totals(*plan.skipped[:2])] if plan.skipped.files else []),
-        Section("behind", [behind] if lag.versions and (is_check or lag.seconds is not None) else []),
-        Section("compared", [_COMPARED[result.verified]] if result.verified else []),
-        Section("committed", [] if result.committed_version is None else [f"version {result.committed_version}"]),
-        Section("note", plan.notes, Style.WARNING),
-        *([Section("differences", named or ["none"], Style.PROBLEM if named else Style.GOOD)] if is_check else []),
-        Section("and", [f"{more:,} more: --json shows all"] if more > 0 else []),
-        make_refusal_section(f"{one.message} [{one.code}]" for one in plan.refusals),
-    ]
+    run_change(run, change, wording, Mode(dry_run))

@@ -11,7 +11,7 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
 from deltacli.cli.output.results import SingleResult
 from deltacli.cli.output.sections import Section, make_refusal_section
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import quote_table
 from deltacli.core.units import format_count, plural
 
@@ -64,7 +64,6 @@ def manifest(
       deltacli manifest ./tbl --check  # exit 1 if a manifest differs
     """
     from deltacli.cli.running.changing import Mode, Wording, run_change
-    from deltacli.operations.change.manifest import Manifests
 
     run: CommandContext = context.obj
     opened = run.open_table(table, writes=not (check or dry_run))
@@ -77,7 +76,7 @@ def manifest(
         repeats=True,
         notes=lambda plan: plan.notes,
     )
-    run_change(run, opened, Manifests(), wording, Mode(dry_run, yes, check))
+    run_change(run, opened.prepare_manifest(), wording, Mode(dry_run, yes, check))
 
 
 def _deed(plan: ManifestsPlan) -> str:

@@ -20,7 +20,8 @@ from deltacli.cli.output.destination import open_destination
 from deltacli.cli.output.formats import JSON
 from deltacli.cli.output.sections import Section
 from deltacli.cli.render.fleet.check import FleetListing, Items, Screen, fleet_fields, of_row, table_screen
-from deltacli.cli.running.run import CommandContext, note_left_out, settle_limit
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.row_notes import note_left_out, settle_limit
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, UsageError
 from deltacli.core.lock_free_property import cached_property
@@ -36,8 +37,9 @@ from deltacli.fleet.planning.due import (
     plan_vacuum_step,
     said_by,
 )
-from deltacli.fleet.policy_file.model import FleetChoice, Policy
-from deltacli.storage.secrets import without_secrets
+from deltacli.fleet.policy_file.model import Policy
+from deltacli.fleet.policy_file.requests import FleetChoice
+from deltacli.storage.secrets import mask_secrets
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -114,9 +116,9 @@ def _item(table: TablePlan, exact: ExactPlans) -> dict[str, Json]:
 
 def _rows(plan: FleetPlan, exact: ExactPlans) -> Iterator[FleetPlanRow]:
     for name, group, _, problem in plan.problems:
-        yield FleetPlanRow(without_secrets(name), group, None, problem.sentence, problem)
+        yield FleetPlanRow(mask_secrets(name), group, None, problem.sentence, problem)
     for table in plan.tables:
-        name = without_secrets(table.name)
+        name = mask_secrets(table.name)
         if table.problem is not None:
             yield FleetPlanRow(name, table.group, None, table.problem.sentence, table.problem)
         for step in table.steps:
@@ -354,14 +356,11 @@ def _file_name(table: TablePlan, kind: str) -> str:
 
 
 def _plan_vacuum(_: CommandContext, table: Table, policy: Policy, path: str | None) -> JsonObject:
-    from deltacli.operations.vacuum.rechecking import with_past
-    from deltacli.operations.vacuum.saved import save_plan
-
     plan = plan_vacuum_step(table, policy)
     if path is None:
         return plan.as_json()
     invocation.writes(path)
-    save_plan(with_past(table, plan), path)
+    table.save_vacuum_plan(plan, path)
     return {**plan.as_json(), "savedAs": path}
 
 

@@ -11,7 +11,8 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
 from deltacli.cli.options.fleet import FleetFileArgument, fleet_command
 from deltacli.cli.render.fleet.check import policy_check_result
-from deltacli.cli.running.run import CommandContext, settle_limit
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.row_notes import settle_limit
 from deltacli.cli.running.starting_file import (
     find_tables,
     in_comment,
@@ -59,15 +60,18 @@ def fleet_init(
       deltacli fleet init ./lake
       deltacli fleet init s3://lake/silver silver.toml
     """
-    from deltacli.fleet.policy_file.init_and_check import fleet_file_schema, starting_policy
+    from deltacli.fleet.policy_file.file_schema import make_fleet_file_schema
+    from deltacli.fleet.policy_file.starting_policy import make_starting_policy
 
     run: CommandContext = context.obj
     require_new(file, "FILE", force=force, code=_EXISTS)
     found = find_tables(run, directory)
     names = [table.name for table in found.tables]
-    keys = fleet_file_schema()
+    keys = make_fleet_file_schema()
     schema = schema_beside(file, keys)
-    write_new(file, starting_policy(directory, file, names, in_comment(schema)).encode(), force=force, code=_EXISTS)
+    write_new(
+        file, make_starting_policy(directory, file, names, in_comment(schema)).encode(), force=force, code=_EXISTS
+    )
     schema = write_schema(run, file, schema, keys)
     result = policy_result(file, directory, names, found.others, found.failures, schema)
     result.most = settle_limit(run, None)
@@ -98,7 +102,7 @@ def fleet_check(
       deltacli fleet check
       deltacli fleet check fleet.toml --json
     """
-    from deltacli.fleet.policy_file.init_and_check import check_fleet_file
+    from deltacli.fleet.policy_file.checking import check_fleet_file
 
     run: CommandContext = context.obj
     found = check_fleet_file(file)

@@ -13,14 +13,16 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.fleet import FleetFileArgument, FleetLimitOption, OnlyOption, StateOption, fleet_command
 from deltacli.cli.options.values import make_duration_parser, parse_whole_number
-from deltacli.cli.running.changing import require_now_is_not_ahead
-from deltacli.cli.running.run import CommandContext, note_left_out, settle_limit
+from deltacli.cli.running.consent import require_clock_not_ahead
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.row_notes import note_left_out, settle_limit
 from deltacli.cli.terminal.signals import Interrupted
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.documents import dumps
 from deltacli.core.errors import StorageFailed
 from deltacli.core.units import plural
-from deltacli.fleet.policy_file.model import FleetFile, FleetRunRequest
+from deltacli.fleet.policy_file.model import FleetFile
+from deltacli.fleet.policy_file.requests import FleetRunRequest
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -119,7 +121,7 @@ def fleet_run(
     most = settle_limit(run, limit)
     found = require_fleet_file(file)
     if request.yes:
-        require_now_is_not_ahead(run, "fleet plan")
+        require_clock_not_ahead(run, "fleet plan")
     sender = make_sender(found.webhook, run.clock)
     session = _make_session(run, found, request)
     with _saying_what_was_done(session):

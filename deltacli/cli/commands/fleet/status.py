@@ -15,13 +15,15 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
 from deltacli.cli.options.fleet import FleetFileArgument, FleetLimitOption, OnlyOption, StateOption, fleet_command
 from deltacli.cli.output.destination import is_stdout_free, open_destination, require_file_outside_tables
-from deltacli.cli.running.run import CommandContext, note_left_out, settle_limit
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.row_notes import note_left_out, settle_limit
 from deltacli.cli.terminal.signals import Interrupted
 from deltacli.core.errors import DeltacliError, UsageError, suggest_parameters
 from deltacli.core.units import plural
-from deltacli.fleet.policy_file.model import FleetChoice, FleetFile, short_name, table_file_name
-from deltacli.operations.doctor.advice import DoctorRequest
-from deltacli.storage.secrets import without_secrets
+from deltacli.fleet.policy_file.model import FleetFile
+from deltacli.fleet.policy_file.requests import FleetChoice
+from deltacli.fleet.policy_file.table_names import make_file_name, shorten_table_name
+from deltacli.storage.secrets import mask_secrets
 
 if TYPE_CHECKING:
     from deltacli.fleet.status import FleetStatus
@@ -148,7 +150,7 @@ def fleet_status(
     if files.serve_metrics is not None:
         _serve(run, file, choice, files.serve_metrics, is_remote=files.allow_remote)
         return
-    run_command = without_secrets(fleet_command("run", file, choice.state, choice.only))
+    run_command = mask_secrets(fleet_command("run", file, choice.state, choice.only))
     gc.disable()  # the journal of many tables is many objects and no cycles: two thirds of the time
     try:
         known = read_status(
@@ -197,7 +199,6 @@ def _write_pages(
     by their shown names, each with the reason, and note them. Raises UsageError.
     """
     from deltacli.fleet.reporting.table_page import address, table_page
-    from deltacli.operations.doctor.table import examine_table
 
     try:
         os.makedirs(directory, exist_ok=True)
@@ -208,14 +209,14 @@ def _write_pages(
     throttled = run.throttled(found.settings.calls_per_second)
     with run.progress.step("writing pages", unit="tables", total=len(known.tables)) as step:
         for table in known.tables:
-            name = short_name(table.shown_name, str(found.path))
+            name = shorten_table_name(table.shown_name, str(found.path))
             try:
-                page = table_page(examine_table(throttled.open_table(table.name), DoctorRequest()), index)
+                page = table_page(throttled.open_table(table.name).doctor(), index)
             except DeltacliError as fault:
-                faults[table.shown_name] = without_secrets(fault.message)
+                faults[table.shown_name] = mask_secrets(fault.message)
                 run.note(f"no page of {name}: {fault.message}")
             else:
-                with open_destination(os.path.join(directory, f"{table_file_name(table.shown_name)}.html")) as sink:
+                with open_destination(os.path.join(directory, f"{make_file_name(table.shown_name)}.html")) as sink:
                     sink.write(page.encode())
             step.advance()
     run.note(f"wrote {plural(len(known.tables) - len(faults), 'page')} to {directory}")

@@ -10,7 +10,7 @@ from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import quote_table
 from deltacli.core.units import format_size, plural
 
@@ -53,17 +53,17 @@ def log_backup(
       deltacli log backup ./tbl /backups/tbl --json | jq .copied
     """
     from deltacli.cli.render.log_files import backup_result
-    from deltacli.operations.log.log_backup import LogBackup, planned_backup
 
     run: CommandContext = context.obj
-    opened, destination = run.open_table(table), run.open_other(dest, writes=not dry_run)
+    opened = run.open_table(table)
+    destination = run.open_other(dest, writes=not dry_run)
     wording: Wording[BackupPlan, BackupResult] = Wording(
         question=None,
-        planned=lambda plan, _: backup_result(planned_backup(plan)),
+        planned=lambda plan, _: backup_result(plan.as_planned_result()),
         done=backup_result,
         following=lambda _: f"deltacli log restore {quote_table(table)} {quote_table(dest)} --dry-run",
     )
-    run_change(run, opened, LogBackup(destination, full), wording, Mode(dry_run))
+    run_change(run, opened.prepare_backup_log(destination, full=full), wording, Mode(dry_run))
 
 
 @app.command(
@@ -98,29 +98,26 @@ def log_restore(
       deltacli log restore ./tbl s3://safe/tbl --replace
     """
     from deltacli.cli.render.log_files import log_restore_result
-    from deltacli.operations.log.log_restore import LogRestore, LogRestored
 
     run: CommandContext = context.obj
-    opened, source = run.open_table(table, writes=not dry_run), run.open_other(src)
+    opened = run.open_table(table, writes=not dry_run)
+    source = run.open_other(src)
     validate = f"deltacli validate {quote_table(table)}"
     wording: Wording[LogRestorePlan, LogRestored] = Wording(
         question=_what,
         planned=lambda plan, is_plan: log_restore_result(plan, dry_run=is_plan),
         done=lambda outcome: log_restore_result(outcome.plan, dry_run=False),
         following=lambda _: validate,
+        if_noop=lambda _: None if dry_run else validate,
     )
-    done = run_change(run, opened, LogRestore(source, replace), wording, Mode(dry_run, yes))
-    if not (dry_run or isinstance(done, LogRestored)):  # there was nothing to restore
-        run.say_next(validate)
+    run_change(run, opened.prepare_restore_log(source, replace=replace), wording, Mode(dry_run, yes))
 
 
 def _what(plan: LogRestorePlan) -> str:
-    from deltacli.operations.log.log_restore import Action
-
-    added, replaced = plan.amount(Action.ADD), plan.amount(Action.REPLACE)
+    amounts = {"add": plan.added, "replace": plan.replaced}
     parts = [
         f"{verb} {plural(amount.files, 'file')} ({format_size(amount.size_bytes)})"
-        for verb, amount in (("add", added), ("replace", replaced))
+        for verb, amount in amounts.items()
         if amount.files
     ]
     return f"{' and '.join(parts)} in the log of {plan.table}"

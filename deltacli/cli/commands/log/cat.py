@@ -14,7 +14,7 @@ from deltacli.cli.options.moments import chosen_version, parse_moment_of
 from deltacli.cli.options.tables import TableArgument, TimestampOption
 from deltacli.cli.options.values import parse_whole_number
 from deltacli.cli.output.formats import JSON
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import UsageError
 from deltacli.core.units import plural
 
@@ -60,25 +60,24 @@ def log_cat(
       deltacli log cat ./tbl --timestamp 2026-01-09
       deltacli log cat s3://lake/events 40 --output 40.json
     """
-    from deltacli.operations.read.log_cat import choose_kinds, find_actions, read_raw
-
     run: CommandContext = context.obj
     if (version is None) == (timestamp is None):
         raise UsageError("pass VERSION or --timestamp", code="usage.version", hint="deltacli log cat --help")
     if version is not None and version < 0:
         raise UsageError(f"version {version} is negative")
     parse_moment_of(None, timestamp)
-    kinds = None if actions is None else choose_kinds(actions)
+    opened = run.open_table(table)
     if version is None:
-        version = chosen_version(run.open_table(table), version, timestamp)
+        version = chosen_version(opened, version, timestamp)
     assert version is not None
-    found_actions = find_actions(run.open(table), version, checkpoint=checkpoint)
-    if kinds is not None and (unknown := kinds.unknown):
-        run.note(f"note: {', '.join(unknown)}: not an action that deltacli recognizes; written if the log contains it")
+    found_actions = opened.read_actions(version, checkpoint=checkpoint, kinds=actions)
+    unknown_kinds = ", ".join(found_actions.unknown_kinds)
+    if unknown_kinds:
+        run.note(f"note: {unknown_kinds}: not an action that deltacli recognizes; written if the log contains it")
     with run.sink(content=JSON) as sink:
         write = (lambda block: sink.write(_indented(block))) if pretty else sink.write
-        told = read_raw(found_actions, kinds.all if kinds else None, write, progress=run.progress)
-    _say_what_was_left_out(run, told)
+        summary = found_actions.write_to(write)
+    _say_what_was_left_out(run, summary)
 
 
 def _indented(block: bytes) -> bytes:

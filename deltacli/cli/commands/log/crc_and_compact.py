@@ -14,7 +14,7 @@ from deltacli.cli.options.values import parse_whole_number
 from deltacli.cli.output.results import SingleResult
 from deltacli.cli.output.sections import Section
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.documents import dumps
 from deltacli.core.errors import quote_table
 from deltacli.core.units import format_count, format_size, plural
@@ -53,21 +53,19 @@ def log_crc(
       deltacli log crc ./tbl
       deltacli log crc ./tbl --version 12 --json
     """
-    from deltacli.operations.log.crc_and_compact import Checksum, ChecksumStatus
-
     run: CommandContext = context.obj
     opened = run.open_table(table, writes=not dry_run)
-    found = ChecksumStatus.DIFFERS, ChecksumStatus.UNREADABLE
     validate = f"deltacli validate {quote_table(table)} --select 'crc.*'"
     wording: Wording[ChecksumReport, ChecksumReport] = Wording(
         question=None,
         planned=lambda plan, _: _checksum_result(opened.uri, plan),
         done=lambda report: _checksum_result(opened.uri, report),
-        following=lambda report: validate if report.status in found else None,
-        before=lambda plan: validate if plan.status in found else None,
-        is_finding=lambda report: report.status in found,
+        following=lambda report: validate if report.is_wrong else None,
+        before=lambda plan: validate if plan.is_wrong else None,
+        is_finding=lambda report: report.is_wrong,
     )
-    run_change(run, opened, Checksum(chosen_version(opened, version, timestamp)), wording, Mode(dry_run))
+    change = opened.prepare_write_checksum(version=chosen_version(opened, version, timestamp))
+    run_change(run, change, wording, Mode(dry_run))
 
 
 def _checksum_result(uri: str, report: ChecksumReport) -> SingleResult:
@@ -119,8 +117,6 @@ def log_compact(
       deltacli log compact ./tbl --from 11 --to 14
       deltacli log compact ./tbl --from 11 --to 14 --dry-run
     """
-    from deltacli.operations.log.crc_and_compact import LogCompaction
-
     run: CommandContext = context.obj
     opened = run.open_table(table, writes=not dry_run)
     wording: Wording[Compaction, Compaction] = Wording(
@@ -129,7 +125,7 @@ def log_compact(
         done=lambda made: _compaction_result(opened.uri, made),
         following=lambda _: f"deltacli validate {quote_table(table)}",
     )
-    run_change(run, opened, LogCompaction(first, last), wording, Mode(dry_run))
+    run_change(run, opened.prepare_compact_log(first, last), wording, Mode(dry_run))
 
 
 def _compaction_result(uri: str, found: Compaction) -> SingleResult:

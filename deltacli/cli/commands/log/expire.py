@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,11 +13,13 @@ from deltacli.cli.options.streams import AllowStreamLossOption, IgnoreStreamsOld
 from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.values import join_versions, make_duration_parser
 from deltacli.cli.running.changing import Mode, Wording, run_change
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.terminal.suggested_commands import suggest_own_retention
 from deltacli.core.errors import PartlyDone, Refused, quote_table
 from deltacli.core.units import format_size, plural
-from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan, ExpiryRequest, LogExpiry
+
+if TYPE_CHECKING:
+    from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan
 
 app = typer.Typer(add_completion=False)
 
@@ -79,17 +81,19 @@ def log_expire(
       deltacli log expire ./tbl --retention 60d --keep-version 3,9-11
     """
     run: CommandContext = context.obj
-    request = ExpiryRequest(
+    kept_versions = join_versions(keep_versions, "--keep-version")
+    opened = run.open_table(table, writes=not dry_run)
+    change = opened.prepare_expire_log(
         retention_ms=retention_ms,
-        keep_versions=join_versions(keep_versions, "--keep-version"),
+        keep_versions=kept_versions,
         allow_retention_below_ms=allow_retention_below_ms,
         protect_streams=tuple(protect_streams or ()),
         ignore_streams_older_ms=ignore_streams_older_ms,
         allow_stream_loss=tuple(allow_stream_loss or ()),
+        # Nobody looks at the plan with --yes, and what is kept is verified right before the deletion in any case.
+        is_verified=dry_run or not yes,
     )
-    opened = run.open_table(table, writes=not dry_run)
-    change = LogExpiry(request, proves=dry_run or not yes)  # otherwise verified right before the deletion
-    run_change(run, opened, change, _wording(run, table), Mode(dry_run, yes))
+    run_change(run, change, _wording(run, table), Mode(dry_run, yes))
 
 
 def _keep_retention(refused: Refused | PartlyDone) -> None:

@@ -14,7 +14,8 @@ from deltacli.cli.invocation import Exit, invocation
 from deltacli.cli.options.share import ConfigurationOption, read_shares
 from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.options.values import make_choice_parser
-from deltacli.cli.running.run import CommandContext, settle_limit
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.row_notes import settle_limit
 from deltacli.cli.running.starting_file import (
     configuration_result,
     find_tables,
@@ -181,7 +182,7 @@ def share_key_rotate(
       deltacli share key rotate --overlap 0s --dry-run
     """
     from deltacli.cli.render.sharing import keys_result
-    from deltacli.cli.running.changing import confirmed
+    from deltacli.cli.running.consent import confirm_change
     from deltacli.sharing.configuration.secrets import locked
     from deltacli.sharing.signing.keys import ServerKeys
 
@@ -202,7 +203,7 @@ def share_key_rotate(
     planned = ServerKeys.read(file).rotated(now_ms=now_ms, overlap_ms=overlap_ms)
     ending = f"accept the old keys for {format_duration(overlap_ms)}" if overlap_ms else "refuse the old keys at once"
     what = f"add a key to {file} and {ending}"
-    if not confirmed(run, what, lambda: show(planned, is_planned=True), dry_run=dry_run, yes=yes):
+    if not confirm_change(run, what, lambda: show(planned, is_planned=True), dry_run=dry_run, yes=yes):
         return
     invocation.writes(str(file))
     with locked(file):

@@ -23,7 +23,8 @@ from deltacli.cli.options.tables import (
     WhereOption,
 )
 from deltacli.cli.options.values import parse_whole_number
-from deltacli.cli.running.run import CommandContext, judge_left_out, note_rows, require_file, write_directory
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.row_notes import judge_left_out, note_rows, require_file, write_directory
 from deltacli.cli.running.shared_tables import open_shared, require_address, rows_of_shared
 from deltacli.core.errors import UsageError
 from deltacli.delta.schema.types import type_json

@@ -12,7 +12,7 @@ from deltacli.cli.invocation import Exit
 from deltacli.cli.options.moments import parse_moment_of
 from deltacli.cli.options.share import ProfileArgument, SharedTableArgument, SharesArgument
 from deltacli.cli.options.tables import TimestampOption, VersionOption
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.running.shared_tables import open_shared, open_shares
 from deltacli.core.errors import EXIT_FINDINGS, quote_word
 

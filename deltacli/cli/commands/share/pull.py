@@ -20,7 +20,8 @@ from deltacli.cli.options.tables import DryRunOption, RowIdsOption, TimestampOpt
 from deltacli.cli.options.values import make_choice_parser, make_columns_parser, parse_whole_number
 from deltacli.cli.output.destination import find_output_directory, require_file_outside_tables, require_parent_directory
 from deltacli.cli.output.formats import FORMATS
-from deltacli.cli.running.run import CommandContext, note_rows, require_all_columns
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.row_notes import note_rows, require_all_columns
 from deltacli.cli.running.shared_tables import open_shared, rows_of_shared
 from deltacli.cli.shared_options import ColourChoice
 from deltacli.cli.terminal.capabilities import detect_terminal
@@ -187,6 +188,7 @@ def _pull_table(
     dry_run: bool,
     decodes: bool,
 ) -> None:
+    from deltacli.api.prepared_change import PreparedChange
     from deltacli.cli.render.sharing import pull_outcome
     from deltacli.cli.running.changing import Mode, Wording, run_change
 
@@ -200,16 +202,15 @@ def _pull_table(
         planned=lambda plan, is_only: pull_outcome(shared.address.uri, plan.result(dry_run=is_only)),
         done=lambda result: pull_outcome(shared.address.uri, result),
         following=_next,
+        if_noop=lambda plan: None if dry_run else _next(plan.result()),
     )
-    change = Pull(shared, request, run.progress)
+    change = PreparedChange(Pull(shared, request, run.progress), request.target(run.clock))
     try:
-        found = run_change(run, request.target(run.clock), change, wording, Mode(dry_run=dry_run))
+        run_change(run, change, wording, Mode(dry_run=dry_run))
     except StorageFailed as fault:
         if fault.hint is None:
             fault.hint = repeat_command(invocation.arguments)
         raise
-    if isinstance(found, PullPlan) and not dry_run:
-        run.say_next(_next(found.result()))
 
 
 def _next(result: PullResult) -> str:
@@ -310,5 +311,6 @@ def _write_file(run: CommandContext, uri: str, scan: Scan, to: str, form: str) -
     about = {"version": scan.version}
     result = RowsResult(Rows("deltacli.read", "row", uri, about, scan.schema, counted()), 0)
     terminal = detect_terminal(ColourChoice.NEVER, to_file=True)
-    replace(run, format=FORMATS[form], output=to, terminal=terminal).write(result)
+    results = replace(run.results, format=FORMATS[form], file=to, terminal=terminal)
+    replace(run, results=results).write(result)
     return rows

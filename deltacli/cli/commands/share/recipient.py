@@ -19,8 +19,8 @@ from deltacli.cli.options.share import (
     recipients_file_of,
 )
 from deltacli.cli.options.tables import DryRunOption, YesOption
-from deltacli.cli.running.changing import confirmed
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.consent import confirm_change
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import quote_word
 from deltacli.core.units import plural
 
@@ -129,7 +129,7 @@ def share_recipient_remove(
     file = recipients_file_of(read_shares(config))
     found = find_recipient(read_recipients(file), recipient)
     what = f"remove the recipient {found.name} with {what_of(found)}"
-    if confirmed(run, what, lambda: _show(run, file, [found], "remove", dry_run=True), dry_run=dry_run, yes=yes):
+    if confirm_change(run, what, lambda: _show(run, file, [found], "remove", dry_run=True), dry_run=dry_run, yes=yes):
         _change(file, lambda all_: remove_recipient(all_, recipient))
         _show(run, file, [found], "remove", dry_run=False)
 
@@ -205,7 +205,7 @@ def share_recipient_revoke(
 
     after = change(Recipients((found,))).items
     what = f"revoke {plural(len(dropped), 'grant')} of the recipient {found.name}"
-    if confirmed(run, what, lambda: _show(run, file, after, "revoke", dry_run=True), dry_run=dry_run, yes=yes):
+    if confirm_change(run, what, lambda: _show(run, file, after, "revoke", dry_run=True), dry_run=dry_run, yes=yes):
         _apply(run, file, recipient, "revoke", change, dry_run=False)
 
 

@@ -17,7 +17,8 @@ from deltacli.cli.command_classes import TextCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.share import SHARES
 from deltacli.cli.options.values import parse_whole_number
-from deltacli.cli.running.run import CommandContext, note_staged
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.row_notes import note_staged
 from deltacli.cli.terminal.signals import Interrupted
 from deltacli.core.errors import DeltacliError, UsageError, quote_word, suggest_parameters
 from deltacli.core.units import plural
@@ -195,7 +196,7 @@ def _serve(
     from deltacli.sharing.server.serving import LogChoice, serve, serve_by_workers
 
     level = logging.ERROR if run.quiet else logging.DEBUG if run.verbosity else logging.INFO
-    log = LogChoice(run.log_is_json, level)
+    log = LogChoice(run.notes.as_json, level)
     try:
         if workers == 1:
             serve(make, sockets, log)

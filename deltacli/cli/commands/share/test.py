@@ -23,10 +23,12 @@ from deltacli.cli.options.findings import (
     MaxFindingsOption,
     SelectOption,
     WriteBaselineOption,
+    require_max_findings,
 )
 from deltacli.cli.options.values import join_names, make_choice_parser, make_duration_parser, make_number_parser
 from deltacli.cli.output.formats import Content
 from deltacli.cli.output.grids import WriteItems
+from deltacli.cli.running.context import CommandContext
 from deltacli.cli.running.finding_filter import (
     FindingFilter,
     SinkFailedError,
@@ -37,12 +39,11 @@ from deltacli.cli.running.finding_filter import (
     require_baseline_target,
     require_known,
 )
-from deltacli.cli.running.run import CommandContext
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, UsageError
 from deltacli.core.times import parse_duration
-from deltacli.operations.validate.findings import RuleChoice, require_limit
 from deltacli.rules.framework.base import Finding, Rule, Severity
+from deltacli.rules.framework.choice import RuleChoice
 
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
@@ -91,7 +92,7 @@ class TestOptions:
     def __post_init__(self) -> None:
         if not self.list_rules:  # which needs no pause
             _ = self.pause_seconds
-        require_limit(self.max_findings)
+        require_max_findings(self.max_findings)
 
     @property
     def pause_seconds(self) -> float:
@@ -158,7 +159,7 @@ class ConformanceChecker:
             lambda rule: rule.id in self._rules,
             self._run.progress,
             lambda uri: self._open_filter(uri, write_items),
-            partial(open_vended, options=self._run.storage_options),
+            partial(open_vended, options=self._run.stores.storage_options),
         )
         try:
             for suite in tested.suites():
@@ -181,22 +182,10 @@ class ConformanceChecker:
 
     def _take(self, suite: Suite, tested: ConformanceRun) -> None:
         from deltacli.cli.render.validate.report import CheckedTable
-        from deltacli.operations.validate.validate import Validation
 
         sieve = self._filter
         assert sieve is not None  # on_suite is called before every suite
-        reasons = suite.not_checked([rule for rule in tested.rules_of(suite) if rule.id in self._rules])
-        validation = Validation(
-            suite.uri,
-            suite.version,
-            self._wanted.level,
-            tuple(suite.findings),
-            {},
-            tuple(f"{', '.join(ids)}: {reason}" for reason, ids in reasons.items()),
-            frozenset(suite.checked & self._rules.keys()),
-            table_format="share",
-            skipped={rule: reason for reason, ids in reasons.items() for rule in ids},
-        )
+        validation = tested.make_validation(suite, self._rules.keys(), level=self._wanted.level)
         kept = tuple(finding for finding in suite.findings if id(finding) in sieve.kept)
         counts = sieve.suppressed, sieve.accepted, sieve.fails
         self._suites.append(CheckedTable(suite.name, validation, kept, *counts, not suite.base))

@@ -25,8 +25,8 @@ from deltacli.cli.options.share import (
 )
 from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.output.destination import require_file_outside_tables, require_parent_directory
-from deltacli.cli.running.changing import confirmed
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.consent import confirm_change
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import UsageError, quote_word
 from deltacli.core.times import format_duration, parse_duration
 from deltacli.core.units import plural
@@ -146,7 +146,7 @@ def share_token_revoke(
     kept = change(Recipients((found,))).items[0]
     revoked = [replace(found, tokens=tuple(token for token in found.tokens if token not in kept.tokens))]
     what = f"revoke {plural(len(revoked[0].tokens), 'token')} of {found.name}"
-    if confirmed(run, what, lambda: _show(run, file, revoked, "revoke", dry_run=True), dry_run=dry_run, yes=yes):
+    if confirm_change(run, what, lambda: _show(run, file, revoked, "revoke", dry_run=True), dry_run=dry_run, yes=yes):
         invocation.writes(str(file))
         change_recipients(file, change)
         _show(run, file, revoked, "revoke", dry_run=False)
@@ -197,7 +197,7 @@ def share_token_rotate(
     kept = [planned.items[0].without_tokens([new.record.token_id])]
     when = f"expire {plural(len(found.tokens), 'token')} of {found.name} after {format_duration(overlap_ms)}"
     what = when if overlap_ms else f"revoke {plural(len(found.tokens), 'token')} of {found.name}"
-    if confirmed(run, what, lambda: _show(run, file, kept, "rotate", dry_run=True), dry_run=dry_run, yes=yes):
+    if confirm_change(run, what, lambda: _show(run, file, kept, "rotate", dry_run=True), dry_run=dry_run, yes=yes):
         _create(run, configuration, recipient, "rotate", profile, change)
 
 

@@ -10,7 +10,7 @@ import typer
 
 from deltacli.cli.command_classes import TextCommand
 from deltacli.cli.exit_codes import exit_codes
-from deltacli.cli.running.run import CommandContext
+from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import UsageError
 
 app = typer.Typer(add_completion=False)
@@ -36,7 +36,7 @@ def spark_package(
       deltacli spark package --to .
       spark-submit --py-files "$(deltacli spark package --to .)" job.py
     """
-    from deltacli.engine.spark.cluster import write_package
+    from deltacli.engine.spark.package_archive import write_package
 
     run: CommandContext = context.obj
     try:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.table.scan import Scan
     from deltacli.table.version import Snapshot
-    from deltacli.work.outputs import ActionColumns
+    from deltacli.work.outputs.action_outputs import ActionColumns
 
 _LARGEST = "largest size of those shown"
 _PATH_CELLS = 56
@@ -67,7 +67,7 @@ class FileListing:
 
     @property
     def shape(self) -> ActionColumns:
-        from deltacli.work.outputs import ActionColumns
+        from deltacli.work.outputs.action_outputs import ActionColumns
 
         return ActionColumns(self.kinds, self.columns)
 
@@ -77,9 +77,9 @@ class FileListing:
         kinds = (*(("add",) if files else ()), *(("remove",) if tombstones else ()))
         if columns is None:
             return cls(kinds, None)
-        from deltacli.work.outputs import fields_of
+        from deltacli.work.outputs.action_outputs import list_action_fields
 
-        return cls(kinds, tuple(choose_names(columns, list(fields_of(kinds)))))
+        return cls(kinds, tuple(choose_names(columns, list(list_action_fields(kinds)))))
 
 
 class FilesResult(Result):
@@ -198,14 +198,14 @@ def _grid_block(form: RowEncoder, names: Sequence[str], kind: str, batch: Record
 
 def _values(kind: str, batch: Any, name: str) -> Any:  # Any: RecordBatch; an Arrow array
     """Return a column of a listing: a field of the action, or what is derived from one; null where it has none."""
-    from deltacli.delta.log.file_actions import num_records_column
+    from deltacli.delta.log.file_actions import extract_num_records_column
 
     if name in batch.schema.names:
         return batch.column(name)
     if name == "type":
         return pa.repeat(kind, batch.num_rows)
     if name == "records" and "stats" in batch.schema.names:
-        return num_records_column(batch.column("stats"))
+        return extract_num_records_column(batch.column("stats"))
     if name == "deletedRows" and "deletionVector" in batch.schema.names:
         return pc.struct_field(batch.column("deletionVector"), ["cardinality"])
     return pa.nulls(batch.num_rows)

@@ -17,8 +17,9 @@ from deltacli.cli.terminal.characters import encode_utf8, escape_control
 from deltacli.core.documents import SCHEMA_VERSION, dumps
 from deltacli.core.typing import Json, JsonObject
 from deltacli.core.units import plural
-from deltacli.fleet.policy_file.model import Entry, FleetFile, Group, Problem, short_name
-from deltacli.storage.secrets import without_secrets
+from deltacli.fleet.policy_file.model import Entry, FleetFile, Group, Problem
+from deltacli.fleet.policy_file.table_names import shorten_table_name
+from deltacli.storage.secrets import mask_secrets
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -147,7 +148,7 @@ def table_screen(
     characters.
     """
     all_of_them = list(rows)
-    short = {name: short_name(name, file) if terminal.is_drawn else name for name, _ in all_of_them}
+    short = {name: shorten_table_name(name, file) if terminal.is_drawn else name for name, _ in all_of_them}
     root = _common_root(list(short.values())) if terminal.is_drawn else ""
     shown: list[TableRow] = []
     alike: dict[Hashable, list[tuple[str, Row]]] = {}
@@ -252,7 +253,7 @@ def _item(group: Group) -> dict[str, Json]:
 
 
 def _texts(entries: Sequence[Entry]) -> list[str]:
-    return [without_secrets(entry.text) for entry in entries]
+    return [mask_secrets(entry.text) for entry in entries]
 
 
 def _includes(one: Group) -> str:

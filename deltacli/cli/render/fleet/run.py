@@ -13,7 +13,7 @@ from deltacli.core.typing import Json
 from deltacli.core.units import plural
 from deltacli.fleet.running.run import FleetReport, StepReport, TableReport
 from deltacli.fleet.status import LOSING
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import mask_secrets
 
 _GOOD = frozenset({"done", "nothing"})
 _UNREADABLE = "unreadable"
@@ -44,7 +44,7 @@ def run_result(report: FleetReport, look: str = "deltacli fleet status") -> Flee
         "exit": report.exit_code,
         "problems": [problem.as_json() for problem in report.plan.problems],
         "alerts": [
-            {"table": without_secrets(table), **threshold.as_json()}
+            {"table": mask_secrets(table), **threshold.as_json()}
             for table, exceeded in sorted(report.alerts.items())
             for threshold in exceeded
         ],
@@ -76,13 +76,13 @@ def run_result(report: FleetReport, look: str = "deltacli fleet status") -> Flee
 
 def _rows(report: FleetReport) -> Iterator[RunRow]:
     for name, group, _, problem in report.plan.problems:
-        yield RunRow(without_secrets(name), group, None, _UNREADABLE, problem.exit_code, problem.sentence)
+        yield RunRow(mask_secrets(name), group, None, _UNREADABLE, problem.exit_code, problem.sentence)
     for table in report.tables:
         yield from _rows_of(table)
 
 
 def _rows_of(table: TableReport) -> Iterator[RunRow]:
-    name = without_secrets(table.name)
+    name = mask_secrets(table.name)
     if table.problem is not None:
         problem = table.problem
         yield RunRow(name, table.group, None, _UNREADABLE, problem.exit_code, problem.sentence)

@@ -25,7 +25,7 @@ from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import Place
 from deltacli.fleet.planning.due import ORDER
 from deltacli.fleet.policy_file.keys import ALERT_KEYS, STEP_KEYS
-from deltacli.fleet.policy_file.model import short_name
+from deltacli.fleet.policy_file.table_names import shorten_table_name
 from deltacli.fleet.status import (
     Alert,
     Cause,
@@ -353,7 +353,7 @@ def _advice(causes: Sequence[Cause], file: str) -> list[str]:
     if os.path.dirname(os.path.abspath(file)) != os.getcwd():
         return without_shorter(advice for _, advice in named)
     return without_shorter(
-        advice.replace(quote_table(table), quote_table(short_name(table, file))) for table, advice in named
+        advice.replace(quote_table(table), quote_table(shorten_table_name(table, file))) for table, advice in named
     )
 
 

@@ -19,9 +19,7 @@ from deltacli.core.errors import quote_table
 from deltacli.core.texts import summarize_names
 from deltacli.core.typing import JsonObject
 from deltacli.core.units import plural
-from deltacli.delta.log.state import read_protocol
 from deltacli.operations.change.widen_type import WideningOutcome
-from deltacli.table.known_clients import find_affected_clients
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -44,11 +42,8 @@ def wording_of_alteration(
     def stopped(planned: AlterationOutcome) -> Iterable[str]:
         if streams is None or planned.is_noop:
             return ()
-        from deltacli.cli.running.stream_notes import stopped_streams
-
         before, after = planned.evolution.before, planned.evolution.after
-        return stopped_streams(
-            streams,
+        return streams.describe_stopped(
             metadata=None if after.metadata == before.metadata else after.metadata,
             protocol=None if after.protocol == before.protocol else after.protocol,
         )
@@ -168,9 +163,7 @@ def wording_of_widening(name: str, streams: StreamsReport | None = None) -> Word
         metadata = planned.plan.metadata_after
         if streams is None or metadata is None:
             return ()
-        from deltacli.cli.running.stream_notes import stopped_streams
-
-        return stopped_streams(streams, metadata=metadata, protocol=planned.plan.protocol_after)
+        return streams.describe_stopped(metadata=metadata, protocol=planned.plan.protocol_after)
 
     return Wording(
         notes=stopped,
@@ -354,8 +347,17 @@ def draw_alteration(canvas: Surface, outcome: AlterationOutcome, said: Sequence[
     canvas.draw_parts(*parts)
 
 
-def draw_settings(canvas: Surface, content: JsonObject, said: Sequence[Section]) -> None:
-    """Draw a change of properties or features that was made, or would be; `said` are the sections of the text form."""
+def draw_settings(
+    canvas: Surface, content: JsonObject, said: Sequence[Section], clients: Sequence[ClientAccess]
+) -> None:
+    """Draw a change of properties or features that was made, or would be.
+
+    Args:
+        canvas: The surface.
+        content: The document of the change.
+        said: The sections of the text form.
+        clients: What the change means for clients.
+    """
     sections = {section.label: section for section in said}
     changes = content["changes"]
     if not changes:
@@ -373,8 +375,7 @@ def draw_settings(canvas: Surface, content: JsonObject, said: Sequence[Section])
     if before != after:
         added = [one["feature"] for one in changes if "feature" in one] or sorted(_features(after) - _features(before))
         parts.append(protocol_matrix(canvas, before, after, added))
-        had = read_protocol(before, "protocol").supported_features
-        if clients := find_affected_clients(added, used=not is_of_features, before=had):
+        if clients:
             parts.append(client_matrix(canvas, clients))
     parts.append(_chosen(canvas, sections, "row ids", "readers", "writers", "clients"))
     canvas.draw_parts(*parts)

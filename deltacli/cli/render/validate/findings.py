@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from typing import BinaryIO, NamedTuple
 
-from deltacli.cli.output.columns import Column
 from deltacli.cli.output.text_tables import write_table_with_total
-from deltacli.cli.render.validate.report import CheckedTable, Counts, ValidationReport, place_name
+from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name
+from deltacli.cli.render.validate.verdict_columns import STYLES, count_columns, make_table_row, make_total_row
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.characters import encode_utf8, escape_control, escape_for_screen
 from deltacli.core.texts import cut_middle, summarize_names
 from deltacli.core.typing import Json
-from deltacli.core.units import format_count, plural
-from deltacli.operations.validate.findings import COULD_NOT_BE_READ, SelectedRules
+from deltacli.core.units import plural
 from deltacli.rules.framework import repairs
 from deltacli.rules.framework.base import Finding, Fix, Rule, Severity
-
-STYLES = {Severity.ERROR: Style.PROBLEM, Severity.WARNING: Style.CHANGED, Severity.INFO: Style.QUIET}
+from deltacli.rules.framework.choice import COULD_NOT_BE_READ, SelectedRules
 
 
 def write_text(sink: BinaryIO, terminal: Terminal, report: ValidationReport, *, brief: bool) -> None:
@@ -114,56 +112,13 @@ def _verdict_lines(report: ValidationReport, terminal: Terminal) -> Iterator[str
         yield f"{checked_subjects(report)}: {_clean(all_sentence(report), terminal)}"
 
 
-class _Row(NamedTuple):
-    """A line of the summary."""
-
-    name: str
-    version: int | None
-    counts: Counts
-    suppressed: int | None
-    accepted: int | None
-
-
 def write_summary(sink: BinaryIO, terminal: Terminal, report: ValidationReport) -> None:
-    has_baseline = report.stale is not None
-    rows = [
-        _Row(
-            table.name,
-            table.validation.version,
-            table.counts,
-            sum(table.suppressed.values()) or None,
-            table.accepted if has_baseline else None,
-        )
-        for table in report.tables
-    ]
-    suppressed = sum(row.suppressed or 0 for row in rows) or None
-    has_tables = not (report.tables and report.tables[0].is_server)
-    name = f"all {report.subjects}" if has_tables else report.subjects
-    total = _Row(name, None, report.counts, suppressed, report.accepted if has_baseline else None)
-    write_table_with_total(sink, terminal, _summary_columns(), rows, total)
-
-
-def _summary_columns() -> list[Column[_Row]]:
-    def number(name: str, count: Callable[[Counts], int], priority: int, style: Style) -> Column[_Row]:
-        return Column(
-            name,
-            lambda row: count(row.counts),
-            text=lambda row: format_count(count(row.counts)),
-            style=lambda row: style if count(row.counts) else Style.QUIET,
-            align_right=True,
-            priority=priority,
-            min_width=8,
-        )
-
-    return [
-        Column("table", lambda row: row.name, priority=1, min_width=20, keep_end=True),
-        Column("version", lambda row: row.version, align_right=True, priority=4, min_width=7),
-        number("errors", lambda counts: counts.errors, 1, STYLES[Severity.ERROR]),
-        number("warnings", lambda counts: counts.warnings, 2, STYLES[Severity.WARNING]),
-        number("infos", lambda counts: counts.infos, 3, Style.PLAIN),
-        Column("not shown", lambda row: row.suppressed, align_right=True, priority=3, min_width=9),
-        Column("accepted", lambda row: row.accepted, align_right=True, priority=3, min_width=8),
-    ]
+    """Write a row per table with its counts, and the totals below."""
+    rows = [make_table_row(table, report, verdict="", style=Style.PLAIN) for table in report.tables]
+    # A server has suites, which are not "all suites": more of them may apply to another server.
+    is_server = bool(report.tables) and report.tables[0].is_server
+    total = make_total_row(report, name=report.subjects if is_server else f"all {report.subjects}", verdict="")
+    write_table_with_total(sink, terminal, count_columns(), rows, total)
 
 
 def summary_sentence(report: ValidationReport) -> str:

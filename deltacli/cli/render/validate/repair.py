@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 from unicodedata import combining, normalize
 
-from deltacli.cli.output.columns import make_item_columns
+from deltacli.cli.output.columns import Column, make_item_columns
 from deltacli.cli.output.results import ListResult, SingleResult
 from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
 from deltacli.cli.terminal.capabilities import Style
@@ -23,7 +23,20 @@ if TYPE_CHECKING:
     from deltacli.operations.repair.repair import RepairOutcome
 
 _NAMED = 10
-_COLUMNS = ("rule", "path", "action", "what", "source", "rows", "state", "reason", "committedVersion")
+_COLUMNS = make_item_columns(
+    [
+        "rule",
+        Column("path", lambda step: step["location"].get("path")),
+        "action",
+        "what",
+        "source",
+        Column("rows", lambda step: (step["loses"] or {}).get("rows")),
+        "state",
+        "reason",
+        "committedVersion",
+    ]
+)
+"""The columns of a step, as it is in the document."""
 
 
 def repair_result(
@@ -32,7 +45,6 @@ def repair_result(
     """Return a plan, or what became of it, as a result. `name` is the table as the user wrote it."""
     content = plan.as_json(dry_run=is_plan) if outcome is None else outcome.as_json()
     steps: list[JsonObject] = content.pop("steps")
-    rows = [_row(step) for step in steps]
     last = {"type": "repair", "table": plan.table.uri, **content}
     fields = envelope("deltacli.repair", plan.table.uri, complete=True) | content
     said = list(_sections(plan, outcome, name))
@@ -40,8 +52,8 @@ def repair_result(
         fields,
         "repair-step",
         steps,
-        make_item_columns(_COLUMNS),
-        rows,
+        _COLUMNS,
+        steps,
         items_name="steps",
         last_line=last,
         make_sections=lambda _: said,
@@ -74,13 +86,6 @@ def below_table(uri: str, table: str, name: str) -> str:
     """Return a URI, below the table as the user wrote it where it is in the table."""
     below = uri.removeprefix(f"{table}/")
     return uri if below == uri else f"{name.rstrip('/')}/{below}"
-
-
-def _row(step: JsonObject) -> JsonObject:
-    location, loses = step["location"], step["loses"]
-    assert isinstance(location, dict)
-    rows = loses["rows"] if isinstance(loses, dict) else None
-    return {**step, "path": location.get("path"), "rows": rows}
 
 
 def _sections(plan: RepairPlan, outcome: RepairOutcome | None, name: str) -> Iterator[Section]:

@@ -12,7 +12,8 @@ from deltacli.cli.output.formats import FORMATS, Content, Format
 from deltacli.cli.output.grids import Grid, RowGrid, WriteItems, write_lines
 from deltacli.cli.output.results import Document, Result
 from deltacli.cli.output.text_tables import write_text_table
-from deltacli.cli.render.validate.findings import STYLES, fix_sentence
+from deltacli.cli.render.validate.findings import fix_sentence
+from deltacli.cli.render.validate.verdict_columns import STYLES
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.cli.terminal.characters import escape_for_screen
 from deltacli.core.documents import SCHEMA_VERSION
