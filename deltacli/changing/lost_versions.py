@@ -35,7 +35,7 @@ def find_lost_versions_refusal(storage: ReadStorage, listing: LogListing, hint_v
     Args:
         storage: The store of the table.
         listing: The log.
-        hint_version: The version in `_last_checkpoint`; -1 without that file.
+        hint_version: The version that `_last_checkpoint` refers to; -1 if the table has no such file.
 
     Returns:
         The refusal; None if no version seems to be lost.
@@ -83,7 +83,7 @@ def describe_lost_versions(storage: ReadStorage, listing: LogListing, hint_versi
     Args:
         storage: The store of the table.
         listing: The log.
-        hint_version: The version in `_last_checkpoint`; -1 without that file.
+        hint_version: The version that `_last_checkpoint` refers to; -1 if the table has no such file.
 
     Returns:
         One note, or none if no version seems to be lost.

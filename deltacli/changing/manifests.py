@@ -17,6 +17,7 @@ from typing import NamedTuple
 from deltacli.changing.base_version import BaseVersion, build_base_version
 from deltacli.changing.manifest_contents import MANIFEST_NAME, LiveManifests, build_live_manifests
 from deltacli.changing.outcome import DeletionFailures
+from deltacli.changing.views import enter_all_subdirectories
 from deltacli.core.errors import DeltacliError, FileMissing, Refusal, Refused, command
 from deltacli.core.typing import Json
 from deltacli.core.units import count_with_verb, plural
@@ -186,9 +187,9 @@ def _list_manifests(storage: ReadStorage) -> set[str]:
     """Return the paths of the manifests in the table directory."""
     paths = set[str]()
     try:
-        for walked in storage.walk(MANIFESTS, lambda _, names: names):
-            if MANIFEST_NAME in walked.names:
-                paths.add(f"{walked.directory}/{MANIFEST_NAME}")
+        for entry in storage.walk(MANIFESTS, enter_all_subdirectories):
+            if MANIFEST_NAME in entry.names:
+                paths.add(f"{entry.directory}/{MANIFEST_NAME}")
     except FileMissing:
         # The table has never had manifests.
         pass
@@ -284,9 +285,9 @@ def write_manifests(store: Storage, outcome: ManifestsOutcome) -> None:
     """Write the manifests that differ, then delete the manifests of partitions without live files.
 
     Args:
-        store: The store to write to. outcome: The outcome of the plan. It is updated after each manifest, so it is also
-        valid after an error. Manifests
-            that cannot be deleted are recorded in it.
+        store: The store to write to.
+        outcome: The outcome of the plan. It is updated after each manifest, so it is also valid after an error.
+            Manifests that cannot be deleted are recorded in it.
 
     Raises:
         StorageFailed: If a manifest cannot be written.
@@ -338,9 +339,9 @@ def write_manifests_of_newest_version(table: TableHandle) -> list[str]:
 
             outcome = ManifestsOutcome(plan)
             write_manifests(table.writable(), outcome)
-            problem = outcome.build_incomplete_error()
-            if problem is not None:
-                return [_describe_stale_manifests(problem.message, fix)]
+            error = outcome.build_incomplete_error()
+            if error is not None:
+                return [_describe_stale_manifests(error.message, fix)]
 
             listing = list_log(table.storage, start_version=plan.base_version.version)
             if listing.newest_version == plan.base_version.version:

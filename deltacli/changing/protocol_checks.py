@@ -45,7 +45,8 @@ def require_derived_files_allowed(snapshot: Snapshot) -> None:
     if newest_snapshot is not snapshot:
         features.require_derived_files_supported(newest_snapshot.protocol, newest_snapshot.version)
 
-    # Versions that are older than the registration in the catalog have no table id of the catalog.
+    # If a table was registered in a catalog after some of its versions were created, only later versions have the
+    # property with the table id of the catalog. So the newest version is compared.
     managed = managed_store(newest_snapshot.table.storage)
     if managed is not None:
         managed.require_registered_table(newest_snapshot.properties, newest_snapshot.version)

@@ -30,37 +30,51 @@ if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
 
 
-def require_committable_request(
-    snapshot: Snapshot, request: CommitRequest, kind: ChangeKind | None = ChangeKind.CHANGE_METADATA
-) -> None:
+def require_committable_request(snapshot: Snapshot, request: CommitRequest) -> None:
     """Require that a request could be committed after a version, without committing it.
 
-    Plans call this, so that a dry run is refused for the same reasons as the change itself.
+    Plans call this, so that a dry run is refused for the same reasons as the change itself. The metadata is not
+    checked for errors, see `require_committable_change`.
 
     Args:
         snapshot: The version.
         request: The commit that the planned change would create.
-        kind: The kind of the change. It decides which errors of the metadata stop the change (`preflight.py`). None if
-            the caller checks the metadata.
 
     Raises:
         NoAtomicCreate: If the store is read-only.
-        Refused: If the protocol or the catalog forbids the commit, or errors of the metadata stop it.
+        Refused: If the protocol or the catalog forbids the commit.
     """
     require_writable(snapshot.table.storage)
     require_allowed_request(snapshot.table.storage, request, describe_version(snapshot, request))
-    if kind is not None:
-        # Imports pyarrow and the rules of `validate`. Not all changes need them.
-        from deltacli.changing.preflight import require_valid_metadata
 
-        require_valid_metadata(kind, snapshot, request)
+
+def require_committable_change(
+    snapshot: Snapshot, request: CommitRequest, kind: ChangeKind = ChangeKind.CHANGE_METADATA
+) -> None:
+    """Require that a request could be committed, and that no error of the metadata stops the change.
+
+    Args:
+        snapshot: The version.
+        request: The commit that the planned change would create.
+        kind: The kind of the change. It decides which errors of the metadata stop it (`preflight.py`).
+
+    Raises:
+        NoAtomicCreate: If the store is read-only.
+        Refused: If the protocol or the catalog forbids the commit, or errors of the metadata stop the change.
+    """
+    # Imports pyarrow and the rules of `validate`. Not all changes need them.
+    from deltacli.changing.preflight import require_valid_metadata
+
+    require_committable_request(snapshot, request)
+    require_valid_metadata(kind, snapshot, request)
 
 
 def require_allowed_request(storage: ReadStorage, request: CommitRequest, previous_version: PreviousVersion) -> None:
     """Require that the table allows a commit, and that the commit can be encoded as JSON.
 
     Args:
-        storage: The store of the table. It has the catalog, if one manages the table.
+        storage: The store of the table. If a catalog manages the table, it is a `ManagedStore`, which knows the rules
+            of the catalog.
         request: The commit.
         previous_version: The version that the commit would follow.
 
@@ -68,7 +82,7 @@ def require_allowed_request(storage: ReadStorage, request: CommitRequest, previo
         Refused: If the protocol or the catalog forbids the commit, or if the schema contains NaN or Infinity.
         UsageError: If a text contains half a surrogate pair, which has no UTF-8 encoding.
     """
-    # A copy gets its own table id by a commit that repeats the schema of the source, whatever the schema contains.
+    # A copy gets its own table id by a commit that repeats the schema of the source, even if it contains NaN.
     if not request.assigns_table_id:
         require_finite_numbers(request.metadata)
 

@@ -298,7 +298,7 @@ class Alteration:
         snapshot = now or read_snapshot(table)
         evolution = self._rows.checked(snapshot, _evolved(snapshot, self.request))
         if not (evolution.is_noop or evolution.refusals):
-            require_committable_request(snapshot, _commit_request(evolution), kind=None)
+            require_committable_request(snapshot, _commit_request(evolution))
         return AlterationOutcome(build_base_version(snapshot), self.request, evolution)
 
     def outcome(self, plan: AlterationOutcome) -> AlterationOutcome:

@@ -20,7 +20,7 @@ from deltacli.changing.new_files import NewFiles
 from deltacli.changing.outcome import SingleCommitChange
 from deltacli.changing.preflight import find_row_id_errors
 from deltacli.changing.rechecks import require_same_log, require_valid_clock
-from deltacli.changing.request_checks import require_committable_request
+from deltacli.changing.request_checks import require_committable_change
 from deltacli.core.errors import ConflictLost, DeltacliError, OutcomeUnknown, Refusal, Refused, command
 from deltacli.core.typing import ArrowScalar, ArrowType, RecordBatch
 from deltacli.delta.clustering.clustering_columns import clustering_paths
@@ -200,7 +200,7 @@ def plan_append(snapshot: Snapshot, rows: pa.Schema) -> AppendSpec:
     """
     config = snapshot.config
     to_arrow.require_partitions(config, snapshot.version)
-    require_committable_request(snapshot, CommitRequest("WRITE", new_rows=1), ChangeKind.ADD_FILES)
+    require_committable_change(snapshot, CommitRequest("WRITE", new_rows=1), ChangeKind.ADD_FILES)
     _require_supported(config)
     fields = config.schema.fields if config.schema else ()
     if unread := to_arrow.find_unsupported_columns(fields):

@@ -27,7 +27,7 @@ from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.execution import ChangeExecution, UnfinishedGoal
 from deltacli.changing.outcome import CompleteOutcome
 from deltacli.changing.plan import PlanWithoutRefusals, TableHandleMixin
-from deltacli.changing.request_checks import require_committable_request
+from deltacli.changing.request_checks import require_committable_change
 from deltacli.core.errors import Refused, UsageError, command, parameter
 from deltacli.core.ranges import format_ranges
 from deltacli.core.short_repr import short_repr
@@ -285,7 +285,7 @@ def plan_drop(
         managed.require_droppable(name)
     removal = _required(snapshot, name, truncates=truncate_history)
     rewrites = name in (feature_changes.VECTORS, feature_changes.MAPPING) or removal.rewrites_types(name)
-    require_committable_request(
+    require_committable_change(
         snapshot, CommitRequest(_DROP), ChangeKind.ADD_FILES if rewrites else ChangeKind.CHANGE_METADATA
     )
     commits_files_again = rewrites or name == feature_changes.ROW_IDS

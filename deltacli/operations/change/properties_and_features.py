@@ -14,7 +14,7 @@ from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.execution import ChangeExecution, UnfinishedGoal
 from deltacli.changing.outcome import SingleCommitChange
 from deltacli.changing.plan import TableUriMixin
-from deltacli.changing.request_checks import require_committable_request
+from deltacli.changing.request_checks import require_committable_change
 from deltacli.core.errors import DeltacliError, Refused, command
 from deltacli.core.ranges import format_ranges
 from deltacli.core.short_repr import short_repr
@@ -186,7 +186,7 @@ class PropertiesChange:
         def make() -> PropertiesPlan:
             plan = _plan(snapshot, edits)
             if (request := _properties_request(snapshot, plan, edits)) is not None:
-                require_committable_request(snapshot, request)
+                require_committable_change(snapshot, request)
             return plan
 
         plan, refused = plan_with_refusal(make, lambda: _plan(snapshot, replace(edits, force=True)))
@@ -195,7 +195,7 @@ class PropertiesChange:
             from deltacli.operations.change.row_tracking import OPERATION, backlog_of, require_rearranging
 
             backlog, after = backlog_of(snapshot), None if features is None else features.protocol_after
-            require_committable_request(snapshot, CommitRequest(OPERATION, protocol=after, new_rows=backlog.rows))
+            require_committable_change(snapshot, CommitRequest(OPERATION, protocol=after, new_rows=backlog.rows))
             if backlog.files:
                 require_rearranging(table, asks=False)
         protocol = snapshot.protocol.as_json()
@@ -390,7 +390,7 @@ class FeaturesAddition:
         def make() -> FeaturesPlan:
             plan = add()
             if (request := _upgrade_request(plan)) is not None:
-                require_committable_request(snapshot, request)
+                require_committable_change(snapshot, request)
             return plan
 
         plan, refused = plan_with_refusal(make, partial(add, unguarded=True))

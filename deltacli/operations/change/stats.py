@@ -30,7 +30,7 @@ from deltacli.changing.commit import Committed
 from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.plan import TableHandleMixin
 from deltacli.changing.preflight import ADDED_TWICE, explain_exclusion
-from deltacli.changing.request_checks import require_committable_request
+from deltacli.changing.request_checks import require_committable_change
 from deltacli.core.errors import ConflictLost, PartlyDone, UsageError, command, parameter
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural
@@ -255,7 +255,7 @@ def plan_stats(
     """
     require_unreserved_keys(request.commit_metadata)
     snapshot = now or read_snapshot(table)
-    require_committable_request(snapshot, CommitRequest(OPERATION, new_rows=1), ChangeKind.ADD_FILES)
+    require_committable_change(snapshot, CommitRequest(OPERATION, new_rows=1), ChangeKind.ADD_FILES)
     if (managed := managed_store(table.storage)) is not None:
         managed.require_permission("DATA_REORGANIZATION", "commit files again", asks=False)
     condition = None if request.where is None else PartitionCondition(snapshot.config, request.where)

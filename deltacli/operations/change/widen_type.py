@@ -16,7 +16,7 @@ from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.execution import ChangeExecution
 from deltacli.changing.outcome import SingleCommitChange
 from deltacli.changing.plan import TableHandleMixin
-from deltacli.changing.request_checks import require_committable_request
+from deltacli.changing.request_checks import require_committable_change
 from deltacli.changing.views import STALE_VIEW
 from deltacli.core.errors import NOTHING_CHANGED, Refusal, Refused, command, suggest_parameters
 from deltacli.core.short_repr import short_repr
@@ -157,7 +157,7 @@ class Widening:
         if self.request.check_files and not plan.is_noop and not plan.all_refusals:
             refused = tuple(_file_refusals(snapshot, plan.due))
         if not (plan.is_noop or plan.all_refusals or refused):
-            require_committable_request(snapshot, _request(plan, snapshot))
+            require_committable_change(snapshot, _request(plan, snapshot))
         counts = self.with_impact and now is None and not plan.is_noop
         impact = _impact(snapshot, plan, values_of) if counts else None
         return WideningOutcome(

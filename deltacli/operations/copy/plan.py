@@ -831,7 +831,7 @@ def _refusals_of_version(snapshot: Snapshot, request: CopyRequest) -> Iterator[e
         yield errors.Refusal("catalog.managed", message)
     elif not request.replica and not request.check:
         try:
-            require_committable_request(snapshot, CommitRequest("COPY"), None)
+            require_committable_request(snapshot, CommitRequest("COPY"))
         except errors.Refused as fault:
             yield errors.Refusal(
                 fault.code, str(fault), errors.suggest_parameters(errors.parameter("copy.replica")), facts=fault.facts

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from deltacli.changing.base_version import BaseVersion, build_base_version
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.preflight import explain_exclusion, find_row_id_errors, is_excluded_from_rewrite
-from deltacli.changing.request_checks import require_committable_request
+from deltacli.changing.request_checks import require_committable_change
 from deltacli.core.errors import FileMissing, Refusal, Refused, command
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.machine import Machine
@@ -381,7 +381,7 @@ def plan_of_files(
 
 def _require_writable(snapshot: Snapshot) -> None:
     require_readable_rows(snapshot.config, snapshot.version)
-    require_committable_request(snapshot, CommitRequest("OPTIMIZE", new_rows=1), ChangeKind.ADD_FILES)
+    require_committable_change(snapshot, CommitRequest("OPTIMIZE", new_rows=1), ChangeKind.ADD_FILES)
     if (managed := managed_store(snapshot.table.storage)) is not None:
         managed.require_permission("DATA_REORGANIZATION", "rewrite files", asks=False)
 

@@ -346,7 +346,7 @@ class _Planning:
             plan = replace(plan, notes=(*plan.notes, none))
         plan = replace(plan, refusals=(*plan.refusals, *_file_refusals(plan)))
         if not plan.is_noop:
-            require_committable_request(now, request_of(plan), kind=None)
+            require_committable_request(now, request_of(plan))
             by_catalog = managed_store(now.table.storage) is not None  # of what comes back, too
             require_commits_supported(after.protocol, after.properties, now.version + 1, by_catalog=by_catalog)
             plan = replace(plan, clients=tuple(_clients(plan, *states)))
