@@ -7,7 +7,7 @@ a `Change`: how the change is planned, and how a plan is executed.
 
     execute_change(change, table)             change.py
       plan_change
-        change.plan(table)                    returns a Plan, whose `base_version` identifies the version it was made from
+        change.plan(table)                    returns a Plan. Its `base_version` is the version it was made from
       ask                                     the user agrees to the command, or to this plan (consent.py)
       change.execute(ChangeExecution)         the operation writes through the execution (execution.py):
         recheck_table                           is the table still the one that was planned? (rechecks.py)
