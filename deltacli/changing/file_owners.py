@@ -23,6 +23,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -156,17 +157,15 @@ def find_external_directories_of_version(snapshot: Snapshot, storage: ReadStorag
         storage: The store of the table, if the log of the version was read from another directory, such as a backup.
     """
     table_storage = snapshot.table.storage if storage is None else storage
+    find_directories = partial(_find_external_directories_of_adds, table_storage)
+    results = snapshot.file_actions.map_actions("add", find_directories, fields=["path", "deletionVector"])
+    return set[str]().union(*results)
 
-    def find_directories(adds: RecordBatch) -> set[str]:
-        vector_ids = unique_id_column(adds.column("deletionVector"))
-        return find_external_directories(table_storage, adds.column("path"), vector_ids)
 
-    directories = set[str]()
-    for batch_directories in snapshot.file_actions.map_actions(
-        "add", find_directories, fields=["path", "deletionVector"]
-    ):
-        directories |= batch_directories
-    return directories
+def _find_external_directories_of_adds(storage: ReadStorage, adds: RecordBatch) -> set[str]:
+    """Return the directories outside the table directory that contain files of a batch of add actions."""
+    vector_ids = unique_id_column(adds.column("deletionVector"))
+    return find_external_directories(storage, adds.column("path"), vector_ids)
 
 
 def _resolve_directory(table_uri: str, directory: str) -> str:

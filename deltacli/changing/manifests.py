@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from deltacli.changing.base_version import BaseVersion, build_base_version
@@ -294,13 +295,9 @@ def write_manifests(store: Storage, outcome: ManifestsOutcome) -> None:
     """
     plan = outcome.plan
     assert plan.live is not None
-    live = plan.live
-
-    def write_manifest(path: str) -> None:
-        store.put(path, _encode_manifest(live.list_lines(path)))
-
-    table = plan.base_version.table
-    for _ in table.engine.run(write_manifest, plan.paths_to_write, at_once=store.capabilities.parallel_reads):
+    write_manifest = partial(_write_manifest, store, plan.live)
+    engine = plan.base_version.table.engine
+    for _ in engine.run(write_manifest, plan.paths_to_write, at_once=store.capabilities.parallel_reads):
         outcome.written += 1
 
     for path, answer in store.delete_many(plan.paths_to_delete):
@@ -310,6 +307,11 @@ def write_manifests(store: Storage, outcome: ManifestsOutcome) -> None:
             outcome.deleted += 1
     if store.capabilities.has_directories:
         _remove_empty_directories(store, plan.paths_to_delete)
+
+
+def _write_manifest(store: Storage, live: LiveManifests, path: str) -> None:
+    """Write one manifest. Several threads call this."""
+    store.put(path, _encode_manifest(live.list_lines(path)))
 
 
 def _remove_empty_directories(store: Storage, manifest_paths: Iterable[str]) -> None:
