@@ -265,7 +265,7 @@ class CopyMethods(ChangeableTable):
         """Return the change that a plan was made from: the table to create is the one that was planned with."""
         from deltacli.api.prepared_change import PreparedChange
 
-        return PreparedChange(plan.change, plan.basis.table, writes_table=False)
+        return PreparedChange(plan.change, plan.base_version.table, writes_table=False)
 
     @api_method
     def manifest(self, *, dry_run: bool = False) -> ManifestsOutcome:

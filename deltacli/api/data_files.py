@@ -366,7 +366,7 @@ class DataFileMethods(ChangeableTable):
         Raises the same errors as `purge_quarantine`.
         """
         # The plan has a time, and the request an age: that is measured from when the plan was made.
-        age_ms = max(0, plan.basis.now_ms - plan.cutoff_ms)
+        age_ms = max(0, plan.base_version.now_ms - plan.cutoff_ms)
         return self.prepare_purge_quarantine(plan.quarantine, older_ms=age_ms).execute(plan)
 
     def prepare_purge_quarantine(

@@ -101,7 +101,7 @@ class PreparedChange(Generic[P, O]):
         """
         if self._writes_table:
             self.table.require_writable()
-        require_same_table(plan.basis.table.uri, self.table)
+        require_same_table(plan.base_version.table.uri, self.table)
         consent = consent_to_command if may_plan_again else consent_to_plan
         return execute_change(self._change, self.table, plan=plan, ask=ask or consent, on_start=on_start)
 

@@ -20,7 +20,7 @@ from deltacli.delta.protocol.features import Protocol
 
 if TYPE_CHECKING:
     from deltacli.catalogs.base import CatalogTable
-    from deltacli.delta.log.commit_content import Base, CommitRequest
+    from deltacli.delta.log.commit_content import CommitRequest, PreviousVersion
 
 MANAGED, PREVIEW = "catalogManaged", "catalogOwned-preview"
 _ADDED_BY_CATALOGS = (MANAGED, PREVIEW, "coordinatedCommits-preview")
@@ -156,7 +156,7 @@ def require_managed(protocol: Protocol, properties: Mapping[str, str], version: 
         )
 
 
-def require_ratifiable(request: CommitRequest, base: Base, *, has_uniform: bool) -> None:
+def require_ratifiable_content(request: CommitRequest, base: PreviousVersion, *, has_uniform: bool) -> None:
     """Raise Refused for a commit with a change of metadata that the request to the catalog cannot have."""
     actions: list[tuple[str, Action]] = []
     if request.protocol is not None:
@@ -167,7 +167,9 @@ def require_ratifiable(request: CommitRequest, base: Base, *, has_uniform: bool)
     updates_of(actions, base, has_uniform=has_uniform)
 
 
-def updates_of(actions: Iterable[tuple[str, Action]], base: Base, *, has_uniform: bool) -> tuple[JsonObject, ...]:
+def updates_of(
+    actions: Iterable[tuple[str, Action]], base: PreviousVersion, *, has_uniform: bool
+) -> tuple[JsonObject, ...]:
     """Return the actions of a request for what a commit changes in protocol, metadata and domains. Raises Refused."""
     before = base.metadata.configuration
     if has_uniform or "iceberg" in before.get(_UNIFORM, "").lower():
@@ -220,7 +222,7 @@ def _protocol(action: Action, before: Protocol) -> JsonObject:
     }
 
 
-def _metadata(action: Action, base: Base) -> Iterator[JsonObject]:
+def _metadata(action: Action, base: PreviousVersion) -> Iterator[JsonObject]:
     old = base.metadata
     was: Mapping[str, Any] = old.as_json()
     new: Mapping[str, str] = action.get("configuration") or {}

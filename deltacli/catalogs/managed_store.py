@@ -21,7 +21,7 @@ from deltacli.catalogs.lockstep import (
     named_other_table,
     require_managed,
     require_no_other_table,
-    require_ratifiable,
+    require_ratifiable_content,
     require_takes_commits,
     unmet_contract,
 )
@@ -41,14 +41,14 @@ from deltacli.core.machine import MACHINE, Machine
 from deltacli.core.ranges import name_ranges
 from deltacli.core.typing import BinaryFile
 from deltacli.delta.log import segment
-from deltacli.delta.protocol.features import Protocol, require_committable
+from deltacli.delta.protocol.features import Protocol, require_commits_supported
 from deltacli.storage.base import RETRY_BUDGET, Capabilities, Draft, FileStat, PathKind, ShouldDescend, WalkEntry
 from deltacli.storage.directory_identity import DirectoryIdentity, is_directory_store
 from deltacli.storage.optional_interfaces import is_store_with_grant
 from deltacli.storage.outcomes import Creation, Deletion, Failed
 
 if TYPE_CHECKING:
-    from deltacli.delta.log.commit_content import Base, CommitRequest
+    from deltacli.delta.log.commit_content import CommitRequest, PreviousVersion
     from deltacli.storage import Storage
     from deltacli.storage.versions import VersionedObjects
 
@@ -89,7 +89,7 @@ class ManagedStore:
 
     def __init__(self, inner: Storage, log: RatifiedLog) -> None:
         self.inner, self.log = inner, log
-        self._bases: dict[int, Base] = {}
+        self._bases: dict[int, PreviousVersion] = {}
         """The versions that the newest commits of this run follow; several, because threads commit at the same time."""
         self._ratifications: dict[tuple[int, bytes], Ratification] = {}
         self._noted: str | None = None
@@ -108,7 +108,7 @@ class ManagedStore:
     def held_names(self) -> set[str]:
         return {commit.file_name for commit in self.log.view.commits.values()}
 
-    def follow(self, base: Base) -> None:
+    def set_previous_version(self, base: PreviousVersion) -> None:
         """Remember the version that the next commit follows. Its changes of metadata are derived from it."""
         self._bases = {**_newest(self._bases), base.version: base}
 
@@ -122,27 +122,27 @@ class ManagedStore:
                 f"the log is of table {named}, and {own.name} is table {own.uuid}: its rows may be of another table"
             )
 
-    def settle(self, version: int) -> None:
+    def publish_if_ratified(self, version: int) -> None:
         """Publish a version that turned out to be ratified although no answer said so."""
         if version in self.log.unsettled:
             self.log.unsettled.discard(version)
             publish_after_commit(self.log, self.inner, version)
 
-    def require_committable(self, protocol: Protocol, properties: Mapping[str, str], version: int) -> None:
+    def require_commits_supported(self, protocol: Protocol, properties: Mapping[str, str], version: int) -> None:
         """Raise Refused unless commits can follow a version of the table that the catalog manages."""
-        require_committable(protocol, properties, version, by_catalog=True)
+        require_commits_supported(protocol, properties, version, by_catalog=True)
         require_managed(protocol, properties, version, self.log.view.table.uuid)
 
-    def require_no_other_table(self, properties: Mapping[str, str], version: int) -> None:
+    def require_registered_table(self, properties: Mapping[str, str], version: int) -> None:
         """Raise Refused where a version is of another table than the name in the catalog."""
         require_no_other_table(properties, version, self.log.view.table.uuid)
 
-    def require_ratifiable(self, request: CommitRequest, base: Base) -> None:
+    def require_accepted_by_catalog(self, request: CommitRequest, base: PreviousVersion) -> None:
         """Raise Refused where the table is not that of the catalog, or the catalog does not accept such a commit."""
         table = self.log.view.table
         require_takes_commits(table)
         require_managed(base.protocol, base.metadata.configuration, base.version, table.uuid)
-        require_ratifiable(request, base, has_uniform=table.has_uniform)
+        require_ratifiable_content(request, base, has_uniform=table.has_uniform)
         if request.metadata is not None:
             self._note_breach(base.metadata.configuration, request.metadata.get("configuration") or {})
 
@@ -221,7 +221,7 @@ class ManagedStore:
 
     @property
     def capabilities(self) -> Capabilities:
-        return self.inner.capabilities._replace(cheap_listing=False)
+        return self.inner.capabilities._replace(has_cheap_requests=False)
 
     @property
     def aliases(self) -> tuple[str, ...]:

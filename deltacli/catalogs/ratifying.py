@@ -22,7 +22,7 @@ from deltacli.delta.log.segment import commit_name
 from deltacli.storage.outcomes import Created, Creation, Existed, Unknown
 
 if TYPE_CHECKING:
-    from deltacli.delta.log.commit_content import Base
+    from deltacli.delta.log.commit_content import PreviousVersion
     from deltacli.storage import Storage
 
 MOST_WAITS = 6
@@ -77,7 +77,7 @@ class Ratification:
         log: RatifiedLog,
         store: Storage,
         version: int,
-        base: Base | None,
+        base: PreviousVersion | None,
         stage: Callable[[str], Creation],
         *,
         forgotten_file_name: str | None = None,

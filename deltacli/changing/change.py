@@ -60,8 +60,8 @@ def plan_change(change: Change[PlanT, OutcomeT], table: TableHandle) -> PlanT:
     """Plan a change of the newest version of a table.
 
     Returns:
-        The plan. If executing it would make views of other engines stale, such as symlink manifests, `basis.warnings`
-        contains a warning for each.
+        The plan. If executing it would make views of other engines stale, such as symlink manifests,
+        `base_version.warnings` contains a warning for each.
 
     Raises:
         Refused: If the table must not be changed: its checksum file contradicts the protocol or metadata that the
@@ -70,15 +70,15 @@ def plan_change(change: Change[PlanT, OutcomeT], table: TableHandle) -> PlanT:
     """
     # `bind_to_directory` lets the store refuse each write if the directory is moved or replaced later.
     plan = change.plan(table.bind_to_directory())
-    basis = plan.basis
+    base_version = plan.base_version
     if change.kind == ChangeKind.EXPIRE_LOG_FILES:
-        require_valid_clock(basis.table, basis.now_ms, basis.base_commit)
-    if basis.snapshot is None or plan.is_noop:
+        require_valid_clock(base_version.table, base_version.now_ms, base_version.base_commit)
+    if base_version.snapshot is None or plan.is_noop:
         return plan
 
-    _require_intact_log(change.kind, basis.snapshot)
+    _require_intact_log(change.kind, base_version.snapshot)
     if change.kind & (COMMITS_VERSION | ChangeKind.DELETE_FILES):
-        basis.warnings.extend(find_stale_views(basis.snapshot))
+        base_version.warnings.extend(find_stale_views(base_version.snapshot))
     return plan
 
 
@@ -98,7 +98,7 @@ def _require_intact_log(kind: ChangeKind, snapshot: Snapshot) -> None:
     if kind & COMMITS_VERSION:
         refusal = find_lost_versions_refusal(snapshot.table.storage, snapshot.listing, snapshot.log.hint_version)
         if refusal is not None:
-            raise errors.Refused.by([refusal])
+            raise errors.Refused.from_refusals([refusal])
 
 
 def execute_change(
@@ -154,7 +154,9 @@ def execute_change(
         change.execute(execution)
     except (errors.OutcomeUnknown, errors.PartlyDone) as error:
         may_have_committed = isinstance(error, errors.OutcomeUnknown)
-        execution.update_manifests(has_unread_version=recovers_files or may_have_committed)
+        if recovers_files or may_have_committed:
+            execution.note_stale_views_of_newest_version()
+        execution.update_manifests()
         if execution.has_begun:
             error.facts.setdefault("so far", execution.outcome.describe_progress())
         raise
@@ -168,7 +170,9 @@ def execute_change(
         raise
 
     execution.has_ended = True
-    execution.update_manifests(has_unread_version=recovers_files)
+    if recovers_files:
+        execution.note_stale_views_of_newest_version()
+    execution.update_manifests()
     require_complete(execution.outcome)
     return execution.outcome
 
@@ -190,7 +194,9 @@ def _raise_with_progress(
     if execution.has_begun and execution.unfinished_goal is not None:
         error.message = f"{execution.unfinished_goal.message}: {error.message_without_outcome}"
         error.hint = execution.unfinished_goal.hint
-    execution.update_manifests(has_unread_version=recovers_files and execution.has_begun)
+    if recovers_files and execution.has_begun:
+        execution.note_stale_views_of_newest_version()
+    execution.update_manifests()
 
     cause = _find_cause(execution.store, error)
     if execution.has_begun:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from deltacli.changing.recorded_fields import read_time_ms, read_uri, read_version
+from deltacli.changing.recorded_fields import validate_time_ms, validate_uri, validate_version
 from deltacli.core.errors import FileMissing, OutcomeUnknown, Unreadable
 from deltacli.core.typing import Json
 from deltacli.delta.log.segment import CLONES_DIRECTORY, LOG_DIRECTORY
@@ -74,7 +74,7 @@ class CloneNote(NamedTuple):
         directory = unquote(self.uri.removeprefix("file://")).rstrip("/")
         return os.path.isdir(os.path.dirname(directory))
 
-    def put(self, storage: Storage) -> WrittenNote | None:
+    def write(self, storage: Storage) -> WrittenNote | None:
         """Write the note, replacing an older note about the same clone.
 
         Args:
@@ -207,9 +207,9 @@ def _read_note(storage: ReadStorage, path: str) -> _NoteFile | None:
         content = json.loads(data)
         note = CloneNote(
             content["tableId"],
-            read_uri(content["clone"], "clone"),
-            read_version(content["version"], "version", least=-1),
-            read_time_ms(content["createdTime"], "createdTime"),
+            validate_uri(content["clone"], "clone"),
+            validate_version(content["version"], "version", least=-1),
+            validate_time_ms(content["createdTime"], "createdTime"),
         )
     except FileMissing:
         return None

@@ -1,9 +1,9 @@
-"""Commits: adding the next version to a table, and retrying after versions of other writers.
+"""Commits: adding the next version to a table, and retrying after commits of other writers.
 
-Several writers may try to create `00000000000000000007.json`. The store lets exactly one of them succeed. A writer that
-loses reads the winning commits, and there are three ways to continue:
+Several writers may try to create `00000000000000000007.json`. The store lets exactly one of them succeed. Any other
+writer has a conflict. It reads the concurrent commits, from version 7 on, and there are three ways to continue:
 
-    version 7 of the winner                          the loser
+    version 7 of the other writer                    this writer
     ----------------------------------------------   ----------------------------------------------------------
     changed nothing that the request depends on      commits the same request as version 8 (a rebase)
     changed something that it depends on             builds the request again from version 7, and commits that
@@ -11,26 +11,27 @@ loses reads the winning commits, and there are three ways to continue:
 
 No other module creates commits. `commit_sender.py` sends one commit, and determines whether it was created.
 `request_checks.py` checks whether the table allows a request. `deltacli.delta.log.conflicts` compares a request with
-the winning commits.
+concurrent commits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from deltacli.changing.basis import OwnCommit, identify_commit
-from deltacli.changing.commit_sender import CommitSender, LostAttempt, Pause, PreparedCommit, SentCommit
+from deltacli.changing.base_version import OwnCommit, identify_commit
+from deltacli.changing.commit_options import DEFAULT_OPTIONS, CommitOptions
+from deltacli.changing.commit_sender import CommitConflict, CommitSender, PreparedCommit, SentCommit
 from deltacli.changing.log_cache import cache_log_files
 from deltacli.changing.rechecks import require_same_listed_commit, require_still_newest, require_valid_clock
 from deltacli.changing.request_checks import describe_version, require_allowed_request
 from deltacli.core import errors
-from deltacli.delta.log.actions import NO_METADATA, require_free
-from deltacli.delta.log.commit_content import Base, CommitRequest
-from deltacli.delta.log.conflicts import Drop, Rebase, Recompute, judge
-from deltacli.delta.log.segment import BEYOND_LOG, LOG_DIRECTORY, LogFile
+from deltacli.delta.log.actions import require_unreserved_keys
+from deltacli.delta.log.commit_content import CommitRequest, PreviousVersion
+from deltacli.delta.log.conflicts import Drop, Rebase, Recompute, resolve_conflicts
+from deltacli.delta.log.segment import LOG_DIRECTORY, RULE_COMPACTION_AFTER_NEWEST_COMMIT, LogFile
 from deltacli.storage.optional_interfaces import require_writable
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle, managed_store
@@ -40,11 +41,6 @@ if TYPE_CHECKING:
     from deltacli.core.machine import Machine
     from deltacli.storage import ReadStorage
     from deltacli.table.version import Snapshot
-
-MAX_ATTEMPTS = 400
-"""Maximum number of versions to try. When eight processes commit without a pause, one of them may lose dozens of times
-in a row (docs/decisions/0011).
-"""
 
 MAX_RETRY_SECONDS = 120.0
 """Time after which no further version is tried, except for the first `MIN_ATTEMPTS`."""
@@ -66,7 +62,7 @@ class Committed:
         txn_id: The `txnId` in its commitInfo.
         request: The content of the commit.
         read_version: The version that the request was built from; -1 for a new table.
-        lost_attempts: The number of attempts that other writers won before.
+        lost_attempts: The number of conflicts before: versions that this run tried, and another writer created.
         read_snapshot: The snapshot that the request was built from; None for a new table.
         resulting_version: The protocol, metadata and row ids of the new version, for a commit that follows it.
         commit_file: The commit file.
@@ -78,8 +74,10 @@ class Committed:
     read_version: int
     lost_attempts: int
     read_snapshot: Snapshot | None = None
-    resulting_version: Base | None = None
+    resulting_version: PreviousVersion | None = None
     commit_file: OwnCommit | None = None
+
+    is_committed: ClassVar[Literal[True]] = True
 
 
 @dataclass(frozen=True)
@@ -89,6 +87,8 @@ class NothingToDo:
     Attributes:
         read_version: The version that was read; -1 if there is no table.
     """
+
+    is_committed: ClassVar[Literal[False]] = False
 
     read_version: int
 
@@ -111,18 +111,15 @@ def commit(
     read: Callable[[TableHandle], Snapshot | None] = read_snapshot,
     build_first_request: Callable[[], CommitRequest | None] | None = None,
     after: Committed | None = None,
-    recheck: Callable[[], bool] | None = None,
-    commit_metadata: Mapping[str, str] = NO_METADATA,
-    max_attempts: int = MAX_ATTEMPTS,
-    pause: Pause | None = None,
+    options: CommitOptions = DEFAULT_OPTIONS,
 ) -> Committed | NothingToDo:
     """Build a request from the newest version of a table, and commit it as the next version.
 
     Before each attempt, the version that the commit follows is checked again: always on a local disk, and on a remote
     store if it was listed more than a few seconds ago.
 
-    After a lost attempt, the function first pauses, then reads the winning commits, then immediately sends the next
-    attempt. If it paused after reading instead, a writer that commits faster than the pause would win every time.
+    After a conflict, the function first pauses, then reads the concurrent commits, then immediately sends the next
+    attempt. If it paused after reading instead, a writer that commits faster than the pause would be first every time.
 
     Args:
         table: The table.
@@ -133,20 +130,17 @@ def commit(
         build_first_request: Builds the request for version 0, if the table may not exist yet.
         after: An earlier commit of the same run that changed neither protocol nor metadata. The request is then built
             from the same snapshot as that commit, and tried as the version after it, without reading the table.
-        recheck: Called before each attempt. If it returns False, the request is built again from the newest version.
-        commit_metadata: Additional keys of the commitInfo.
-        max_attempts: Maximum number of versions to try.
-        pause: Waits before a retry; None to wait for a random time that grows with each retry.
+        options: Additional keys of the commitInfo, a check before each attempt, and the limits of retries.
 
     Returns:
         The commit; NothingToDo if there is nothing to do; Dropped if the request was dropped.
 
     Raises:
-        UsageError: If a key of `commit_metadata` is reserved.
+        UsageError: If a key of `options.metadata` is reserved.
         NoAtomicCreate: If the store is read-only.
         Refused: If the protocol forbids the commit, if the newest versions of the table are lost, or if the log was
             replaced by another one (`plan.other-past`).
-        ConflictLost: If other writers won `max_attempts` versions, or every version for two minutes.
+        ConflictLost: If other writers created all `options.max_attempts` versions, or every version for two minutes.
         StorageFailed: If the store failed before the commit was sent.
         OutcomeUnknown: If the commit was sent, and it cannot be determined whether it was created.
 
@@ -156,20 +150,20 @@ def commit(
     Spec: Delta Log Entries; Protocol Evolution; In-Commit Timestamps.
     """
     storage = table.storage
-    require_free(commit_metadata)
+    require_unreserved_keys(options.metadata)
     require_writable(storage)
 
     # A retry reads mostly the same files of the log again. On a local disk the operating system caches them.
-    retry_table = table if storage.capabilities.cheap_listing else cache_log_files(table)
-    wait = pause or partial(wait_before_retry, table.machine)
+    retry_table = table if storage.capabilities.has_cheap_requests else cache_log_files(table)
+    pause = options.pause or partial(wait_before_retry, table.machine)
     preparer = _CommitPreparer(build_request, read, build_first_request)
-    sender = CommitSender(retry_table, table.machine.new_uuid(), wait, commit_metadata)
+    sender = CommitSender(retry_table, table.machine.new_uuid(), pause, options.metadata)
     prepared: PreparedCommit | None = None
-    lost: LostAttempt | None = None
+    conflict: CommitConflict | None = None
     started_at = table.machine.monotonic()
     attempt = 0
     try:
-        while _may_try(attempt, max_attempts, started_at, table.machine):
+        while _may_try(attempt, options.max_attempts, started_at, table.machine):
             # Build the request: at the first attempt, and after each commit of another writer that affects it.
             if prepared is None:
                 if attempt:
@@ -187,17 +181,17 @@ def commit(
 
             # The caller checks files that the log does not know yet, such as the new data files of the commit.
             attempt += 1
-            if recheck is not None and not recheck():
+            if options.recheck is not None and not options.recheck():
                 prepared = None
-                wait(attempt)
+                pause(attempt)
                 continue
 
             result = sender.send(prepared, attempt)
             if isinstance(result, SentCommit):
                 return _build_committed(prepared, result, sender.txn_id, lost_attempts=attempt - 1)
 
-            lost = result
-            resolution = _resolve_conflict(prepared, lost, storage)
+            conflict = result
+            resolution = _resolve_conflict(prepared, conflict, storage)
             if isinstance(resolution, Dropped):
                 return resolution
             prepared = resolution
@@ -207,7 +201,7 @@ def commit(
         if sender.in_flight is not None and not isinstance(interruption, Exception):
             interruption.add_note(sender.describe_interrupted_commit(sender.in_flight))
         raise
-    raise _build_conflict_error(lost, attempt, table.machine.monotonic() - started_at)
+    raise _build_conflict_error(conflict, attempt, table.machine.monotonic() - started_at)
 
 
 def _may_try(attempt: int, max_attempts: int, started_at: float, machine: Machine) -> bool:
@@ -289,7 +283,12 @@ class _CommitPreparer:
         return PreparedCommit(request, -1, describe_version(None, request), None, base_commit=None, listed_at=0.0)
 
     def _build_request(self, table: TableHandle, snapshot: Snapshot) -> CommitRequest | None:
-        _require_no_lost_versions(table, snapshot)
+        """Build the request from a snapshot; None if there is nothing to do.
+
+        Raises:
+            Refused: If the newest versions are lost.
+        """
+        _require_no_compaction_of_lost_versions(table, snapshot)
         request = self.build_request(snapshot)
         return None if request is None else _add_table_id(request, snapshot, table)
 
@@ -315,66 +314,77 @@ def _add_table_id(request: CommitRequest, snapshot: Snapshot, table: TableHandle
     has_id = bool(snapshot.metadata.id)
     if request.metadata is None or request.metadata.get("id") or has_id:
         return request
-    return replace(request, metadata={**request.metadata, "id": table.machine.new_uuid()}, gives_id=True)
+    return replace(request, metadata={**request.metadata, "id": table.machine.new_uuid()}, assigns_table_id=True)
 
 
-def _require_no_lost_versions(table: TableHandle, snapshot: Snapshot) -> None:
+def _require_no_compaction_of_lost_versions(table: TableHandle, snapshot: Snapshot) -> None:
     """Require that no log compaction covers versions after the newest one.
 
-    Other engines would read the actions in the compaction instead of the new commits with these version numbers.
+    Example: the newest commit is version 5, and `00000000000000000004.00000000000000000007.compacted.json` exists. The
+    commits 6 and 7 are lost. Other engines would read the actions in the compaction instead of new commits 6 and 7.
 
     Raises:
-        Refused: If there is such a compaction.
+        Refused: If there is such a compaction (`compaction.beyond-log`).
     """
-    if BEYOND_LOG not in snapshot.segment.problems:
+    if RULE_COMPACTION_AFTER_NEWEST_COMMIT not in snapshot.segment.problems:
         return
     # Another writer may have added commits and a compaction during the listing of the snapshot. So list again.
     listing = list_log(table.storage)
-    if listing.has_lost_newest:
+    if listing.has_compaction_of_lost_versions:
         raise errors.Refused(
-            f"{listing.of_lost_newest}, and engines would read it instead of a new commit",
-            code=BEYOND_LOG,
-            facts={"file": f"{LOG_DIRECTORY}/*.{listing.compacted_to:020d}.compacted.json"},
+            f"{listing.lost_versions_message}, and engines would read it instead of a new commit",
+            code=RULE_COMPACTION_AFTER_NEWEST_COMMIT,
+            facts={"file": f"{LOG_DIRECTORY}/*.{listing.last_compacted_version:020d}.compacted.json"},
             hint=errors.command("repair", level="log", sources=["COPY"]),
         )
 
 
 def _resolve_conflict(
-    prepared: PreparedCommit, lost: LostAttempt, storage: ReadStorage
+    prepared: PreparedCommit, conflict: CommitConflict, storage: ReadStorage
 ) -> PreparedCommit | Dropped | None:
-    """Decide how to continue after a lost attempt.
+    """Decide how to continue after a conflict.
 
     Returns:
-        The same request, prepared to follow the last winning commit, if the winners changed nothing that it depends on.
-        None if the request has to be built again. Dropped if it is given up.
+        The same request, prepared to follow the last concurrent commit, if no concurrent commit has changed anything
+        that it depends on. None if the request has to be built again. Dropped if it is given up.
 
     Raises:
-        Refused: If the log was replaced: its winning commits belong to another history, so comparing the request with
-            them would mean nothing. Also if versions after the winning commits are lost.
+        Refused: If the log was replaced. Its commits belong to another history, so comparing the request with them
+            would mean nothing. Also if versions after the concurrent commits are lost.
     """
-    require_same_listed_commit(storage, prepared.base_commit, lost.previous_commit)
-    match judge(prepared.request, prepared.previous_version, lost.winners):
-        case Rebase(last_winner):
-            return _rebase(prepared, last_winner, lost, storage)
+    require_same_listed_commit(storage, prepared.base_commit, conflict.previous_commit)
+    match resolve_conflicts(prepared.request, prepared.previous_version, conflict.concurrent_commits):
+        case Rebase(previous_version):
+            return _rebase(prepared, previous_version, conflict, storage)
         case Recompute():
             return None
         case Drop(reason):
             return Dropped(prepared.read_version, reason)
 
 
-def _rebase(prepared: PreparedCommit, last_winner: Base, lost: LostAttempt, storage: ReadStorage) -> PreparedCommit:
-    """Return the same request, prepared to follow the last winning commit.
+def _rebase(
+    prepared: PreparedCommit, previous_version: PreviousVersion, conflict: CommitConflict, storage: ReadStorage
+) -> PreparedCommit:
+    """Return the same request, prepared to follow the last concurrent commit.
+
+    Args:
+        prepared: The commit.
+        previous_version: The version of the last concurrent commit.
+        conflict: The conflict.
+        storage: The store of the table.
 
     Raises:
         Refused: If the next version existed already and was lost, so that its number is not free.
     """
-    # For example, a checksum file of version 9 although version 8 is the last winner. A catalog that manages the
-    # table assigns the version numbers by itself, so there is nothing to check.
-    mentions_later_version = lost.highest_named_version > last_winner.version
+    # For example, a checksum file of version 9 exists although the last concurrent commit is version 8. A catalog that
+    # manages the table assigns the version numbers by itself, so there is nothing to check.
+    has_later_version = conflict.highest_version_in_names > previous_version.version
     is_managed = managed_store(storage) is not None
-    if mentions_later_version and lost.last_commit is not None and not is_managed:
-        require_still_newest(storage, lost.last_commit)
-    return prepared._replace(previous_version=last_winner, base_commit=lost.last_commit, listed_at=lost.listed_at)
+    if has_later_version and conflict.last_commit is not None and not is_managed:
+        require_still_newest(storage, conflict.last_commit)
+    return prepared._replace(
+        previous_version=previous_version, base_commit=conflict.last_commit, listed_at=conflict.listed_at
+    )
 
 
 def _build_committed(prepared: PreparedCommit, sent: SentCommit, txn_id: str, *, lost_attempts: int) -> Committed:
@@ -390,13 +400,19 @@ def _build_committed(prepared: PreparedCommit, sent: SentCommit, txn_id: str, *,
     )
 
 
-def _build_conflict_error(lost: LostAttempt | None, attempts: int, seconds: float) -> errors.ConflictLost:
-    """Return the error for a run that lost every version that it tried to other writers."""
+def _build_conflict_error(conflict: CommitConflict | None, attempts: int, seconds: float) -> errors.ConflictLost:
+    """Return the error for a run that gives up, because other writers created every version that it tried.
+
+    Args:
+        conflict: The last conflict; None if no commit was sent.
+        attempts: The number of versions that were tried.
+        seconds: The time since the first attempt.
+    """
     facts = {"versions tried": f"{attempts}, in {seconds:.0f} s"}
-    if lost is not None and lost.winners:
-        winner = lost.winners[-1]
-        writer = " by ".join(word for word in (winner.operation, winner.engine_info) if word)
-        facts["last lost to"] = f"version {winner.version}, {writer or 'by an unnamed writer'}"
+    if conflict is not None and conflict.concurrent_commits:
+        last_commit = conflict.concurrent_commits[-1]
+        writer = " by ".join(word for word in (last_commit.operation, last_commit.engine_info) if word)
+        facts["last lost to"] = f"version {last_commit.version}, {writer or 'by an unnamed writer'}"
     facts["next"] = "let the other writers pause, or run the same command again when they commit less often"
     return errors.ConflictLost(
         "nothing was committed: other writers created every version that was tried",

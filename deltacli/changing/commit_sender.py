@@ -6,11 +6,11 @@ commit of a run contains the same random `txnId`, which shows who wrote the file
 
     answer     `txnId` in the file   result
     --------   -------------------   -------------------------------------------------------------------
-    created    (not read)            won
-    existed    of this run           won: a proxy has repeated the request
-    existed    of another writer     lost
-    unknown    of this run           won
-    unknown    of another writer     lost: the name is taken, so the request can have no effect any more
+    created    (not read)            committed
+    existed    of this run           committed: a proxy has repeated the request
+    existed    of another writer     conflict
+    unknown    of this run           committed
+    unknown    of another writer     conflict: the name is taken, so the request can have no effect any more
     unknown    (no such file)        undecided: the request may still arrive. It is sent again
 
 Sending the request again is safe. All requests of an attempt write the same bytes to the same name, and at most one of
@@ -27,12 +27,18 @@ from functools import partial
 from itertools import count, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.changing.basis import MAX_LISTING_AGE_SECONDS, OwnCommit, identify_commit
+from deltacli.changing.base_version import MAX_LISTING_AGE_SECONDS, OwnCommit, identify_commit
 from deltacli.changing.rechecks import require_same_base_commit, require_still_newest
 from deltacli.core import errors
 from deltacli.core.release import VERSION
-from deltacli.delta.log.commit_content import Base, CommitRequest, encode, following, slot_of
-from deltacli.delta.log.conflicts import ConflictingCommit, look_at
+from deltacli.delta.log.commit_content import (
+    CommitRequest,
+    PreviousVersion,
+    build_next_version,
+    compute_resulting_version,
+    encode_commit_head,
+)
+from deltacli.delta.log.conflicts import ConcurrentCommit, examine_commit
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFile, LogListing, commit_name
 from deltacli.storage import Created, Creation, Unknown
 from deltacli.storage.directory_identity import require_same_directory
@@ -42,6 +48,7 @@ from deltacli.table.handle import TableHandle, managed_store
 from deltacli.work.commits.reading import commit_location, stream_commit
 
 if TYPE_CHECKING:
+    from deltacli.changing.commit_options import Pause
     from deltacli.table.version import Snapshot
 
 ENGINE_INFO = f"deltacli/{VERSION}"
@@ -50,9 +57,6 @@ MAX_REQUESTS_PER_VERSION = 6
 """Maximum number of requests that try to create one version, of a Delta log or of a Paimon schema."""
 
 _MAX_PREFETCHED_COMMIT_BYTES = 1 << 20
-
-Pause = Callable[[int], None]
-"""Waits before a retry. Retries count from 1."""
 
 
 class PreparedCommit(NamedTuple):
@@ -70,7 +74,7 @@ class PreparedCommit(NamedTuple):
 
     request: CommitRequest
     read_version: int
-    previous_version: Base
+    previous_version: PreviousVersion
     snapshot: Snapshot | None
     base_commit: LogFile | OwnCommit | None
     listed_at: float
@@ -98,7 +102,7 @@ class PreparedCommit(NamedTuple):
         has_waited = age_seconds > MAX_LISTING_AGE_SECONDS
         if has_waited and isinstance(self.base_commit, LogFile):
             require_still_newest(table.writable(), self.base_commit)
-        elif has_waited or table.storage.capabilities.cheap_listing:
+        elif has_waited or table.storage.capabilities.has_cheap_requests:
             require_same_base_commit(table.writable(), self.base_commit)
 
 
@@ -110,31 +114,31 @@ class SentCommit(NamedTuple):
         file: Its commit file.
     """
 
-    version: Base
+    version: PreviousVersion
     file: OwnCommit
 
 
 @dataclass(frozen=True, slots=True)
-class LostAttempt:
-    """An attempt that was lost, because another writer created the version first.
+class CommitConflict:
+    """A version that another writer has created before this run.
 
     Attributes:
         version: The version.
-        winners: The commits of other writers: this version and the following ones, up to the first missing or damaged
-            commit.
+        concurrent_commits: The commits of other writers: this version and the following ones, up to the first missing
+            or damaged commit.
         previous_commit: The commit file of the version before, in the same listing; None if it is missing.
-        last_commit: The commit file of the last winner; None without winners.
+        last_commit: The file of the last concurrent commit; None if there are none.
         newest_version: The newest version in the listing. There may be gaps before it.
-        highest_named_version: The highest version in the name of any log file, such as a checksum file.
+        highest_version_in_names: The highest version in the name of any log file, such as a checksum file.
         listed_at: When the log was listed, by the monotonic clock of this process.
     """
 
     version: int
-    winners: tuple[ConflictingCommit, ...]
+    concurrent_commits: tuple[ConcurrentCommit, ...]
     previous_commit: LogFile | None
     last_commit: LogFile | None
     newest_version: int
-    highest_named_version: int
+    highest_version_in_names: int
     listed_at: float
 
 
@@ -143,7 +147,7 @@ class CommitSender:
 
     Attributes:
         txn_id: The `txnId` of the commitInfo of all commits of the run.
-        in_flight: The commit that was sent last, unless it was lost; None if there is none.
+        in_flight: The commit that was sent last, unless it had a conflict; None if there is none.
     """
 
     def __init__(self, table: TableHandle, txn_id: str, pause: Pause, commit_metadata: Mapping[str, str]) -> None:
@@ -161,13 +165,13 @@ class CommitSender:
         self.txn_id = txn_id
         self.in_flight: CommitInFlight | None = None
 
-    def send(self, prepared: PreparedCommit, attempt: int) -> SentCommit | LostAttempt:
+    def send(self, prepared: PreparedCommit, attempt: int) -> SentCommit | CommitConflict:
         """Create the next version, or find out that another writer has created it.
 
         Args:
             prepared: The commit.
-            attempt: The number of the attempt, from 1. If it is lost, the pause before the winning commits are read
-                grows with this number.
+            attempt: The number of the attempt, from 1. After a conflict, the pause before the concurrent commits are
+                read grows with this number.
 
         Raises:
             Refused: If the previous version was replaced. Nothing was sent.
@@ -177,7 +181,7 @@ class CommitSender:
         # The head contains the commitInfo, protocol, metaData, txn and domainMetadata actions. The body contains the
         # add and remove actions.
         now_ms = self._table.clock()
-        head = encode(
+        head = encode_commit_head(
             prepared.request,
             prepared.previous_version,
             txn_id=self.txn_id,
@@ -190,32 +194,32 @@ class CommitSender:
         managed = managed_store(storage)
         if managed is not None:
             # The request to the catalog contains the changes of the metadata, relative to the previous version.
-            managed.follow(prepared.previous_version)
+            managed.set_previous_version(prepared.previous_version)
 
         path = f"{LOG_DIRECTORY}/{commit_name(version)}"
         body = prepared.request.body
         if body is None:
             prepared.recheck_previous_version(self._table)
-            lost = self._send(prepared, version, attempt, partial(storage.put_if_absent, path, head))
+            conflict = self._send(prepared, version, attempt, partial(storage.put_if_absent, path, head))
         else:
             # A commit of millions of files may not fit into memory, so it is written to a temporary file.
             with storage.draft(path) as draft:
                 with translate_write_errors(draft.local_path, path), open(draft.local_path, "wb") as file:
                     file.write(head)
-                    file.writelines(body(slot_of(prepared.request, prepared.previous_version)))
+                    file.writelines(body(build_next_version(prepared.request, prepared.previous_version)))
                 # Writing may take minutes, so the previous version is checked afterwards.
                 prepared.recheck_previous_version(self._table)
-                lost = self._send(prepared, version, attempt, draft.publish)
-        if lost is not None:
-            return lost
+                conflict = self._send(prepared, version, attempt, draft.publish)
+        if conflict is not None:
+            return conflict
         first_line = head[: head.index(b"\n")]
-        resulting_version = following(prepared.request, prepared.previous_version, now_ms)
+        resulting_version = compute_resulting_version(prepared.request, prepared.previous_version, now_ms)
         return SentCommit(resulting_version, OwnCommit(commit_name(version), first_line))
 
     def _send(
         self, prepared: PreparedCommit, version: int, attempt: int, create: Callable[[], Creation]
-    ) -> LostAttempt | None:
-        """Create a version, and record it in `in_flight` unless it was lost.
+    ) -> CommitConflict | None:
+        """Create a version, and record it in `in_flight` unless there is a conflict.
 
         Args:
             prepared: The commit.
@@ -224,29 +228,29 @@ class CommitSender:
             create: Sends the request to the store.
 
         Returns:
-            None if this run has created the version.
+            The conflict, if another writer has created the version; None if this run has created it.
         """
         self.in_flight = CommitInFlight(prepared.request, version)
-        lost = self._create_and_verify(prepared, version, attempt, create)
-        if lost is not None:
+        conflict = self._create_and_verify(prepared, version, attempt, create)
+        if conflict is not None:
             self.in_flight = None
-            return lost
+            return conflict
         managed = managed_store(self._table.storage)
         if managed is not None:
-            managed.settle(version)
+            managed.publish_if_ratified(version)
         return None
 
     def _create_and_verify(
         self, prepared: PreparedCommit, version: int, attempt: int, create: Callable[[], Creation]
-    ) -> LostAttempt | None:
+    ) -> CommitConflict | None:
         """Create a version, and read the log until it is certain who has created it.
 
         As long as `unknown_reason` is None, no request of this run can be on its way, so an error means that nothing
         was written. Once it is set, the commit may exist, or appear at any later time. Then there are three ways to
         end:
 
-        * The commit file has the `txnId` of this run: won.
-        * The commit file has another `txnId`: lost, because the name is taken for good.
+        * The commit file has the `txnId` of this run: committed.
+        * The commit file has another `txnId`: a conflict, because the name is taken for good.
         * Otherwise: OutcomeUnknown.
 
         The request is sent again only if a new listing shows that the version is still missing and that the version
@@ -260,7 +264,7 @@ class CommitSender:
             create: Sends the request to the store.
 
         Returns:
-            None if this run has created the version.
+            The conflict, if another writer has created the version; None if this run has created it.
 
         Raises:
             StorageFailed: If nothing was sent; also other errors of the store.
@@ -291,9 +295,11 @@ class CommitSender:
             # Read the commit file, to see who has created the version. Pause before only if it is certain that another
             # writer has, because then the next attempt competes with that writer.
             may_send = is_ratified
-            is_certainly_lost = retry == 0 and unknown_reason is None
+            is_certain_conflict = retry == 0 and unknown_reason is None
+            if is_certain_conflict:
+                self._pause(attempt)
             try:
-                lost = self._read_winners(prepared.request, version, retry=attempt if is_certainly_lost else 0)
+                conflict = self._read_concurrent_commits(prepared.request, version)
             except errors.DeltacliError as error:
                 last_error = error
                 if isinstance(error, errors.NotATable) and not is_ratified:
@@ -302,13 +308,12 @@ class CommitSender:
                     # The version exists. It may be the commit of this run, if a proxy has repeated the request.
                     unknown_reason = "the version exists, but its writer cannot be read"
                 continue
-            if lost.winners or unknown_reason is None:
-                is_own = any(winner.txn_id == self.txn_id for winner in lost.winners)
-                return None if is_own else lost
+            if conflict.concurrent_commits or unknown_reason is None:
+                return None if self._has_own_commit(conflict) else conflict
 
             # The version does not exist yet. Send the request again, unless the log was replaced or has newer versions.
-            can_follow = is_ratified or prepared.can_follow(lost.previous_commit)
-            if lost.newest_version >= version or not can_follow:
+            can_follow = is_ratified or prepared.can_follow(conflict.previous_commit)
+            if conflict.newest_version >= version or not can_follow:
                 break
             may_send = True
 
@@ -316,13 +321,18 @@ class CommitSender:
             raise last_error
         raise self._build_unknown_error(version, unknown_reason, last_error)
 
-    def _read_winners(self, request: CommitRequest, version: int, *, retry: int = 0) -> LostAttempt:
+    def _has_own_commit(self, conflict: CommitConflict) -> bool:
+        """Return True if one of the commits that were read is by this run."""
+        return any(commit.txn_id == self.txn_id for commit in conflict.concurrent_commits)
+
+    def _read_concurrent_commits(self, request: CommitRequest, version: int) -> CommitConflict:
         """Read the commits from a version on, up to the first missing or damaged one.
 
+        They may include the commit of this run, if the answer of the store to it was lost.
+
         Args:
-            request: The commit that was lost. It determines which actions of the winners matter.
+            request: The commit of this run. It determines which actions of the other commits matter.
             version: The first version to read.
-            retry: The number of the retry, for a pause before reading; 0 to read immediately.
 
         Raises:
             StorageFailed: If the commits cannot be read.
@@ -330,35 +340,42 @@ class CommitSender:
             Refused: If the directory of the table was replaced. The commits in the new directory do not tell whether
                 this run has created a version in the old one.
         """
-        if retry:
-            self._pause(retry)
         storage = self._table.storage
         listed_at = self._table.machine.monotonic()
         listing = list_log(storage, start_version=max(version - 1, 0))
-        self._prefetch_commits(_find_contiguous_commits(listing, version))
-
-        winners = list[ConflictingCommit]()
-        last_commit: LogFile | None = None
-        for commit_file in _find_contiguous_commits(listing, version):
-            try:
-                actions = stream_commit(storage, commit_file)
-                winners.append(look_at(request, commit_file.version, commit_file.modified_ms, actions))
-            except errors.CommitCorrupt:
-                if not winners:
-                    raise
-                # A later attempt reports the damaged commit. The commits before it may be enough to decide.
-                break
-            last_commit = commit_file
+        commit_files = _find_contiguous_commits(listing, version)
+        self._prefetch_commits(commit_files)
+        concurrent_commits = self._examine_commits(request, commit_files)
         require_same_directory(storage)
-        return LostAttempt(
+        return CommitConflict(
             version,
-            tuple(winners),
+            tuple(concurrent_commits),
             previous_commit=identify_commit(listing, version - 1),
-            last_commit=last_commit,
+            last_commit=commit_files[len(concurrent_commits) - 1] if concurrent_commits else None,
             newest_version=listing.newest_version,
-            highest_named_version=listing.told_version,
+            highest_version_in_names=listing.highest_version_in_names,
             listed_at=listed_at,
         )
+
+    def _examine_commits(self, request: CommitRequest, commit_files: Sequence[LogFile]) -> list[ConcurrentCommit]:
+        """Compare a request with commits of other writers, up to the first damaged commit.
+
+        The commits before a damaged one may be enough to resolve the conflict. If not, the next attempt reports it.
+
+        Raises:
+            CommitCorrupt: If the first commit is damaged.
+        """
+        concurrent_commits = list[ConcurrentCommit]()
+        for commit_file in commit_files:
+            try:
+                actions = stream_commit(self._table.storage, commit_file)
+                commit = examine_commit(request, commit_file.version, commit_file.modified_ms, actions)
+            except errors.CommitCorrupt:
+                if not concurrent_commits:
+                    raise
+                return concurrent_commits
+            concurrent_commits.append(commit)
+        return concurrent_commits
 
     def _prefetch_commits(self, files: Sequence[LogFile]) -> None:
         """Read small commits in parallel, so that they are in the cache of a remote store.
@@ -368,7 +385,7 @@ class CommitSender:
         """
         storage = self._table.storage
         paths = [commit_location(file) for file in files if file.size_bytes <= _MAX_PREFETCHED_COMMIT_BYTES]
-        if storage.capabilities.cheap_listing or len(paths) < 2:
+        if storage.capabilities.has_cheap_requests or len(paths) < 2:
             return
         # An error is raised again when the commit is needed.
         with suppress(errors.DeltacliError):
@@ -380,16 +397,15 @@ class CommitSender:
 
         The log is read only once, because the user is waiting for the process to end.
         """
-        try:
-            winners = self._read_winners(commit.request, commit.version).winners
-        except errors.DeltacliError:
-            winners = ()
-        if any(winner.txn_id == self.txn_id for winner in winners):
-            return f"version {commit.version} was committed"
-        if winners:
-            return "nothing was committed"
         name = commit_name(commit.version)
-        return f"version {commit.version} may have been committed: it was if {name} contains {self.txn_id}"
+        unknown = f"version {commit.version} may have been committed: it was if {name} contains {self.txn_id}"
+        try:
+            conflict = self._read_concurrent_commits(commit.request, commit.version)
+        except errors.DeltacliError:
+            return unknown
+        if not conflict.concurrent_commits:
+            return unknown
+        return f"version {commit.version} was committed" if self._has_own_commit(conflict) else "nothing was committed"
 
     def _build_unknown_error(
         self, version: int, reason: str | None, last_error: errors.DeltacliError | None

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from deltacli.changing.rechecks import require_unchanged_basis
+from deltacli.changing.rechecks import recheck_base_commit
 from deltacli.storage import Created, Creation
 
 if TYPE_CHECKING:
-    from deltacli.changing.basis import Basis
+    from deltacli.changing.base_version import BaseVersion
     from deltacli.changing.execution import ChangeExecution
 
 
@@ -36,17 +36,17 @@ def annotate_interruption(path: str) -> Iterator[None]:
 
 
 @contextmanager
-def guard_derived_write(basis: Basis, path: str) -> Iterator[None]:
+def guard_derived_write(base_version: BaseVersion, path: str) -> Iterator[None]:
     """Require that the log was not replaced, before the block writes a derived file.
 
     Args:
-        basis: The version that the file was derived from.
+        base_version: The version that the file was derived from.
         path: The path of the file, relative to the table directory.
 
     Raises:
         Refused: If the base commit was replaced (`plan.other-past`). The block is not executed.
     """
-    require_unchanged_basis(basis)
+    recheck_base_commit(base_version)
     with annotate_interruption(path):
         yield
 
@@ -65,7 +65,7 @@ def create_derived_file(execution: ChangeExecution[Any, Any], path: str, data: b
     Raises:
         Refused: If the base commit was replaced (`plan.other-past`). Nothing is written.
     """
-    with guard_derived_write(execution.plan.basis, path):
+    with guard_derived_write(execution.plan.base_version, path):
         creation = execution.store.put_if_absent(path, data)
     execution.has_begun = creation == Created()
     return creation

@@ -8,32 +8,26 @@ write nothing was changed, after it the change was done in part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Generic, NamedTuple
 
+from deltacli.changing.commit_options import DEFAULT_OPTIONS
 from deltacli.changing.consent import build_not_agreed_error, compute_plan_id
 from deltacli.changing.outcome import OutcomeT
 from deltacli.changing.plan import PlanT
-from deltacli.changing.rechecks import (
-    recheck_log,
-    require_same_base_commit,
-    require_same_log,
-    require_unchanged_basis,
-    require_valid_clock,
-)
+from deltacli.changing.rechecks import recheck_log, require_same_log, require_valid_clock
 from deltacli.changing.views import MANIFEST_PROPERTY, find_stale_views
 from deltacli.core import errors
-from deltacli.delta.log.actions import NO_METADATA
 from deltacli.delta.log.state import is_true
 from deltacli.storage.directory_identity import require_same_directory
 from deltacli.table.rebuild import read_snapshot
 
 if TYPE_CHECKING:
-    from deltacli.changing.basis import Basis
+    from deltacli.changing.base_version import BaseVersion
     from deltacli.changing.commit import Committed, NothingToDo
-    from deltacli.changing.commit_sender import Pause
+    from deltacli.changing.commit_options import CommitOptions
     from deltacli.changing.consent import Consent
     from deltacli.delta.log.commit_content import CommitRequest
     from deltacli.delta.log.segment import LogListing
@@ -59,6 +53,9 @@ class UnfinishedGoal(NamedTuple):
 class ChangeExecution(Generic[PlanT, OutcomeT]):
     """The execution of one change of one table.
 
+    `execute_change` creates an execution and passes it to `Change.execute`. An operation first calls one of the
+    `recheck_…` methods, and then writes. `commit_plan` and `commit_step` recheck the table by themselves.
+
     Attributes:
         plan: The plan that is executed. If other writers commit first, it is replaced by a newer plan.
         outcome: What was done so far. `Change.execute` updates it.
@@ -71,7 +68,7 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
 
     def __init__(
         self,
-        plan_again: Callable[[TableHandle, Snapshot], PlanT],
+        plan_change: Callable[[TableHandle, Snapshot], PlanT],
         plan: PlanT,
         ask: Callable[[PlanT], Consent],
         outcome: OutcomeT,
@@ -79,19 +76,19 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
         """Ask for consent to a plan, and prepare its execution.
 
         Args:
-            plan_again: Plans the change for another version of the table.
-            plan: The plan. Its basis has the table.
+            plan_change: Plans the change for another version of the table (`Change.plan`).
+            plan: The plan. Its base version contains the table.
             ask: Returns the consent to a plan, or raises Refused.
             outcome: The outcome before anything was done.
         """
-        self._plan_again = plan_again
+        self._plan_change = plan_change
         self._ask = ask
         self._agreed_plan = plan
         self._consent = ask(plan)
         self._has_used_planned_version = False
         self.plan = plan
         self.outcome = outcome
-        self.table = plan.basis.table
+        self.table = plan.base_version.table
         self.has_begun = False
         self.has_ended = False
         self.has_stale_manifests = False
@@ -112,45 +109,48 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
         """True if consent was given to the command (`--yes`), so that a plan with other effects may be executed."""
         return self._consent is None
 
-    def recheck_table(
-        self, basis: Basis | None = None, *, needs_clock: bool = False, listing: LogListing | None = None
-    ) -> None:
-        """Require that a table is still the one that was planned. Call it before the first write.
+    def recheck_table(self) -> None:
+        """Require that the table has the history that it had when it was planned. Call it before the first write.
 
-        Args:
-            basis: The basis of another table that the change reads, such as the source of a clone; None for the basis
-                of the plan.
-            needs_clock: Whether the change writes times that other engines compare, such as deletion times.
-            listing: The log, if it was listed after the plan; None to list it here.
+        Lists the log again, unless a remote log was listed just now. Newer commits are allowed.
 
         Raises:
-            Refused: If the table was replaced or rolled back, or the clock is behind (`plan.*`).
+            Refused: If the table was replaced or rolled back (`plan.*`).
         """
-        if basis is None:
-            basis = self.plan.basis
-        else:
-            require_same_directory(basis.table.storage)
-        if needs_clock:
-            require_valid_clock(self.table, basis.now_ms, basis.base_commit)
-        if listing is None:
-            recheck_log(basis)
-        else:
-            require_same_log(basis, listing)
+        recheck_log(self.plan.base_version)
 
-    def recheck_base_commit(self, basis: Basis | None = None) -> None:
-        """Require that the base commit is still the same file. Sends at most one request.
+    def recheck_listed_log(self, listing: LogListing) -> None:
+        """Require the same as `recheck_table`, for a log that was listed after the plan.
 
         Args:
-            basis: The basis of a later plan of this change, whose log was listed just now; None for the basis of the
-                plan.
+            listing: The current log.
 
         Raises:
-            Refused: If the file was replaced or deleted (`plan.other-past`).
+            Refused: If the table was replaced or rolled back (`plan.*`).
         """
-        if basis is None:
-            require_same_base_commit(self.table.storage, self.plan.basis.base_commit)
-        else:
-            require_unchanged_basis(basis)
+        require_same_log(self.plan.base_version, listing)
+
+    def recheck_source(self, source: BaseVersion) -> None:
+        """Require that another table which the change reads, such as the source of a clone, has the same history.
+
+        Args:
+            source: The version of the other table that the change was planned for.
+
+        Raises:
+            Refused: If the other table was replaced or rolled back (`plan.*`).
+        """
+        # The handle of a source is not bound to its directory, because nothing is written there.
+        require_same_directory(source.table.storage)
+        recheck_log(source)
+
+    def recheck_clock(self) -> None:
+        """Require a valid clock, for changes that write times which other engines compare, such as deletion times.
+
+        Raises:
+            Refused: If the clock is behind the plan or behind the newest commit (`plan.clock`).
+        """
+        base_version = self.plan.base_version
+        require_valid_clock(self.table, base_version.now_ms, base_version.base_commit)
 
     def accept_new_plan(self, plan: PlanT) -> PlanT:
         """Continue with a plan that was made again because another writer committed first.
@@ -171,7 +171,7 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
             raise build_not_agreed_error(self.plan, plan)
 
         # Only `plan_change` looks for stale views, so the new plan takes over the warnings of the first one.
-        plan.basis.warnings[:] = self.plan.basis.warnings
+        plan.base_version.warnings = list(self.plan.base_version.warnings)
         self.plan = plan
         return plan
 
@@ -191,137 +191,129 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
         self.plan = plan
         return True
 
-    def commit(
+    def commit_plan(
         self,
         build_request: Callable[[PlanT], CommitRequest | None],
         *,
-        plan_again: Callable[[PlanT, Snapshot], PlanT] | None = None,
-        recheck: Callable[[], bool] | None = None,
-        commit_metadata: Mapping[str, str] = NO_METADATA,
-        needs_clock: bool = False,
-        pause: Pause | None = None,
+        update_plan: Callable[[PlanT, Snapshot], PlanT] | None = None,
+        options: CommitOptions = DEFAULT_OPTIONS,
     ) -> Committed | NothingToDo:
-        """Commit the plan as the version after the one that it was made from.
+        """Commit the plan as the version after its base version.
 
         If another writer commits first, and changes something that the plan depends on, the change is planned again.
         The new plan is committed if `accept_new_plan` accepts it.
 
         Args:
             build_request: Builds the commit from a plan, or returns None if there is nothing to do.
-            plan_again: Makes the plan for a newer version from the previous plan; None to plan from scratch.
-            recheck: Called before each attempt, see `deltacli.changing.commit.commit`.
-            commit_metadata: Additional keys of the commitInfo.
-            needs_clock: Whether the commit contains times that other engines compare, see `recheck_table`.
-            pause: Waits before a retry.
+            update_plan: Makes a plan for a newer version from the previous plan. By default the change is planned from
+                the beginning.
+            options: Options for the commit.
 
         Raises:
             DeltacliError: If `recheck_table`, `accept_new_plan`, `deltacli.changing.commit.commit` or one of the passed
                 functions raises it.
         """
-
-        creates_table = self.plan.basis.version < 0
-        return self.commit_step(
-            partial(self._build_planned_request, build_request, plan_again),
-            build_first_request=(lambda: build_request(self.plan)) if creates_table else None,
-            recheck=recheck,
-            commit_metadata=commit_metadata,
-            needs_clock=needs_clock,
-            pause=pause,
+        creates_table = self.plan.base_version.version < 0
+        return self._commit(
+            partial(self._build_planned_request, build_request, update_plan),
+            build_first_request=partial(self._build_first_request, build_request) if creates_table else None,
+            previous_step=None,
+            options=options,
         )
-
-    def _build_planned_request(
-        self,
-        build_request: Callable[[PlanT], CommitRequest | None],
-        plan_again: Callable[[PlanT, Snapshot], PlanT] | None,
-        snapshot: Snapshot,
-    ) -> CommitRequest | None:
-        """Build the commit of the plan, after planning again if another writer has changed the table.
-
-        Args:
-            build_request: Builds the commit from a plan.
-            plan_again: Makes the plan for a newer version from the previous plan; None to plan from scratch.
-            snapshot: The version that the commit will follow.
-        """
-        # `commit` reads another snapshot only after a commit of another writer.
-        is_planned_version = snapshot is self.plan.basis.snapshot
-        if not is_planned_version:
-            if plan_again is not None:
-                new_plan = plan_again(self.plan, snapshot)
-            else:
-                new_plan = self._plan_again(self.table, snapshot)
-            self.accept_new_plan(new_plan)
-        return None if self.plan.is_noop else build_request(self.plan)
 
     def commit_step(
         self,
         build_request: Callable[[Snapshot], CommitRequest | None],
         *,
-        build_first_request: Callable[[], CommitRequest | None] | None = None,
-        after: Committed | None = None,
-        recheck: Callable[[], bool] | None = None,
-        commit_metadata: Mapping[str, str] = NO_METADATA,
-        needs_clock: bool = False,
-        pause: Pause | None = None,
+        previous_step: Committed | None = None,
+        options: CommitOptions = DEFAULT_OPTIONS,
     ) -> Committed | NothingToDo:
         """Commit one step of a change that needs several commits. The plan is not made again.
 
-        The first step is committed after the version of the plan, once the table was rechecked. Each later step is
-        committed after the newest version, or directly after the previous step (`after`).
+        The first step is committed after the base version of the plan, once the table was rechecked. Each later step is
+        committed after the newest version.
 
         Args:
             build_request: Builds the commit from a version, or returns None if there is nothing to do.
-            build_first_request: Builds version 0; None if the table exists.
-            after: The commit of the previous step, see `deltacli.changing.commit.commit`.
-            recheck: Called before each attempt.
-            commit_metadata: Additional keys of the commitInfo.
-            needs_clock: Whether the commit contains times that other engines compare, see `recheck_table`.
-            pause: Waits before a retry.
+            previous_step: The commit of the previous step, if it changed neither protocol nor metadata. The step is
+                then committed directly after it, and the newest version is not read.
+            options: Options for the commit.
 
         Raises:
-            DeltacliError: As for `commit`.
+            DeltacliError: As for `commit_plan`.
         """
+        return self._commit(build_request, build_first_request=None, previous_step=previous_step, options=options)
+
+    def _commit(
+        self,
+        build_request: Callable[[Snapshot], CommitRequest | None],
+        *,
+        build_first_request: Callable[[], CommitRequest | None] | None,
+        previous_step: Committed | None,
+        options: CommitOptions,
+    ) -> Committed | NothingToDo:
+        """Create a version, and record that the execution has begun. The arguments are those of `commit.commit`."""
         from deltacli.changing.commit import Committed, commit  # imports pyarrow, which a dry run does not need
 
-        done = commit(
+        result = commit(
             self.table,
             build_request,
-            read=lambda table: self._read_version(table, build_first_request, needs_clock=needs_clock),
+            read=self._read_planned_or_newest_version,
             build_first_request=build_first_request,
-            after=after,
-            recheck=recheck,
-            commit_metadata=commit_metadata,
-            pause=pause,
+            after=previous_step,
+            options=options,
         )
-        # Python handles signals at calls. Unlike `isinstance`, `match` on a class is no call, so an interruption cannot
-        # come before `has_begun` is set.
-        match done:
-            case Committed():
-                self.has_begun = True
-                self._note_stale_manifests(done)
-        return done
+        # Python interrupts a program (Ctrl+C) only at calls and loops. There is none between the end of `commit` and
+        # this assignment, so an interruption cannot hide that a version was created.
+        self.has_begun = self.has_begun or result.is_committed
+        if isinstance(result, Committed):
+            self._note_stale_manifests(result)
+        return result
 
-    def _read_version(
+    def _build_planned_request(
         self,
-        table: TableHandle,
-        build_first_request: Callable[[], CommitRequest | None] | None,
-        *,
-        needs_clock: bool,
-    ) -> Snapshot | None:
-        """Return the version of the plan for the first attempt, after rechecking the table; then the newest version.
+        build_request: Callable[[PlanT], CommitRequest | None],
+        update_plan: Callable[[PlanT, Snapshot], PlanT] | None,
+        snapshot: Snapshot,
+    ) -> CommitRequest | None:
+        """Build the commit of the plan, after planning again if the version was read again.
+
+        Args:
+            build_request: Builds the commit from a plan.
+            update_plan: See `commit_plan`.
+            snapshot: The version that the commit will follow.
+        """
+        # The first attempt uses the planned snapshot, see `_read_planned_or_newest_version`. Any other snapshot was
+        # read after another writer has committed, or after `CommitOptions.recheck` has returned False.
+        was_read_again = snapshot is not self.plan.base_version.snapshot
+        if was_read_again and update_plan is not None:
+            self.accept_new_plan(update_plan(self.plan, snapshot))
+        elif was_read_again:
+            self.accept_new_plan(self._plan_change(self.table, snapshot))
+        return None if self.plan.is_noop else build_request(self.plan)
+
+    def _build_first_request(self, build_request: Callable[[PlanT], CommitRequest | None]) -> CommitRequest | None:
+        """Build version 0 from the plan."""
+        return build_request(self.plan)
+
+    def _read_planned_or_newest_version(self, table: TableHandle) -> Snapshot | None:
+        """Return the base version for the first commit, after rechecking the table. Later return the newest version.
 
         Args:
             table: The table to read the newest version of.
-            build_first_request: Builds version 0; None if the table exists.
-            needs_clock: See `recheck_table`.
+
+        Returns:
+            The version; None for the first commit of a plan that creates the table.
         """
-        planned_snapshot = self.plan.basis.snapshot
-        # A plan that creates a table has no snapshot, because there is no version yet. Other plans may have dropped it.
-        has_planned_version = planned_snapshot is not None or build_first_request is not None
+        base_version = self.plan.base_version
+        creates_table = base_version.version < 0
+        # Some plans do not keep the snapshot, to save memory.
+        has_planned_version = base_version.snapshot is not None or creates_table
         if self._has_used_planned_version or not has_planned_version:
             return read_snapshot(table)
         self._has_used_planned_version = True
-        self.recheck_table(needs_clock=needs_clock)
-        return planned_snapshot
+        self.recheck_table()
+        return base_version.snapshot
 
     def _note_stale_manifests(self, committed: Committed) -> None:
         """Set `has_stale_manifests` if a commit turned on manifests, or changed files of a table with manifests."""
@@ -337,34 +329,32 @@ class ChangeExecution(Generic[PlanT, OutcomeT]):
         if changes_files and (has_manifests or had_manifests):
             self.has_stale_manifests = True
 
-    def update_manifests(self, *, has_unread_version: bool = False) -> None:
-        """Write the symlink manifests of the newest version if this change made them stale.
+    def update_manifests(self) -> None:
+        """Write the symlink manifests of the newest version if `has_stale_manifests` is set.
 
-        A failure only adds a warning to the basis of the plan, because the version is committed already. If it were an
-        error, Spark would repeat the append.
-
-        Args:
-            has_unread_version: Whether the newest version may be unknown to this run, because commits were recovered or
-                the outcome of a commit is unknown. Then its properties decide whether there are manifests to update.
+        A failure only adds a warning to the base version of the plan, because the version is committed already. If it
+        were an error, Spark would repeat the append.
         """
-        if has_unread_version:
-            self._examine_newest_version()
         if self.has_stale_manifests:
-            from deltacli.changing.manifests import update_manifests  # imports pyarrow
+            from deltacli.changing.manifests import write_manifests_of_newest_version  # imports pyarrow
 
-            self.plan.basis.warnings.extend(update_manifests(self.table))
+            self.plan.base_version.warnings.extend(write_manifests_of_newest_version(self.table))
 
-    def _examine_newest_version(self) -> None:
-        """Set `has_stale_manifests` by the properties of the newest version, and warn about other stale views."""
+    def note_stale_views_of_newest_version(self) -> None:
+        """Read the newest version, and note which of its views are stale.
+
+        Needed if this run may have created a version that it has not read, because it recovered commits or the outcome
+        of a commit is unknown. Sets `has_stale_manifests`, and adds a warning for each other view.
+        """
         # If the newest version cannot be read, assume that it has the properties of the planned version.
-        newest_snapshot = self.plan.basis.snapshot
+        newest_snapshot = self.plan.base_version.snapshot
         with suppress(errors.DeltacliError):
             newest_snapshot = read_snapshot(self.table)
         if newest_snapshot is None:
             return
         if is_true(newest_snapshot.properties, MANIFEST_PROPERTY):
             self.has_stale_manifests = True
-        if newest_snapshot.version != self.plan.basis.version:
-            warnings = self.plan.basis.warnings
+        if newest_snapshot.version != self.plan.base_version.version:
+            warnings = self.plan.base_version.warnings
             new_warnings = [warning for warning in find_stale_views(newest_snapshot) if warning not in warnings]
             warnings.extend(new_warnings)

@@ -4,9 +4,16 @@ A shallow clone contains absolute paths of files of its source. So does every lo
 clone: a clone of the clone, a copy that keeps the paths, a log that is restored to another place. The vacuum of the
 source lists these files, finds no reference in its own log, and would delete them.
 
-The owner of a file is the table whose vacuum lists it: the nearest parent directory with a Delta log. Each command that
-writes such a log calls `find_file_owners` for its plan, and `put_notes` (see `clone_notes.py`) right before it writes
-the log. The paths alone decide who the owner is, not the table that the log was copied from.
+The owner of a file is the table whose vacuum lists it: the nearest parent directory with a Delta log. The paths alone
+decide who the owner is, not the table that the log was copied from:
+
+    path in the log of the clone                 owner
+    ------------------------------------------   ---------------------------------------------
+    s3://lake/source/day=1/part-0.parquet        s3://lake/source, if it contains `_delta_log`
+    part-1.parquet                               (none: the file belongs to the clone itself)
+
+Each command that writes such a log calls `find_file_owners` for its plan, and `write_clone_notes` right before it
+writes the log. The note tells the vacuum of the owner to keep the files (`clone_notes.py`).
 
 Spec: Add File and Remove File; Deletion Vector Descriptor Schema.
 """
@@ -16,6 +23,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -51,35 +59,36 @@ class FileOwners(NamedTuple):
     """The tables that own files which another table references.
 
     Attributes:
-        tables: The stores of the owners that a note can be written to, without duplicates.
+        stores: The stores of the owners that a note can be written to, without duplicates.
         warnings: One sentence per owner that a note cannot be written to, with the option that its vacuum needs
             instead; and a sentence about the directories without an owner.
     """
 
-    tables: tuple[Storage, ...] = ()
+    stores: tuple[Storage, ...] = ()
     warnings: tuple[str, ...] = ()
 
     @property
     def uris(self) -> list[str]:
-        return [storage.uri for storage in self.tables]
+        """The URIs of the owners."""
+        return [store.uri for store in self.stores]
 
 
-class PutNotes(NamedTuple):
+class WrittenNotes(NamedTuple):
     """The result of writing the note about one table to the owners of its files.
 
     Attributes:
-        noted: The stores of the owners that have the note.
-        written: The notes that this run has written. Fewer than `noted` if an owner already had a newer note.
+        stores: The stores of the owners that have the note now.
+        notes: The notes that this run has written. Fewer than `stores` if an owner already had a newer note.
         warnings: One sentence per owner that the note could not be written to.
     """
 
-    noted: tuple[Storage, ...] = ()
-    written: tuple[WrittenNote, ...] = ()
+    stores: tuple[Storage, ...] = ()
+    notes: tuple[WrittenNote, ...] = ()
     warnings: tuple[str, ...] = ()
 
     def undo(self) -> None:
         """Delete the written notes, after the log that they announced could not be written."""
-        for note in self.written:
+        for note in self.notes:
             with suppress(errors.DeltacliError):
                 note.undo()
 
@@ -121,9 +130,11 @@ def _find_parents_of_external_paths(storage: ReadStorage, paths: ArrowArray) -> 
         return set()
     candidates = pc.filter(paths, may_be_external)
 
-    # `PathKeys` returns null for paths outside the table directory. It knows all URIs of the table.
+    # The key of a path is the path relative to the table directory, or null if it lies outside. A table may have
+    # several URIs, such as `s3://` and `s3a://`.
     path_keys = PathKeys((storage.uri, *storage.aliases))
-    is_external = pc.is_null(path_keys.of_log(candidates).keys)
+    relative_paths = path_keys.compute_keys(candidates).keys
+    is_external = pc.is_null(relative_paths)
     external_paths = pc.filter(candidates, is_external)
 
     parents = pc.unique(pc.replace_substring_regex(external_paths, _FILE_NAME, ""))
@@ -146,17 +157,15 @@ def find_external_directories_of_version(snapshot: Snapshot, storage: ReadStorag
         storage: The store of the table, if the log of the version was read from another directory, such as a backup.
     """
     table_storage = snapshot.table.storage if storage is None else storage
+    find_directories = partial(_find_external_directories_of_adds, table_storage)
+    results = snapshot.file_actions.map_actions("add", find_directories, fields=["path", "deletionVector"])
+    return set[str]().union(*results)
 
-    def find_directories(adds: RecordBatch) -> set[str]:
-        vector_ids = unique_id_column(adds.column("deletionVector"))
-        return find_external_directories(table_storage, adds.column("path"), vector_ids)
 
-    directories = set[str]()
-    for batch_directories in snapshot.file_actions.map_actions(
-        "add", find_directories, fields=["path", "deletionVector"]
-    ):
-        directories |= batch_directories
-    return directories
+def _find_external_directories_of_adds(storage: ReadStorage, adds: RecordBatch) -> set[str]:
+    """Return the directories outside the table directory that contain files of a batch of add actions."""
+    vector_ids = unique_id_column(adds.column("deletionVector"))
+    return find_external_directories(storage, adds.column("path"), vector_ids)
 
 
 def _resolve_directory(table_uri: str, directory: str) -> str:
@@ -296,26 +305,26 @@ def _build_warning(owner: str, address: str, reason: str) -> str:
     return f"{owner} cannot be given a note of {address}: {reason}; its vacuum keeps these files only with {option}"
 
 
-def put_notes(tables: Iterable[Storage], note: CloneNote) -> PutNotes:
-    """Write a note to each owner.
+def write_clone_notes(stores: Iterable[Storage], note: CloneNote) -> WrittenNotes:
+    """Write a note to each owner of files, so that the vacuum of the owner keeps the files.
 
     A failure is only a warning: the owner may be read-only for this user, who may copy a clone nevertheless.
 
     Args:
-        tables: The stores of the owners, as `find_file_owners` returns them.
+        stores: The stores of the owners, as `find_file_owners` returns them.
         note: The note about the table that references their files.
     """
-    noted_tables = list[Storage]()
+    noted_stores = list[Storage]()
     written_notes = list[WrittenNote]()
     warnings = list[str]()
-    for table in tables:
+    for store in stores:
         try:
-            storage = bind_to_directory(table)
-            written_note = note.put(storage)
+            bound_store = bind_to_directory(store)
+            written_note = note.write(bound_store)
         except errors.DeltacliError as error:
-            warnings.append(_build_warning(table.uri, note.uri, error.message))
+            warnings.append(_build_warning(store.uri, note.uri, error.message))
             continue
-        noted_tables.append(storage)
+        noted_stores.append(bound_store)
         if written_note is not None:
             written_notes.append(written_note)
-    return PutNotes(tuple(noted_tables), tuple(written_notes), tuple(warnings))
+    return WrittenNotes(tuple(noted_stores), tuple(written_notes), tuple(warnings))

@@ -21,7 +21,7 @@ MAX_CACHED_BYTES = 128 << 20
 """Maximum total size of the cached files. Further files are read from the store each time."""
 
 MAX_CACHED_FILE_BYTES = 16 << 20
-"""Maximum size of a cached file. Of a larger checkpoint, often only some columns are read."""
+"""Maximum size of a cached file. Readers of a larger checkpoint often need only some of its columns."""
 
 _SIDECARS = f"{LOG_DIRECTORY}/{SIDECAR_DIRECTORY}"
 _IMMUTABLE_KINDS = (
@@ -34,6 +34,7 @@ _IMMUTABLE_KINDS = (
 
 def cache_log_files(table: TableHandle) -> TableHandle:
     """Return a handle of the same table that reads each commit and checkpoint from the store only once."""
+    # `_CachingStorage` has all methods of `ReadStorage`, but some only through `__getattr__`, which mypy does not see.
     return table.replace_storage(cast("ReadStorage", _CachingStorage(table.storage)))
 
 
@@ -94,12 +95,15 @@ class _CachingStorage:
         if content is not None:
             return content.data
         data = self._storage.read(path)
-        if self._reserve(path, len(data)):
-            self._content_by_path[path] = _CachedContent(data, tag=None)
+        if _can_be_cached(path, len(data)):
+            self._add(path, _CachedContent(data, tag=None))
         return data
 
     def open(self, path: str) -> BinaryFile:
-        """Open a file for random access. A file that can be cached is read as a whole, and opened in memory."""
+        """Open a file for random access.
+
+        The content of a file that can be cached is read at once. The returned file then reads from memory.
+        """
         content = self._content_by_path.get(path)
         if content is not None and content.tag is not None:
             return _CachedFile(content.data, content.tag)
@@ -109,12 +113,12 @@ class _CachingStorage:
         file = self._storage.open(path)
         size_bytes = file.seek(0, io.SEEK_END)
         file.seek(0)
-        if not self._reserve(path, size_bytes):
+        if not _can_be_cached(path, size_bytes) or size_bytes > self._free_bytes:
             return file
         with file:
             data = file.read(size_bytes)
             tag = self._storage.tag(path, file)
-        self._content_by_path[path] = _CachedContent(data, tag)
+        self._add(path, _CachedContent(data, tag))
         return _CachedFile(data, tag)
 
     def tag(self, path: str, opened: Any) -> str:  # Any: an open file, as in `ReadStorage`
@@ -123,15 +127,16 @@ class _CachingStorage:
             return opened.tag
         return self._storage.tag(path, opened)
 
-    def _reserve(self, path: str, size_bytes: int) -> bool:
-        """Reserve space in the cache for a file. Returns False if the file is not to be cached."""
-        if not _is_immutable(path) or size_bytes > MAX_CACHED_FILE_BYTES:
-            return False
+    def _add(self, path: str, content: _CachedContent) -> None:
+        """Add the content of a file to the cache, if there is space for it."""
         with self._lock:
-            if size_bytes > self._free_bytes:
-                return False
-            self._free_bytes -= size_bytes
-        return True
+            # Another thread may have read the same file at the same time.
+            replaced_content = self._content_by_path.pop(path, None)
+            if replaced_content is not None:
+                self._free_bytes += len(replaced_content.data)
+            if len(content.data) <= self._free_bytes:
+                self._free_bytes -= len(content.data)
+                self._content_by_path[path] = content
 
     def _remove(self, path: str) -> None:
         """Remove a file from the cache, if it is cached."""
@@ -147,6 +152,11 @@ class _CachedFile(io.BytesIO):
     def __init__(self, data: bytes, tag: str) -> None:
         super().__init__(data)
         self.tag = tag
+
+
+def _can_be_cached(path: str, size_bytes: int) -> bool:
+    """Return True for files that never change, and that are not too large."""
+    return _is_immutable(path) and size_bytes <= MAX_CACHED_FILE_BYTES
 
 
 def _is_immutable(path: str) -> bool:

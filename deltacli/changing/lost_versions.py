@@ -9,7 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deltacli.core.errors import Refusal, command
-from deltacli.delta.log.segment import BEYOND_LOG, LOG_DIRECTORY, NAME_NOT_PADDED, commit_name
+from deltacli.delta.log.segment import (
+    LOG_DIRECTORY,
+    RULE_COMPACTION_AFTER_NEWEST_COMMIT,
+    RULE_NAME_NOT_PADDED,
+    commit_name,
+)
 from deltacli.table.find_log import find_lost_versions
 
 if TYPE_CHECKING:
@@ -30,7 +35,7 @@ def find_lost_versions_refusal(storage: ReadStorage, listing: LogListing, hint_v
     Args:
         storage: The store of the table.
         listing: The log.
-        hint_version: The version in `_last_checkpoint`; -1 without that file.
+        hint_version: The version that `_last_checkpoint` refers to; -1 if the table has no such file.
 
     Returns:
         The refusal; None if no version seems to be lost.
@@ -38,7 +43,7 @@ def find_lost_versions_refusal(storage: ReadStorage, listing: LogListing, hint_v
     lost_versions = find_lost_versions(storage, listing, hint_version)
     if lost_versions is None:
         return None
-    if lost_versions.rule == NAME_NOT_PADDED:
+    if lost_versions.rule == RULE_NAME_NOT_PADDED:
         return _build_unpadded_name_refusal(lost_versions, listing)
     return _build_lost_versions_refusal(lost_versions, storage)
 
@@ -50,7 +55,7 @@ def _build_unpadded_name_refusal(lost_versions: LostVersions, listing: LogListin
     return Refusal(
         lost_versions.rule,
         f"{lost_versions.message}, and the files that it names are unknown to others",
-        hint=command("validate", select=[NAME_NOT_PADDED]),
+        hint=command("validate", select=[RULE_NAME_NOT_PADDED]),
         facts={
             "if it is a version": f"rename it to {next_commit_name} {when}",
             "if it is not": f"move {LOG_DIRECTORY}/{lost_versions.file_name} to another directory {when}",
@@ -78,13 +83,13 @@ def describe_lost_versions(storage: ReadStorage, listing: LogListing, hint_versi
     Args:
         storage: The store of the table.
         listing: The log.
-        hint_version: The version in `_last_checkpoint`; -1 without that file.
+        hint_version: The version that `_last_checkpoint` refers to; -1 if the table has no such file.
 
     Returns:
         One note, or none if no version seems to be lost.
     """
-    if listing.has_lost_newest:
-        return [f"{BEYOND_LOG}: {listing.of_lost_newest}"]
+    if listing.has_compaction_of_lost_versions:
+        return [f"{RULE_COMPACTION_AFTER_NEWEST_COMMIT}: {listing.lost_versions_message}"]
     lost_versions = find_lost_versions(storage, listing, hint_version)
     if lost_versions is None:
         return []

@@ -25,7 +25,7 @@ from deltacli.core.errors import Refusal, command
 from deltacli.core.typing import ArrowArray
 from deltacli.core.units import plural
 from deltacli.delta.data_files import MANIFESTS
-from deltacli.delta.partitions.values import directory_of
+from deltacli.delta.partitions.values import format_partition_directory
 from deltacli.delta.paths.hadoop import print_absolute, print_root
 from deltacli.delta.paths.keys import PathKeys
 from deltacli.delta.paths.spelling_columns import are_absolute, decode_column
@@ -199,7 +199,7 @@ class _LineBuilder:
         """
         paths = encode_unencoded_paths(adds.column("path"), self.undecoded_paths)
         is_absolute = are_absolute(paths)
-        is_external = pc.and_(is_absolute, pc.is_null(self.path_keys.of_log(paths).keys))
+        is_external = pc.and_(is_absolute, pc.is_null(self.path_keys.compute_keys(paths).keys))
         lines = self._build_uris(paths, is_absolute)
         directories = self._build_directories(adds.column("partitionValues"))
         vectors = adds.column("deletionVector")
@@ -237,5 +237,5 @@ def _build_directory_names(column: str, values: ArrowArray) -> ArrowArray:
     """
     # A partition usually has many files, so each distinct value is formatted once.
     dictionary = pc.dictionary_encode(values, null_encoding="encode")
-    names = [directory_of({column: value}) for value in dictionary.dictionary.to_pylist()]
+    names = [format_partition_directory({column: value}) for value in dictionary.dictionary.to_pylist()]
     return pc.take(pa.array(names), dictionary.indices)

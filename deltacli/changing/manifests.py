@@ -1,7 +1,8 @@
 """Writing symlink manifests: finding the manifests that differ from a version, and replacing them.
 
 `manifest_contents.py` computes the lines that each manifest should contain. The command `manifest` plans and writes
-explicitly. `update_manifests` is called after the commits of other changes, if the table property for it is set.
+explicitly. `write_manifests_of_newest_version` is called after the commits of other changes, if the table property for
+it is set.
 
 Each manifest is replaced atomically, but not all together: until the last one is written, readers of a partitioned
 table see old and new partitions.
@@ -11,15 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
-from deltacli.changing.basis import Basis, build_basis
+from deltacli.changing.base_version import BaseVersion, build_base_version
 from deltacli.changing.manifest_contents import MANIFEST_NAME, LiveManifests, build_live_manifests
-from deltacli.changing.outcome import DeletionFailures, OutcomeProblem
+from deltacli.changing.outcome import DeletionFailures
+from deltacli.changing.views import enter_all_subdirectories
 from deltacli.core.errors import DeltacliError, FileMissing, Refusal, Refused, command
 from deltacli.core.typing import Json
 from deltacli.core.units import count_with_verb, plural
-from deltacli.delta.data_files import MANIFESTS, located_by
+from deltacli.delta.data_files import MANIFESTS, locate_manifest_lines
 from deltacli.storage import Failed, ReadStorage, Storage
 from deltacli.table.find_log import list_log
 from deltacli.table.handle import TableHandle
@@ -50,14 +53,14 @@ class ManifestsPlan:
     """The manifests that must be written or deleted so that the manifests match a version.
 
     Attributes:
-        basis: The version.
+        base_version: The version.
         live: The manifests that the version should have; None if it cannot have any.
         differences: The manifests to write or to delete.
         unchanged: The number of manifests that are up to date.
         refusals: The reasons why the version cannot have manifests.
     """
 
-    basis: Basis = field(repr=False)
+    base_version: BaseVersion = field(repr=False)
     live: LiveManifests | None = field(repr=False)
     differences: tuple[ManifestProblem, ...] = ()
     unchanged: int = 0
@@ -80,7 +83,7 @@ class ManifestsPlan:
 
     def build_refusal(self) -> Refused | None:
         """Return the error if the version cannot have manifests; None if it can."""
-        return Refused.by(self.refusals) if self.refusals else None
+        return Refused.from_refusals(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
         """Return a line per manifest that is written or deleted."""
@@ -105,7 +108,7 @@ class ManifestsPlan:
         files = None if self.live is None else self.live.file_count
         files_outside = None if self.live is None else self.live.external_file_count
         return {
-            "version": self.basis.version,
+            "version": self.base_version.version,
             "files": files,
             "filesOutside": files_outside,
             "manifests": {
@@ -139,13 +142,13 @@ class ManifestsOutcome:
         """Return a phrase that says how many manifests were written."""
         return f"{self.written:,} of {plural(len(self.plan.paths_to_write), 'manifest')} written"
 
-    def build_partial_failure(self) -> OutcomeProblem:
-        """Return the problem that manifests could not be deleted; None if there are none."""
-        return self.failures.build_partial_failure(
-            "manifest",
+    def build_incomplete_error(self) -> DeltacliError | None:
+        """Return the error if manifests could not be deleted; None if all were deleted."""
+        return self.failures.build_error(
+            f"{plural(self.failures.count, 'manifest')} could not be deleted",
             code="manifests.not-deleted",
-            hint=command("manifest"),
             has_deleted=bool(self.written + self.deleted),
+            hint=command("manifest"),
         )
 
     def as_json(self) -> dict[str, Json]:
@@ -168,7 +171,7 @@ def plan_manifests(table: TableHandle, now: Snapshot | None = None) -> Manifests
     snapshot = now or read_snapshot(table)
     live = build_live_manifests(snapshot)
     if isinstance(live, Refusal):
-        return ManifestsPlan(build_basis(snapshot), None, refusals=(live,))
+        return ManifestsPlan(build_base_version(snapshot), None, refusals=(live,))
 
     storage = table.storage
     existing_paths = _list_manifests(storage)
@@ -178,16 +181,16 @@ def plan_manifests(table: TableHandle, now: Snapshot | None = None) -> Manifests
     unchanged = len(results) - len(differences)
     extra_paths = sorted(existing_paths.difference(live.paths))
     differences += [ManifestProblem(path, "extra", 0, 0) for path in extra_paths]
-    return ManifestsPlan(build_basis(snapshot), live, tuple(differences), unchanged)
+    return ManifestsPlan(build_base_version(snapshot), live, tuple(differences), unchanged)
 
 
 def _list_manifests(storage: ReadStorage) -> set[str]:
     """Return the paths of the manifests in the table directory."""
     paths = set[str]()
     try:
-        for walked in storage.walk(MANIFESTS, lambda _, names: names):
-            if MANIFEST_NAME in walked.names:
-                paths.add(f"{walked.directory}/{MANIFEST_NAME}")
+        for entry in storage.walk(MANIFESTS, enter_all_subdirectories):
+            if MANIFEST_NAME in entry.names:
+                paths.add(f"{entry.directory}/{MANIFEST_NAME}")
     except FileMissing:
         # The table has never had manifests.
         pass
@@ -272,7 +275,7 @@ def _locate_lines(lines: Iterable[bytes], uris: tuple[str, ...]) -> Iterator[tup
         uris: All URIs of the table directory.
     """
     sorted_lines = sorted(lines)
-    return zip(sorted_lines, located_by(b"\n".join(sorted_lines), uris), strict=True)
+    return zip(sorted_lines, locate_manifest_lines(b"\n".join(sorted_lines), uris), strict=True)
 
 
 def _encode_manifest(lines: Iterable[bytes]) -> bytes:
@@ -283,31 +286,32 @@ def write_manifests(store: Storage, outcome: ManifestsOutcome) -> None:
     """Write the manifests that differ, then delete the manifests of partitions without live files.
 
     Args:
-        store: The store to write to. outcome: The outcome of the plan. It is updated after each manifest, so it is also
-        valid after an error. Manifests
-            that cannot be deleted are recorded in it.
+        store: The store to write to.
+        outcome: The outcome of the plan. It is updated after each manifest, so it is also valid after an error.
+            Manifests that cannot be deleted are recorded in it.
 
     Raises:
         StorageFailed: If a manifest cannot be written.
     """
     plan = outcome.plan
     assert plan.live is not None
-    live = plan.live
-
-    def write_manifest(path: str) -> None:
-        store.put(path, _encode_manifest(live.list_lines(path)))
-
-    table = plan.basis.table
-    for _ in table.engine.run(write_manifest, plan.paths_to_write, at_once=store.capabilities.parallel_reads):
+    write_manifest = partial(_write_manifest, store, plan.live)
+    engine = plan.base_version.table.engine
+    for _ in engine.run(write_manifest, plan.paths_to_write, at_once=store.capabilities.parallel_reads):
         outcome.written += 1
 
     for path, answer in store.delete_many(plan.paths_to_delete):
         if isinstance(answer, Failed):
-            outcome.failures.note(path, answer)
+            outcome.failures.add(path, answer)
         else:
             outcome.deleted += 1
     if store.capabilities.has_directories:
         _remove_empty_directories(store, plan.paths_to_delete)
+
+
+def _write_manifest(store: Storage, live: LiveManifests, path: str) -> None:
+    """Write one manifest. Several threads call this."""
+    store.put(path, _encode_manifest(live.list_lines(path)))
 
 
 def _remove_empty_directories(store: Storage, manifest_paths: Iterable[str]) -> None:
@@ -318,7 +322,7 @@ def _remove_empty_directories(store: Storage, manifest_paths: Iterable[str]) -> 
             directory = directory.rpartition("/")[0]
 
 
-def update_manifests(table: TableHandle) -> list[str]:
+def write_manifests_of_newest_version(table: TableHandle) -> list[str]:
     """Write the manifests of the newest version of a table, after another change has committed it.
 
     If other writers commit at the same time, the manifests are written again for the newer version.
@@ -337,12 +341,12 @@ def update_manifests(table: TableHandle) -> list[str]:
 
             outcome = ManifestsOutcome(plan)
             write_manifests(table.writable(), outcome)
-            problem = outcome.build_partial_failure()
-            if problem is not None:
-                return [_describe_stale_manifests(problem.message, fix)]
+            error = outcome.build_incomplete_error()
+            if error is not None:
+                return [_describe_stale_manifests(error.message, fix)]
 
-            listing = list_log(table.storage, start_version=plan.basis.version)
-            if listing.newest_version == plan.basis.version:
+            listing = list_log(table.storage, start_version=plan.base_version.version)
+            if listing.newest_version == plan.base_version.version:
                 return []
     except DeltacliError as error:
         return [_describe_stale_manifests(error.message, fix)]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from deltacli.changing.basis import MAX_FILE_CHECK_AGE_SECONDS
+from deltacli.changing.base_version import MAX_FILE_CHECK_AGE_SECONDS
 from deltacli.core.errors import DeltacliError, FileMissing
 from deltacli.core.units import format_size, plural
 from deltacli.storage import Failed
@@ -93,7 +93,7 @@ class NewFiles:
             FileMissing: If a file is missing or has another size.
         """
         storage = self._table.storage
-        if not storage.capabilities.cheap_listing:
+        if not storage.capabilities.has_cheap_requests:
             age_seconds = self._table.machine.monotonic() - written_at
             if age_seconds <= MAX_FILE_CHECK_AGE_SECONDS:
                 return True

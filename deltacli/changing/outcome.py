@@ -1,7 +1,7 @@
-"""Outcomes: what a change did, and which part of the plan it could not do.
+"""Outcomes: records of what a change did, and errors for the part of the plan that it could not do.
 
-An operation returns its outcome if everything was done. If a part could not be done, `require_complete` raises
-PartlyDone instead.
+Example: a vacuum has deleted 98 of 100 files. Its outcome contains the numbers, and `build_incomplete_error` returns
+the PartlyDone error `2 files could not be deleted`, which `require_complete` raises.
 """
 
 from __future__ import annotations
@@ -16,30 +16,10 @@ from deltacli.core.units import plural
 from deltacli.storage import Failed
 
 if TYPE_CHECKING:
-    from deltacli.changing.basis import Basis
+    from deltacli.changing.base_version import BaseVersion
 
-MAX_NAMED_FAILURES = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class PartialFailure:
-    """The reason why a change could not do everything that was planned. It becomes a PartlyDone error.
-
-    Attributes:
-        code: The code of the error.
-        message: The part that was not done: `3 files could not be deleted`.
-        facts: Details, such as the first of the files.
-        hint: The command that does the missing part; None if there is none.
-    """
-
-    code: str
-    message: str
-    facts: Mapping[str, str]
-    hint: str | None = None
-
-
-OutcomeProblem = PartialFailure | errors.DeltacliError | None
-"""The problem of an outcome. None if everything was done, a DeltacliError if nothing was done."""
+MAX_FAILURE_EXAMPLES = 1_000
+"""Maximum number of files that `DeletionFailures` lists by default. A vacuum may fail to delete millions."""
 
 
 class Outcome(Protocol):
@@ -48,8 +28,12 @@ class Outcome(Protocol):
     def describe_progress(self) -> str:
         """Return a phrase that says what was done so far: `version 7 was committed`."""
 
-    def build_partial_failure(self) -> OutcomeProblem:
-        """Return the reason why something was not done; None if everything was done."""
+    def build_incomplete_error(self) -> errors.DeltacliError | None:
+        """Return the error for a change that did not do everything that was planned.
+
+        Returns:
+            PartlyDone if something was done, another error if nothing was done. None if everything was done.
+        """
 
 
 OutcomeT = TypeVar("OutcomeT", bound=Outcome)
@@ -60,14 +44,11 @@ def require_complete(outcome: Outcome) -> None:
 
     Raises:
         PartlyDone: If only a part was done.
-        DeltacliError: If nothing was done. It is the error that the outcome returns.
+        DeltacliError: If nothing was done.
     """
-    problem = outcome.build_partial_failure()
-    if problem is None:
-        return
-    if isinstance(problem, errors.DeltacliError):
-        raise problem
-    raise errors.PartlyDone(problem.message, code=problem.code, facts=problem.facts, hint=problem.hint)
+    error = outcome.build_incomplete_error()
+    if error is not None:
+        raise error
 
 
 class CompleteOutcome:
@@ -75,20 +56,23 @@ class CompleteOutcome:
 
     __slots__ = ()
 
-    def build_partial_failure(self) -> None:
+    def build_incomplete_error(self) -> None:
         """Return None, because everything was done."""
 
 
 @dataclass(frozen=True, slots=True)
 class SingleCommitChange(CompleteOutcome):
-    """Base class for changes that consist of one commit. A subclass is both the plan and the outcome of its change.
+    """Base class for changes that consist of one commit, such as `alter`.
+
+    Plan and outcome of such a change have the same fields, so a subclass represents both. The outcome is a copy of the
+    plan in which `committed_version` is set.
 
     Attributes:
-        basis: The version that the change was planned for.
+        base_version: The version that the change was planned for.
         committed_version: The version that was committed; None in a plan.
     """
 
-    basis: Basis = field(repr=False)
+    base_version: BaseVersion = field(repr=False)
     committed_version: int | None = field(default=None, kw_only=True)
 
     def describe_progress(self) -> str:
@@ -103,62 +87,78 @@ class DeletionFailures:
 
     Attributes:
         count: The number of files.
-        named: The path of each file and the reason, for the first `limit` files.
-        limit: The maximum length of `named`; None for no limit.
-        denied: The number of files that could not be deleted for lack of permission.
-        denial: The first permission error; None if there was none.
+        examples: The path of each file and the reason, for the first `max_examples` files:
+            `[("part-0.parquet", "permission denied")]`.
+        max_examples: The maximum length of `examples`; None for no limit.
+        permission_error_count: The number of files that could not be deleted for lack of permission.
+        first_permission_error: The first permission error; None if there was none.
     """
 
     count: int = 0
-    named: list[tuple[str, str]] = field(default_factory=list)
-    limit: int | None = field(default=MAX_NAMED_FAILURES, compare=False)
-    denied: int = field(default=0, compare=False)
-    denial: errors.PermissionRefused | None = field(default=None, compare=False)
+    examples: list[tuple[str, str]] = field(default_factory=list)
+    max_examples: int | None = field(default=MAX_FAILURE_EXAMPLES, compare=False)
+    permission_error_count: int = field(default=0, compare=False)
+    first_permission_error: errors.PermissionRefused | None = field(default=None, compare=False)
 
-    def note(self, path: str, failure: Failed) -> None:
-        """Record a file that could not be deleted."""
-        self.count += 1
-        if failure.denied is not None:
-            self.denied += 1
-            self.denial = self.denial or failure.denied
-        if self.limit is None or len(self.named) < self.limit:
-            self.named.append((path, failure.reason))
-
-    def as_json(self) -> list[Json]:
-        """Return the files in `named` as an array of a JSON document."""
-        return [{"path": path, "reason": reason} for path, reason in self.named]
-
-    def build_partial_failure(
-        self, noun: str, *, code: str, has_deleted: bool, hint: str | None = None, where: str = ""
-    ) -> OutcomeProblem:
-        """Return the problem of an outcome with these failures. It has the first file as an example.
+    def add(self, path: str, failure: Failed) -> None:
+        """Add a file that could not be deleted.
 
         Args:
-            noun: The kind of files, in the singular: `manifest`.
+            path: The path of the file, relative to the table directory.
+            failure: The answer of the store.
+        """
+        self.count += 1
+        permission_error = failure.denied
+        if permission_error is not None:
+            self.permission_error_count += 1
+            if self.first_permission_error is None:
+                self.first_permission_error = permission_error
+        if self.max_examples is None or len(self.examples) < self.max_examples:
+            self.examples.append((path, failure.reason))
+
+    def as_json(self) -> list[Json]:
+        """Return the files in `examples` as an array of a JSON document."""
+        return [{"path": path, "reason": reason} for path, reason in self.examples]
+
+    def build_error(
+        self, message: str, *, code: str, has_deleted: bool, hint: str | None = None
+    ) -> errors.DeltacliError | None:
+        """Return the error for a change with these failures. Its facts contain the first file as an example.
+
+        Args:
+            message: The message of the error: `3 manifests could not be deleted`.
             code: The code of the error.
             has_deleted: Whether other files were deleted.
-            hint: The command that tries again.
-            where: Words that follow the number of files in the message, with a leading space: ` of the quarantine`.
+            hint: The command that tries again; None if there is none.
 
         Returns:
-            None if there are no failures. PermissionRefused if no file was deleted, because no deletion was permitted:
-            PartlyDone with a hint to try again would be misleading. Otherwise a PartialFailure.
+            None if there are no failures. PermissionRefused if the store permitted no deletion at all, because a hint
+            to try again would be misleading. Otherwise PartlyDone.
         """
         if not self.count:
             return None
-        path, reason = self.named[0]
+        path, reason = self.examples[0]
         facts = {"first": path, "why": reason}
-        nothing_was_permitted = self.denied >= self.count and not has_deleted
-        if self.denial is not None and nothing_was_permitted:
-            return self._build_permission_error(self.denial, facts)
-        return PartialFailure(code, f"{plural(self.count, noun)}{where} could not be deleted", facts, hint)
 
-    def _build_permission_error(
-        self, denial: errors.PermissionRefused, facts: Mapping[str, str]
-    ) -> errors.PermissionRefused:
-        """Return the error for a change that was not permitted to delete any file."""
-        message = f"nothing was deleted: no permission to delete {plural(self.count, 'file')}"
-        error = errors.PermissionRefused(message, facts=facts, hint=denial.hint)
-        error.denied_path = denial.denied_path
-        error.__cause__ = denial
-        return error
+        is_nothing_permitted = not has_deleted and self.permission_error_count >= self.count
+        if is_nothing_permitted and self.first_permission_error is not None:
+            return _build_permission_error(self.count, facts, self.first_permission_error)
+        return errors.PartlyDone(message, code=code, facts=facts, hint=hint)
+
+
+def _build_permission_error(
+    count: int, facts: Mapping[str, str], cause: errors.PermissionRefused
+) -> errors.PermissionRefused:
+    """Return the error for a change that was not permitted to delete any file.
+
+    Args:
+        count: The number of files.
+        facts: The first file, and the reason.
+        cause: The permission error of the first file. Its hint and its path are copied, because they say which
+            permission is missing.
+    """
+    message = f"nothing was deleted: no permission to delete {plural(count, 'file')}"
+    error = errors.PermissionRefused(message, facts=facts, hint=cause.hint)
+    error.denied_path = cause.denied_path
+    error.__cause__ = cause
+    return error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from deltacli.changing.basis import Basis
+    from deltacli.changing.base_version import BaseVersion
     from deltacli.core.errors import Refused
     from deltacli.table.handle import TableHandle
 
@@ -16,7 +16,7 @@ class Plan(Protocol):
     """A description of the effects of a change. Making a plan changes nothing."""
 
     @property
-    def basis(self) -> Basis:
+    def base_version(self) -> BaseVersion:
         """The version that the plan was made from."""
 
     @property
@@ -46,25 +46,25 @@ class PlanWithoutRefusals:
         """Return None, because the plan may be executed."""
 
 
-class WithTable:
+class TableHandleMixin:
     """Base class for plans and outcomes with an attribute `table` that is a handle of the table."""
 
     __slots__ = ()
-    basis: Basis
+    base_version: BaseVersion
 
     @property
     def table(self) -> TableHandle:
         """The table, bound to the directory in which the change was planned."""
-        return self.basis.table
+        return self.base_version.table
 
 
-class WithTableUri:
+class TableUriMixin:
     """Base class for plans and outcomes with an attribute `table` that is the URI of the table."""
 
     __slots__ = ()
-    basis: Basis
+    base_version: BaseVersion
 
     @property
     def table(self) -> str:
         """The URI of the table."""
-        return self.basis.table.uri
+        return self.base_version.table.uri

@@ -133,7 +133,7 @@ class _MetadataVersion(NamedTuple):
 
 
 def require_valid_metadata(kind: ChangeKind, snapshot: Snapshot | None, request: CommitRequest) -> None:
-    """Require that no error of the metadata stops a commit.
+    """Require that a commit leaves the metadata of the table without errors that stop a change of this kind.
 
     * A commit that replaces the metadata must not introduce new errors. Errors of the previous version do not stop
       it, because the commit may be the repair.
@@ -148,30 +148,48 @@ def require_valid_metadata(kind: ChangeKind, snapshot: Snapshot | None, request:
     Raises:
         Refused: If errors stop the commit. There is one refusal per error.
     """
+    replaces_metadata = snapshot is not None and request.metadata is not None
+    if snapshot is not None and replaces_metadata and not _has_schema(snapshot):
+        # `restore` and `repair` add a schema to a table without one. There is nothing to compare it with.
+        return
+
+    resulting_version = _build_resulting_version(snapshot, request)
+    if snapshot is not None and replaces_metadata:
+        _require_no_new_errors(kind, snapshot, resulting_version)
+    if kind is ChangeKind.ADD_FILES:
+        _require_no_errors(kind, resulting_version)
+
+
+def _has_schema(snapshot: Snapshot) -> bool:
+    return isinstance(plain_metadata(snapshot.raw_metadata).get("schemaString"), str)
+
+
+def _build_resulting_version(snapshot: Snapshot | None, request: CommitRequest) -> _MetadataVersion:
+    """Return the protocol and metadata after a commit. Messages refer to the version that the commit follows."""
     if snapshot is None:
         assert request.metadata is not None
-        first_configuration = configuration_of(request.metadata, request.protocol or {})
-        resulting_version = _MetadataVersion(0, request.metadata, first_configuration)
-    elif request.metadata is None:
-        resulting_version = _MetadataVersion(snapshot.version, plain_metadata(snapshot.raw_metadata), snapshot.config)
-    else:
-        previous_metadata = plain_metadata(snapshot.raw_metadata)
-        # `restore` and `repair` add a schema to a table without one. There is nothing to compare it with.
-        if not isinstance(previous_metadata.get("schemaString"), str):
-            return
-        protocol: Action = drop_null_fields(snapshot.raw_protocol)
-        previous_configuration = configuration_of(previous_metadata, protocol)
-        new_configuration = configuration_of(request.metadata, request.protocol or protocol)
-        new_errors = find_new_errors(snapshot.version, previous_configuration, new_configuration, kind)
-        if new_errors:
-            raise Refused.by(new_errors)
-        resulting_version = _MetadataVersion(snapshot.version, request.metadata, new_configuration)
+        return _MetadataVersion(0, request.metadata, configuration_of(request.metadata, request.protocol or {}))
+    if request.metadata is None:
+        return _MetadataVersion(snapshot.version, plain_metadata(snapshot.raw_metadata), snapshot.config)
+    protocol: Action = request.protocol or drop_null_fields(snapshot.raw_protocol)
+    return _MetadataVersion(snapshot.version, request.metadata, configuration_of(request.metadata, protocol))
 
-    if kind is ChangeKind.ADD_FILES:
-        errors = _MetadataRules(kind).find_errors(resulting_version)
-        refusals = [_build_refusal(error) for error in errors if _is_blocking(error, kind, is_new=False)]
-        if refusals:
-            raise Refused.by(refusals)
+
+def _require_no_new_errors(kind: ChangeKind, snapshot: Snapshot, resulting_version: _MetadataVersion) -> None:
+    """Require that new metadata has no errors that the previous metadata does not have."""
+    previous_metadata = plain_metadata(snapshot.raw_metadata)
+    previous_configuration = configuration_of(previous_metadata, drop_null_fields(snapshot.raw_protocol))
+    refusals = find_new_errors(snapshot.version, previous_configuration, resulting_version.configuration, kind)
+    if refusals:
+        raise Refused.from_refusals(refusals)
+
+
+def _require_no_errors(kind: ChangeKind, version: _MetadataVersion) -> None:
+    """Require that metadata has no errors that stop a change of this kind."""
+    errors = _MetadataRules(kind).find_errors(version)
+    refusals = [_build_refusal(error) for error in errors if _is_blocking(error, kind, is_new=False)]
+    if refusals:
+        raise Refused.from_refusals(refusals)
 
 
 def find_new_errors(
@@ -272,7 +290,7 @@ class _MetadataRules:
 
         errors: list[Finding] = []
         for view in (metadata_view, configuration_view):
-            for check in CATALOGUE.checks_of(type(view), self._modules):
+            for check in CATALOGUE.find_checks(type(view), self._modules):
                 errors.extend(finding for finding in check.run(view) if finding.severity is Severity.ERROR)
         return errors
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
 
 
-def require_committable(snapshot: Snapshot) -> None:
+def require_commit_allowed(snapshot: Snapshot) -> None:
     """Require that deltacli may commit a version after a snapshot.
 
     If the table was opened by its name in a catalog, the catalog decides. It allows table features, such as catalog
@@ -25,12 +25,12 @@ def require_committable(snapshot: Snapshot) -> None:
     """
     managed = managed_store(snapshot.table.storage)
     if managed is not None:
-        managed.require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
+        managed.require_commits_supported(snapshot.protocol, snapshot.properties, snapshot.version)
     else:
-        features.require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
+        features.require_commits_supported(snapshot.protocol, snapshot.properties, snapshot.version)
 
 
-def require_derivable(snapshot: Snapshot) -> None:
+def require_derived_files_allowed(snapshot: Snapshot) -> None:
     """Require that deltacli may write derived log files for a version: a checkpoint, a log compaction, a checksum file.
 
     The newest version must allow it as well, because its protocol applies to all writers to the log. A newest version
@@ -40,15 +40,16 @@ def require_derivable(snapshot: Snapshot) -> None:
         Refused: If the protocol of either version forbids it; or if the newest version belongs to another table than
             the one that is registered in the catalog.
     """
-    features.require_derivable(snapshot.protocol, snapshot.version)
+    features.require_derived_files_supported(snapshot.protocol, snapshot.version)
     newest_snapshot = _read_newest_readable(snapshot)
     if newest_snapshot is not snapshot:
-        features.require_derivable(newest_snapshot.protocol, newest_snapshot.version)
+        features.require_derived_files_supported(newest_snapshot.protocol, newest_snapshot.version)
 
-    # Versions that are older than the registration in the catalog have no table id of the catalog.
+    # If a table was registered in a catalog after some of its versions were created, only later versions have the
+    # property with the table id of the catalog. So the newest version is compared.
     managed = managed_store(newest_snapshot.table.storage)
     if managed is not None:
-        managed.require_no_other_table(newest_snapshot.properties, newest_snapshot.version)
+        managed.require_registered_table(newest_snapshot.properties, newest_snapshot.version)
 
 
 def _read_newest_readable(snapshot: Snapshot) -> Snapshot:

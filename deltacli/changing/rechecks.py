@@ -1,4 +1,4 @@
-"""Checks that the log is still the one that a plan, or an earlier commit of the run, was based on.
+"""Checks that the log is still the one that a plan, or an earlier commit of the run, was made from.
 
 A user may take minutes to confirm a plan, and a rewrite may run for hours. Meanwhile the log can be rolled back,
 restored from a backup, or replaced by the log of a copy. A commit to such a log would mix two histories. A vacuum would
@@ -6,9 +6,9 @@ delete files that the new log still references. Each function in this module rai
 
     function                       requires                                                  cost
     ----------------------------   -------------------------------------------------------   ----------------------
-    require_same_base_commit       the base commit has the same size and time                one `stat`
-    require_unchanged_basis        the same, unless the log was listed just now              at most one `stat`
-    require_still_newest           the same, and that the next version number is free        one listing
+    require_same_base_commit       the base commit has the same size and time                one request
+    recheck_base_commit            the same, unless a remote log was listed just now         at most one request
+    require_still_newest           the same, and that the next version number is free        one or two listings
     require_same_log               the same, and that no commit after the plan has expired   none, takes a listing
 
 `execution.py` calls them before the first write, `commit.py` before each attempt, and operations that delete files
@@ -18,22 +18,22 @@ before each batch.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.changing.base_errors import (
+from deltacli.changing.base_commit_errors import (
     BASE_COMMIT_REPLACED,
     CLOCK_BEHIND,
     COMMITS_MISSING,
     LOG_ROLLED_BACK,
-    build_gone_commit_error,
-    build_replaced_commit_error,
-    build_replaced_file_error,
+    build_missing_commit_error,
+    build_replaced_error,
+    describe_size_and_time,
 )
-from deltacli.changing.basis import (
-    Basis,
+from deltacli.changing.base_version import (
+    BaseVersion,
     OwnCommit,
     add_commit_digest,
-    build_basis,
+    build_base_version,
     hash_log_file,
     identify_commit,
 )
@@ -48,37 +48,37 @@ if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
 
 _SECOND_MS = 1000
-_LISTING_ATTEMPTS = 2
 
 
-def recheck_log(basis: Basis) -> LogListing | None:
-    """List the log again, from the version of a basis on, and require that it is the log that the plan was made from.
+def recheck_log(base_version: BaseVersion) -> LogListing | None:
+    """Require that the log is the one that a plan was made from. Lists it again, from the base version on.
 
     Returns:
-        The listing; None if the log was not listed, because there is no Delta log or because the log of a remote store
-        was listed for the plan just now.
+        The listing. None if the log was not listed: because the table has no Delta log, or because the log of a remote
+        store was listed for the plan just now.
 
     Raises:
         Refused: If the log was replaced or rolled back, see `require_same_log`.
     """
     # A new table has no log, and neither has a Paimon table, whose operations compare schemas instead.
-    if basis.base_commit is None:
+    if base_version.base_commit is None:
         return None
-    # Avoid a request to an object store if the change is executed immediately after its plan.
-    if basis.is_fresh and not basis.table.storage.capabilities.cheap_listing:
+    # Avoid a request to a remote store if the change is executed immediately after its plan.
+    has_cheap_requests = base_version.table.storage.capabilities.has_cheap_requests
+    if base_version.was_listed_just_now and not has_cheap_requests:
         return None
 
-    listing = list_log(basis.table.storage, start_version=basis.version)
-    require_same_log(basis, listing)
+    listing = list_log(base_version.table.storage, start_version=base_version.version)
+    require_same_log(base_version, listing)
     return listing
 
 
-def require_same_log(basis: Basis, listing: LogListing) -> None:
+def require_same_log(base_version: BaseVersion, listing: LogListing) -> None:
     """Require that a log is the one that a plan was made from. Newer commits are allowed.
 
     Args:
-        basis: The basis of the plan.
-        listing: The current log, listed from the version of the basis on.
+        base_version: The base version of the plan.
+        listing: The current log, listed from the base version on.
 
     Raises:
         Refused: If the log was rolled back (`plan.newer`); if the base commit was replaced or deleted, or another
@@ -86,7 +86,7 @@ def require_same_log(basis: Basis, listing: LogListing) -> None:
             effects are unknown (`plan.too-old`).
     """
     # A plan that creates a table must not add to the log of another writer.
-    if basis.version < 0 <= listing.newest_version:
+    if base_version.version < 0 <= listing.newest_version:
         raise Refused(
             f"the log has version {listing.newest_version} by now, and had none when this was planned",
             preamble=NOTHING_CHANGED,
@@ -94,20 +94,20 @@ def require_same_log(basis: Basis, listing: LogListing) -> None:
             facts={"why": "another writer created the table, or restores it"},
             hint=command("history", limit=10),
         )
-    if listing.newest_version < basis.version:
+    if listing.newest_version < base_version.version:
         raise Refused(
-            f"this was planned on version {basis.version}, but the newest is now {listing.newest_version}",
+            f"this was planned on version {base_version.version}, but the newest is now {listing.newest_version}",
             preamble=NOTHING_CHANGED,
             code=LOG_ROLLED_BACK,
             facts={"why": "the log was rolled back, or the table was replaced"},
             hint=command("history", limit=10),
         )
-    if basis.base_commit is not None:
-        _require_listed_base_commit(listing, basis, basis.base_commit)
+    if base_version.base_commit is not None:
+        _require_listed_base_commit(listing, base_version, base_version.base_commit)
     # The checkpoint of the base version may still exist although the commits after it have expired.
-    if not listing.can_follow(basis.version):
+    if not listing.can_follow(base_version.version):
         raise Refused(
-            f"commits after version {basis.version}, on which this was planned, are no longer in the log",
+            f"commits after version {base_version.version}, on which this was planned, are no longer in the log",
             preamble=NOTHING_CHANGED,
             code=COMMITS_MISSING,
             facts={"newest": f"version {listing.newest_version}"},
@@ -115,26 +115,32 @@ def require_same_log(basis: Basis, listing: LogListing) -> None:
         )
 
 
-def _require_listed_base_commit(listing: LogListing, basis: Basis, base_commit: LogFile) -> None:
+def _require_listed_base_commit(listing: LogListing, base_version: BaseVersion, base_commit: LogFile) -> None:
     """Require that a listing contains the base commit of a plan, with the same size and time.
 
-    If the basis has a digest of the commit, the content is compared, too.
+    If the plan has a digest of the commit, the content is compared, too.
+
+    Args:
+        listing: The current log.
+        base_version: The base version of the plan.
+        base_commit: `base_version.base_commit`, which is not None here.
 
     Raises:
         Refused: If the commit was replaced or deleted (`plan.other-past`).
     """
-    listed_commit = identify_commit(listing, basis.version)
+    listed_commit = identify_commit(listing, base_version.version)
     if listed_commit is None:
-        raise build_gone_commit_error(base_commit.name)
+        raise build_missing_commit_error(base_commit.name)
     if listed_commit != base_commit:
-        raise build_replaced_commit_error(base_commit, listed_commit.size_bytes, listed_commit.modified_ms)
-    if basis.sha256 is None:
+        facts = describe_size_and_time(base_commit, listed_commit.size_bytes, listed_commit.modified_ms)
+        raise build_replaced_error(base_commit.name, facts)
+    if base_version.sha256 is None:
         return
 
-    sha256 = hash_log_file(basis.table.storage, listed_commit)
-    if sha256 != basis.sha256:
-        facts = {"planned on": f"sha256 {basis.sha256}", "found": f"sha256 {sha256}"}
-        raise build_replaced_file_error(listed_commit.name, facts)
+    sha256 = hash_log_file(base_version.table.storage, listed_commit)
+    if sha256 != base_version.sha256:
+        facts = {"planned on": f"sha256 {base_version.sha256}", "found": f"sha256 {sha256}"}
+        raise build_replaced_error(listed_commit.name, facts)
 
 
 def require_same_base_commit(storage: ReadStorage, base_commit: LogFile | OwnCommit | None) -> None:
@@ -142,32 +148,51 @@ def require_same_base_commit(storage: ReadStorage, base_commit: LogFile | OwnCom
 
     Args:
         storage: The store of the table.
-        base_commit: The file as it was listed, or a commit that this run has sent. None to check nothing.
+        base_commit: The file as it was listed, or a commit that this run has created. None to check nothing.
 
     Raises:
         Refused: If the file was replaced or deleted (`plan.other-past`).
     """
     if base_commit is None:
         return
-    path = f"{LOG_DIRECTORY}/{base_commit.name}"
     try:
         if isinstance(base_commit, OwnCommit):
-            first_line = storage.read_range(path, 0, len(base_commit.first_line))
-            if first_line != base_commit.first_line:
-                facts = {"planned on": "a commit of this run", "found": "one of another writer"}
-                raise build_replaced_file_error(base_commit.name, facts)
-            return
-        stat = storage.stat(path)
+            _require_same_first_line(storage, base_commit)
+        else:
+            _require_same_stat(storage, base_commit)
     except FileMissing:
-        raise build_gone_commit_error(base_commit.name) from None
+        raise build_missing_commit_error(base_commit.name) from None
 
+
+def _require_same_first_line(storage: ReadStorage, own_commit: OwnCommit) -> None:
+    """Require that a commit file begins with the commitInfo that this run has written, which has a random `txnId`.
+
+    Raises:
+        FileMissing: If the file was deleted.
+        Refused: If the file was replaced (`plan.other-past`).
+    """
+    path = f"{LOG_DIRECTORY}/{own_commit.name}"
+    first_line = storage.read_range(path, 0, len(own_commit.first_line))
+    if first_line != own_commit.first_line:
+        facts = {"planned on": "a commit of this run", "found": "one of another writer"}
+        raise build_replaced_error(own_commit.name, facts)
+
+
+def _require_same_stat(storage: ReadStorage, base_commit: LogFile) -> None:
+    """Require that a commit file has the size and time that it was listed with.
+
+    Raises:
+        FileMissing: If the file was deleted.
+        Refused: If the file was replaced (`plan.other-past`).
+    """
+    stat = storage.stat(f"{LOG_DIRECTORY}/{base_commit.name}")
     # Object stores return the time of a single file in seconds, but the times in a listing in milliseconds.
-    tolerance_ms = 0 if storage.capabilities.cheap_listing else _SECOND_MS
+    tolerance_ms = 0 if storage.capabilities.has_cheap_requests else _SECOND_MS
     _require_size_and_time(base_commit, stat.size_bytes, stat.modified_ms, tolerance_ms=tolerance_ms)
 
 
-def require_unchanged_basis(basis: Basis) -> None:
-    """Require that the base commit of a plan is still the same file, right before a write that is based on it.
+def recheck_base_commit(base_version: BaseVersion) -> None:
+    """Require that the base commit of a plan is still the same file, right before a write that depends on it.
 
     On a local disk this is one `stat`. On a remote store it is one request, or none if the log was listed a few seconds
     ago.
@@ -175,9 +200,21 @@ def require_unchanged_basis(basis: Basis) -> None:
     Raises:
         Refused: If the file was replaced or deleted (`plan.other-past`).
     """
-    storage = basis.table.storage
-    if storage.capabilities.cheap_listing or not basis.is_fresh:
-        require_same_base_commit(storage, basis.base_commit)
+    storage = base_version.table.storage
+    if storage.capabilities.has_cheap_requests or not base_version.was_listed_just_now:
+        require_same_base_commit(storage, base_version.base_commit)
+
+
+class _LostVersions(NamedTuple):
+    """Versions that were created after the base version, and whose commit files are missing.
+
+    Attributes:
+        last_version: The last version before the first missing commit.
+        highest_version: The highest version in the name of any log file.
+    """
+
+    last_version: int
+    highest_version: int
 
 
 def require_still_newest(storage: ReadStorage, base_commit: LogFile) -> None:
@@ -198,25 +235,40 @@ def require_still_newest(storage: ReadStorage, base_commit: LogFile) -> None:
     Raises:
         Refused: If the file was replaced or deleted (`plan.other-past`), or a later version is lost (`plan.too-old`).
     """
-    newest_version = -1
-    highest_named_version = -1
-    # A listing can miss a commit that is created at the same moment, and still show its checksum. So list again before
-    # reporting a lost version.
-    for _ in range(_LISTING_ATTEMPTS):
-        listing = list_log(storage, start_version=base_commit.version)
-        _require_listed_unchanged(listing, base_commit)
-        newest_version = _find_last_contiguous_version(listing, base_commit.version)
-        highest_named_version = listing.told_version
-        if highest_named_version <= newest_version:
-            return
+    lost_versions = _find_lost_versions(storage, base_commit)
+    if lost_versions is not None:
+        # A listing can miss a commit that is created at the same moment, and still contain its checksum. So list again.
+        lost_versions = _find_lost_versions(storage, base_commit)
+    if lost_versions is None:
+        return
+
+    highest_version = lost_versions.highest_version
     raise Refused(
-        f"commits after version {newest_version} seem to be lost: a commit, a checkpoint, a checksum or a log "
-        f"compaction of version {highest_named_version} came since this was planned",
+        f"commits after version {lost_versions.last_version} seem to be lost: a commit, a checkpoint, a checksum or a "
+        f"log compaction of version {highest_version} came since this was planned",
         preamble=NOTHING_CHANGED,
         code=COMMITS_MISSING,
-        facts={"file": f"{LOG_DIRECTORY}/*{highest_named_version:020d}*"},
+        facts={"file": f"{LOG_DIRECTORY}/*{highest_version:020d}*"},
         hint=command("validate", level="log"),
     )
+
+
+def _find_lost_versions(storage: ReadStorage, base_commit: LogFile) -> _LostVersions | None:
+    """List the log from a base commit on, and find traces of versions whose commits are missing.
+
+    Returns:
+        The lost versions; None if no commit is missing.
+
+    Raises:
+        Refused: If the base commit was replaced or deleted (`plan.other-past`).
+    """
+    listing = list_log(storage, start_version=base_commit.version)
+    _require_listed_unchanged(listing, base_commit)
+    last_version = _find_last_contiguous_version(listing, base_commit.version)
+    highest_version = listing.highest_version_in_names
+    if highest_version <= last_version:
+        return None
+    return _LostVersions(last_version, highest_version)
 
 
 def _require_listed_unchanged(listing: LogListing, base_commit: LogFile) -> None:
@@ -227,12 +279,15 @@ def _require_listed_unchanged(listing: LogListing, base_commit: LogFile) -> None
     """
     listed_commit = identify_commit(listing, base_commit.version)
     if listed_commit is None or listed_commit.name != base_commit.name:
-        raise build_gone_commit_error(base_commit.name)
+        raise build_missing_commit_error(base_commit.name)
     _require_size_and_time(base_commit, listed_commit.size_bytes, listed_commit.modified_ms)
 
 
 def _find_last_contiguous_version(listing: LogListing, version: int) -> int:
-    """Return the last version of the commits that follow a version without a gap; the version itself without any."""
+    """Return the last version of the commits that follow a version without a gap.
+
+    Example: for version 4 and the commits 4, 5, 6 and 8 the result is 6.
+    """
     last_version = version
     for first, last in listing.commit_runs:
         if first <= version + 1:
@@ -267,24 +322,23 @@ def _require_size_and_time(base_commit: LogFile, size_bytes: int, modified_ms: i
     """Raise Refused (`plan.other-past`) if a commit has another size or time than it had in the earlier listing."""
     has_same_time = abs(modified_ms - base_commit.modified_ms) <= tolerance_ms
     if size_bytes != base_commit.size_bytes or not has_same_time:
-        raise build_replaced_commit_error(base_commit, size_bytes, modified_ms)
+        raise build_replaced_error(base_commit.name, describe_size_and_time(base_commit, size_bytes, modified_ms))
 
 
-def build_storable_basis(snapshot: Snapshot, listing: LogListing, now_ms: int) -> Basis:
-    """Return the basis of a plan that may be saved to a file and executed days later.
+def build_storable_base_version(snapshot: Snapshot, listing: LogListing, now_ms: int) -> BaseVersion:
+    """Return the base version of a plan that may be saved to a file and executed days later.
 
     Args:
-        snapshot: The version that the plan was made from. The basis does not contain the snapshot, so that it can be
-            saved.
+        snapshot: The version that the plan was made from. The result does not contain it, so that it can be saved.
         listing: The log, listed after the snapshot was read.
         now_ms: The time of the plan in epoch milliseconds.
 
     Raises:
         Refused: If the log was replaced between the snapshot and the listing.
     """
-    basis = add_commit_digest(replace(build_basis(snapshot), now_ms=now_ms, snapshot=None))
-    require_same_log(basis, listing)
-    return basis
+    base_version = add_commit_digest(replace(build_base_version(snapshot), now_ms=now_ms, snapshot=None))
+    require_same_log(base_version, listing)
+    return base_version
 
 
 def hash_base_commit(storage: ReadStorage, base_commit: LogFile | None) -> str | None:

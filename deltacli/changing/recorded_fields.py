@@ -4,8 +4,8 @@ Anybody can edit such a file, and an older release, an interrupted write or a da
 So each field is validated when the file is parsed. Other code can then rely on the values: a path does not lead out of
 its directory, a time can be formatted, a size is a number.
 
-Functions such as `read_path` take the value and the name of a field, and return the value with its type. If the value
-is invalid, they raise a ValueError whose message contains the name: `createdTime is 'x', not an integer …`.
+Functions such as `validate_path` take the value and the name of a field, and return the value with its type. If the
+value is invalid, they raise a ValueError whose message contains the name: `createdTime is 'x', not an integer …`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def digest_content(content: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def read_path(value: object, field: str) -> str:
+def validate_path(value: object, field: str) -> str:
     """Return a relative path that does not lead out of its directory, such as `day=1/part-0.parquet`."""
     if not isinstance(value, str):
         raise _build_error(value, field, "a path")
@@ -41,7 +41,7 @@ def read_path(value: object, field: str) -> str:
     return value
 
 
-def read_uri(value: object, field: str) -> str:
+def validate_uri(value: object, field: str) -> str:
     """Return the URI of a directory, such as `file:///lake/table` or `s3://bucket/table`."""
     if not isinstance(value, str) or "://" not in value:
         raise _build_error(value, field, "a URI")
@@ -51,21 +51,21 @@ def read_uri(value: object, field: str) -> str:
     return value
 
 
-def read_array(value: object, field: str) -> list[Json]:
+def validate_array(value: object, field: str) -> list[Json]:
     """Return a list. The entries are not validated."""
     if not isinstance(value, list):
         raise _build_error(value, field, "a list")
     return value
 
 
-def read_object(value: object, field: str) -> dict[str, Json]:
+def validate_object(value: object, field: str) -> dict[str, Json]:
     """Return a JSON object. The fields are not validated."""
     if not isinstance(value, dict):
         raise _build_error(value, field, "an object")
     return value
 
 
-def read_field(content: Mapping[str, Json], name: str) -> Json:
+def require_field(content: Mapping[str, Json], name: str) -> Json:
     """Return the value of a required field. The value is not validated.
 
     Raises:
@@ -76,30 +76,30 @@ def read_field(content: Mapping[str, Json], name: str) -> Json:
     return content[name]
 
 
-def read_sha256(value: object, field: str) -> str:
+def validate_sha256(value: object, field: str) -> str:
     """Return a SHA-256: 64 lower-case hexadecimal digits."""
     if not isinstance(value, str) or _SHA256.fullmatch(value) is None:
         raise _build_error(value, field, "a SHA-256")
     return value
 
 
-def read_size_bytes(value: object, field: str) -> int:
+def validate_size_bytes(value: object, field: str) -> int:
     """Return the size of a file in bytes."""
-    return _read_integer(value, field, 0, MAX_SIZE_BYTES)
+    return _validate_integer(value, field, 0, MAX_SIZE_BYTES)
 
 
-def read_time_ms(value: object, field: str) -> int:
+def validate_time_ms(value: object, field: str) -> int:
     """Return a time in epoch milliseconds, in the range that engines can represent."""
-    return _read_integer(value, field, -MAX_TIME_MS, MAX_TIME_MS)
+    return _validate_integer(value, field, -MAX_TIME_MS, MAX_TIME_MS)
 
 
-def read_version(value: object, field: str, *, least: int = 0) -> int:
+def validate_version(value: object, field: str, *, least: int = 0) -> int:
     """Return a version number that is at least `least`."""
-    return _read_integer(value, field, least, MAX_VERSION)
+    return _validate_integer(value, field, least, MAX_VERSION)
 
 
-def is_field(read: Callable[[object, str], object], value: object) -> bool:
-    """Return True if a function of this module, such as `read_path`, accepts a value."""
+def is_valid(read: Callable[[object, str], object], value: object) -> bool:
+    """Return True if a function of this module, such as `validate_path`, accepts a value."""
     try:
         read(value, "")
     except ValueError:
@@ -118,7 +118,7 @@ def _is_valid_name(text: str) -> bool:
     return "\0" not in text
 
 
-def _read_integer(value: object, field: str, least: int, most: int) -> int:
+def _validate_integer(value: object, field: str, least: int, most: int) -> int:
     if type(value) is not int or not least <= value <= most:
         raise _build_error(value, field, f"an integer from {least} to {most}")
     return value

@@ -12,12 +12,12 @@ from deltacli.changing.change_kind import ChangeKind
 from deltacli.core import errors
 from deltacli.core.texts import build_text_error
 from deltacli.delta.log.commit_content import (
-    Base,
     CommitRequest,
-    base_of_new_table,
-    is_stamped,
-    require_allowed,
-    slot_of,
+    PreviousVersion,
+    build_next_version,
+    build_version_before_first,
+    needs_in_commit_timestamp,
+    require_supported_request,
 )
 from deltacli.delta.log.row_ids import DOMAIN, read_mark
 from deltacli.delta.log.segment import LOG_DIRECTORY, TimestampSource, commit_name
@@ -30,37 +30,51 @@ if TYPE_CHECKING:
     from deltacli.table.version import Snapshot
 
 
-def require_possible(
-    snapshot: Snapshot, request: CommitRequest, kind: ChangeKind | None = ChangeKind.CHANGE_METADATA
-) -> None:
+def require_committable_request(snapshot: Snapshot, request: CommitRequest) -> None:
     """Require that a request could be committed after a version, without committing it.
 
-    Plans call this, so that a dry run is refused for the same reasons as the change itself.
+    Plans call this, so that a dry run is refused for the same reasons as the change itself. The metadata is not
+    checked for errors, see `require_committable_change`.
 
     Args:
         snapshot: The version.
         request: The commit that the planned change would create.
-        kind: The kind of the change. It decides which errors of the metadata stop the change (`preflight.py`). None if
-            the caller checks the metadata.
 
     Raises:
         NoAtomicCreate: If the store is read-only.
-        Refused: If the protocol or the catalog forbids the commit, or errors of the metadata stop it.
+        Refused: If the protocol or the catalog forbids the commit.
     """
     require_writable(snapshot.table.storage)
     require_allowed_request(snapshot.table.storage, request, describe_version(snapshot, request))
-    if kind is not None:
-        # Imports pyarrow and the rules of `validate`. Not all changes need them.
-        from deltacli.changing.preflight import require_valid_metadata
-
-        require_valid_metadata(kind, snapshot, request)
 
 
-def require_allowed_request(storage: ReadStorage, request: CommitRequest, previous_version: Base) -> None:
+def require_committable_change(
+    snapshot: Snapshot, request: CommitRequest, kind: ChangeKind = ChangeKind.CHANGE_METADATA
+) -> None:
+    """Require that a request could be committed, and that no error of the metadata stops the change.
+
+    Args:
+        snapshot: The version.
+        request: The commit that the planned change would create.
+        kind: The kind of the change. It decides which errors of the metadata stop it (`preflight.py`).
+
+    Raises:
+        NoAtomicCreate: If the store is read-only.
+        Refused: If the protocol or the catalog forbids the commit, or errors of the metadata stop the change.
+    """
+    # Imports pyarrow and the rules of `validate`. Not all changes need them.
+    from deltacli.changing.preflight import require_valid_metadata
+
+    require_committable_request(snapshot, request)
+    require_valid_metadata(kind, snapshot, request)
+
+
+def require_allowed_request(storage: ReadStorage, request: CommitRequest, previous_version: PreviousVersion) -> None:
     """Require that the table allows a commit, and that the commit can be encoded as JSON.
 
     Args:
-        storage: The store of the table. It has the catalog, if one manages the table.
+        storage: The store of the table. If a catalog manages the table, it is a `ManagedStore`, which knows the rules
+            of the catalog.
         request: The commit.
         previous_version: The version that the commit would follow.
 
@@ -68,14 +82,14 @@ def require_allowed_request(storage: ReadStorage, request: CommitRequest, previo
         Refused: If the protocol or the catalog forbids the commit, or if the schema contains NaN or Infinity.
         UsageError: If a text contains half a surrogate pair, which has no UTF-8 encoding.
     """
-    # A copy gets its own table id by a commit that repeats the schema of the source, whatever the schema contains.
-    if not request.gives_id:
+    # A copy gets its own table id by a commit that repeats the schema of the source, even if it contains NaN.
+    if not request.assigns_table_id:
         require_finite_numbers(request.metadata)
 
     managed = managed_store(storage)
-    require_allowed(request, previous_version, by_catalog=managed is not None)
+    require_supported_request(request, previous_version, by_catalog=managed is not None)
     if managed is not None:
-        managed.require_ratifiable(request, previous_version)
+        managed.require_accepted_by_catalog(request, previous_version)
 
     new_texts = {
         "metaData": request.metadata,
@@ -84,10 +98,12 @@ def require_allowed_request(storage: ReadStorage, request: CommitRequest, previo
         "txn": request.transactions,
         "domainMetadata": request.domains,
     }
-    require_text(new_texts, previous_version.metadata.as_json())
+    require_encodable_text(new_texts, previous_version.metadata.as_json())
 
 
-def describe_version(snapshot: Snapshot | None, request: CommitRequest, *, later_version: Base | None = None) -> Base:
+def describe_version(
+    snapshot: Snapshot | None, request: CommitRequest, *, later_version: PreviousVersion | None = None
+) -> PreviousVersion:
     """Return the properties of a version that the next commit depends on.
 
     Args:
@@ -102,17 +118,19 @@ def describe_version(snapshot: Snapshot | None, request: CommitRequest, *, later
             timestamp could be earlier than the previous one, or row ids could be assigned twice.
     """
     if snapshot is None:
-        return base_of_new_table(request)
-    version = Base(snapshot.version, snapshot.protocol, snapshot.metadata)
+        return build_version_before_first(request)
+    version = PreviousVersion(snapshot.version, snapshot.protocol, snapshot.metadata)
     version = _add_row_id_mark(version, snapshot, request)
     if later_version is not None:
         return later_version
-    if not is_stamped(request, version):
+    if not needs_in_commit_timestamp(request, version):
         return version
 
     # In a table with in-commit timestamps, the file times of commits need not be in order, so they are no substitute.
     commit_time = snapshot.time
-    if commit_time is None or (version.is_stamped and commit_time.source is not TimestampSource.IN_COMMIT):
+    if commit_time is None or (
+        version.has_in_commit_timestamps and commit_time.source is not TimestampSource.IN_COMMIT
+    ):
         raise errors.Refused(
             f"version {snapshot.version} has no in-commit timestamp to base that of the next version on",
             code="ict.missing",
@@ -122,7 +140,7 @@ def describe_version(snapshot: Snapshot | None, request: CommitRequest, *, later
     return version._replace(committed_ms=commit_time.timestamp_ms)
 
 
-def _add_row_id_mark(version: Base, snapshot: Snapshot, request: CommitRequest) -> Base:
+def _add_row_id_mark(version: PreviousVersion, snapshot: Snapshot, request: CommitRequest) -> PreviousVersion:
     """Return a version with its high-water mark of row ids, the highest row id that was ever assigned.
 
     Raises:
@@ -135,7 +153,7 @@ def _add_row_id_mark(version: Base, snapshot: Snapshot, request: CommitRequest) 
     if mark is not None:
         return version._replace(row_id_mark=mark)
 
-    assigns_row_ids = slot_of(request, version).first_row_id is not None
+    assigns_row_ids = build_next_version(request, version).first_row_id is not None
     if request.new_rows and assigns_row_ids:
         raise errors.Refused(
             f"version {snapshot.version} has no high-water mark of row ids that new ones could follow",
@@ -146,7 +164,7 @@ def _add_row_id_mark(version: Base, snapshot: Snapshot, request: CommitRequest) 
     return version
 
 
-def require_text(new: Mapping[str, object], previous: object) -> None:
+def require_encodable_text(new: Mapping[str, object], previous: object) -> None:
     """Require that all strings in new values can be encoded as UTF-8, unless the previous version has the same defect.
 
     Python decodes an argument with invalid UTF-8 to halves of surrogate pairs, such as "\\udce4", and orjson refuses to

@@ -8,11 +8,12 @@ vacuum keeps the files that manifests list.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from deltacli.core import errors
-from deltacli.delta.data_files import MANIFESTS, is_manifest, named_by
+from deltacli.delta.data_files import MANIFESTS, find_paths_in_manifest, is_manifest
 from deltacli.delta.log.state import is_true
 
 if TYPE_CHECKING:
@@ -66,30 +67,50 @@ def find_stale_paimon_views(options: Mapping[str, str]) -> Iterator[str]:
         )
 
 
+class _TopLevelOnly:
+    """Limits a walk to the first directory, for the parameter `enter` of `ReadStorage.walk`.
+
+    Attributes:
+        has_subdirectories: Whether the first directory contains subdirectories.
+    """
+
+    def __init__(self) -> None:
+        self.has_subdirectories = False
+
+    def __call__(self, _directory: str, subdirectories: Sequence[str]) -> Sequence[str]:
+        """Return no subdirectory, so that none is listed."""
+        if subdirectories:
+            self.has_subdirectories = True
+        return ()
+
+
 def _has_manifests(storage: ReadStorage) -> bool:
     """Return True if the directory of symlink manifests contains a manifest, or a subdirectory for a partition.
 
     Only one level is listed. A partitioned table may have thousands of manifests.
     """
-    partitions = list[str]()
-
-    def skip_partitions(_directory: str, names: Iterable[str]) -> Iterable[str]:
-        partitions.extend(names)
-        return ()
-
+    top_level = _TopLevelOnly()
+    has_manifest = False
     try:
-        has_manifest = any(
-            is_manifest(f"{walked.directory}/{name}")
-            for walked in storage.walk(MANIFESTS, skip_partitions)
-            for name in walked.names
-        )
+        for entry in storage.walk(MANIFESTS, top_level):
+            if any(is_manifest(f"{entry.directory}/{name}") for name in entry.names):
+                has_manifest = True
+                break
     except errors.StorageFailed:
         return False
-    return has_manifest or bool(partitions)
+    return has_manifest or top_level.has_subdirectories
+
+
+def enter_all_subdirectories(_directory: str, subdirectories: Sequence[str]) -> Sequence[str]:
+    """Return all subdirectories, for the parameter `enter` of `ReadStorage.walk`."""
+    return subdirectories
 
 
 def read_paths_in_manifests(table: TableHandle) -> set[str]:
     """Return the data files that the symlink manifests of a table list, as paths relative to the table directory.
+
+    Example: the manifest `_symlink_format_manifest/manifest` of the table `s3://lake/t` has one line,
+    `s3://lake/t/part-0.parquet`. The result is `{"part-0.parquet"}`.
 
     Raises:
         StorageFailed: If a manifest cannot be read. A vacuum must not treat it as empty.
@@ -97,16 +118,20 @@ def read_paths_in_manifests(table: TableHandle) -> set[str]:
     storage = table.storage
     manifest_paths = list[str]()
     try:
-        for walked in storage.walk(MANIFESTS, lambda _, names: names):
-            paths = (f"{walked.directory}/{name}" for name in walked.names)
+        for entry in storage.walk(MANIFESTS, enter_all_subdirectories):
+            paths = [f"{entry.directory}/{name}" for name in entry.names]
             manifest_paths.extend(path for path in paths if is_manifest(path))
     except errors.FileMissing:
+        # The table has never had manifests.
         return set()
 
-    uris = (storage.uri, *storage.aliases)
-
-    def read_manifest(path: str) -> set[str]:
-        return set[str]().union(*named_by(storage.read(path), uris))
-
+    read_manifest = partial(_read_paths_in_manifest, storage)
     results = table.engine.run(read_manifest, manifest_paths, at_once=storage.capabilities.parallel_reads)
     return set[str]().union(*results)
+
+
+def _read_paths_in_manifest(storage: ReadStorage, manifest_path: str) -> set[str]:
+    """Return the data files that one manifest lists. A line in an ambiguous spelling can refer to several paths."""
+    table_uris = (storage.uri, *storage.aliases)
+    paths_by_line = find_paths_in_manifest(storage.read(manifest_path), table_uris)
+    return set[str]().union(*paths_by_line)

@@ -413,7 +413,7 @@ class Refused(DeltacliError):
     override: str | None = None
 
     @classmethod
-    def by(
+    def from_refusals(
         cls,
         refusals: Sequence[Refusal],
         facts: Mapping[str, str] | None = None,

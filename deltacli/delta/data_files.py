@@ -212,15 +212,15 @@ def is_manifest(path: str) -> bool:
     return path.startswith(f"{MANIFESTS}/") and not path.rpartition("/")[2].startswith(("_", "."))
 
 
-def named_by(manifest: bytes, uris: Iterable[str]) -> Sequence[set[str]]:
+def find_paths_in_manifest(manifest: bytes, uris: Iterable[str]) -> Sequence[set[str]]:
     """Return for each line of a manifest the paths below the table, which has these URIs, that it may mean. One with
     another root, such as that of a mount, may mean any file whose path it ends with.
     """
     lines = _lines_of(manifest)
-    return [paths or _ends_of(line) for line, paths in zip(lines, located_by(manifest, uris), strict=True)]
+    return [paths or _ends_of(line) for line, paths in zip(lines, locate_manifest_lines(manifest, uris), strict=True)]
 
 
-def located_by(manifest: bytes, uris: Iterable[str]) -> Sequence[set[str]]:
+def locate_manifest_lines(manifest: bytes, uris: Iterable[str]) -> Sequence[set[str]]:
     """Return for each line of a manifest the paths below these URIs that it may mean: engines write it decoded or
     percent-encoded. A line with another root has none.
     """

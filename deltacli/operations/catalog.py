@@ -25,7 +25,7 @@ from deltacli.catalogs.publishing import (
 )
 from deltacli.catalogs.ratified import STAGED_DIRECTORY, View, staged_path, staged_version
 from deltacli.catalogs.unity.addresses import is_address
-from deltacli.changing.basis import Basis
+from deltacli.changing.base_version import BaseVersion
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.outcome import CompleteOutcome
 from deltacli.core.errors import NOTHING_CHANGED, FileMissing, Refused, Unreadable, UsageError, command
@@ -454,7 +454,7 @@ class ToPublish(NamedTuple):
 class PublishPlan:
     """What would be published, oldest first. Nothing has been done."""
 
-    basis: Basis
+    base_version: BaseVersion
     items: tuple[ToPublish, ...]
     latest_published: int
     """The newest version that the catalog knows to be published."""
@@ -528,7 +528,7 @@ class Publish:
             list_log(table.storage)
         elif refusal is None:
             refusal = _refusal_of_another_table(table, managed)
-        return PublishPlan(Basis(table, view.latest, now_ms), tuple(items), view.published, refusal)
+        return PublishPlan(BaseVersion(table, view.latest, now_ms), tuple(items), view.published, refusal)
 
     def outcome(self, plan: PublishPlan) -> PublishOutcome:
         return PublishOutcome(plan)
@@ -577,7 +577,7 @@ def _refusal_of_another_table(table: TableHandle, managed: ManagedStore) -> Refu
     """
     newest = read_snapshot(table)
     try:
-        managed.require_no_other_table(newest.properties, newest.version)
+        managed.require_registered_table(newest.properties, newest.version)
     except Refused as refusal:
         return refusal
     return None

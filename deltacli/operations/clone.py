@@ -18,21 +18,26 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import MAX_FILE_CHECK_AGE_SECONDS, Basis, build_basis
+from deltacli.changing.base_version import MAX_FILE_CHECK_AGE_SECONDS, BaseVersion, build_base_version
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.clone_notes import NOTES_DIRECTORY, CloneNote, resolve_note_uri
 from deltacli.changing.commit import Committed
-from deltacli.changing.file_owners import FileOwners, PutNotes, find_external_directories, find_file_owners, put_notes
+from deltacli.changing.file_owners import (
+    FileOwners,
+    WrittenNotes,
+    find_external_directories,
+    find_file_owners,
+    write_clone_notes,
+)
 from deltacli.changing.file_totals import FileTotals
 from deltacli.changing.lost_versions import describe_lost_versions
-from deltacli.changing.outcome import PartialFailure
 from deltacli.core import errors
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.data_files import unique_id_column, vector_file
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.commit_content import CommitRequest, EveryFile, Slot, encoded_files
+from deltacli.delta.log.commit_content import CommitRequest, EveryFile, NextVersion, encoded_files
 from deltacli.delta.log.file_actions import extract_num_records_column
 from deltacli.delta.log.row_ids import MATERIALIZED_NAMES, assigns_row_ids
 from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name
@@ -48,7 +53,7 @@ from deltacli.delta.paths.spelling import encode
 from deltacli.delta.paths.spelling_columns import are_absolute
 from deltacli.delta.protocol.clients import ABSOLUTE_PATHS, ClientAccess
 from deltacli.delta.protocol.feature_use import upgraded
-from deltacli.delta.protocol.features import WRITER_FEATURES_VERSION, require_committable
+from deltacli.delta.protocol.features import WRITER_FEATURES_VERSION, require_commits_supported
 from deltacli.delta.schema.types import MAX_COLUMN_ID, MODE
 from deltacli.operations.restore.difference import (
     VERIFIED,
@@ -85,7 +90,7 @@ class ClonePlan:
     nothing. `refusals` are reasons against it.
     """
 
-    basis: Basis = field(repr=False)
+    base_version: BaseVersion = field(repr=False)
     source: Snapshot = field(repr=False)
     metadata: Action = field(repr=False)
     files: FileTotals
@@ -108,7 +113,7 @@ class ClonePlan:
 
     @property
     def target(self) -> str:
-        return self.basis.table.uri
+        return self.base_version.table.uri
 
     @property
     def version(self) -> int:
@@ -119,7 +124,7 @@ class ClonePlan:
         return find_affected_clients([ABSOLUTE_PATHS])
 
     def build_refusal(self) -> errors.Refused | None:
-        return errors.Refused.by(self.refusals) if self.refusals else None
+        return errors.Refused.from_refusals(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
         yield f"{plural(self.files.files, 'file')} of {self.source.table.uri}"
@@ -134,14 +139,14 @@ class ClonePlan:
     def describe_progress(self) -> str:
         return "the clone was created"
 
-    def build_partial_failure(self) -> PartialFailure | None:
+    def build_incomplete_error(self) -> errors.PartlyDone | None:
         """Return which files were deleted from the source meanwhile."""
         if not self.lost:
             return None
-        return PartialFailure(
-            "clone.files-lost",
+        return errors.PartlyDone(
             f"{plural(len(self.lost), 'file')} of the clone were deleted from the source while it was made",
-            {
+            code="clone.files-lost",
+            facts={
                 "first": self.lost[0].path,
                 "clone": self.target,
                 "next": "delete the clone, and make another one",
@@ -164,7 +169,7 @@ class ClonePlan:
             "clients": [one.as_json() for one in self.clients],
             "refusals": [one.as_json("override", "wayOut") for one in self.refusals],
             "committedVersion": self.committed_version,
-            **self.basis.warnings_json,
+            **self.base_version.warnings_json,
             "dryRun": self.dry_run,
         }
 
@@ -195,7 +200,7 @@ class Clone:
         metadata = _metadata(source, table, now)
         if managed_store(source.table.storage) is not None:
             raise _is_managed(source)
-        require_committable(source.protocol, metadata["configuration"], 0)
+        require_commits_supported(source.protocol, metadata["configuration"], 0)
         files = _count(source)
         refusals = [*_refusals_of_target(table.storage, source, now)]
         if self.protects:
@@ -219,11 +224,13 @@ class Clone:
             owners = find_file_owners(source.table, files.directories, resolve_note_uri(table.storage))
         if not self.protects:
             owners = _without_notes(owners, resolve_note_uri(table.storage))
-        basis = Basis(table, -1, now_ms) if now is None else build_basis(now)
+        base_version = BaseVersion(table, -1, now_ms) if now is None else build_base_version(now)
         if source.version == source.listing.newest_version:
-            basis.warnings.extend(describe_lost_versions(source.table.storage, source.listing, source.log.hint_version))
-        basis.warnings.extend(source.decisions)
-        return ClonePlan(basis, source, metadata, files.amount, files.absolute, note, owners, tuple(refusals))
+            base_version.warnings.extend(
+                describe_lost_versions(source.table.storage, source.listing, source.log.hint_version)
+            )
+        base_version.warnings.extend(source.decisions)
+        return ClonePlan(base_version, source, metadata, files.amount, files.absolute, note, owners, tuple(refusals))
 
     def outcome(self, plan: ClonePlan) -> ClonePlan:
         return replace(plan, dry_run=False)
@@ -232,28 +239,28 @@ class Clone:
         """Look at the source again, write the note and the commit, and look at the files.
 
         Raises Refused where the source is another one by now (`plan.*`), is vacuumed, or does not take the note, and
-        what `ChangeExecution.commit` raises. Files that were deleted meanwhile are in the outcome.
+        what `ChangeExecution.commit_plan` raises. Files that were deleted meanwhile are in the outcome.
         """
         plan = execution.plan
         source = self.source.table.writable()
-        execution.recheck_table(build_basis(self.source))
-        if self.source.table.clock() - plan.basis.now_ms > MAX_FILE_CHECK_AGE_SECONDS * 1000:
+        execution.recheck_source(build_base_version(self.source))
+        if self.source.table.clock() - plan.base_version.now_ms > MAX_FILE_CHECK_AGE_SECONDS * 1000:
             # A question was open. Without the files not even a note is written.
             self._require_files(plan)
-        notes = PutNotes()
+        notes = WrittenNotes()
         try:
             if plan.note is not None:
                 notes = _put_notes(plan.note, source, plan.owners)
                 warnings = (*plan.owners.warnings, *notes.warnings)
-                execution.outcome = replace(execution.outcome, owners=FileOwners(notes.noted, warnings))
+                execution.outcome = replace(execution.outcome, owners=FileOwners(notes.stores, warnings))
             if vacuum_is_running(self.source.table):
-                raise errors.Refused.by([_vacuum_is_running()])
+                raise errors.Refused.from_refusals([_vacuum_is_running()])
 
             # From the note on no new vacuum deletes the files. One that began before may have.
             self._require_files(plan)
-            done = execution.commit(_request)
+            done = execution.commit_plan(_request)
         except errors.DeltacliError as fault:
-            if _is_without_commit(fault, execution.store, plan.basis.version + 1):
+            if _is_without_commit(fault, execution.store, plan.base_version.version + 1):
                 notes.undo()
             raise
         except BaseException as stop:
@@ -263,7 +270,9 @@ class Clone:
         version = done.version if isinstance(done, Committed) else None
         execution.outcome = replace(execution.outcome, committed_version=version)
         newest = list_log(self.source.table.storage, start_version=plan.version).newest_version
-        may_be_vacuumed = newest > plan.version or plan.basis.version >= 0  # which a vacuum sees without the files
+        may_be_vacuumed = (
+            newest > plan.version or plan.base_version.version >= 0
+        )  # which a vacuum sees without the files
         if may_be_vacuumed:
             execution.outcome = replace(execution.outcome, lost=_lost(self.source, plan.files.files))
 
@@ -271,7 +280,7 @@ class Clone:
         """Raise Refused (`clone.source-incomplete`) if files of the version were deleted or changed since the plan."""
         lost = _lost(self.source, plan.files.files)
         if lost:
-            raise errors.Refused.by([_is_incomplete(self.source, lost)])
+            raise errors.Refused.from_refusals([_is_incomplete(self.source, lost)])
 
 
 def _metadata(source: Snapshot, table: TableHandle, now: Snapshot | None) -> Action:
@@ -345,18 +354,18 @@ def _lost(source: Snapshot, total: int) -> tuple[ProblemFile, ...]:
 # -- the notes of a clone ----------------------------------------------------------------------------------------------
 
 
-def _put_notes(note: CloneNote, source: Storage, owners: FileOwners) -> PutNotes:
+def _put_notes(note: CloneNote, source: Storage, owners: FileOwners) -> WrittenNotes:
     """Write the note into the source, which has to take it, and into the owners of its absolute paths.
 
     Raises Refused (`clone.source-not-writable`) where the source may not be written, and what its storage raises.
     """
     try:
-        of_source = note.put(source)
+        of_source = note.write(source)
     except errors.PermissionRefused as denied:
-        raise errors.Refused.by([_not_writable(denied.message)]) from denied
-    of_owners = put_notes(owners.tables, note)
-    written = of_owners.written if of_source is None else (of_source, *of_owners.written)
-    return of_owners._replace(written=written)
+        raise errors.Refused.from_refusals([_not_writable(denied.message)]) from denied
+    of_owners = write_clone_notes(owners.stores, note)
+    written = of_owners.notes if of_source is None else (of_source, *of_owners.notes)
+    return of_owners._replace(notes=written)
 
 
 def _without_notes(owners: FileOwners, address: str) -> FileOwners:
@@ -458,7 +467,7 @@ def _is_incomplete(source: Snapshot, lost: tuple[ProblemFile, ...]) -> errors.Re
 
 
 def _request(plan: ClonePlan) -> CommitRequest:
-    source, now = plan.source, plan.basis.snapshot
+    source, now = plan.source, plan.base_version.snapshot
     rows = plan.files.rows or 0
     domains = [
         {"domain": one.domain, "configuration": one.configuration, "removed": is_removed}
@@ -506,7 +515,7 @@ def _both(source: Snapshot, now: Snapshot) -> Action | None:
     return upgraded(drop_null_fields(now.raw_protocol), sorted(missing))
 
 
-def _body(source: Snapshot) -> Callable[[Slot], Iterable[bytes]]:
+def _body(source: Snapshot) -> Callable[[NextVersion], Iterable[bytes]]:
     def batches() -> Iterator[tuple[str, RecordBatch]]:
         undecoded = find_unencoded_paths(source)
         from_root = partial(_add_from_root, uri=source.table.uri, undecoded=undecoded)

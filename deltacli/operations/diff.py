@@ -646,7 +646,7 @@ def _below_either_root(first: TableHandle, second: TableHandle) -> Spelling:
     keys = PathKeys(tuple(roots))
 
     def spelled(raw: ArrowArray) -> ArrowArray:
-        return pc.coalesce(pc.cast(keys.of_log(raw).keys, pa.binary()), pc.cast(raw, pa.binary()))
+        return pc.coalesce(pc.cast(keys.compute_keys(raw).keys, pa.binary()), pc.cast(raw, pa.binary()))
 
     return spelled
 

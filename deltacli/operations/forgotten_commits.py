@@ -28,7 +28,7 @@ from deltacli.core.errors import (
     command,
 )
 from deltacli.delta.data_files import vector_file
-from deltacli.delta.log.commit_content import Base
+from deltacli.delta.log.commit_content import PreviousVersion
 from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name
 from deltacli.storage.outcomes import Created, Existed, Unknown
 from deltacli.table.rebuild import read_snapshot
@@ -95,12 +95,12 @@ def propose_again(table: TableHandle, managed: ManagedStore, forgotten: Forgotte
     before = read_snapshot(table)
     if before.version != version - 1:
         raise refuse_proposal(version, "it is not the next one of the catalog by now")
-    managed.require_committable(before.protocol, before.properties, before.version)
+    managed.require_commits_supported(before.protocol, before.properties, before.version)
     ratification = Ratification(
         managed.log,
         managed.inner,
         version,
-        Base(before.version, before.protocol, before.metadata),
+        PreviousVersion(before.version, before.protocol, before.metadata),
         lambda _: Existed(),
         forgotten_file_name=forgotten.staged_name,
     )

@@ -25,7 +25,7 @@ from deltacli.delta.paths.spelling import decode
 from deltacli.delta.schema.types import StructField
 from deltacli.engine.spark.engine import require_sendable_location, require_sendable_table
 from deltacli.engine.spark.worker import Job, SeenFile, open_context
-from deltacli.operations.change.append import Append, AppendBasis, AppendPlan, Transaction, require_demands
+from deltacli.operations.change.append import Append, AppendBaseVersion, AppendPlan, Transaction, require_demands
 from deltacli.operations.read.changes import Changes
 from deltacli.spark.executor_rows import SPEC, arrow_schema_of, read_piece, require_no_nested_variant, searchable
 from deltacli.spark.parquet_schema import columns_for_spark, spark_schema
@@ -278,11 +278,11 @@ class _Plan(NamedTuple):
     spec: AppendSpec
     job: bytes
     is_stream: bool
-    basis: AppendBasis
+    base_version: AppendBaseVersion
 
     def open(self) -> TableHandle:
         """Return the table in the directory where it was planned. Raises Refused where another one is at its path."""
-        return open_source(self.options, self.basis.place)
+        return open_source(self.options, self.base_version.place)
 
 
 def plan_sink(
@@ -301,12 +301,12 @@ def plan_sink(
         made = plan_change(Append(arrow_schema_of(schema)), table)
         if (refusal := made.build_refusal()) is not None:
             raise refusal
-        for caution in made.basis.warnings:
+        for caution in made.base_version.warnings:
             warnings.warn(f"{table.name}: {caution}", stacklevel=2)
-        location = made.basis.table.stores.location
+        location = made.base_version.table.stores.location
         assert location is not None
         job = Job(write_rows, location, None, pickle.dumps({_SPEC: made.spec}, pickle.HIGHEST_PROTOCOL))
-        plan = _Plan(chosen, made.spec, pickle.dumps(job), is_stream, AppendBasis.of(made.basis))
+        plan = _Plan(chosen, made.spec, pickle.dumps(job), is_stream, AppendBaseVersion.of(made.base_version))
         return pickle.dumps(plan, pickle.HIGHEST_PROTOCOL)
 
 
@@ -372,7 +372,7 @@ def commit_sink(pickled: bytes, messages: Sequence[bytes | None], batch: int | N
             return
         operation, parameters = _described(plan, batch)
         change = Append(None, files, operation, parameters, transaction, _metadata(plan.options))
-        execute_change(change, table, plan=AppendPlan.sent(table, plan.basis, plan.spec))
+        execute_change(change, table, plan=AppendPlan.sent(table, plan.base_version, plan.spec))
 
 
 def _described(plan: _Plan, batch: int | None) -> tuple[str, dict[str, object]]:

@@ -115,8 +115,8 @@ class Capabilities(NamedTuple):
     """Properties of a store that callers adapt to.
 
     Attributes:
-        cheap_listing: Whether listing a whole directory takes a single call. Then it is not worth
-            starting a listing in the middle.
+        has_cheap_requests: Whether a request takes microseconds, as on a local disk, and a single
+            request lists a whole directory. Then checks are repeated instead of caching results.
         parallel_reads: The number of concurrent reads that is useful: 1 for a local disk.
         atomic_create: Whether exactly one of several writers can create a file name, and readers
             never see a partial file. A store without atomic creation is read-only.
@@ -126,7 +126,7 @@ class Capabilities(NamedTuple):
             (`is_flat_level`).
     """
 
-    cheap_listing: bool
+    has_cheap_requests: bool
     parallel_reads: int
     atomic_create: bool
     has_directories: bool = False

@@ -120,7 +120,7 @@ class FsspecStorage(ReadOnlyFiles):
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(cheap_listing=False, parallel_reads=PARALLEL_READS, atomic_create=False)
+        return Capabilities(has_cheap_requests=False, parallel_reads=PARALLEL_READS, atomic_create=False)
 
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
         entries = self._list_entries(self._full_path(directory))

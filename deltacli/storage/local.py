@@ -32,7 +32,7 @@ from deltacli.storage.local_listing import has_link_in_path, list_local_director
 from deltacli.storage.os_errors import describe_os_error
 from deltacli.storage.outcomes import Creation, Deleted, Deletion, Failed, Missing
 
-_CAPABILITIES = Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True, has_directories=True)
+_CAPABILITIES = Capabilities(has_cheap_requests=True, parallel_reads=1, atomic_create=True, has_directories=True)
 
 # Linux reads at most 2 GiB per call.
 _MAX_READ_BYTES = 1 << 30

@@ -155,7 +155,7 @@ def require_engine_agreement(
         snapshot, product, rewrites_files=rewrites_files, replaces_actions=replaces_actions
     )
     if refusal is not None:
-        raise Refused.by([refusal])
+        raise Refused.from_refusals([refusal])
 
 
 def find_disagreement_refusal(

@@ -285,7 +285,7 @@ def count_missing_live_files(snapshot: Snapshot, listing: LogListing) -> int:
     history = FileHistory()
     reader = FileReferenceReader(table, listing)
     for references in reader.read():
-        path_hashes = keys.of_log(references.path).hashes
+        path_hashes = keys.compute_keys(references.path).hashes
         logical_keys = compute_logical_keys(path_hashes, references.vector)
         rows = FileKeys(path_hashes, logical_keys, references.version)
         if references.kind == "add":
@@ -302,6 +302,6 @@ def read_live_keys(snapshot: Snapshot, keys: PathKeys) -> pyarrow.Array:
     batches = []
     for batch in snapshot.file_actions.read_narrow_batches():
         if batch.adds is not None and batch.adds.num_rows:
-            path_hashes = keys.of_log(batch.adds.column("path")).hashes
+            path_hashes = keys.compute_keys(batch.adds.column("path")).hashes
             batches.append(compute_logical_keys(path_hashes, batch.adds.column("dv_id")))
     return _concatenate(batches)

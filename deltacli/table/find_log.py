@@ -89,7 +89,7 @@ def find_log(
     # A local directory is always listed completely. A version before the hint needs the files
     # before the hint.
     start_version = 0
-    if not storage.capabilities.cheap_listing and (version is None or hint.version <= version):
+    if not storage.capabilities.has_cheap_requests and (version is None or hint.version <= version):
         start_version = hint.version
     listing = list_log(storage, start_version=start_version, progress=progress)
 
@@ -156,7 +156,7 @@ def find_lost_versions(storage: ReadStorage, listing: segment.LogListing, hint_v
         return None
     path = f"{segment.LOG_DIRECTORY}/{unpadded_name}"
     message = f"commits after version {newest} may be there: Delta for Spark reads {path} as version {newest + 1}"
-    return LostVersions(segment.NAME_NOT_PADDED, unpadded_name, message)
+    return LostVersions(segment.RULE_NAME_NOT_PADDED, unpadded_name, message)
 
 
 def find_blocked_commit_name(storage: ReadStorage, listing: segment.LogListing) -> str | None:
@@ -234,7 +234,7 @@ def read_hint(storage: ReadStorage, table_path: str = "") -> segment.Hint | segm
     except errors.StorageFailed as error:
         # A remote store that does not answer would not answer the listing either, after more
         # retries.
-        if not storage.capabilities.cheap_listing and not isinstance(error, errors.PermissionRefused):
+        if not storage.capabilities.has_cheap_requests and not isinstance(error, errors.PermissionRefused):
             raise
         return segment.BadHint("hint.bad-json")
 

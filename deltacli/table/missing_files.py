@@ -94,7 +94,7 @@ def find_missing_files(
     keys = PathKeys((table.storage.uri, *table.storage.aliases))
     paths = pc.unique(paths)
     vector_ids = pc.unique(vector_ids)
-    path_keys = keys.of_log(paths)
+    path_keys = keys.compute_keys(paths)
     vector_keys = keys.compute_vector_keys(vector_ids)
 
     # The key of a file outside the table directory is null.
@@ -224,7 +224,7 @@ def find_unencoded_paths(snapshot: Snapshot) -> ArrowArray:
 
     # Most tables have no path that decoding changes. They need no request.
     table = snapshot.table
-    keys = PathKeys((table.storage.uri, *table.storage.aliases)).of_log(escaped_paths)
+    keys = PathKeys((table.storage.uri, *table.storage.aliases)).compute_keys(escaped_paths)
     differs = pc.fill_null(pc.not_equal(keys.keys, keys.undecoded), False)
     escaped_paths = pc.filter(escaped_paths, differs)
     if not len(escaped_paths):

@@ -140,7 +140,7 @@ def build_needed_files(
         descriptors: The `deletionVector` structs, null for files without one. None if no file has one.
         kind: The kind of the files.
     """
-    keys = PathKeys(uris).of_log(combine_chunks(paths))
+    keys = PathKeys(uris).compute_keys(combine_chunks(paths))
     all_files = pa.table(
         {
             "path": keys.keys,
@@ -401,7 +401,7 @@ def _read_sizes(
         sizes_of_unknown = _read_sizes(storage, pc.filter(paths, is_unknown), engine)
         return pc.replace_with_mask(sizes, is_unknown, sizes_of_unknown)
 
-    if storage.capabilities.cheap_listing or len(paths) <= _MAX_SINGLE_REQUESTS:
+    if storage.capabilities.has_cheap_requests or len(paths) <= _MAX_SINGLE_REQUESTS:
         return _request_sizes(storage, paths, engine)
     return _list_sizes(storage, paths)
 

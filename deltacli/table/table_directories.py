@@ -73,7 +73,7 @@ def require_one_format(storage: ReadStorage) -> None:
     Raises:
         UsageError: `table.format-ambiguous`, if the directory is both. The user has to choose a format.
     """
-    if not storage.capabilities.cheap_listing or storage.kind_of(LOG_DIRECTORY) is not PathKind.DIRECTORY:
+    if not storage.capabilities.has_cheap_requests or storage.kind_of(LOG_DIRECTORY) is not PathKind.DIRECTORY:
         return
     if storage.kind_of("schema") is not PathKind.DIRECTORY:
         return

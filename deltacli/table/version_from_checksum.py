@@ -216,7 +216,7 @@ def _read_and_check_checksum(table: TableHandle, listing: LogListing, version: i
     # The first commit contains the table id: a checksum of another table has a different one. On a remote
     # store this would take one more request.
     compared_versions = {version}
-    if table.storage.capabilities.cheap_listing:
+    if table.storage.capabilities.has_cheap_requests:
         compared_versions = {version, 0} & listing.commits.keys()
     for commit in [listing.commits[compared] for compared in compared_versions]:
         difference = next(_find_differences(table.storage, commit, state, version), None)
@@ -324,7 +324,7 @@ def _read_provenance_and_actions(
     """
     if commit.size_bytes > _MAX_COMMIT_BYTES:
         # `commitInfo` is one of the first actions. On a local disk the rest of the commit is searched, too.
-        provenance = read_provenance(storage, commit, to_the_end=storage.capabilities.cheap_listing)
+        provenance = read_provenance(storage, commit, to_the_end=storage.capabilities.has_cheap_requests)
         if provenance.problem is not None:
             raise CommitCorrupt(f"{commit.name} cannot be read", file=commit.name)
         return provenance, []

@@ -112,7 +112,7 @@ def _has_external_file(adds: RecordBatch, table_uris: Sequence[str]) -> bool:
     if not len(absolute_paths):
         return False
     # An absolute path may still lead into the table directory. The key of an external file is null.
-    keys = PathKeys(table_uris).of_log(absolute_paths).keys
+    keys = PathKeys(table_uris).compute_keys(absolute_paths).keys
     return bool(keys.null_count)
 
 

@@ -68,5 +68,5 @@ def test_one_input(data: bytes) -> None:
         if sum(1 for _ in paimon_schema_rows(content)) > len(tree_lines(content)) or not create_table(content, "t"):
             raise AssertionError("a field is not drawn")
     view = SchemaFileView(0, content)
-    for check in PAIMON_CATALOGUE.checks_of(SchemaFileView):
+    for check in PAIMON_CATALOGUE.find_checks(SchemaFileView):
         list(check.run(view))

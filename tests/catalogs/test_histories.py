@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from deltacli.changing.commit import Committed, commit
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.core.errors import DeltacliError, FileMissing, OutcomeUnknown, StorageFailed
 from deltacli.storage import Created, Creation, Unknown
 from deltacli.storage.base import FileStat
@@ -247,7 +248,9 @@ def test_writers_and_publishers_that_are_killed_make_each_version_once() -> None
         opened = table.open(machine=quiet_machine(seed=writer))[0].bind_to_directory()
         made: Committed | None = None
         for number in range(COMMITS):
-            found = commit(opened, adding(f"{writer}-{number}.parquet"), after=made, max_attempts=100_000)
+            found = commit(
+                opened, adding(f"{writer}-{number}.parquet"), after=made, options=CommitOptions(max_attempts=100_000)
+            )
             assert isinstance(found, Committed)
             made = found
             with news:

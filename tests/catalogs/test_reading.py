@@ -101,7 +101,7 @@ def test_what_is_above_the_latest_version_is_not_there() -> None:
     snapshot = read_snapshot(handle)
     assert (snapshot.version, snapshot.segment.checkpoint.version if snapshot.segment.checkpoint else None) == (11, 4)
     assert snapshot.listing.checksums == ()
-    assert snapshot.listing.compacted_to == -1
+    assert snapshot.listing.last_compacted_version == -1
     assert snapshot.problems == ()
     for read in (handle.storage.read, handle.storage.open, handle.storage.stat):
         with pytest.raises(FileMissing):
@@ -115,7 +115,7 @@ def test_checksums_count_before_publication_and_compactions_do_not() -> None:
     table.builder.file(f"_delta_log/{4:020d}.{5:020d}.compacted.json", b"{}")
     table.builder.file(f"_delta_log/{1:020d}.{3:020d}.compacted.json", b"{}")
     listing = list_log(table.open()[0].storage)
-    assert (listing.checksums, listing.compacted_to) == ((6,), 3)
+    assert (listing.checksums, listing.last_compacted_version) == ((6,), 3)
 
 
 def test_commits_of_the_catalog_may_lie_below_a_checkpoint() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from deltacli.api.table import Table, open_table
 from deltacli.changing.change import execute_change
-from deltacli.changing.manifests import ManifestsOutcome, update_manifests
+from deltacli.changing.manifests import ManifestsOutcome, write_manifests_of_newest_version
 from deltacli.changing.outcome import require_complete
 from deltacli.cli.app import run
 from deltacli.core.errors import DeltacliError, PartlyDone, PermissionRefused, Refused
@@ -186,7 +186,7 @@ def test_a_list_that_nobody_may_delete_is_an_error_of_its_own_only_where_nothing
     tmp_path: Path, written: int, deleted: int, error: type[DeltacliError]
 ) -> None:
     outcome = ManifestsOutcome(Manifests().plan(open_table(partitioned(tmp_path))), written, deleted)
-    outcome.failures.note(f"{HOME}/p=9/manifest", Failed("denied", PermissionRefused("denied")))
+    outcome.failures.add(f"{HOME}/p=9/manifest", Failed("denied", PermissionRefused("denied")))
 
     with pytest.raises(error) as raised:
         require_complete(outcome)
@@ -258,7 +258,7 @@ def test_lists_that_other_writers_outrun_are_a_caution(tmp_path: Path, monkeypat
     newest = type("Listing", (), {"newest_version": 9})
     monkeypatch.setattr("deltacli.changing.manifests.list_log", lambda *_, **__: newest)
 
-    (caution,) = update_manifests(table)
+    (caution,) = write_manifests_of_newest_version(table)
 
     assert "other writers" in caution
 

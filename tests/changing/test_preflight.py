@@ -268,7 +268,7 @@ def test_the_modules_that_are_asked_for_new_files_have_all_rules_that_stop_them(
     views = (MetadataView, TableConfigurationView)
     stops = [one for one in BLOCKING_RULES if one.kinds & ChangeKind.ADD_FILES]
     checks = {
-        name: [check for view in views for check in CATALOGUE.checks_of(view, [name])] for name in CATALOGUE.modules
+        name: [check for view in views for check in CATALOGUE.find_checks(view, [name])] for name in CATALOGUE.modules
     }
 
     found = [name for name, of in checks.items() if any(_can_stop(check, stops) for check in of)]

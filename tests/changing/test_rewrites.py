@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from deltacli.api.table import Table
-from deltacli.changing import basis, commit, commit_sender, rechecks, request_checks
+from deltacli.changing import base_version, commit, commit_sender, rechecks, request_checks
 from deltacli.core.errors import DeltacliError, FileMissing, PartlyDone, Refused
 from deltacli.core.machine import Machine, fixed_clock
 from deltacli.delta.log import conflicts
@@ -36,14 +36,14 @@ class FarStorage(MemoryStorage):
 
     @property
     def capabilities(self) -> Capabilities:
-        return super().capabilities._replace(cheap_listing=False)
+        return super().capabilities._replace(has_cheap_requests=False)
 
 
 @pytest.fixture(params=["disk", "far"])
 def ids(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Ids, Storage]:
     """Two partitions of two files, each a commit of its own, in a store that is looked at before each attempt."""
     monkeypatch.setattr(plans, "COMMIT_BINS", 1)
-    for module in (basis, commit_sender):
+    for module in (base_version, commit_sender):
         monkeypatch.setattr(module, "MAX_LISTING_AGE_SECONDS", -1.0)
     made = Ids().append("a", "b").append("c", p="1").append("d", p="1")
     if request.param == "disk":
@@ -150,14 +150,14 @@ def test_no_commit_is_created_above_a_gap(ids: tuple[Ids, Storage], monkeypatch:
     """
     made, storage = ids
     rewritten(made, storage, 4)()
-    real = conflicts.look_at
+    real = conflicts.examine_commit
 
-    def look_at(*of_commit: Any) -> Any:
+    def examine_commit(*of_commit: Any) -> Any:
         found = real(*of_commit)
         list(storage.delete_many([commit_path(5)]))
         return found
 
-    monkeypatch.setattr(commit_sender, "look_at", look_at)
+    monkeypatch.setattr(commit_sender, "examine_commit", examine_commit)
     table = Table(storage, clock=fixed_clock(NOW_MS), machine=Machine(sleep=lambda _: None))
     plan = table.plan_optimize()
     rewritten(made, storage, 5)()

@@ -86,7 +86,7 @@ def test_the_plan_of_an_append_names_the_manifests(place: Path) -> None:
 
     plan = plan_change(Append(table.snapshot().scan(limit=1).to_arrow().schema), table)
 
-    assert ["Athena" in text for text in plan.basis.warnings] == [True]
+    assert ["Athena" in text for text in plan.base_version.warnings] == [True]
 
 
 @pytest.mark.parametrize("words", ["optimize T --yes", "features T add changeDataFeed --dry-run"])
@@ -117,7 +117,7 @@ def test_a_property_is_enough(properties: dict[str, str], word: str) -> None:
 
     (caution,) = plan_change(
         PropertiesChange(PropertyEdits({"delta.dataSkippingNumIndexedCols": "4"})), table
-    ).basis.warnings
+    ).base_version.warnings
 
     assert word in caution
 
@@ -147,7 +147,7 @@ def test_one_directory_is_asked_for_and_may_be_refused() -> None:
 
     plan = plan_change(PropertiesChange(PropertyEdits({"delta.dataSkippingNumIndexedCols": "4"})), open_at(storage))
 
-    assert ([], {"_symlink_format_manifest": 1}) == (plan.basis.warnings, storage.asked)
+    assert ([], {"_symlink_format_manifest": 1}) == (plan.base_version.warnings, storage.asked)
 
 
 @pytest.mark.parametrize("mode", list(Mode))
@@ -215,7 +215,7 @@ def test_a_plan_names_manifests_only_if_there_may_be_some(names: tuple[str, ...]
 
     plan = plan_change(PropertiesChange(PropertyEdits({"delta.dataSkippingNumIndexedCols": "4"})), open_at(storage))
 
-    assert is_named is any("Athena" in caution for caution in plan.basis.warnings)
+    assert is_named is any("Athena" in caution for caution in plan.base_version.warnings)
 
 
 @pytest.mark.parametrize("names", [(".manifest.crc",), ("manifest",)])
@@ -228,4 +228,4 @@ def test_a_plan_on_a_disk_names_manifests_only_if_there_are_some(names: tuple[st
 
     plan = plan_change(PropertiesChange(PropertyEdits({"delta.dataSkippingNumIndexedCols": "4"})), open_table(place))
 
-    assert ("manifest" in names) is any("Athena" in caution for caution in plan.basis.warnings)
+    assert ("manifest" in names) is any("Athena" in caution for caution in plan.base_version.warnings)

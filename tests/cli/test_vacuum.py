@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.changing.basis import Basis
+from deltacli.changing.base_version import BaseVersion
 from deltacli.changing.file_totals import FileTotals
 from deltacli.changing.outcome import DeletionFailures
 from deltacli.cli.app import run
@@ -56,7 +56,7 @@ class Core:
         self.requests.append(request)
         version = self.plan.snapshot_version
         sha256 = digest_commit(table, list_log(table.storage), version) or "of a version that is not there"
-        return replace(self.plan, made_from=Basis(table, version, table.clock(), sha256=sha256))
+        return replace(self.plan, made_from=BaseVersion(table, version, table.clock(), sha256=sha256))
 
     def execute_vacuum(
         self, _table: object, _plan: VacuumPlan, options: object, *, outcome: VacuumOutcome, record: object

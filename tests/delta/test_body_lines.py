@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from deltacli.arrow import batches as arrow_rows
 from deltacli.core.errors import Refused
 from deltacli.core.typing import RecordBatch
-from deltacli.delta.log.commit_content import Slot, body_lines, encoded_files
+from deltacli.delta.log.commit_content import NextVersion, body_lines, encoded_files
 from deltacli.delta.log.file_actions import action_schemas, build_action_batch
 from tests.support.actions import Line, add, deletion_vector, remove
 
@@ -50,11 +50,11 @@ def batches_of(found: Sequence[Line]) -> Iterator[tuple[str, RecordBatch]]:
         yield kind, build_action_batch([line[kind] for line in group], schemas[kind], "t")
 
 
-def in_columns(found: Sequence[Line], slot: Slot) -> list[Any]:  # Any: JSON
+def in_columns(found: Sequence[Line], slot: NextVersion) -> list[Any]:  # Any: JSON
     return parsed(encoded_files(lambda: batches_of(found), slot))
 
 
-def in_lines(found: Sequence[Line], slot: Slot) -> list[Any]:  # Any: JSON
+def in_lines(found: Sequence[Line], slot: NextVersion) -> list[Any]:  # Any: JSON
     return parsed(body_lines(found, slot))
 
 
@@ -72,7 +72,7 @@ def fresh_rows(found: Sequence[Line]) -> int:
 
 @given(found=lines(), first=st.none() | st.integers(0, 9), rows=st.integers(1, 3))
 def test_columns_are_encoded_as_their_actions_are(found: list[Line], first: int | None, rows: int) -> None:
-    slot = Slot(7, first, fresh_rows(found))
+    slot = NextVersion(7, first, fresh_rows(found))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrow_rows, "_MAX_PIECE_ROWS", rows)
@@ -92,7 +92,7 @@ def without_ids(action: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
 def test_row_ids_follow_each_other_and_old_ones_stay() -> None:
     found = [add("a", records=3), add("b", records=1, baseRowId=2, defaultRowCommitVersion=1), add("c", records=4)]
 
-    lines = in_columns(found, Slot(7, 10, 7))
+    lines = in_columns(found, NextVersion(7, 10, 7))
 
     assert [(10, 7), (2, 1), (13, 7)] == [(x["add"]["baseRowId"], x["add"]["defaultRowCommitVersion"]) for x in lines]
 
@@ -103,15 +103,15 @@ def test_a_file_without_a_number_of_records_is_refused_by_name(stats: str | None
 
     for encode in ENCODERS:
         with pytest.raises(Refused, match=r"^b has no number of records") as raised:
-            encode(found, Slot(7, 10, 3))
+            encode(found, NextVersion(7, 10, 3))
         assert "rowtracking.base-row-id-missing" == raised.value.code
-        assert 2 == len(encode(found, Slot(7)))
+        assert 2 == len(encode(found, NextVersion(7)))
 
 
 def test_ids_are_never_more_or_fewer_than_the_mark_says() -> None:
     for encode in ENCODERS:
         with pytest.raises(ValueError):
-            encode([add("a", records=3)], Slot(7, 10, 2))
+            encode([add("a", records=3)], NextVersion(7, 10, 2))
 
 
 V, W = deletion_vector("v"), deletion_vector("w")
@@ -140,11 +140,11 @@ def test_a_file_that_comes_twice_is_refused_by_name(found: list[Line]) -> None:
     others = [add(f"{number}") for number in range(9)]
     for encode in ENCODERS:
         with pytest.raises(Refused, match=r"would contain .*a.* twice") as raised:
-            encode([found[0], *others, found[1]], Slot(7))
+            encode([found[0], *others, found[1]], NextVersion(7))
         assert "action.duplicate-path" == raised.value.code
 
 
 @pytest.mark.parametrize("found", ONCE.values(), ids=ONCE)
 def test_a_file_may_change_its_vector(found: list[Line]) -> None:
     for encode in ENCODERS:
-        assert found == encode(found, Slot(7))
+        assert found == encode(found, NextVersion(7))

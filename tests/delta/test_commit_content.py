@@ -9,9 +9,14 @@ import pytest
 
 from deltacli.core.errors import ProtocolUnsupported, Refused
 from deltacli.delta.log.actions import read_actions
-from deltacli.delta.log.commit_content import Base, CommitRequest, encode, require_allowed
+from deltacli.delta.log.commit_content import (
+    CommitRequest,
+    PreviousVersion,
+    encode_commit_head,
+    require_supported_request,
+)
 from deltacli.delta.log.state import read_metadata, read_protocol
-from deltacli.delta.protocol.features import require_committable
+from deltacli.delta.protocol.features import require_commits_supported
 from tests.support.actions import Line, domain, metadata, protocol
 
 ICT = {"delta.enableInCommitTimestamps": "true"}
@@ -21,9 +26,9 @@ FEATURES = ["domainMetadata", "inCommitTimestamp", "rowTracking"]
 
 def base(
     configuration: dict[str, str] | None = None, *, committed_ms: int | None = None, features: list[str] = FEATURES
-) -> Base:
+) -> PreviousVersion:
     """Version 7."""
-    return Base(
+    return PreviousVersion(
         7,
         read_protocol(protocol(1, 7, writer_features=features)["protocol"], "t"),
         read_metadata(metadata(configuration=configuration)["metaData"], "t"),
@@ -36,11 +41,11 @@ def with_configuration(**configuration: str) -> CommitRequest:
     return CommitRequest("SET TBLPROPERTIES", metadata=action)
 
 
-def encoded(request: CommitRequest, before: Base) -> str:
-    return encode(request, before, txn_id="an-id", now_ms=1_000, engine_info="deltacli/0").decode()
+def encoded(request: CommitRequest, before: PreviousVersion) -> str:
+    return encode_commit_head(request, before, txn_id="an-id", now_ms=1_000, engine_info="deltacli/0").decode()
 
 
-def first_action(request: CommitRequest, before: Base) -> dict[str, Any]:
+def first_action(request: CommitRequest, before: PreviousVersion) -> dict[str, Any]:
     kind, action = read_actions(encoded(request, before).encode(), "t")[0]
     assert "commitInfo" == kind
     return action
@@ -168,7 +173,7 @@ ALLOWED = read_protocol(protocol(1, 7, writer_features=FEATURES)["protocol"], "t
 )
 def test_a_version_that_is_not_ours_to_follow_is_refused(line: Line, configuration: dict[str, str], code: str) -> None:
     with pytest.raises(Refused) as raised:
-        require_committable(read_protocol(line["protocol"], "t"), configuration, 12)
+        require_commits_supported(read_protocol(line["protocol"], "t"), configuration, 12)
 
     assert code == raised.value.code
     assert "version 12 " in raised.value.message
@@ -176,25 +181,27 @@ def test_a_version_that_is_not_ours_to_follow_is_refused(line: Line, configurati
 
 @pytest.mark.parametrize("line", [protocol(1, 1), protocol(2, 5), protocol(1, 7, writer_features=FEATURES)])
 def test_a_supported_version_is_rebased_over(line: Line) -> None:
-    require_committable(read_protocol(line["protocol"], "t"), {"delta.appendOnly": "true"}, 12)
+    require_commits_supported(read_protocol(line["protocol"], "t"), {"delta.appendOnly": "true"}, 12)
 
 
 def test_the_resulting_protocol_is_checked_as_well() -> None:
     unknown = CommitRequest("X", protocol=protocol(1, 7, writer_features=[*FEATURES, "futureOne"])["protocol"])
 
     with pytest.raises(Refused, match="version 8 has the writer feature futureOne"):
-        require_allowed(unknown, base())
+        require_supported_request(unknown, base())
     with pytest.raises(ProtocolUnsupported):
-        require_allowed(CommitRequest("X", protocol=protocol(4, 7, writer_features=FEATURES)["protocol"]), base())
+        require_supported_request(
+            CommitRequest("X", protocol=protocol(4, 7, writer_features=FEATURES)["protocol"]), base()
+        )
 
 
 def test_domains_are_refused_where_they_are_not_supported() -> None:
     with pytest.raises(Refused) as raised:
-        require_allowed(WRITES_D, base(features=[]))
+        require_supported_request(WRITES_D, base(features=[]))
 
     assert "domain.without-feature" == raised.value.code
     adding = CommitRequest("X", protocol=protocol(1, 7, writer_features=FEATURES)["protocol"], domains=WRITES_D.domains)
-    require_allowed(adding, base(features=[]))
+    require_supported_request(adding, base(features=[]))
 
 
 @pytest.mark.parametrize(
@@ -209,14 +216,14 @@ def test_domains_are_refused_where_they_are_not_supported() -> None:
 )
 def test_an_invalid_commit_request_is_an_internal_error(request_: CommitRequest) -> None:
     with pytest.raises(ValueError):
-        require_allowed(request_, base())
+        require_supported_request(request_, base())
 
 
 def test_timestamps_are_not_enabled_without_version_and_time() -> None:
     adding = CommitRequest("X", protocol=protocol(1, 7, writer_features=FEATURES)["protocol"])
 
     with pytest.raises(ValueError):
-        require_allowed(adding, base(ICT, features=[]))
+        require_supported_request(adding, base(ICT, features=[]))
 
 
 @pytest.mark.parametrize(("preview", "stamp"), [("-preview", 5_001), ("", None)])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from deltacli.core.errors import UsageError
-from deltacli.delta.log.actions import RESERVED, parse_commit_metadata, require_free
+from deltacli.delta.log.actions import RESERVED, parse_commit_metadata, require_unreserved_keys
 
 
 def test_pairs_become_keys_and_texts() -> None:
@@ -36,4 +36,4 @@ def test_an_argument_that_is_not_a_pair_is_a_usage_error(texts: list[str]) -> No
 @pytest.mark.parametrize("metadata", [{"team": 1}, {1: "x"}, {"team": None}])
 def test_only_texts_are_written(metadata: Any) -> None:
     with pytest.raises(UsageError):
-        require_free(metadata)
+        require_unreserved_keys(metadata)

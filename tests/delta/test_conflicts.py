@@ -15,7 +15,7 @@ from deltacli.delta.log.commit_content import (
     OnConflict,
     PartitionValues,
 )
-from deltacli.delta.log.conflicts import ConflictingCommit, Drop, Rebase, Recompute, judge, look_at
+from deltacli.delta.log.conflicts import ConcurrentCommit, Drop, Rebase, Recompute, examine_commit, resolve_conflicts
 from tests.cli.support import ROOT
 from tests.delta.test_commit_content import ICT, base, with_configuration
 from tests.support.actions import (
@@ -117,12 +117,14 @@ CELLS = [
 ]
 
 
-def won(request: CommitRequest, version: int, *lines: Line, modified_ms: int = 0) -> ConflictingCommit:
-    return look_at(request, version, modified_ms, [pair for line in lines for pair in line.items()])
+def won(request: CommitRequest, version: int, *lines: Line, modified_ms: int = 0) -> ConcurrentCommit:
+    return examine_commit(request, version, modified_ms, [pair for line in lines for pair in line.items()])
 
 
 def verdict_of(request: CommitRequest, *winners: list[Line]) -> Any:  # Any: one of four classes
-    return judge(request, base(), [won(request, 8 + number, *lines) for number, lines in enumerate(winners)])
+    return resolve_conflicts(
+        request, base(), [won(request, 8 + number, *lines) for number, lines in enumerate(winners)]
+    )
 
 
 @pytest.mark.parametrize(("request_", "lines", "verdict"), CELLS)
@@ -137,7 +139,7 @@ def test_a_winner_lets_pass_what_it_does_not_disturb(
         found = verdict_of(request_, *winners)
         assert isinstance(found, verdict), found
         if isinstance(found, Rebase):
-            assert 7 + len(winners) == found.base.version
+            assert 7 + len(winners) == found.previous_version.version
         else:
             version = 8 + winners.index(lines) if lines in winners else 8
             assert f"version {version} " in found.reason
@@ -178,7 +180,7 @@ def values(p: str, q: str | None) -> dict[str, str | None]:
 
 WRITES_T1 = CommitRequest("X", transactions=(txn("t1", 1)["txn"],))
 WRITES_D = CommitRequest("X", domains=(domain("d")["domainMetadata"],))
-NAMES_VERSION = CommitRequest("X", names_version=True)
+NAMES_VERSION = CommitRequest("X", contains_own_version=True)
 NEW_ROWS = CommitRequest("X", new_rows=1)
 BETWEEN = CommitRequest("X", reads=FilesOfPartitions(lambda values: 2 <= int(values["p"] or 0) <= 5))
 ODD_NAME = CommitRequest("X", reads=FilesOfPartitions(lambda values: values["partitionValues"] == "1"))
@@ -256,7 +258,7 @@ def test_a_pair_of_commits(request_: CommitRequest, lines: list[Line], verdict: 
 def test_a_changed_log_is_never_followed(versions: list[int], on_conflict: OnConflict) -> None:
     request = CommitRequest("X", on_conflict=on_conflict)
 
-    verdict = judge(request, base(), [won(request, version) for version in versions])
+    verdict = resolve_conflicts(request, base(), [won(request, version) for version in versions])
 
     assert isinstance(verdict, Recompute)
 
@@ -265,21 +267,25 @@ def test_the_timestamp_of_the_last_winner_counts() -> None:
     request = CommitRequest("X")
     winners = [won(request, 8 + n, commit_info(inCommitTimestamp=50 - n), modified_ms=9_999) for n in range(2)]
 
-    assert Rebase(base(ICT)._replace(version=9, committed_ms=49)) == judge(request, base(ICT, committed_ms=5), winners)
+    assert Rebase(base(ICT)._replace(version=9, committed_ms=49)) == resolve_conflicts(
+        request, base(ICT, committed_ms=5), winners
+    )
 
 
 def test_a_winner_without_its_required_timestamp_requires_a_new_plan() -> None:
     request = CommitRequest("X")
     late = won(request, 8, txn("a", 1), commit_info(inCommitTimestamp=50))
 
-    assert isinstance(judge(request, base(ICT, committed_ms=5), [late]), Recompute)
+    assert isinstance(resolve_conflicts(request, base(ICT, committed_ms=5), [late]), Recompute)
 
 
 def test_before_timestamps_the_times_of_files_count_and_never_go_back() -> None:
     request = with_configuration(enableInCommitTimestamps="true")
     winners = [won(request, 8, commit_info(inCommitTimestamp=1), modified_ms=70), won(request, 9, modified_ms=70)]
 
-    assert Rebase(base()._replace(version=9, committed_ms=71)) == judge(request, base(committed_ms=5), winners)
+    assert Rebase(base()._replace(version=9, committed_ms=71)) == resolve_conflicts(
+        request, base(committed_ms=5), winners
+    )
 
 
 def test_a_winner_is_read_only_as_far_as_it_matters() -> None:
@@ -292,8 +298,8 @@ def test_a_winner_is_read_only_as_far_as_it_matters() -> None:
         yield "remove", {"path": "a"}
         raise AssertionError("read on")
 
-    found = look_at(REQUESTS["restore"], 8, 0, actions())
+    found = examine_commit(REQUESTS["restore"], 8, 0, actions())
 
     late = won(REQUESTS["restore"], 8, remove("a"), commit_info(txnId="late"))
-    assert ("theirs", "remove") == (found.txn_id, found.obstacle and found.obstacle.kind)
+    assert ("theirs", "remove") == (found.txn_id, found.conflict and found.conflict.kind)
     assert "late" == late.txn_id

@@ -11,7 +11,7 @@ import pytest
 from deltacli.core.errors import Refused, UsageError
 from deltacli.delta.log.state import TableConfiguration, read_protocol
 from deltacli.delta.protocol.feature_changes import FeaturesPlan, plan_features, show_features
-from deltacli.delta.protocol.features import FEATURES, FeatureKind, require_committable, require_readable
+from deltacli.delta.protocol.features import FEATURES, FeatureKind, require_commits_supported, require_readable
 from tests.delta.test_property_changes import config, raw
 
 Action = dict[str, Any]  # Any: JSON values
@@ -145,7 +145,7 @@ def test_every_other_feature_makes_a_protocol_that_we_may_build_upon(name: str) 
 
     protocol = read_protocol(after, "test")
     require_readable(protocol, 1)
-    require_committable(protocol, {}, 1)
+    require_commits_supported(protocol, {}, 1)
     assert {name, "appendOnly", "invariants"} <= protocol.supported_features
     assert all(needed in protocol.supported_features for needed in FEATURES[name].requires)
 

@@ -18,7 +18,7 @@ from deltacli import open_table
 from deltacli.api.table import Table
 from deltacli.changing.change import plan_change
 from deltacli.core.errors import ConflictLost, Refused
-from deltacli.operations.change.append import Append, AppendBasis, Transaction, plan_append
+from deltacli.operations.change.append import Append, AppendBaseVersion, Transaction, plan_append
 from deltacli.spark.source_options import WriteOptions
 from deltacli.spark.source_plans import _Plan, abort_sink, commit_sink, open_source
 from tests.support import corpus
@@ -362,8 +362,8 @@ def _sink(place: Path) -> tuple[bytes, Callable[[], bytes]]:
     """The plan of a write to a table, and what makes the message of a task of it."""
     options = WriteOptions(str(place))
     made = plan_change(Append(pa.schema([("a", pa.int64())])), open_source(options))
-    plan = pickle.dumps(_Plan(options, made.spec, b"", False, AppendBasis.of(made.basis)))
-    return plan, lambda: pickle.dumps(written(made.basis.table, made.spec, pa.table({"a": [1]}).to_batches()))
+    plan = pickle.dumps(_Plan(options, made.spec, b"", False, AppendBaseVersion.of(made.base_version)))
+    return plan, lambda: pickle.dumps(written(made.base_version.table, made.spec, pa.table({"a": [1]}).to_batches()))
 
 
 def test_rows_are_committed_in_the_directory_where_their_files_are(tmp_path: Path) -> None:

@@ -499,7 +499,7 @@ def test_rows_that_arrive_meanwhile_stop_a_clone(tmp_path: Path) -> None:
 def test_the_note_of_a_second_clone_counts_from_its_own_time(tmp_path: Path) -> None:
     table, target = source(tmp_path / "source"), emptied(tmp_path / "clone")
     for created_ms in (NOW_MS - HOUR_MS, NOW_MS, NOW_MS - 1):
-        CloneNote("kept", resolve_note_uri(target.storage), 1, created_ms).put(LocalStorage(str(tmp_path / "source")))
+        CloneNote("kept", resolve_note_uri(target.storage), 1, created_ms).write(LocalStorage(str(tmp_path / "source")))
 
     (refusal,) = table.plan_vacuum().refusals
 
@@ -519,7 +519,7 @@ def test_a_table_without_rows_that_has_a_note_may_become_a_clone(
         table = opened(tmp_path / "empty")
     else:
         note = CloneNote("kept", resolve_note_uri(target.storage), 1, NOW_MS)
-        note.put(LocalStorage(str(tmp_path / "source")))
+        note.write(LocalStorage(str(tmp_path / "source")))
 
     plan = opened(Path(table.uri.removeprefix("file://")), at_ms=NOW_MS + after_ms).plan_vacuum()
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from deltacli.changing.commit import Committed, NothingToDo, commit, wait_before_retry
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.commit_sender import ENGINE_INFO
 from deltacli.core.errors import (
     CommitCorrupt,
@@ -124,7 +125,7 @@ def test_no_commit_takes_the_place_of_one_that_only_a_compaction_has() -> None:
         storage.write(commit_path(3), lost)
         return snapshot
 
-    done = commit(open_at(storage), count_up(), read=read_too_early, pause=lambda _: None)
+    done = commit(open_at(storage), count_up(), read=read_too_early, options=CommitOptions(pause=lambda _: None))
 
     assert isinstance(done, Committed)
     assert (4, 2) == (done.version, done.read_version)
@@ -256,7 +257,7 @@ def test_a_version_in_the_request_follows_the_snapshot() -> None:
 
     def make(snapshot: Snapshot) -> CommitRequest:
         action = {"domain": "d", "configuration": str(snapshot.version + 1), "removed": False}
-        return CommitRequest("X", domains=(action,), names_version=True)
+        return CommitRequest("X", domains=(action,), contains_own_version=True)
 
     done = run(Rivals(storage, HARMLESS[0]), make)
 

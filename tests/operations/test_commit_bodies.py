@@ -14,9 +14,18 @@ from typing import Any
 import pytest
 
 from deltacli.changing.commit import Committed, Dropped, NothingToDo, commit
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.core.errors import DeltacliError, OutcomeUnknown, StorageFailed
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesAt, FilesRead, OnConflict, Slot, body_lines
+from deltacli.delta.log.commit_content import (
+    CommitRequest,
+    EveryFile,
+    FilesAt,
+    FilesRead,
+    NextVersion,
+    OnConflict,
+    body_lines,
+)
 from deltacli.storage import Creation, PathKind
 from deltacli.storage.base import Draft
 from deltacli.table.handle import TableHandle
@@ -47,7 +56,7 @@ def adds(seen: list[int], *, transaction: int = 1) -> Make:
 
 
 def request(transaction: int = 1, **more: Any) -> CommitRequest:  # Any: fields
-    def body(slot: Slot) -> Iterator[bytes]:
+    def body(slot: NextVersion) -> Iterator[bytes]:
         yield from body_lines((add(f"{slot.version}-{number}.parquet") for number in range(FILES)), slot)
 
     transactions: tuple[Action, ...] = ({"appId": "app", "version": transaction},)
@@ -145,7 +154,13 @@ def test_a_new_table_is_created_once() -> None:
     second_inner = MemoryStorage("new")
     rival = Rivals(second_inner, [commit_info(), protocol(), metadata()])
     inner = second_inner
-    second = commit(open_at(rival), make, read=read_newest, build_first_request=new_table, pause=lambda _: None)
+    second = commit(
+        open_at(rival),
+        make,
+        read=read_newest,
+        build_first_request=new_table,
+        options=CommitOptions(pause=lambda _: None),
+    )
 
     assert isinstance(first, Committed)
     assert (0, -1, [0]) == (first.version, first.read_version, read)

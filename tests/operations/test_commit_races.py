@@ -11,6 +11,7 @@ import pytest
 
 from deltacli.api.table import Table
 from deltacli.changing.commit import Committed, commit
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.core.machine import system_clock
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.storage import open_storage
@@ -61,7 +62,7 @@ def _commit(uri: str, racer: int, count: int, together: Barrier, answers: Any) -
         table = Table(open_storage(uri), clock=system_clock)
         together.wait()
         for number in range(count):
-            done = commit(table, request_of(racer + number, racer), max_attempts=1_000)
+            done = commit(table, request_of(racer + number, racer), options=CommitOptions(max_attempts=1_000))
             assert isinstance(done, Committed)
             found.append((done.version, done.txn_id))
     except Exception as fault:  # noqa: BLE001  (it would only be seen in another process's stderr)

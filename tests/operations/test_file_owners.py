@@ -256,7 +256,7 @@ def test_an_owner_in_a_store_that_cannot_be_opened_is_a_warning(tmp_path: Path) 
 
     owners = find_file_owners(table, {"nosuchscheme://bucket/lake"}, table.uri)
 
-    assert () == owners.tables
+    assert () == owners.stores
     assert "vacuum keeps these files only with" in owners.warnings[0]
 
 
@@ -265,7 +265,7 @@ def test_an_id_of_a_hostile_log_stays_in_the_directory_of_notes(table_id: str, t
     storage = LocalStorage(str(tmp_path))
     note = CloneNote(table_id, resolve_note_uri(storage), 0, NOW_MS)
 
-    written = note.put(storage)
+    written = note.write(storage)
 
     assert written is not None
     assert [(written.path, note)] == [tuple(stored) for stored in read_notes(storage)]
@@ -274,7 +274,7 @@ def test_an_id_of_a_hostile_log_stays_in_the_directory_of_notes(table_id: str, t
 
 def test_a_note_under_another_name_is_refused(tmp_path: Path) -> None:
     storage = LocalStorage(str(tmp_path))
-    CloneNote("id", resolve_note_uri(storage), 0, NOW_MS).put(storage)
+    CloneNote("id", resolve_note_uri(storage), 0, NOW_MS).write(storage)
     (tmp_path / NOTES_DIRECTORY / "id.json").rename(tmp_path / NOTES_DIRECTORY / "other.json")
 
     with pytest.raises(Unreadable):
@@ -286,19 +286,19 @@ def test_notes_of_two_addresses_with_one_id(tmp_path: Path) -> None:
     notes: list[Any] = [CloneNote("id", f"file:///lake/{name}", 0, NOW_MS) for name in "abc"]
 
     for note in notes:
-        note.put(storage)
+        note.write(storage)
 
     assert 3 == len(os.listdir(tmp_path / NOTES_DIRECTORY))
     assert {*notes} == {stored.note for stored in read_notes(storage)}
-    assert [None, None, None] == [note.put(storage) for note in notes]
+    assert [None, None, None] == [note.write(storage) for note in notes]
 
 
 def test_a_note_that_was_taken_back_is_as_it_was_before(tmp_path: Path) -> None:
     storage = LocalStorage(str(tmp_path))
     earlier, note = (CloneNote("id", resolve_note_uri(storage), 0, NOW_MS + minutes * 60_000) for minutes in (0, 5))
-    earlier.put(storage)
+    earlier.write(storage)
 
-    replaced = note.put(storage)
+    replaced = note.write(storage)
     assert replaced is not None
     replaced.undo()
 
@@ -308,8 +308,8 @@ def test_a_note_that_was_taken_back_is_as_it_was_before(tmp_path: Path) -> None:
 def test_a_note_that_another_run_has_written_since_is_not_taken_back(tmp_path: Path) -> None:
     storage = LocalStorage(str(tmp_path))
     notes = [CloneNote("id", resolve_note_uri(storage), 0, NOW_MS + minutes * 60_000) for minutes in (0, 5)]
-    first = notes[0].put(storage)
-    notes[1].put(storage)
+    first = notes[0].write(storage)
+    notes[1].write(storage)
 
     assert first is not None
     first.undo()
@@ -320,9 +320,9 @@ def test_a_note_that_another_run_has_written_since_is_not_taken_back(tmp_path: P
 def test_a_younger_note_is_kept(tmp_path: Path) -> None:
     storage = LocalStorage(str(tmp_path))
     younger, note = (CloneNote("id", resolve_note_uri(storage), 0, NOW_MS - minutes * 60_000) for minutes in (0, 5))
-    younger.put(storage)
+    younger.write(storage)
 
-    assert note.put(storage) is None
+    assert note.write(storage) is None
     assert [younger] == [stored.note for stored in read_notes(storage)]
 
 

@@ -315,7 +315,7 @@ def test_a_concurrent_commit_is_left_for_the_next_run(destination: MemoryStorage
     later = builder.commits(1).checkpoint(9).hint(9).in_memory()
 
     now = handle(without(later, f"{0:020d}.json"))
-    execute_change(LogBackup(destination), now, plan=replace(plan, basis=replace(plan.basis, table=now)))
+    execute_change(LogBackup(destination), now, plan=replace(plan, base_version=replace(plan.base_version, table=now)))
 
     assert commit_path(9) not in destination._files
     assert commit_path(0) not in destination._files

@@ -85,7 +85,7 @@ class FarStorage(MemoryStorage):
 
     @property
     def capabilities(self) -> Capabilities:
-        return super().capabilities._replace(cheap_listing=False)
+        return super().capabilities._replace(has_cheap_requests=False)
 
 
 @pytest.mark.parametrize(("first", "last"), [(1, 3), (2, 6), (3, 4), (4, 5), (5, 8)])

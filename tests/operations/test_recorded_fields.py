@@ -12,14 +12,14 @@ from deltacli.changing.clone_notes import NOTES_DIRECTORY, CloneNote, read_notes
 from deltacli.changing.recorded_fields import (
     MAX_SIZE_BYTES,
     digest_content,
-    read_array,
-    read_object,
-    read_path,
-    read_sha256,
-    read_size_bytes,
-    read_time_ms,
-    read_uri,
-    read_version,
+    validate_array,
+    validate_object,
+    validate_path,
+    validate_sha256,
+    validate_size_bytes,
+    validate_time_ms,
+    validate_uri,
+    validate_version,
 )
 from deltacli.cli.running.trend_entries import Entry, read_trend
 from deltacli.core.errors import Unreadable, UsageError
@@ -51,9 +51,9 @@ WRONG_URIS: list[object] = [
 @pytest.mark.parametrize(
     ("read", "least", "most"),
     [
-        (read_size_bytes, 0, MAX_SIZE_BYTES),
-        (read_time_ms, -MAX_TIME_MS, MAX_TIME_MS),
-        (read_version, 0, MAX_VERSION),
+        (validate_size_bytes, 0, MAX_SIZE_BYTES),
+        (validate_time_ms, -MAX_TIME_MS, MAX_TIME_MS),
+        (validate_version, 0, MAX_VERSION),
     ],
 )
 def test_integers_are_read_between_their_extremes(read: Callable[[object, str], int], least: int, most: int) -> None:
@@ -66,7 +66,7 @@ def test_integers_are_read_between_their_extremes(read: Callable[[object, str], 
 
 @pytest.mark.parametrize("path", ["a", "a/b", ".a", "...", "a b", "caf\udce9", "ü", "a\nb"])
 def test_paths_below_a_directory_are_read(path: str) -> None:
-    assert path == read_path(path, "path")
+    assert path == validate_path(path, "path")
 
 
 @pytest.mark.parametrize(
@@ -74,21 +74,21 @@ def test_paths_below_a_directory_are_read(path: str) -> None:
 )
 def test_paths_that_lead_elsewhere_are_refused(path: object) -> None:
     with pytest.raises(ValueError):
-        read_path(path, "path")
+        validate_path(path, "path")
 
 
 @pytest.mark.parametrize("uri", ["file:///a", "file:///a%20b/%E9", "file:///caf\udce9", "s3://bucket/a", "memory://t"])
 def test_uris_of_directories_are_read(uri: str) -> None:
-    assert uri == read_uri(uri, "table")
+    assert uri == validate_uri(uri, "table")
 
 
 @pytest.mark.parametrize("uri", WRONG_URIS)
 def test_uris_that_no_directory_has_are_refused(uri: object) -> None:
     with pytest.raises(ValueError, match=r"^table is "):
-        read_uri(uri, "table")
+        validate_uri(uri, "table")
 
 
-@pytest.mark.parametrize(("read", "right"), [(read_array, [1]), (read_object, {"a": 1})])
+@pytest.mark.parametrize(("read", "right"), [(validate_array, [1]), (validate_object, {"a": 1})])
 def test_containers_are_not_taken_for_each_other(read: Callable[[object, str], object], right: object) -> None:
     assert right == read(right, "files")
     others: list[object] = [None, "", "ab", 5, (), [1], {"a": 1}]
@@ -100,9 +100,9 @@ def test_containers_are_not_taken_for_each_other(read: Callable[[object, str], o
 
 @pytest.mark.parametrize("digest", ["", "0" * 63, "0" * 65, "G" * 64, "A" * 64, DIGEST + "\n", None, 0, []])
 def test_only_a_digest_in_hexadecimal_is_one(digest: object) -> None:
-    assert DIGEST == read_sha256(DIGEST, "sha256")
+    assert DIGEST == validate_sha256(DIGEST, "sha256")
     with pytest.raises(ValueError, match="sha256"):
-        read_sha256(digest, "sha256")
+        validate_sha256(digest, "sha256")
 
 
 def test_the_digest_of_a_document_does_not_depend_on_the_order_of_its_keys() -> None:
@@ -190,7 +190,7 @@ def test_a_note_of_a_copy_that_no_copy_has_written_is_refused(edit: dict[str, An
 )
 def test_a_note_of_a_clone_that_no_clone_has_written_is_refused(edit: dict[str, Any]) -> None:
     storage, note = MemoryStorage("source"), CloneNote("an-id", "memory://clone", 3, 5)
-    note.put(storage)
+    note.write(storage)
     assert [note] == [stored.note for stored in read_notes(storage)]
     storage.put(
         f"{NOTES_DIRECTORY}/an-id.json",

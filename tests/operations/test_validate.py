@@ -67,8 +67,10 @@ def test_a_check_that_fails_is_reported_and_hides_nothing(tmp_path: Path, monkey
     def check_that_fails(_: CommitView) -> Iterator[Finding]:
         raise ZeroDivisionError("by zero")
 
-    real = CATALOGUE.checks_of
-    monkeypatch.setattr(CATALOGUE, "checks_of", lambda view: [*(c for c in area.checks if c.view is view), *real(view)])
+    real = CATALOGUE.find_checks
+    monkeypatch.setattr(
+        CATALOGUE, "find_checks", lambda view: [*(c for c in area.checks if c.view is view), *real(view)]
+    )
     table = TableBuilder().derive(checkpoint=False, checksums=False)
     table.add(3)["size"] = -1
 

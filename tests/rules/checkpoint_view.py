@@ -76,7 +76,7 @@ def opened(
 def found_in(view: CheckpointView) -> list[Finding]:
     return [
         finding
-        for check in CATALOGUE.checks_of(CheckpointView)
+        for check in CATALOGUE.find_checks(CheckpointView)
         if check.rules[0].id.startswith(("checkpoint.", "sidecar."))
         for finding in check.run(view)
     ]

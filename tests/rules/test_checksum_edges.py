@@ -49,7 +49,7 @@ def state(*files: LiveFile, table: TableBuilder | None = None, **fields: Any) ->
 def judged(claims: Mapping[str, Any], expected: ExpectedState | None = None) -> list[Finding]:
     """What all checks say of a checksum with these claims; that it lacks others is left out."""
     view = ChecksumView(3, json.dumps(claims).encode(), expected)
-    found = [finding for check in CATALOGUE.checks_of(ChecksumView) for finding in check.run(view)]
+    found = [finding for check in CATALOGUE.find_checks(ChecksumView) for finding in check.run(view)]
     return [
         finding for finding in found if finding.rule is not checksums.MISSING_REQUIRED or finding.place.key in claims
     ]

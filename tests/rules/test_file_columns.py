@@ -79,7 +79,7 @@ def view_of(
 def findings(area: str, view: FilesView) -> list[Finding]:
     return [
         found
-        for check in CATALOGUE.checks_of(FilesView)
+        for check in CATALOGUE.find_checks(FilesView)
         if check.rules[0].id.split(".")[0] == area
         for found in check.run(view)
     ]

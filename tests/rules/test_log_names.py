@@ -64,7 +64,7 @@ def listed(*names: str, config: TableConfiguration | None = None, **fields: Any)
 def found_in(view: ListingView) -> list[Finding]:
     return [
         finding
-        for check in CATALOGUE.checks_of(ListingView)
+        for check in CATALOGUE.find_checks(ListingView)
         if check.rules[0].id.startswith(("checkpoint.", "sidecar."))
         for finding in check.run(view)
     ]

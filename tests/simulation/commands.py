@@ -423,7 +423,7 @@ def carried_out(
         table = turn.table(turn.source() if command.is_of_copy else made)
         change = again or command.make(turn)
         plan = plan_change(change, table)
-        said = oracle_of((change.source if isinstance(change, Clone) else plan.basis).table.storage)
+        said = oracle_of((change.source if isinstance(change, Clone) else plan.base_version).table.storage)
         intent = replace(command.intends(turn, change, plan), is_again=again is not None)
         if said is not None:
             said.intends(turn.actor, intent)

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from tests.simulation.judging import difference
 from tests.simulation.oracle import Oracle
-from tests.simulation.reading import Kind, info_of, lines_of, name_of, named_by
+from tests.simulation.reading import Kind, find_paths_in_manifest, info_of, lines_of, name_of
 from tests.simulation.store import Tree, Watcher
 from tests.simulation.truth import Truth
 from tests.support.builder import LOG, StoredFile, commit_path
@@ -56,7 +56,7 @@ class Replica(Watcher):
             for one in self._oracles()
             if newest in one.truth and one.truth[newest].data == made.data != b""
         ]
-        named = named_by(made.state.live.values())
+        named = find_paths_in_manifest(made.state.live.values())
         missing = {path for path in named if path not in self._tree.files or self._is_cut(path)}
         if lost := missing - self._gone - {path for one in self._oracles() for path in one.absent(missing)}:
             return f"version {newest} is without {', '.join(sorted(lost)[:3])}"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from deltacli.changing.basis import MAX_FILE_CHECK_AGE_SECONDS
+from deltacli.changing.base_version import MAX_FILE_CHECK_AGE_SECONDS
 from deltacli.changing.change import execute_change
 from deltacli.core.errors import DeltacliError
 from deltacli.operations.log.log_backup import LogBackup

@@ -36,11 +36,11 @@ from tests.simulation.reading import (
     commits_of,
     counted,
     deleted_rows,
+    find_paths_in_manifest,
     info_of,
     is_mapped,
     lines_of,
     name_of,
-    named_by,
     paths_of,
     physical_records,
     shown,
@@ -272,7 +272,7 @@ class Oracle(Truth):
                     self._report(Invariant.REBUILT, "", f"version {version} by {origin} has another {wrong}")
         for version in sorted(self._rebuilt & self.truth.keys()):
             if version == self.newest or self._is_retained(version):
-                for path in sorted(named_by(self.truth[version].state.live.values())):
+                for path in sorted(find_paths_in_manifest(self.truth[version].state.live.values())):
                     if path not in files and path not in self._lost and path not in self._gone:
                         self._report(Invariant.NEEDED, "", f"{path} of version {version} is gone")
         for path, known in self._bytes.items():
@@ -427,7 +427,7 @@ class Oracle(Truth):
         self, lines: tuple[Line, ...], base: Version | None, made: Version, doing: Doing
     ) -> Iterator[tuple[Invariant, str]]:
         files = self.tree.files
-        before = set() if base is None else named_by(base.state.live.values())
+        before = set() if base is None else find_paths_in_manifest(base.state.live.values())
         for line in lines:
             if (add := line.get("add")) is None:
                 continue
@@ -580,7 +580,7 @@ class Oracle(Truth):
         intent = doing.intent
         now, kept = self._now_ms(), self._retention_of_late_ms()
         cutoff = now - (kept if intent.retention_ms is None else intent.retention_ms)
-        if path in named_by(head.state.live.values()):
+        if path in find_paths_in_manifest(head.state.live.values()):
             self._report(Invariant.NEEDED, actor, f"{path} was deleted and is live in version {newest}")
             return
         if doing.changes[path][0] is None:

@@ -340,7 +340,7 @@ def paths_of(action: Action) -> set[str]:
     return found | {vector_path_of(vector)} if vector and vector["storageType"] == "u" else found
 
 
-def named_by(actions: Iterable[Action]) -> set[str]:
+def find_paths_in_manifest(actions: Iterable[Action]) -> set[str]:
     """The files of the table that actions need."""
     return {path for action in actions for path in paths_of(action)}
 

@@ -26,8 +26,8 @@ from tests.support.builder import Files, StoredFile
 
 T = TypeVar("T")
 _SLOW_SECONDS = (0.5, 6.0, 61.0, 90.0)
-_OF_DISKS = Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True, has_directories=True)
-_OF_OBJECTS = Capabilities(cheap_listing=False, parallel_reads=1, atomic_create=True, lists_flat=True)
+_OF_DISKS = Capabilities(has_cheap_requests=True, parallel_reads=1, atomic_create=True, has_directories=True)
+_OF_OBJECTS = Capabilities(has_cheap_requests=False, parallel_reads=1, atomic_create=True, lists_flat=True)
 _numbers = itertools.count(1)
 
 

@@ -22,12 +22,12 @@ from tests.simulation.reading import (
     checkpoints_of,
     commits_of,
     configuration_of,
+    find_paths_in_manifest,
     has_logical_names,
     info_of,
     is_on,
     lines_of,
     name_of,
-    named_by,
     paths_of,
     row_of,
     rows_of,
@@ -128,7 +128,7 @@ class Truth:
         """
         head = self.truth[self.newest]
         cutoff = self._now_ms() - (self._retention_ms(head.state) if retention_ms is None else retention_ms)
-        live = named_by(head.state.live.values()) | self.pinned_files()
+        live = find_paths_in_manifest(head.state.live.values()) | self.pinned_files()
         dead = {path: remove for remove in self._visible(head).values() for path in paths_of(remove)}
         return {
             path
@@ -294,7 +294,7 @@ class Truth:
             path
             for version in self.truth.values()
             for actions in (version.state.live, version.state.tombstones)
-            for path in named_by(actions.values())
+            for path in find_paths_in_manifest(actions.values())
         }
 
     def _retention_ms(self, state: State) -> int:

@@ -458,8 +458,8 @@ def test_vacuum_takes_other_spellings_of_the_container_for_its_own_and_keeps_the
     )
     doubtful = ("https://data.example.com/c-1/a/t/x%20y", "abfss://c-1@lakes.z6.dfs.storage.azure.net/a/t/x%20y")
 
-    found = keys.of_log(pyarrow.array(known))
-    unknown = keys.of_log(pyarrow.array(doubtful))
+    found = keys.compute_keys(pyarrow.array(known))
+    unknown = keys.compute_keys(pyarrow.array(doubtful))
 
     own = keys.hash_listed_names(["x y"])[0]
     assert [own] * len(known) == list(found.hashes)

@@ -175,7 +175,7 @@ from deltacli.table.handle import TableHandle
 from deltacli.storage import LocalStorage
 import pyarrow
 plan = plan_change(Append(pyarrow.schema([])), TableHandle(LocalStorage({str(place)!r})))
-print(plan.basis.version, plan.refusals)
+print(plan.base_version.version, plan.refusals)
 """
 
     assert in_a_process(then, tmp_path) == "0 ()\n"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 from deltacli.changing.change import execute_change, plan_change
-from deltacli.operations.change.append import Append, AppendBasis, AppendPlan, Transaction, require_demands
+from deltacli.operations.change.append import Append, AppendBaseVersion, AppendPlan, Transaction, require_demands
 from deltacli.spark.source_plans import SessionZone
 from deltacli.table.handle import TableHandle
 from deltacli.work.rewrite.appending import AppendedFile, AppendRows, AppendSpec
@@ -25,8 +25,8 @@ def append(table: TableHandle, *tasks: pa.Table, transaction: Transaction | None
 
 def committed(plan: AppendPlan, files: Sequence[AppendedFile], transaction: Transaction | None = None) -> int | None:
     """Commit the files of tasks, as the driver does in a process of its own."""
-    table = plan.basis.table
-    sent = AppendPlan.sent(table, AppendBasis.of(plan.basis), plan.spec)
+    table = plan.base_version.table
+    sent = AppendPlan.sent(table, AppendBaseVersion.of(plan.base_version), plan.spec)
     change = Append(files=files, parameters={"mode": "Append"}, transaction=transaction)
     return execute_change(change, table, plan=sent).committed_version
 

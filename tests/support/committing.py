@@ -8,6 +8,7 @@ from typing import Any
 
 from deltacli.api.table import Table
 from deltacli.changing.commit import Committed, NothingToDo, commit
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.core.machine import Machine, fixed_clock
 from deltacli.delta.log.actions import read_actions
 from deltacli.delta.log.commit_content import CommitRequest
@@ -96,7 +97,7 @@ def run(
     """Commit without ever waiting."""
     waited: list[int] = [] if pauses is None else pauses
     table = Table(storage, clock=fixed_clock(NOW_MS), machine=_Naming(txn_id=txn_id))
-    return commit(table, make, max_attempts=max_attempts, pause=waited.append)
+    return commit(table, make, options=CommitOptions(max_attempts=max_attempts, pause=waited.append))
 
 
 def commits(storage: Storage) -> list[list[tuple[str, dict[str, Any]]]]:

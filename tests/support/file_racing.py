@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from deltacli.api.table import Table
 from deltacli.changing.commit import Committed, commit
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.core.errors import ConflictLost
 from deltacli.core.machine import system_clock
 from deltacli.delta.log.commit_content import CommitRequest, FilesAt
@@ -117,7 +118,7 @@ class Racer:
         if make is None:
             return None
         try:
-            done = commit(self._table, make, max_attempts=1_000)
+            done = commit(self._table, make, options=CommitOptions(max_attempts=1_000))
         except ConflictLost:
             return None
         if not isinstance(done, Committed):

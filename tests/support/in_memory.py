@@ -27,7 +27,7 @@ class MemoryStorage:
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True)
+        return Capabilities(has_cheap_requests=True, parallel_reads=1, atomic_create=True)
 
     @property
     def aliases(self) -> tuple[str, ...]:

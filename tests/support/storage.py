@@ -20,8 +20,8 @@ from deltacli.storage import (
 )
 from deltacli.storage.versions import VersionedObjects
 
-NEAR = Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True)
-FAR = Capabilities(cheap_listing=False, parallel_reads=16, atomic_create=True)
+NEAR = Capabilities(has_cheap_requests=True, parallel_reads=1, atomic_create=True)
+FAR = Capabilities(has_cheap_requests=False, parallel_reads=16, atomic_create=True)
 
 
 class RecordedDraft:

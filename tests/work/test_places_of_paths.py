@@ -72,7 +72,7 @@ def test_the_schemes_of_a_store_name_one_table(uri: str, path: str, is_own: bool
     assert is_own == (files.find_path_in_table(path) is not None)
     assert ([b"x.parquet"] if is_own else [None]) == locate(paths, uri)[0].to_pylist()
     assert is_own == (resolve_file_names(paths, [uri])[0].as_py() == b"x.parquet")
-    assert is_own == PathKeys([uri]).of_log(paths).keys[0].is_valid
+    assert is_own == PathKeys([uri]).compute_keys(paths).keys[0].is_valid
 
 
 @pytest.mark.parametrize("path", ["../x", "%2F../x", "%2F%2E%2E/x", "d%2F..%2F../x", "%2F%2F..%2Fx"])
@@ -83,5 +83,5 @@ def test_a_path_that_leaves_the_table_is_no_file_of_it(path: str) -> None:
     assert [True] == suspicious(paths).to_pylist()
     assert ESCAPES_ROOT.id in {fault.rule.id for fault in faults_of_path(path, "memory://table")}
     assert [None] == locate(paths, "memory://table")[0].to_pylist()
-    assert path == PathKeys(["memory://table"]).of_log(paths).escaping
+    assert path == PathKeys(["memory://table"]).compute_keys(paths).escaping
     assert files.find_path_in_table(path) is None

@@ -181,7 +181,7 @@ def _plan_append(table: Table) -> Plan:
 
 
 def _append(_: Table, plan: Plan, __: bool) -> None:
-    table = plan.basis.table
+    table = plan.base_version.table
     committed(plan, written(table, plan.spec, _new_rows().to_batches()))
 
 

@@ -117,7 +117,7 @@ class ToldObjects(MemoryStorage):
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(cheap_listing=False, parallel_reads=1, atomic_create=True)
+        return Capabilities(has_cheap_requests=False, parallel_reads=1, atomic_create=True)
 
     @property
     def files(self) -> Files:

@@ -44,7 +44,7 @@ ELSEWHERE = {
     Clone: "its table is new, and its source is not changed: test_clone.py",
     Convert: "there is no table before it: test_convert.py",
     Copy: "its table is not changed: tests/operations/copy",
-    Publish: "it copies what the catalog ratified, which asks no basis: tests/catalogs/test_publishing.py",
+    Publish: "it copies what the catalog ratified, which asks no base_version: tests/catalogs/test_publishing.py",
     Manifests: "they are no part of the table: test_manifests.py",
     SchemaAlteration: "a Paimon table has no log: test_paimon_schemas.py",
     SchemaVacuum: "a Paimon table has no log: test_paimon_schemas.py",

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deltacli.delta.partitions.values import directory_of
+from deltacli.delta.partitions.values import format_partition_directory
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
 from deltacli.delta.schema.to_arrow import table_schema
 from tests.support.small_vectors import inline
@@ -91,7 +91,7 @@ class Case:
         content = self.rows if self.stored is None else self.stored
         for number, values in enumerate(self._partition_values()):
             rows = content.slice(number, 1) if self.partitions else content
-            path = f"{directory_of(values) if self.partitions else ''}/part-{number}.parquet".lstrip("/")
+            path = f"{format_partition_directory(values) if self.partitions else ''}/part-{number}.parquet".lstrip("/")
             file = directory / path
             file.parent.mkdir(parents=True, exist_ok=True)
             stored = rows.drop_columns([name for name in values if name in rows.column_names])

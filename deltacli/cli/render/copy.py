@@ -41,7 +41,7 @@ def copy_result(result: CopyResult) -> SingleResult:
         "lagSeconds": lag["seconds"],
         "differences": len(result.differences),
     }
-    return SingleResult("copy", result.plan.basis.table.uri, content, lambda: _sections(result), [row], columns)
+    return SingleResult("copy", result.plan.base_version.table.uri, content, lambda: _sections(result), [row], columns)
 
 
 def _sections(result: CopyResult) -> list[Section]:
@@ -53,7 +53,7 @@ def _sections(result: CopyResult) -> list[Section]:
     more = len(result.differences) - len(named)
     is_check = plan.request.check
     return [
-        Section("source", [plan.basis.table.uri]),
+        Section("source", [plan.base_version.table.uri]),
         Section("target", [plan.target.uri]),
         Section("version", [str(plan.last)])
         if plan.first == plan.last

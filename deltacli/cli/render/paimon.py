@@ -545,7 +545,7 @@ def _why(plan: SchemaVacuumPlan, verdict: Verdict) -> str:
 def _became(outcome: SchemaVacuumOutcome) -> list[Section]:
     files, size = outcome.deleted.files, outcome.deleted.size_bytes
     done = f"{plural(files, 'schema file')}, {format_size(size)}" if files else "nothing"
-    failed = [f"{path}: {reason}" for path, reason in outcome.failed.named[:_FAILURES]]
+    failed = [f"{path}: {reason}" for path, reason in outcome.failed.examples[:_FAILURES]]
     return [
         Section("deleted", [done]),
         Section("missing", [f"{outcome.missing:,} already deleted"] if outcome.missing else []),

@@ -383,7 +383,7 @@ def _were(count: int) -> str:
 def _failures(outcome: VacuumOutcome) -> Iterator[str]:
     if not outcome.failed.count:
         return
-    shown = outcome.failed.named[:_FAILURES]
+    shown = outcome.failed.examples[:_FAILURES]
     yield f"{plural(outcome.failed.count, 'file')} could not be deleted"
     yield from (f"{path}: {reason}" for path, reason in shown)
     if left := outcome.failed.count - len(shown):
@@ -501,7 +501,7 @@ def _purge_sections(plan: PurgePlan, outcome: PurgeOutcome | None) -> list[Secti
         Section("refused", [f"{one.files[0]}: {one.message}" for one in plan.refusals], Style.PROBLEM),
         Section("not its own", [f"{directory}: of {address}" for directory, address in plan.others[:_NAMED]]),
         *([] if outcome is None else [Section("deleted", [plural(outcome.files, "file")])]),
-        *([] if outcome is None else [Section("failed", [": ".join(one) for one in outcome.failed.named[:_NAMED]])]),
+        *([] if outcome is None else [Section("failed", [": ".join(one) for one in outcome.failed.examples[:_NAMED]])]),
     ]
 
 

@@ -108,7 +108,7 @@ def run_change(run: CommandContext, change: PreparedChange[P, O], wording: Wordi
     """
     with _completed_refusals(wording):
         plan = change.plan()
-        for note in (*plan.basis.warnings, *wording.notes(plan)):
+        for note in (*plan.base_version.warnings, *wording.notes(plan)):
             run.note(f"note: {note}")
         refusal = plan.build_refusal()
         if mode.only_plans or plan.is_noop or refusal is not None:
@@ -220,7 +220,7 @@ class PlannedChange(Generic[P, O]):
         """Execute the plan and write what was done, also where an error or a signal ends it after its first step."""
         run = self.run
         executions: list[ChangeExecution[P, O]] = []
-        noted = len(self.plan.basis.warnings)
+        noted = len(self.plan.base_version.warnings)
         try:
             try:
                 outcome = self.change.execute(
@@ -283,7 +283,7 @@ def _write_plan(run: CommandContext, wording: Wording[P, O], plan: P) -> None:
 def _note_new_warnings(run: CommandContext, executions: list[ChangeExecution[P, O]], noted: int) -> None:
     """Note what could not follow a commit: the warnings behind those that were noted with the plan."""
     for execution in executions:
-        for warning in execution.plan.basis.warnings[noted:]:
+        for warning in execution.plan.base_version.warnings[noted:]:
             run.note(f"note: {warning}")
 
 

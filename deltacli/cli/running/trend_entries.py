@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from deltacli.changing.recorded_fields import read_time_ms
+from deltacli.changing.recorded_fields import validate_time_ms
 from deltacli.core.documents import dumps
 from deltacli.core.errors import UsageError
 from deltacli.core.times import format_timestamp
@@ -141,7 +141,7 @@ def _entry(document: dict[str, Json]) -> Entry:
     ]
     failures = [(str(item["table"]), str(item["code"])) for item in document.get("failures", ())]
     return Entry(
-        read_time_ms(document["timestampMs"], "timestampMs"),
+        validate_time_ms(document["timestampMs"], "timestampMs"),
         str(document["level"]),
         dict(document["limits"]),
         str(document["failOn"]),

@@ -668,11 +668,11 @@ def parse_commit_metadata(texts: Sequence[str]) -> dict[str, str]:
         if pairs.get(key, value) != value:
             raise _refused(f"{key} has two values: {pairs[key]!r} and {value!r}", {"expected": "one value per key"})
         pairs[key] = value
-    require_free(pairs)
+    require_unreserved_keys(pairs)
     return pairs
 
 
-def require_free(metadata: Mapping[str, str]) -> None:
+def require_unreserved_keys(metadata: Mapping[str, str]) -> None:
     """Raise UsageError (`usage.commit-metadata`) for reserved keys and for values that are not text."""
     for key, value in metadata.items():
         if not isinstance(key, str) or not isinstance(value, str):

@@ -30,13 +30,13 @@ from deltacli.delta.log.row_ids import DOMAIN, ENABLED, FEATURE, MAX_ROW_ID, NO_
 from deltacli.delta.log.segment import MAX_TIME_MS, MAX_VERSION
 from deltacli.delta.paths.spelling import canonicalize_path
 from deltacli.delta.paths.spelling_columns import canonicalize_paths
-from deltacli.delta.protocol.features import Protocol, require_committable, require_readable
+from deltacli.delta.protocol.features import Protocol, require_commits_supported, require_readable
 
 _OURS = "the new commit"
 _ROWS_KEPT = {"delta.rowTracking.preserved": "true"}
 
 
-class Slot(NamedTuple):
+class NextVersion(NamedTuple):
     """The place of a commit in the log, which the lines of its adds depend on. Their rows get ids from `first_row_id`
     on where they have none, `new_rows` of them, and `version` as their `defaultRowCommitVersion`; if it is None, adds
     have neither.
@@ -69,7 +69,7 @@ class CommitRequest:
     metadata: Action | None = None
     transactions: tuple[Action, ...] = ()
     domains: tuple[Action, ...] = ()
-    body: Callable[[Slot], Iterable[bytes]] | None = None
+    body: Callable[[NextVersion], Iterable[bytes]] | None = None
     """Yields the lines of its files, `{"add": …}` and `{"remove": …}`, in pieces of whole lines. It is called once per
     version that is tried, and what it yields is not kept."""
     new_rows: int = 0
@@ -84,11 +84,11 @@ class CommitRequest:
     "The features that its protocol no longer has."
     is_blind_append: bool = False
     "It only adds files, and depends on none."
-    names_files: bool = False
+    adds_existing_files: bool = False
     "Its adds name files that were there before and that no live version needs to have: a vacuum may delete them."
-    names_version: bool = False
+    contains_own_version: bool = False
     "Its actions contain the version of the commit, as `tableVersion` in a schema does."
-    gives_id: bool = False
+    assigns_table_id: bool = False
     "Its metaData gives the table an id of its own, as the last commit of a copy does."
 
     @property
@@ -102,7 +102,7 @@ class CommitRequest:
         return tuple(str(action["appId"]) for action in self.transactions)
 
 
-class Base(NamedTuple):
+class PreviousVersion(NamedTuple):
     """The version that a commit follows: -1 with the configuration of the new table before version 0. `committed_ms`:
     its commit time in epoch milliseconds; None if the commit has no in-commit timestamp, which alone depends on it.
     `row_id_mark`: the highest row id that was ever assigned.
@@ -115,19 +115,19 @@ class Base(NamedTuple):
     row_id_mark: int = NO_MARK
 
     @property
-    def is_stamped(self) -> bool:
+    def has_in_commit_timestamps(self) -> bool:
         """Return True if this version has in-commit timestamps."""
         return state.has_in_commit_timestamps(self.protocol, self.metadata)
 
 
-def is_stamped(request: CommitRequest, base: Base) -> bool:
+def needs_in_commit_timestamp(request: CommitRequest, base: PreviousVersion) -> bool:
     """Return True if the version made by the request has in-commit timestamps."""
     return state.has_in_commit_timestamps(*_after(request, base))
 
 
-def encode(
+def encode_commit_head(
     request: CommitRequest,
-    base: Base,
+    base: PreviousVersion,
     *,
     txn_id: str,
     now_ms: int,
@@ -172,54 +172,56 @@ def encode(
     return b"".join(encode_line(line) for line in lines)
 
 
-def following(request: CommitRequest, base: Base, now_ms: int) -> Base:
+def compute_resulting_version(request: CommitRequest, base: PreviousVersion, now_ms: int) -> PreviousVersion:
     """Return the version that the commit makes which `encode` returns for the same arguments."""
     protocol, metadata = _after(request, base)
     new_rows = request.new_rows if assigns_row_ids(protocol, metadata) else 0
-    return Base(base.version + 1, protocol, metadata, _stamp(request, base, now_ms), base.row_id_mark + new_rows)
+    return PreviousVersion(
+        base.version + 1, protocol, metadata, _stamp(request, base, now_ms), base.row_id_mark + new_rows
+    )
 
 
-def _stamp(request: CommitRequest, base: Base, now_ms: int) -> int | None:
+def _stamp(request: CommitRequest, base: PreviousVersion, now_ms: int) -> int | None:
     """Return the in-commit timestamp of a commit, None if it has none."""
-    if not is_stamped(request, base):
+    if not needs_in_commit_timestamp(request, base):
         return None
     if base.committed_ms is None:
         raise ValueError("an in-commit timestamp requires the time of the previous version")
     return max(now_ms, base.committed_ms + 1)
 
 
-def slot_of(request: CommitRequest, base: Base) -> Slot:
+def build_next_version(request: CommitRequest, base: PreviousVersion) -> NextVersion:
     """Return the place of the commit that makes `base.version + 1`."""
     assigns = assigns_row_ids(*_after(request, base))
-    return Slot(base.version + 1, base.row_id_mark + 1 if assigns else None, request.new_rows)
+    return NextVersion(base.version + 1, base.row_id_mark + 1 if assigns else None, request.new_rows)
 
 
-def base_of_new_table(request: CommitRequest) -> Base:
+def build_version_before_first(request: CommitRequest) -> PreviousVersion:
     """Return what version 0 follows. Raises ValueError for a request without a protocol or a metaData."""
     if request.protocol is None or request.metadata is None:
         raise ValueError("version 0 needs a protocol and a metaData")
-    return Base(
+    return PreviousVersion(
         -1, state.read_protocol(request.protocol, _OURS), state.read_metadata(request.metadata, _OURS), committed_ms=-1
     )
 
 
-def require_allowed(request: CommitRequest, base: Base, *, by_catalog: bool = False) -> None:
+def require_supported_request(request: CommitRequest, base: PreviousVersion, *, by_catalog: bool = False) -> None:
     """Raise Refused if the base's protocol, or the requested one, prevents deltacli from making this commit, or if no
     version or no in-commit timestamp can follow those of the base. A catalog may manage the table where it ratifies the
     commit. Raises ValueError for an invalid request. Spec: Protocol Evolution; Domain Metadata.
     """
-    require_committable(base.protocol, base.metadata.configuration, base.version, by_catalog=by_catalog)
+    require_commits_supported(base.protocol, base.metadata.configuration, base.version, by_catalog=by_catalog)
     _require_room(request, base)
     protocol, metadata = _after(request, base)
     if request.protocol is not None:
         require_readable(protocol, base.version + 1)
-        require_committable(protocol, metadata.configuration, base.version + 1, by_catalog=by_catalog)
+        require_commits_supported(protocol, metadata.configuration, base.version + 1, by_catalog=by_catalog)
         lost = sorted(base.protocol.supported_features - protocol.supported_features - {*request.drops})
         if lost:
             raise ValueError(f"a commit must not remove features without naming them: {', '.join(lost)}")
-    if metadata.id != base.metadata.id and not request.gives_id:
+    if metadata.id != base.metadata.id and not request.assigns_table_id:
         raise ValueError("a commit must not change the table id")
-    if request.metadata is None and is_stamped(request, base) and not base.is_stamped:
+    if request.metadata is None and needs_in_commit_timestamp(request, base) and not base.has_in_commit_timestamps:
         raise ValueError("a commit that enables in-commit timestamps must do so in a metaData action")
     names = request.domain_names
     if len(set(names)) != len(names):
@@ -241,7 +243,7 @@ def require_allowed(request: CommitRequest, base: Base, *, by_catalog: bool = Fa
         )
 
 
-def _require_room(request: CommitRequest, base: Base) -> None:
+def _require_room(request: CommitRequest, base: PreviousVersion) -> None:
     """Raise Refused if the next version, or its in-commit timestamp, does not fit 64 bits. Other engines could not read
     the commit, or would not see it if its file name has a larger number.
     """
@@ -252,7 +254,7 @@ def _require_room(request: CommitRequest, base: Base) -> None:
             facts={"largest version": str(MAX_VERSION)},
             hint=command("validate", select=[DoubleQuoted("log.*")]),
         )
-    if base.committed_ms is not None and is_stamped(request, base) and base.committed_ms >= MAX_TIME_MS:
+    if base.committed_ms is not None and needs_in_commit_timestamp(request, base) and base.committed_ms >= MAX_TIME_MS:
         raise Refused(
             f"no in-commit timestamp can follow that of version {base.version}",
             code="ict.future",
@@ -268,16 +270,16 @@ def _require_room(request: CommitRequest, base: Base) -> None:
         )
 
 
-def _after(request: CommitRequest, base: Base) -> tuple[Protocol, state.Metadata]:
+def _after(request: CommitRequest, base: PreviousVersion) -> tuple[Protocol, state.Metadata]:
     """Return the configuration in effect after the request."""
     protocol = base.protocol if request.protocol is None else state.read_protocol(request.protocol, _OURS)
     metadata = base.metadata if request.metadata is None else state.read_metadata(request.metadata, _OURS)
     return protocol, metadata
 
 
-def _dated(metadata: Action, base: Base, stamp: int | None) -> Action:
+def _dated(metadata: Action, base: PreviousVersion, stamp: int | None) -> Action:
     """Return the metaData with where in-commit timestamps begin, if it enables them. Spec: In-Commit Timestamps."""
-    if stamp is None or base.is_stamped:
+    if stamp is None or base.has_in_commit_timestamps:
         return metadata
     since = {state.ICT_ENABLEMENT_VERSION: str(base.version + 1), state.ICT_ENABLEMENT_TIMESTAMP: str(stamp)}
     return metadata | {"configuration": {**(metadata.get("configuration") or {}), **since}}
@@ -404,7 +406,7 @@ Batches = Callable[[], Iterable[tuple[str, "pa.RecordBatch"]]]
 _ID, _VERSION = "baseRowId", "defaultRowCommitVersion"
 
 
-def body_lines(actions: Iterable[Action], slot: Slot) -> Iterator[bytes]:
+def body_lines(actions: Iterable[Action], slot: NextVersion) -> Iterator[bytes]:
     """Yield actions, `{"add": …}` and `{"remove": …}`, as lines; adds with row ids where the slot has any.
 
     Raises Refused for an add that needs ids and has no number of records, and for a file that comes twice.
@@ -421,7 +423,7 @@ def body_lines(actions: Iterable[Action], slot: Slot) -> Iterator[bytes]:
     ids.require_all()
 
 
-def encoded_files(batches: Batches, slot: Slot) -> Iterator[bytes]:
+def encoded_files(batches: Batches, slot: NextVersion) -> Iterator[bytes]:
     """Yield file actions in columns as lines, in pieces of bounded size; adds with row ids where the slot has any.
 
     Raises Refused as `body_lines` does, for a file that comes twice at the end.
@@ -457,7 +459,7 @@ def rows_unknown(path: str) -> Refused:
 class _RowIds:
     """Assigns a slot's ids. Adds of a version without ids lose theirs: other rows could get these later."""
 
-    def __init__(self, slot: Slot) -> None:
+    def __init__(self, slot: NextVersion) -> None:
         self._slot, self._next = slot, slot.first_row_id
 
     def in_action(self, add: Action) -> Action:

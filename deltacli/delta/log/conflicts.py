@@ -10,22 +10,34 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.commit_content import Base, CommitRequest, OnConflict, is_stamped
+from deltacli.delta.log.commit_content import CommitRequest, OnConflict, PreviousVersion, needs_in_commit_timestamp
 from deltacli.delta.log.row_ids import DOMAIN, read_mark
 
 
-class Obstacle(NamedTuple):
-    """The kind of action by which a commit has changed what ours was made from, and the reason in words."""
+class Conflict(NamedTuple):
+    """An action of a concurrent commit that changes something which the request depends on.
+
+    Attributes:
+        kind: The kind of the action: `remove`.
+        reason: The reason, as the end of a sentence: `it changes the metadata`.
+    """
 
     kind: str
     reason: str
 
 
-class ConflictingCommit(NamedTuple):
-    """A commit by another writer that took the version first, as far as it matters here.
+class ConcurrentCommit(NamedTuple):
+    """A commit that another writer has created, reduced to the properties that a commit after it depends on.
 
-    `modified_ms` is the time of its file, `row_id_mark` its high-water mark of row ids. `obstacle` is the reason why
-    this commit cannot follow it unchanged, or None.
+    Attributes:
+        version: Its version.
+        modified_ms: The modification time of the commit file in epoch milliseconds.
+        txn_id: The `txnId` in its commitInfo.
+        in_commit_timestamp: The in-commit timestamp in epoch milliseconds.
+        operation: The operation in its commitInfo: `WRITE`.
+        engine_info: The writer in its commitInfo: `Apache-Spark/4.0.0 Delta-Lake/4.0.0`.
+        row_id_mark: The high-water mark of row ids that it sets; None if it sets none.
+        conflict: The first action that conflicts with the request; None if there is none.
     """
 
     version: int
@@ -35,19 +47,23 @@ class ConflictingCommit(NamedTuple):
     operation: str | None = None
     engine_info: str | None = None
     row_id_mark: int | None = None
-    obstacle: Obstacle | None = None
+    conflict: Conflict | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Rebase:
-    """The winning commits did not change what was read: the same request is tried after the last of them."""
+    """No concurrent commit conflicts with the request: the same request is tried after the last of them.
 
-    base: Base
+    Attributes:
+        previous_version: The version of the last concurrent commit.
+    """
+
+    previous_version: PreviousVersion
 
 
 @dataclass(frozen=True, slots=True)
 class Recompute:
-    """What was read has changed: the request is planned again from the state after the winning commits."""
+    """A concurrent commit conflicts with the request: the request is built again from the newest version."""
 
     reason: str
 
@@ -83,7 +99,7 @@ def _if_same_transaction(request: CommitRequest, action: Action) -> str | None:
 
 
 def _if_deletes(request: CommitRequest, action: Action) -> str | None:
-    return "it deletes files that the commit brings back" if request.names_files and is_vacuum(action) else None
+    return "it deletes files that the commit brings back" if request.adds_existing_files and is_vacuum(action) else None
 
 
 def is_vacuum(commit_info: Action) -> bool:
@@ -91,7 +107,7 @@ def is_vacuum(commit_info: Action) -> bool:
     return commit_info.get("operation") in ("VACUUM START", "VACUUM END")
 
 
-_OBSTACLES: Mapping[str, _Rule] = {
+_CONFLICT_RULES: Mapping[str, _Rule] = {
     "protocol": lambda _request, _action: "it changes the protocol",
     "metaData": lambda _request, _action: "it changes the metadata",
     "domainMetadata": _if_same_domain,
@@ -101,30 +117,40 @@ _OBSTACLES: Mapping[str, _Rule] = {
     "txn": _if_same_transaction,
     "commitInfo": _if_deletes,
 }
-"Content of a winning commit -> why this commit cannot follow it. An unrecognized action may have changed anything."
+"""The rule for each kind of action of a concurrent commit. It returns the reason for a conflict, or None.
+
+An action of an unknown kind is always a conflict, because it may have changed anything.
+"""
 
 
-def look_at(
+def examine_commit(
     request: CommitRequest, version: int, modified_ms: int, actions: Iterable[tuple[str, Action]]
-) -> ConflictingCommit:
-    """Return what a winning commit means for the request. Its actions are read one by one and not kept, and only as far
-    as they matter: with a commitInfo and an obstacle it is decided.
+) -> ConcurrentCommit:
+    """Compare a request with a commit of another writer.
+
+    The actions are read one by one and not kept. Reading ends when the commitInfo and a conflict were found.
+
+    Args:
+        request: The request.
+        version: The version of the commit.
+        modified_ms: The modification time of its file in epoch milliseconds.
+        actions: The kind and the content of each action of the commit.
     """
     info: Action | None = None
     stamp: object = None
-    obstacle: Obstacle | None = None
+    conflict: Conflict | None = None
     mark: int | None = None
     for position, (kind, action) in enumerate(actions):
         if kind == "commitInfo":
             info, stamp = action, None if position else action.get("inCommitTimestamp")
         elif kind == "domainMetadata" and action.get("domain") == DOMAIN:
             mark = _mark(action)
-        if obstacle is None and (reason := _reason(request, kind, action)) is not None:
-            obstacle = Obstacle(kind, reason)
-        if obstacle is not None and info is not None:
+        if conflict is None and (reason := _reason(request, kind, action)) is not None:
+            conflict = Conflict(kind, reason)
+        if conflict is not None and info is not None:
             break
     info = info or {}
-    return ConflictingCommit(
+    return ConcurrentCommit(
         version,
         modified_ms,
         txn_id=_text(info, "txnId"),
@@ -132,47 +158,74 @@ def look_at(
         operation=_text(info, "operation"),
         engine_info=_text(info, "engineInfo"),
         row_id_mark=mark,
-        obstacle=obstacle,
+        conflict=conflict,
     )
 
 
 def _reason(request: CommitRequest, kind: str, action: Action) -> str | None:
-    rule = _OBSTACLES.get(kind)
+    rule = _CONFLICT_RULES.get(kind)
     return f"it has {kind}, which deltacli does not recognize" if rule is None else rule(request, action)
 
 
-def judge(request: CommitRequest, base: Base, winners: Sequence[ConflictingCommit]) -> Rebase | Recompute | Drop:
-    """Decide how to proceed with a request whose version, `base.version + 1`, was taken by winning commits.
+def resolve_conflicts(
+    request: CommitRequest, previous_version: PreviousVersion, concurrent_commits: Sequence[ConcurrentCommit]
+) -> Rebase | Recompute | Drop:
+    """Decide how to proceed with a request whose version was created by another writer.
 
-    A domain written by both is planned again like everything else, so the result is that of both commits in sequence.
+    If both write the same domain, the request is built again like any other, so the result is that of both commits in
+    sequence.
+
+    Args:
+        request: The request.
+        previous_version: The version that the request was to follow.
+        concurrent_commits: The commits of other writers, from the version after `previous_version` on.
+
     Spec: Delta Log Entries (writers must resolve conflicts).
     """
-    if not winners or base.version < 0:
-        return _stale(request, "the log has changed")
-    if request.names_version:
-        message = f"version {base.version + 1} was taken by another writer, and the commit contains its version number"
-        return _stale(request, message)
-    needs_stamp, moved = is_stamped(request, base), base
-    for winner in winners:
-        if winner.version != moved.version + 1:
-            return _stale(request, "the log has changed")
-        if winner.obstacle is not None:
-            kind, reason = winner.obstacle
-            return _stale(request, f"version {winner.version} was committed by another writer: {reason}", kind)
-        committed: int | None = None
-        if needs_stamp:
-            committed = winner.in_commit_timestamp if base.is_stamped else _file_time(winner, moved)
-            if committed is None:
-                return _stale(request, f"version {winner.version} has no in-commit timestamp")
-        mark = moved.row_id_mark if winner.row_id_mark is None else max(winner.row_id_mark, moved.row_id_mark)
-        moved = moved._replace(version=winner.version, committed_ms=committed, row_id_mark=mark)
-    return Rebase(moved)
+    if not concurrent_commits or previous_version.version < 0:
+        return _reject(request, "the log has changed")
+    if request.contains_own_version:
+        taken_version = previous_version.version + 1
+        return _reject(
+            request, f"version {taken_version} was taken by another writer, and the commit contains its version number"
+        )
+
+    needs_timestamp = needs_in_commit_timestamp(request, previous_version)
+    last_version = previous_version
+    for commit in concurrent_commits:
+        if commit.version != last_version.version + 1:
+            return _reject(request, "the log has changed")
+        if commit.conflict is not None:
+            message = f"version {commit.version} was committed by another writer: {commit.conflict.reason}"
+            return _reject(request, message, commit.conflict.kind)
+
+        committed_ms: int | None = None
+        if needs_timestamp and previous_version.has_in_commit_timestamps:
+            committed_ms = commit.in_commit_timestamp
+        elif needs_timestamp:
+            committed_ms = _compute_commit_time(commit, last_version)
+        if needs_timestamp and committed_ms is None:
+            return _reject(request, f"version {commit.version} has no in-commit timestamp")
+
+        row_id_mark = last_version.row_id_mark
+        if commit.row_id_mark is not None:
+            row_id_mark = max(commit.row_id_mark, row_id_mark)
+        last_version = last_version._replace(version=commit.version, committed_ms=committed_ms, row_id_mark=row_id_mark)
+    return Rebase(last_version)
 
 
-def _stale(request: CommitRequest, reason: str, kind: str | None = None) -> Recompute | Drop:
-    """Return what becomes of a request that cannot follow a winning commit because of an action of some kind."""
-    is_given_up = request.on_conflict is OnConflict.DROP and kind in ("add", "remove")
-    return Drop(reason) if is_given_up else Recompute(reason)
+def _reject(request: CommitRequest, reason: str, kind: str | None = None) -> Recompute | Drop:
+    """Return Drop for a request that is to be dropped if its files have changed; else Recompute.
+
+    Args:
+        request: The request.
+        reason: The reason why the request cannot follow the concurrent commits unchanged.
+        kind: The kind of action that it conflicts with, such as `remove`; None if it is no action.
+    """
+    has_changed_files = kind in ("add", "remove")
+    if request.on_conflict is OnConflict.DROP and has_changed_files:
+        return Drop(reason)
+    return Recompute(reason)
 
 
 def _mark(action: Action) -> int | None:
@@ -180,9 +233,11 @@ def _mark(action: Action) -> int | None:
     return None if action.get("removed") is True else read_mark(action.get("configuration"))
 
 
-def _file_time(winner: ConflictingCommit, before: Base) -> int:
-    """Return the commit time of a version without in-commit timestamps: always after that of the version before."""
-    return winner.modified_ms if before.committed_ms is None else max(winner.modified_ms, before.committed_ms + 1)
+def _compute_commit_time(commit: ConcurrentCommit, previous_version: PreviousVersion) -> int:
+    """Return the commit time of a version without in-commit timestamps: always after that of the previous version."""
+    if previous_version.committed_ms is None:
+        return commit.modified_ms
+    return max(commit.modified_ms, previous_version.committed_ms + 1)
 
 
 def _text(action: Action, name: str) -> str | None:

@@ -180,7 +180,7 @@ class LogListing:
     "(version, rule id) of unusable checkpoints."
     checksums: tuple[int, ...] = ()
     """The versions that have a checksum file, ascending."""
-    compacted_to: int = -1
+    last_compacted_version: int = -1
     """The highest version that a log compaction covers; -1 without any."""
     unpadded: Mapping[int, str] = field(default_factory=dict)
     """The names of commits whose version does not have 20 digits, by version. Only some engines read them."""
@@ -200,9 +200,9 @@ class LogListing:
         return max([*self.commits, *(instance.version for instance in self.checkpoints)], default=-1)
 
     @property
-    def told_version(self) -> int:
+    def highest_version_in_names(self) -> int:
         """The highest version that a commit, a complete checkpoint, a checksum or a compaction names; -1 without."""
-        return max([self.newest_version, *self.checksums, self.compacted_to])
+        return max([self.newest_version, *self.checksums, self.last_compacted_version])
 
     def can_follow(self, version: int) -> bool:
         """Return whether a commit after this version would follow it: it is the newest one, or its successor is there.
@@ -211,15 +211,15 @@ class LogListing:
         return self.newest_version == version or version + 1 in self.commits
 
     @property
-    def has_lost_newest(self) -> bool:
+    def has_compaction_of_lost_versions(self) -> bool:
         """Return whether a log compaction covers versions after the newest one: they were committed and are lost."""
-        return self.compacted_to > self.newest_version
+        return self.last_compacted_version > self.newest_version
 
     @property
-    def of_lost_newest(self) -> str:
+    def lost_versions_message(self) -> str:
         return (
             f"commits after version {self.newest_version} seem to be lost: a log compaction covers the versions up to "
-            f"{self.compacted_to}"
+            f"{self.last_compacted_version}"
         )
 
     @cached_property
@@ -248,9 +248,9 @@ class LogListing:
         return replace(self, commits=sound).reconstructable
 
 
-NAME_NOT_PADDED = "log.name-not-padded"
+RULE_NAME_NOT_PADDED = "log.name-not-padded"
 """The rule of a file whose version does not have 20 digits."""
-BEYOND_LOG = "compaction.beyond-log"
+RULE_COMPACTION_AFTER_NEWEST_COMMIT = "compaction.beyond-log"
 """The rule of a log compaction that covers versions after the newest commit."""
 
 
@@ -273,7 +273,7 @@ def read_listing(files: Iterable[LogFile], *, start_version: int = 0) -> LogList
     instances: list[CheckpointInstance] = []
     problems: list[tuple[int, str]] = []
     checksums: list[int] = []
-    compacted_to = -1
+    last_compacted_version = -1
     unpadded: dict[int, str] = {}
     parts: dict[tuple[int, int], dict[int, LogFile]] = {}
     for file in files:
@@ -290,9 +290,9 @@ def read_listing(files: Iterable[LogFile], *, start_version: int = 0) -> LogList
         elif kind is LogFileKind.CHECKSUM:
             checksums.append(file.version)
         elif kind is LogFileKind.COMPACTED_COMMIT:
-            compacted_to = max(compacted_to, file.path.last_version)
+            last_compacted_version = max(last_compacted_version, file.path.last_version)
         elif kind is LogFileKind.UNPADDED:
-            problems.append((-1, NAME_NOT_PADDED))
+            problems.append((-1, RULE_NAME_NOT_PADDED))
             if (match := _UNPADDED_COMMIT.fullmatch(file.name)) is not None:
                 unpadded[int(match[1])] = file.name
     for (version, count), present in parts.items():
@@ -303,7 +303,7 @@ def read_listing(files: Iterable[LogFile], *, start_version: int = 0) -> LogList
             problems.append((version, "checkpoint.multipart-incomplete"))
     noted = tuple(sorted(set(problems)))
     checked = tuple(sorted(checksums))
-    return LogListing(commits, tuple(instances), start_version, noted, checked, compacted_to, unpadded)
+    return LogListing(commits, tuple(instances), start_version, noted, checked, last_compacted_version, unpadded)
 
 
 def make_log_file(name: str, size_bytes: int, modified_ms: int) -> LogFile:
@@ -345,8 +345,8 @@ def _worked_around(listing: LogListing, checkpoint: CheckpointInstance | None, w
     """Return the rule ids of files that this choice had to skip."""
     floor = checkpoint.version if checkpoint else -1
     rules = {rule for version, rule in listing.problems if version < 0 or floor <= version <= wanted}
-    if wanted == listing.newest_version and listing.has_lost_newest:
-        rules.add(BEYOND_LOG)
+    if wanted == listing.newest_version and listing.has_compaction_of_lost_versions:
+        rules.add(RULE_COMPACTION_AFTER_NEWEST_COMMIT)
     if checkpoint is not None:
         if checkpoint.version == wanted and wanted not in listing.commits:
             rules.add("log.checkpoint-commit-missing")

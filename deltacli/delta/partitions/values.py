@@ -76,7 +76,7 @@ _SURE: Mapping[str, tuple[tuple[str, Spelling], ...]] = {
 }
 
 
-def directory_of(values: Mapping[str, str | None]) -> str:
+def format_partition_directory(values: Mapping[str, str | None]) -> str:
     """Return a partition's directory as Hive and Spark name it, not yet encoded: `a=1/b=x%3Ay`; '' without columns."""
     return "/".join(f"{_escaped(name)}={_escaped(value or HIVE_DEFAULT)}" for name, value in values.items())
 

@@ -112,7 +112,7 @@ class PathKeys:
         hashes = array("q", map(hash, names))
         return pa.Array.from_buffers(pa.int64(), len(hashes), [None, pa.py_buffer(hashes)])
 
-    def of_log(self, paths: pa.Array) -> LogKeys:
+    def compute_keys(self, paths: pa.Array) -> LogKeys:
         """Return the keys of raw paths in a log: string array in."""
         keys = self._below(paths)
         hashes = self.hash_listed_paths(keys)
@@ -141,9 +141,9 @@ class PathKeys:
         spare = [self.hash_listed_paths(pa.array([name for one in places for name in one.spare], pa.binary()))]
         outside = pa.array([], pa.string())
         if any(one.path is not None for one in places):
-            of_paths = self.of_log(pa.array([one.path for one in places], pa.string()))
+            of_paths = self.compute_keys(pa.array([one.path for one in places], pa.string()))
             direct, hashes = pc.coalesce(direct, of_paths.keys), pc.coalesce(hashes, of_paths.hashes)
-            of_spare = self.of_log(pa.array([path for one in places for path in one.spare_paths], pa.string()))
+            of_spare = self.compute_keys(pa.array([path for one in places for path in one.spare_paths], pa.string()))
             spare += [of_paths.alternative_hashes, pc.drop_null(of_spare.hashes), of_spare.alternative_hashes]
             unknown = unknown or of_paths.escaping
             outside = pa.concat_arrays([of_paths.outside, of_spare.outside])

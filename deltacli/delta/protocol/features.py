@@ -331,7 +331,7 @@ def require_writable(protocol: Protocol, version: int) -> None:
         )
 
 
-def require_derivable(protocol: Protocol, version: int) -> None:
+def require_derived_files_supported(protocol: Protocol, version: int) -> None:
     """Raise Refused unless deltacli may write files that follow from commits, such as checkpoints: every feature is
     recognized, and the numbers and lists are valid. Spec: Table Features.
     """
@@ -351,13 +351,13 @@ OPEN_BY_NAME = "pass the table as its catalog names it: uc://CATALOG.SCHEMA.TABL
 """The hint where a table that a catalog manages was opened by its path."""
 
 
-def require_committable(
+def require_commits_supported(
     protocol: Protocol, properties: Mapping[str, str], version: int, *, by_catalog: bool = False
 ) -> None:
     """Raise Refused unless deltacli may write the commit after this version, which no other table decides, and no
     catalog unless the commit is ratified `by_catalog`. Spec: Table Features; Catalog-managed tables.
     """
-    require_derivable(protocol, version)
+    require_derived_files_supported(protocol, version)
     catalogs = sorted(protocol.supported_features & CATALOG_FEATURES)
     if (catalogs and not (by_catalog and catalogs == ["catalogManaged"])) or properties.get(_COMMIT_COORDINATOR):
         cause = ", ".join(catalogs) or _COMMIT_COORDINATOR

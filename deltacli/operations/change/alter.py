@@ -14,14 +14,15 @@ from typing import Any, ClassVar, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import build_basis
+from deltacli.changing.base_version import build_base_version
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit import Committed
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.execution import ChangeExecution
 from deltacli.changing.outcome import SingleCommitChange
-from deltacli.changing.plan import WithTable
+from deltacli.changing.plan import TableHandleMixin
 from deltacli.changing.preflight import find_new_errors
-from deltacli.changing.request_checks import require_possible, require_text
+from deltacli.changing.request_checks import require_committable_request, require_encodable_text
 from deltacli.changing.views import STALE_VIEW
 from deltacli.core.errors import Refusal, Refused, Unreadable, UsageError, command
 from deltacli.core.short_repr import short_repr
@@ -33,7 +34,7 @@ from deltacli.delta.evolution import requests
 from deltacli.delta.evolution.draft import Draft, Effect, Settings, names_of
 from deltacli.delta.evolution.evolve import UPGRADE_NEEDED, Evolution, evolve, logical_names
 from deltacli.delta.evolution.requests import Change
-from deltacli.delta.log.actions import ROWS_CHECKED, require_free
+from deltacli.delta.log.actions import ROWS_CHECKED, require_unreserved_keys
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile
 from deltacli.delta.log.state import drop_null_fields, plain_metadata
 from deltacli.delta.protocol.clients import ClientAccess, find_table_traits
@@ -196,7 +197,7 @@ class AlterationRequest:
         """Raise UsageError for a value that is not a change, for a text that is not Unicode, and without a change."""
         object.__setattr__(self, "changes", requests.as_changes(self.changes))
         for change in self.in_order:
-            require_text(requests.change_json(change), None)
+            require_encodable_text(requests.change_json(change), None)
 
     @property
     def in_order(self) -> tuple[Change, ...]:
@@ -205,7 +206,7 @@ class AlterationRequest:
 
 @short_repr("read_version", "committed_version", "changes=request.changes", "refusals", "is_noop")
 @dataclass(frozen=True, repr=False)
-class AlterationOutcome(SingleCommitChange, WithTable):
+class AlterationOutcome(SingleCommitChange, TableHandleMixin):
     """A planned or executed change. `committed_version` is None where nothing was committed."""
 
     request: AlterationRequest
@@ -213,7 +214,7 @@ class AlterationOutcome(SingleCommitChange, WithTable):
 
     @property
     def read_version(self) -> int:
-        return self.basis.version
+        return self.base_version.version
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
@@ -255,7 +256,7 @@ class AlterationOutcome(SingleCommitChange, WithTable):
             "refusals": [one.as_json("wayOut") for one in evolution.refusals],
             "warnings": [
                 *({"code": caution.code, "message": caution.message} for caution in evolution.cautions),
-                *({"code": STALE_VIEW, "message": message} for message in self.basis.warnings),
+                *({"code": STALE_VIEW, "message": message} for message in self.base_version.warnings),
             ],
             "protocolBefore": evolution.before.protocol,
             "protocolAfter": evolution.after.protocol,
@@ -293,20 +294,22 @@ class Alteration:
         Raises UsageError for unknown columns, types and positions, Refused where the table cannot be written, and what
         `read_snapshot` raises.
         """
-        require_free(self.request.commit_metadata)
+        require_unreserved_keys(self.request.commit_metadata)
         snapshot = now or read_snapshot(table)
         evolution = self._rows.checked(snapshot, _evolved(snapshot, self.request))
         if not (evolution.is_noop or evolution.refusals):
-            require_possible(snapshot, _commit_request(evolution), kind=None)
-        return AlterationOutcome(build_basis(snapshot), self.request, evolution)
+            require_committable_request(snapshot, _commit_request(evolution))
+        return AlterationOutcome(build_base_version(snapshot), self.request, evolution)
 
     def outcome(self, plan: AlterationOutcome) -> AlterationOutcome:
         return plan
 
     def execute(self, execution: ChangeExecution[AlterationOutcome, AlterationOutcome]) -> None:
-        """Commit the changes. Raises UsageError, and what `ChangeExecution.commit` raises."""
+        """Commit the changes. Raises UsageError, and what `ChangeExecution.commit_plan` raises."""
         metadata = self.request.commit_metadata
-        done = execution.commit(lambda plan: _commit_request(plan.evolution), commit_metadata=metadata)
+        done = execution.commit_plan(
+            lambda plan: _commit_request(plan.evolution), options=CommitOptions(metadata=metadata)
+        )
         version = done.version if isinstance(done, Committed) else None
         execution.outcome = replace(execution.plan, committed_version=version)
 
@@ -355,7 +358,7 @@ def _commit_request(evolution: Evolution) -> CommitRequest:
         domains=() if after.clustering == before.clustering else (clustering_action(after.clustering),),
         tags={ROWS_CHECKED: "true"} if asks_about_rows(evolution) else {},
         reads=EveryFile() if reads_partitions or asks_about_rows(evolution) else None,
-        names_version=bool(widens) and '"tableVersion"' in str(after.metadata["schemaString"]),
+        contains_own_version=bool(widens) and '"tableVersion"' in str(after.metadata["schemaString"]),
     )
 
 

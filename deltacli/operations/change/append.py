@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
-from deltacli.changing.basis import Basis, build_basis, identify_commit
+from deltacli.changing.base_version import BaseVersion, build_base_version, identify_commit
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit import Committed
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.new_files import NewFiles
 from deltacli.changing.outcome import SingleCommitChange
 from deltacli.changing.preflight import find_row_id_errors
 from deltacli.changing.rechecks import require_same_log, require_valid_clock
-from deltacli.changing.request_checks import require_possible
+from deltacli.changing.request_checks import require_committable_change
 from deltacli.core.errors import ConflictLost, DeltacliError, OutcomeUnknown, Refusal, Refused, command
 from deltacli.core.typing import ArrowScalar, ArrowType, RecordBatch
 from deltacli.delta.clustering.clustering_columns import clustering_paths
@@ -57,7 +58,7 @@ class Transaction(NamedTuple):
     version: int
 
 
-class AppendBasis(NamedTuple):
+class AppendBaseVersion(NamedTuple):
     """The version that rows were planned for, the file of its commit, the directory that it was read in, and the time
     in milliseconds. It can be pickled.
     """
@@ -68,11 +69,14 @@ class AppendBasis(NamedTuple):
     now_ms: int
 
     @classmethod
-    def of(cls, basis: Basis) -> AppendBasis:
-        """Return what can be pickled of a basis, with the directory that its table is bound to."""
-        location = basis.table.stores.location
+    def of(cls, base_version: BaseVersion) -> AppendBaseVersion:
+        """Return what can be pickled of a base version, with the directory that its table is bound to."""
+        location = base_version.table.stores.location
         return cls(
-            basis.version, basis.base_commit, None if location is None else location.directory_identity, basis.now_ms
+            base_version.version,
+            base_version.base_commit,
+            None if location is None else location.directory_identity,
+            base_version.now_ms,
         )
 
 
@@ -86,12 +90,12 @@ class AppendPlan(SingleCommitChange):
     """Whether the table has the transaction already."""
 
     @classmethod
-    def sent(cls, table: TableHandle, basis: AppendBasis, spec: AppendSpec) -> AppendPlan:
+    def sent(cls, table: TableHandle, base_version: AppendBaseVersion, spec: AppendSpec) -> AppendPlan:
         """Return a plan that was made in another process, for the table in its directory."""
-        return cls(Basis(table, basis.version, basis.now_ms, basis.past), spec)
+        return cls(BaseVersion(table, base_version.version, base_version.now_ms, base_version.past), spec)
 
     def build_refusal(self) -> Refused | None:
-        return Refused.by(self.refusals) if self.refusals else None
+        return Refused.from_refusals(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
         yield "append rows"
@@ -116,7 +120,7 @@ class Append:
         assert self.rows is not None
         snapshot = now or read_snapshot(table)
         spec = plan_append(snapshot, self.rows)
-        return AppendPlan(build_basis(snapshot), spec, find_row_id_errors(snapshot))
+        return AppendPlan(build_base_version(snapshot), spec, find_row_id_errors(snapshot))
 
     def outcome(self, plan: AppendPlan) -> AppendPlan:
         return plan
@@ -125,17 +129,16 @@ class Append:
         """Commit the files as one version, after any appends of others; delete those that are certainly in none.
 
         Raises Refused (`plan.*`) where the log is not the one of the plan, ConflictLost (`append.table-changed`) where
-        protocol or metadata have changed since, FileMissing for a file that is gone, and what `ChangeExecution.commit`
-        raises.
+        protocol or metadata have changed since, FileMissing for a file that is gone, and what
+        `ChangeExecution.commit_plan` raises.
         """
         new, since = NewFiles(execution.table), execution.table.machine.monotonic()
         sizes = {decode(one.file.path): one.file.size_bytes for one in self.files}
         try:
-            done = execution.commit(
+            done = execution.commit_plan(
                 self._request,
-                plan_again=self._again,
-                recheck=lambda: new.require_present(sizes, since),
-                commit_metadata=self.commit_metadata,
+                update_plan=self._again,
+                options=CommitOptions(recheck=lambda: new.require_present(sizes, since), metadata=self.commit_metadata),
             )
         except OutcomeUnknown:
             raise
@@ -152,13 +155,15 @@ class Append:
         """Return the plan for a newer version; it is as it was, or cannot be executed."""
         if self.transaction is not None and _has(snapshot, self.transaction):
             return replace(plan, is_noop=True)
-        # A log that was cleaned past the basis is accepted: a query may append for weeks.
+        # A log that was cleaned past the base version is accepted: a query may append for weeks.
         listing = snapshot.listing
-        if listing.start_version > plan.basis.version:  # from the hint on
-            listing = list_log(snapshot.table.storage, start_version=plan.basis.version)
-        if min(listing.commits, default=-1) <= plan.basis.version:
-            require_same_log(plan.basis, listing)
-        require_valid_clock(snapshot.table, plan.basis.now_ms, identify_commit(snapshot.listing, snapshot.version))
+        if listing.start_version > plan.base_version.version:  # from the hint on
+            listing = list_log(snapshot.table.storage, start_version=plan.base_version.version)
+        if min(listing.commits, default=-1) <= plan.base_version.version:
+            require_same_log(plan.base_version, listing)
+        require_valid_clock(
+            snapshot.table, plan.base_version.now_ms, identify_commit(snapshot.listing, snapshot.version)
+        )
         _require_unchanged(plan.spec.config, snapshot)
         return plan
 
@@ -170,7 +175,7 @@ class Append:
         rows = sum(one.file.rows for one in self.files)
         own: tuple[dict[str, object], ...] = ()
         if (once := self.transaction) is not None:
-            own = ({"appId": once.app_id, "version": once.version, "lastUpdated": plan.basis.table.clock()},)
+            own = ({"appId": once.app_id, "version": once.version, "lastUpdated": plan.base_version.table.clock()},)
         return CommitRequest(
             self.operation,
             self.parameters,
@@ -191,11 +196,11 @@ def plan_append(snapshot: Snapshot, rows: pa.Schema) -> AppendSpec:
 
     Columns are matched by name. One that the rows lack is null, or has its default where that is a literal. Types must
     be those of the table, or narrower numbers. Raises Refused (`append.*`) for rows that the table cannot have, or of
-    which files could not be written exactly, what `require_committable` raises, and Unreadable.
+    which files could not be written exactly, what `require_commits_supported` raises, and Unreadable.
     """
     config = snapshot.config
     to_arrow.require_partitions(config, snapshot.version)
-    require_possible(snapshot, CommitRequest("WRITE", new_rows=1), ChangeKind.ADD_FILES)
+    require_committable_change(snapshot, CommitRequest("WRITE", new_rows=1), ChangeKind.ADD_FILES)
     _require_supported(config)
     fields = config.schema.fields if config.schema else ()
     if unread := to_arrow.find_unsupported_columns(fields):

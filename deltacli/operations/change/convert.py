@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
-from deltacli.changing.basis import Basis
+from deltacli.changing.base_version import BaseVersion
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit import Committed
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.file_totals import FileTotals
 from deltacli.changing.outcome import SingleCommitChange
 from deltacli.core.documents import dumps
@@ -251,7 +252,7 @@ class ConvertPlan(SingleCommitChange):
     def build_refusal(self) -> Refused | None:
         if not self.refusals:
             return None
-        found = Refused.by(self.refusals)
+        found = Refused.from_refusals(self.refusals)
         found.override = self.refusals[0].override
         for number, one in enumerate(self.conflicts[:5], 1):
             where = one.path if one.column is None else f"{one.path}: {one.column}"
@@ -279,7 +280,7 @@ class ConvertPlan(SingleCommitChange):
             "conflicts": [one._asdict() for one in self.conflicts],
             "unknowable": [one._asdict() for one in self.unknowable],
             "refusals": [one.as_json("wayOut") for one in self.refusals],
-            **self.basis.warnings_json,
+            **self.base_version.warnings_json,
             "committedVersion": self.committed_version,
             "dryRun": dry_run,
         }
@@ -316,21 +317,21 @@ class Convert:
                 code="convert.no-files",
                 facts={"path": storage.uri, "hidden": str(listed.hidden), "excluded": str(listed.excluded)},
             )
-        basis = Basis(table, -1, table.clock())
-        return _Converting(table, self.request, listed, given, wanted).plan(basis)
+        base_version = BaseVersion(table, -1, table.clock())
+        return _Converting(table, self.request, listed, given, wanted).plan(base_version)
 
     def outcome(self, plan: ConvertPlan) -> ConvertPlan:
         return plan
 
     def execute(self, execution: ChangeExecution[ConvertPlan, ConvertPlan]) -> None:
-        """Commit version 0. Raises Refused (`convert.files-changed`), and what `ChangeExecution.commit` raises."""
+        """Commit version 0. Raises Refused (`convert.files-changed`), and what `ChangeExecution.commit_plan` raises."""
 
         def look() -> bool:
             require_same_files(execution.plan.adds, list_data_files(execution.store, self.request.exclude).files)
             return True
 
         try:
-            done = execution.commit(_request, recheck=look)
+            done = execution.commit_plan(_request, options=CommitOptions(recheck=look))
         except BaseException:
             assert execution.plan.listed is not None
             if (
@@ -441,7 +442,7 @@ class _Converting:
         self._canonical: dict[tuple[str, str], CanonicalValue] = {}
         """Each partition column with a text of a directory -> the value that is written."""
 
-    def plan(self, basis: Basis) -> ConvertPlan:
+    def plan(self, base_version: BaseVersion) -> ConvertPlan:
         listed = self._listed
         names, values = self._directories()
         partitions = self._partition_columns(names, values)
@@ -454,19 +455,21 @@ class _Converting:
         if not fields and not self._conflicts:
             first = next(iter(listed.files))
             self._conflicts.append(Conflict(first, None, "no column, in any file", "at least one column"))
-        basis.warnings.extend(self._overridden.describe())
+        base_version.warnings.extend(self._overridden.describe())
         if listed.has_temporary:
-            basis.warnings.append("_temporary is there: a job is writing, or one failed and its files are not complete")
+            base_version.warnings.append(
+                "_temporary is there: a job is writing, or one failed and its files are not complete"
+            )
         if listed.explained_by_success > 1:
-            basis.warnings.append(
+            base_version.warnings.append(
                 f"{plural(listed.explained_by_success, 'file')} with different ids in their names are taken for output "
                 "of plain Spark because of _SUCCESS: if this was a Delta table, rows that it removed come back"
             )
-        basis.warnings.extend(() if self._wanted is None else self._wanted.left_out)
+        base_version.warnings.extend(() if self._wanted is None else self._wanted.left_out)
         schema = {"type": "struct", "fields": fields}
         sizes = [size for size, _ in listed.files.values()]
         return ConvertPlan(
-            basis,
+            base_version,
             self._request,
             schema,
             partitions,
@@ -870,7 +873,7 @@ def _shown(kind: Any) -> str:
 
 def _request(plan: ConvertPlan) -> CommitRequest:
     """Return the commit as the reference implementation makes it."""
-    table = plan.basis.table
+    table = plan.base_version.table
     schema = dumps(plan.schema).decode()
     uses = (*schema_uses(parse_schema(schema)), *property_uses(plan.configuration))
     features = sorted({use.feature for use in uses})
@@ -895,5 +898,5 @@ def _request(plan: ConvertPlan) -> CommitRequest:
         protocol=upgraded(_LEAST_PROTOCOL, features) or _LEAST_PROTOCOL,
         metadata=metadata,
         body=lambda slot: encoded_files(lambda: (("add", batch) for batch in plan.adds), slot),
-        names_files=True,
+        adds_existing_files=True,
     )

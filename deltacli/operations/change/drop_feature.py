@@ -19,14 +19,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import Basis, build_basis
+from deltacli.changing.base_version import BaseVersion, build_base_version
 from deltacli.changing.change import execute_change
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit import Committed
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.execution import ChangeExecution, UnfinishedGoal
 from deltacli.changing.outcome import CompleteOutcome
-from deltacli.changing.plan import PlanWithoutRefusals, WithTable
-from deltacli.changing.request_checks import require_possible
+from deltacli.changing.plan import PlanWithoutRefusals, TableHandleMixin
+from deltacli.changing.request_checks import require_committable_change
 from deltacli.core.errors import Refused, UsageError, command, parameter
 from deltacli.core.ranges import format_ranges
 from deltacli.core.short_repr import short_repr
@@ -35,8 +36,8 @@ from deltacli.core.typing import Json, RecordBatch
 from deltacli.core.units import format_size, plural
 from deltacli.delta.evolution.draft import fields_within, uses_mapping
 from deltacli.delta.log import state
-from deltacli.delta.log.actions import FIELDS, NO_METADATA, Action, require_free
-from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesAt, Slot, encode_line, encoded_files
+from deltacli.delta.log.actions import FIELDS, NO_METADATA, Action, require_unreserved_keys
+from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesAt, NextVersion, encode_line, encoded_files
 from deltacli.delta.log.row_ids import DOMAIN, ENABLED, MATERIALIZED_NAMES, SUSPENDED
 from deltacli.delta.protocol import feature_changes
 from deltacli.delta.protocol.clients import ClientAccess
@@ -147,7 +148,7 @@ def _has_ids(adds: RecordBatch) -> object:
     return pc.or_(*(pc.is_valid(adds.column(name)) for name in _IDS))
 
 
-def adds_without_ids(snapshot: Snapshot) -> Callable[[Slot], Iterable[bytes]]:
+def adds_without_ids(snapshot: Snapshot) -> Callable[[NextVersion], Iterable[bytes]]:
     """Return the body of a commit that adds these files again without ids."""
 
     def plain(adds: RecordBatch) -> RecordBatch:
@@ -179,10 +180,10 @@ _BARRIERS = 3
 
 @short_repr("name", "version", "commits=versions", "steps", "is_made")
 @dataclass(repr=False)
-class FeatureDrop(CompleteOutcome, WithTable, PlanWithoutRefusals):
+class FeatureDrop(CompleteOutcome, TableHandleMixin, PlanWithoutRefusals):
     """A drop of a feature, planned or made. `steps` are sentences; `versions` those that were committed."""
 
-    basis: Basis
+    base_version: BaseVersion
     name: str
     removal: feature_changes.Removal
     protocol_before: Mapping[str, Any]
@@ -201,7 +202,7 @@ class FeatureDrop(CompleteOutcome, WithTable, PlanWithoutRefusals):
 
     @property
     def version(self) -> int:
-        return self.basis.version
+        return self.base_version.version
 
     @property
     def is_noop(self) -> bool:
@@ -210,14 +211,14 @@ class FeatureDrop(CompleteOutcome, WithTable, PlanWithoutRefusals):
 
     def find_first_version_left(self) -> int | None:
         """Return the version at which the log begins afterwards, or a lower limit; None if nothing is deleted."""
-        snapshot = self.basis.snapshot
+        snapshot = self.base_version.snapshot
         if snapshot is None or self.trace is None:
             return None
         return find_first_kept_version(snapshot, self.trace)
 
     def find_changed_metadata(self) -> Action | None:
         """Return the metaData action that is committed because of the columns or properties; None if they stay."""
-        snapshot = self.basis.snapshot
+        snapshot = self.base_version.snapshot
         if snapshot is None:
             return None
         if self.name == feature_changes.MAPPING and uses_mapping(snapshot.config):
@@ -250,7 +251,7 @@ class FeatureDrop(CompleteOutcome, WithTable, PlanWithoutRefusals):
             "protocolBefore": dict(self.protocol_before),
             "protocolAfter": dict(self.protocol_after),
             "clients": [client.as_json() for client in self.clients],
-            **self.basis.warnings_json,
+            **self.base_version.warnings_json,
             "committedVersions": list(self.versions),
             "committedVersion": self.versions[-1] if self.is_made else None,
             "dryRun": not (self.is_made or self.versions),
@@ -272,7 +273,7 @@ def plan_drop(
     Raises UsageError, Refused where it cannot be dropped, something uses it or a query needs its versions, and what
     `read_snapshot` raises.
     """
-    require_free(commit_metadata)
+    require_unreserved_keys(commit_metadata)
     streams = streams or ProtectionRequest()
     if streams.options and not truncate_history:
         option = parameter(f"features drop.{next(iter(streams.options))}")
@@ -284,7 +285,9 @@ def plan_drop(
         managed.require_droppable(name)
     removal = _required(snapshot, name, truncates=truncate_history)
     rewrites = name in (feature_changes.VECTORS, feature_changes.MAPPING) or removal.rewrites_types(name)
-    require_possible(snapshot, CommitRequest(_DROP), ChangeKind.ADD_FILES if rewrites else ChangeKind.CHANGE_METADATA)
+    require_committable_change(
+        snapshot, CommitRequest(_DROP), ChangeKind.ADD_FILES if rewrites else ChangeKind.CHANGE_METADATA
+    )
     commits_files_again = rewrites or name == feature_changes.ROW_IDS
     if commits_files_again or truncate_history or removal.protects_history:
         require_engine_agreement(snapshot, "dropping the feature", rewrites_files=rewrites)
@@ -299,18 +302,18 @@ def plan_drop(
     if trace is not None and guard is not None:
         refusals = find_needed_history(snapshot, guard, name, trace)
         if refusals:
-            raise Refused.by(refusals)
+            raise Refused.from_refusals(refusals)
     steps = list(_steps(snapshot, name, removal, truncates=truncate_history, trace=trace))
     left = replace(snapshot.config, protocol=state.read_protocol(after, "the protocol"), raw_protocol=after)
     clients = find_regaining_clients(snapshot.config, left, find_version_traits(snapshot))
-    basis = build_basis(snapshot)
+    base_version = build_base_version(snapshot)
     if trace is not None and not streams.protect_streams:
-        basis.warnings.append(
+        base_version.warnings.append(
             "streaming queries that still need the deleted versions of the log cannot continue; keep what they need "
             f"with {parameter('features drop.protect_streams')}"
         )
     return FeatureDrop(
-        basis,
+        base_version,
         name,
         removal,
         protocol_before=before,
@@ -396,7 +399,8 @@ class DropFeature:
         Raises what `plan_drop`, `ChangeExecution.commit_step` and `optimize` raise; PartlyDone once something was
         committed: running it again continues.
         """
-        execution.recheck_table(needs_clock=True)
+        execution.recheck_clock()
+        execution.recheck_table()
         if not execution.accepts_any_plan and (plan := self.plan(execution.table)).version != execution.plan.version:
             execution.outcome = execution.accept_new_plan(plan)
         drop = command_of_drop(
@@ -468,7 +472,7 @@ class _Drop:
         self._checkpoint()
 
     def _commit(self, make: Callable[[Snapshot], CommitRequest | None]) -> None:
-        done = self._execution.commit_step(make, commit_metadata=self._commit_metadata)
+        done = self._execution.commit_step(make, options=CommitOptions(metadata=self._commit_metadata))
         if isinstance(done, Committed):
             self._plan.versions.append(done.version)
 
@@ -549,7 +553,7 @@ class _Drop:
             return None
         now_ms = self._table.clock()
 
-        def body(_: Slot) -> Iterator[bytes]:
+        def body(_: NextVersion) -> Iterator[bytes]:
             for path in files:
                 remove = {"path": path, "deletionTimestamp": now_ms, "dataChange": False}
                 yield encode_line({"remove": remove})
@@ -590,7 +594,7 @@ class _Drop:
             else None,  # files of writers that began before
             reads=EveryFile() if name in (feature_changes.VECTORS, feature_changes.ROW_IDS) else None,
             drops=(name,),
-            names_version=protects,
+            contains_own_version=protects,
         )
 
 

@@ -35,7 +35,7 @@ class Manifests:
         another version were agreed to, and what the storage raises.
         """
         execution.recheck_table()
-        version = execution.plan.basis.version
+        version = execution.plan.base_version.version
         if list_log(execution.store, start_version=version).newest_version != version:
             execution.accept_new_plan(self.plan(execution.table))
             execution.outcome.plan = execution.plan

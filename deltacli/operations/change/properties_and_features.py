@@ -7,18 +7,19 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from deltacli.changing.basis import build_basis
+from deltacli.changing.base_version import build_base_version
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit import Committed
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.execution import ChangeExecution, UnfinishedGoal
 from deltacli.changing.outcome import SingleCommitChange
-from deltacli.changing.plan import WithTableUri
-from deltacli.changing.request_checks import require_possible
+from deltacli.changing.plan import TableUriMixin
+from deltacli.changing.request_checks import require_committable_change
 from deltacli.core.errors import DeltacliError, Refused, command
 from deltacli.core.ranges import format_ranges
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json, JsonObject
-from deltacli.delta.log.actions import require_free
+from deltacli.delta.log.actions import require_unreserved_keys
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.row_ids import ENABLED
 from deltacli.delta.log.state import read_protocol
@@ -76,7 +77,7 @@ class PropertyEdits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GuardedCommit(SingleCommitChange, WithTableUri):
+class GuardedCommit(SingleCommitChange, TableUriMixin):
     """A commit that a guard may refuse."""
 
     refused: Refused | None = None
@@ -85,7 +86,7 @@ class GuardedCommit(SingleCommitChange, WithTableUri):
 
     @property
     def version(self) -> int:
-        return self.basis.version
+        return self.base_version.version
 
     def build_refusal(self) -> Refused | None:
         return self.refused
@@ -141,7 +142,7 @@ class PropertiesOutcome(GuardedCommit):
         return {
             "version": self.version,
             "changes": changes,
-            "cautions": [*self.plan.cautions, *self.basis.warnings],
+            "cautions": [*self.plan.cautions, *self.base_version.warnings],
             **({} if self.features is None else _access(self.features)),
             **({} if self.backlog is None else {"rowIds": self.backlog.as_json()}),
             "protocolBefore": dict(self.protocol),
@@ -179,13 +180,13 @@ class PropertiesChange:
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> PropertiesOutcome:
         """Plan it, with what a guard refuses. Raises UsageError, Refused, and what `read_snapshot` raises."""
         edits = self.edits
-        require_free(edits.commit_metadata)
+        require_unreserved_keys(edits.commit_metadata)
         snapshot = now or read_snapshot(table)
 
         def make() -> PropertiesPlan:
             plan = _plan(snapshot, edits)
             if (request := _properties_request(snapshot, plan, edits)) is not None:
-                require_possible(snapshot, request)
+                require_committable_change(snapshot, request)
             return plan
 
         plan, refused = plan_with_refusal(make, lambda: _plan(snapshot, replace(edits, force=True)))
@@ -194,11 +195,13 @@ class PropertiesChange:
             from deltacli.operations.change.row_tracking import OPERATION, backlog_of, require_rearranging
 
             backlog, after = backlog_of(snapshot), None if features is None else features.protocol_after
-            require_possible(snapshot, CommitRequest(OPERATION, protocol=after, new_rows=backlog.rows))
+            require_committable_change(snapshot, CommitRequest(OPERATION, protocol=after, new_rows=backlog.rows))
             if backlog.files:
                 require_rearranging(table, asks=False)
         protocol = snapshot.protocol.as_json()
-        return PropertiesOutcome(build_basis(snapshot), edits, protocol, plan, features, backlog, refused=refused)
+        return PropertiesOutcome(
+            build_base_version(snapshot), edits, protocol, plan, features, backlog, refused=refused
+        )
 
     def outcome(self, plan: PropertiesOutcome) -> PropertiesOutcome:
         return replace(plan, dry_run=False)
@@ -206,7 +209,7 @@ class PropertiesChange:
     def execute(self, execution: ChangeExecution[PropertiesOutcome, PropertiesOutcome]) -> None:
         """Commit the change, that of row tracking in several commits.
 
-        Raises what `ChangeExecution.commit` and `enable` raise.
+        Raises what `ChangeExecution.commit_plan` and `enable` raise.
         """
         if execution.plan.plan.tracks_rows:
             self._track_rows(execution)
@@ -214,10 +217,10 @@ class PropertiesChange:
         edits = self.edits
 
         def request(plan: PropertiesOutcome) -> CommitRequest | None:
-            assert plan.basis.snapshot is not None
-            return _properties_request(plan.basis.snapshot, plan.plan, edits)
+            assert plan.base_version.snapshot is not None
+            return _properties_request(plan.base_version.snapshot, plan.plan, edits)
 
-        done = execution.commit(request, commit_metadata=edits.commit_metadata)
+        done = execution.commit_plan(request, options=CommitOptions(metadata=edits.commit_metadata))
         version = done.version if isinstance(done, Committed) else None
         execution.outcome = replace(execution.plan, committed_version=version, dry_run=False)
 
@@ -355,7 +358,7 @@ class FeaturesOutcome(GuardedCommit):
             "version": self.version,
             "changes": added,
             **_access(self.plan),
-            **self.basis.warnings_json,
+            **self.base_version.warnings_json,
             "protocolBefore": self.plan.protocol_before,
             "protocolAfter": self.plan.protocol_after or self.plan.protocol_before,
             "committedVersion": self.committed_version,
@@ -379,7 +382,7 @@ class FeaturesAddition:
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> FeaturesOutcome:
         """Plan it, with what a guard refuses. Raises UsageError, Refused, and what `read_snapshot` raises."""
-        require_free(self.commit_metadata)
+        require_unreserved_keys(self.commit_metadata)
         snapshot = now or read_snapshot(table)
 
         add = partial(plan_features, snapshot.config, snapshot.raw_protocol, self.names)
@@ -387,18 +390,22 @@ class FeaturesAddition:
         def make() -> FeaturesPlan:
             plan = add()
             if (request := _upgrade_request(plan)) is not None:
-                require_possible(snapshot, request)
+                require_committable_change(snapshot, request)
             return plan
 
         plan, refused = plan_with_refusal(make, partial(add, unguarded=True))
-        return FeaturesOutcome(build_basis(snapshot), tuple(self.names), plan, self.commit_metadata, refused=refused)
+        return FeaturesOutcome(
+            build_base_version(snapshot), tuple(self.names), plan, self.commit_metadata, refused=refused
+        )
 
     def outcome(self, plan: FeaturesOutcome) -> FeaturesOutcome:
         return replace(plan, dry_run=False)
 
     def execute(self, execution: ChangeExecution[FeaturesOutcome, FeaturesOutcome]) -> None:
-        """Commit the protocol. Raises what `ChangeExecution.commit` raises."""
-        done = execution.commit(lambda plan: _upgrade_request(plan.plan), commit_metadata=self.commit_metadata)
+        """Commit the protocol. Raises what `ChangeExecution.commit_plan` raises."""
+        done = execution.commit_plan(
+            lambda plan: _upgrade_request(plan.plan), options=CommitOptions(metadata=self.commit_metadata)
+        )
         version = done.version if isinstance(done, Committed) else None
         execution.outcome = replace(execution.plan, committed_version=version, dry_run=False)
 

@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 from deltacli.changing.commit import Committed, wait_before_retry
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.execution import ChangeExecution
 from deltacli.changing.new_files import NewFiles
 from deltacli.changing.preflight import find_new_errors
@@ -21,7 +22,7 @@ from deltacli.core.units import plural
 from deltacli.delta.clustering.clustering_columns import clustering_action
 from deltacli.delta.evolution.draft import Draft, Forbidden, uses_mapping, without_mapping
 from deltacli.delta.log.actions import Action
-from deltacli.delta.log.commit_content import CommitRequest, EveryFile, Slot, encoded_files
+from deltacli.delta.log.commit_content import CommitRequest, EveryFile, NextVersion, encoded_files
 from deltacli.delta.log.file_actions import action_schemas, build_action_batch
 from deltacli.delta.log.state import TableConfiguration
 from deltacli.delta.partitions.values import with_spelled_keys
@@ -74,9 +75,11 @@ def remove_mapping(execution: ChangeExecution[Any, Any], commit_metadata: Mappin
     try:
         done = execution.commit_step(
             run.request,
-            recheck=run.look,
-            commit_metadata=commit_metadata,
-            pause=lambda repetition: wait_before_retry(execution.table.machine, min(repetition, _LONGEST_PAUSE)),
+            options=CommitOptions(
+                recheck=run.look,
+                metadata=commit_metadata,
+                pause=lambda repetition: wait_before_retry(execution.table.machine, min(repetition, _LONGEST_PAUSE)),
+            ),
         )
     except OutcomeUnknown as fault:
         run.new.leave_behind(run.new_paths())
@@ -213,7 +216,7 @@ class _Removal:
 
     def _replacement(
         self, snapshot: Snapshot, config: TableConfiguration
-    ) -> tuple[Callable[[Slot], Iterable[bytes]], int, Mapping[str, int]]:
+    ) -> tuple[Callable[[NextVersion], Iterable[bytes]], int, Mapping[str, int]]:
         """Return the body that replaces every file of a version, the rows that it adds, and its metrics."""
         copies, now_ms = self._copies.of, self._table.clock()
         live = [

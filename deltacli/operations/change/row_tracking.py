@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from deltacli.arrow.batches import rebatch
 from deltacli.changing.commit import Committed, Dropped
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.execution import ChangeExecution
 from deltacli.changing.preflight import ROW_ID_FIELDS, find_row_id_errors, select_row_id_columns
 from deltacli.core.errors import ConflictLost, Refused, Unreadable
@@ -96,7 +97,7 @@ def backlog_of(snapshot: Snapshot) -> Backlog:
     having = pa.Table.from_batches([one for _, _, one, _ in parts])
     by_path = {path: rows for (path, _), rows in counts.items()}
     if having.num_rows and (refusals := find_row_id_errors(snapshot, _with_counts(having, by_path))):
-        raise Refused.by(list(refusals))
+        raise Refused.from_refusals(list(refusals))
     without = pc.filter(unsure.column("path"), pc.is_null(unsure.column("baseRowId"))).to_pylist()
     rows = sum(known for *_, known in parts) + sum(by_path[path] for path in without)
     return Backlog(sum(files for files, *_ in parts), len(without), counts, rows)
@@ -194,7 +195,7 @@ def enable(
     """
 
     def commit(make: Callable[[Snapshot], CommitRequest | None], after: Committed | None = None) -> object:
-        done = execution.commit_step(make, after=after, commit_metadata=commit_metadata)
+        done = execution.commit_step(make, previous_step=after, options=CommitOptions(metadata=commit_metadata))
         if isinstance(done, Committed):
             committed(done.version)
         return done

@@ -24,20 +24,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.arrow.batches import rebatch
-from deltacli.changing.basis import Basis, build_basis
+from deltacli.changing.base_version import BaseVersion, build_base_version
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit import Committed
-from deltacli.changing.outcome import PartialFailure
-from deltacli.changing.plan import WithTable
+from deltacli.changing.commit_options import CommitOptions
+from deltacli.changing.plan import TableHandleMixin
 from deltacli.changing.preflight import ADDED_TWICE, explain_exclusion
-from deltacli.changing.request_checks import require_possible
-from deltacli.core.errors import ConflictLost, UsageError, command, parameter
+from deltacli.changing.request_checks import require_committable_change
+from deltacli.core.errors import ConflictLost, PartlyDone, UsageError, command, parameter
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.delta.encoding.many_values import compute_fingerprints, find_repeated_hashes
-from deltacli.delta.log.actions import require_free
-from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot, TouchedFiles, WatchedFiles, encoded_files
+from deltacli.delta.log.actions import require_unreserved_keys
+from deltacli.delta.log.commit_content import (
+    CommitRequest,
+    NextVersion,
+    OnConflict,
+    TouchedFiles,
+    WatchedFiles,
+    encoded_files,
+)
 from deltacli.delta.log.file_actions import extract_num_records_column, parse_num_records
 from deltacli.delta.paths.engine_readings import SEVERAL_SPELLINGS
 from deltacli.delta.paths.spelling import encode_path_bytes
@@ -126,7 +133,7 @@ class StatsRequest:
 
 
 @dataclass(frozen=True, eq=False)
-class StatsPlan(WithTable):
+class StatsPlan(TableHandleMixin):
     """The files of a version whose statistics are to be computed.
 
     Attributes:
@@ -138,7 +145,7 @@ class StatsPlan(WithTable):
         refused: The files that cannot be read.
     """
 
-    basis: Basis
+    base_version: BaseVersion
     request: StatsRequest
     snapshot: Snapshot
     wanted: WantedStatistics
@@ -246,13 +253,13 @@ def plan_stats(
     Raises what `read_snapshot` raises; Refused where the table cannot be written; UsageError for a condition or columns
     that do not fit this table; DataUnreadable (`partition.*`); StorageFailed.
     """
-    require_free(request.commit_metadata)
+    require_unreserved_keys(request.commit_metadata)
     snapshot = now or read_snapshot(table)
-    require_possible(snapshot, CommitRequest(OPERATION, new_rows=1), ChangeKind.ADD_FILES)
+    require_committable_change(snapshot, CommitRequest(OPERATION, new_rows=1), ChangeKind.ADD_FILES)
     if (managed := managed_store(table.storage)) is not None:
         managed.require_permission("DATA_REORGANIZATION", "commit files again", asks=False)
     condition = None if request.where is None else PartitionCondition(snapshot.config, request.where)
-    plan = StatsPlan(build_basis(snapshot), request, snapshot, _wanted(snapshot, request.columns), condition)
+    plan = StatsPlan(build_base_version(snapshot), request, snapshot, _wanted(snapshot, request.columns), condition)
 
     def count(adds: RecordBatch) -> tuple[int, int, int, ArrowArray]:
         chosen = plan.chosen(adds)
@@ -332,7 +339,7 @@ def computed(plan: StatsPlan, outcome: StatsOutcome) -> Iterator[Ready]:
 
 def _computed(plan: StatsPlan, adds: RecordBatch, outcome: StatsOutcome) -> Ready:
     from_rows = plan.request.read == ReadFrom.ROWS
-    table, is_near = plan.table, plan.table.storage.capabilities.cheap_listing
+    table, is_near = plan.table, plan.table.storage.capabilities.has_cheap_requests
     each = 1 if from_rows else _NEAR_FOOTERS if is_near else _FAR_FOOTERS
     names = ("path", "size", "deletionVector", "stats")
     paths, sizes, vectors, olds = (adds.column(name).to_pylist() for name in names)
@@ -424,7 +431,7 @@ class StatsOutcome:
                 "needsRows": self.needs_rows,
             },
             "refused": [one._asdict() for one in self.refused],
-            **plan.basis.warnings_json,
+            **plan.base_version.warnings_json,
             "dryRun": plan.request.dry_run,
         }
 
@@ -433,15 +440,15 @@ class StatsOutcome:
             return "nothing was committed"
         return f"statistics of {plural(self.committed, 'file')} in {plural(len(self.versions), 'commit')}"
 
-    def build_partial_failure(self) -> PartialFailure | None:
+    def build_incomplete_error(self) -> PartlyDone | None:
         if not self.refused:
             return None
         first = self.refused[0]
-        return PartialFailure(
-            first.code,
+        return PartlyDone(
             f"{plural(len(self.refused), 'file')} could not be read and got no statistics",
-            {"first": first.path, "why": first.reason, "so far": self.describe_progress()},
-            command("validate", level="footers"),
+            code=first.code,
+            facts={"first": first.path, "why": first.reason, "so far": self.describe_progress()},
+            hint=command("validate", level="footers"),
         )
 
 
@@ -464,7 +471,8 @@ class ComputeStats:
         """Read and commit, group by group. Where another writer has changed columns, properties or the protocol, what
         is left is planned again. Raises what `ChangeExecution.commit_step` raises, and what reading raises.
         """
-        execution.recheck_table(needs_clock=True)
+        execution.recheck_clock()
+        execution.recheck_table()
         for _ in range(_MOST_PLANS):
             if execution.plan.is_noop or _Run(execution).run():
                 return
@@ -494,8 +502,8 @@ class _Run:
             known = len(self._touched)
             done = self._execution.commit_step(
                 lambda snapshot: self._request(snapshot, ready),
-                after=self._last,
-                commit_metadata=self._plan.request.commit_metadata,
+                previous_step=self._last,
+                options=CommitOptions(metadata=self._plan.request.commit_metadata),
             )
             if self._is_stale:
                 return False
@@ -523,7 +531,7 @@ class _Run:
             return None
         self._made = left
 
-        def body(slot: Slot) -> Iterator[bytes]:
+        def body(slot: NextVersion) -> Iterator[bytes]:
             return encoded_files(lambda: [("add", left.again)], slot)
 
         return CommitRequest(

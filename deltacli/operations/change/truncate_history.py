@@ -115,7 +115,7 @@ def truncate_history(table: TableHandle, name: str, trace: int, streams: Protect
     guard = guard_history(newest, streams)
     refusals = [] if guard is None else find_needed_history(newest, guard, name, trace)
     if refusals:
-        raise Refused.by(refusals)
+        raise Refused.from_refusals(refusals)
 
     listing = list_log_whole(table.storage, table.progress).listing
     first = min((one.version for one in listing.checkpoints if one.version > trace), default=newest.version)

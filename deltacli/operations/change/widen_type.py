@@ -9,18 +9,19 @@ from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from deltacli.changing.basis import build_basis
+from deltacli.changing.base_version import build_base_version
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit import Committed
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.execution import ChangeExecution
 from deltacli.changing.outcome import SingleCommitChange
-from deltacli.changing.plan import WithTable
-from deltacli.changing.request_checks import require_possible
+from deltacli.changing.plan import TableHandleMixin
+from deltacli.changing.request_checks import require_committable_change
 from deltacli.changing.views import STALE_VIEW
 from deltacli.core.errors import NOTHING_CHANGED, Refusal, Refused, command, suggest_parameters
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import Json
-from deltacli.delta.log.actions import require_free
+from deltacli.delta.log.actions import require_unreserved_keys
 from deltacli.delta.log.commit_content import CommitRequest, EveryFile
 from deltacli.delta.log.file_actions import FileCounts
 from deltacli.delta.log.state import drop_null_fields, read_protocol
@@ -74,7 +75,7 @@ class WideningImpact:
 
 @short_repr("read_version", "committed_version", "changes=plan.due", "refusals")
 @dataclass(frozen=True, repr=False)
-class WideningOutcome(SingleCommitChange, WithTable):
+class WideningOutcome(SingleCommitChange, TableHandleMixin):
     """A planned or executed change. `committed_version` is None where nothing was committed."""
 
     request: WidenRequest
@@ -85,7 +86,7 @@ class WideningOutcome(SingleCommitChange, WithTable):
 
     @property
     def read_version(self) -> int:
-        return self.basis.version
+        return self.base_version.version
 
     @property
     def is_noop(self) -> bool:
@@ -113,7 +114,7 @@ class WideningOutcome(SingleCommitChange, WithTable):
             "refusals": [one.as_json("wayOut") for one in (*plan.refusals, *self.refused_files)],
             "warnings": [
                 *({"code": caution.code, "message": caution.message} for caution in plan.warnings),
-                *({"code": STALE_VIEW, "message": message} for message in self.basis.warnings),
+                *({"code": STALE_VIEW, "message": message} for message in self.base_version.warnings),
             ],
             "protocolBefore": plan.protocol_before,
             "protocolAfter": plan.protocol_after or plan.protocol_before,
@@ -148,7 +149,7 @@ class Widening:
         Raises UsageError for unknown columns and types, Refused where the table cannot be written, and what
         `read_snapshot` raises.
         """
-        require_free(self.request.commit_metadata)
+        require_unreserved_keys(self.request.commit_metadata)
         snapshot = now or read_snapshot(table)
         values_of = cache(partial(read_partition_values, snapshot))
         plan = _plan(snapshot, self.request, values_of)
@@ -156,22 +157,24 @@ class Widening:
         if self.request.check_files and not plan.is_noop and not plan.all_refusals:
             refused = tuple(_file_refusals(snapshot, plan.due))
         if not (plan.is_noop or plan.all_refusals or refused):
-            require_possible(snapshot, _request(plan, snapshot))
+            require_committable_change(snapshot, _request(plan, snapshot))
         counts = self.with_impact and now is None and not plan.is_noop
         impact = _impact(snapshot, plan, values_of) if counts else None
-        return WideningOutcome(build_basis(snapshot), self.request, plan, _clients(plan), impact, refused_files=refused)
+        return WideningOutcome(
+            build_base_version(snapshot), self.request, plan, _clients(plan), impact, refused_files=refused
+        )
 
     def outcome(self, plan: WideningOutcome) -> WideningOutcome:
         return plan
 
     def execute(self, execution: ChangeExecution[WideningOutcome, WideningOutcome]) -> None:
-        """Commit the change. Raises UsageError, and what `ChangeExecution.commit` raises."""
+        """Commit the change. Raises UsageError, and what `ChangeExecution.commit_plan` raises."""
 
         def request(outcome: WideningOutcome) -> CommitRequest:
-            assert outcome.basis.snapshot is not None
-            return _request(outcome.plan, outcome.basis.snapshot)
+            assert outcome.base_version.snapshot is not None
+            return _request(outcome.plan, outcome.base_version.snapshot)
 
-        done = execution.commit(request, commit_metadata=self.request.commit_metadata)
+        done = execution.commit_plan(request, options=CommitOptions(metadata=self.request.commit_metadata))
         version = done.version if isinstance(done, Committed) else None
         execution.outcome = replace(execution.plan, committed_version=version)
 
@@ -188,7 +191,7 @@ def refusal_error(refusals: Sequence[Refusal], *, preamble: str = NOTHING_CHANGE
         way_out = "" if is_possible or not other.hint else f"; {other.hint}"
         facts[f"reason {number}"] = f"{other.message} [{other.code}]{way_out}"
     hint = suggest_parameters(*dict.fromkeys(missing)) if is_possible else ""
-    return Refused.by([first], facts, hint, preamble=preamble)
+    return Refused.from_refusals([first], facts, hint, preamble=preamble)
 
 
 def _plan(snapshot: Snapshot, request: WidenRequest, values_of: PartitionValues) -> WideningPlan:
@@ -238,7 +241,7 @@ def _request(plan: WideningPlan, snapshot: Snapshot) -> CommitRequest:
         protocol=plan.protocol_after,
         metadata=metadata,
         reads=EveryFile() if changes_partitions else None,
-        names_version=plan.table_version is not None,
+        contains_own_version=plan.table_version is not None,
     )
 
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple
 
-from deltacli.changing.basis import Basis, identify_commit
+from deltacli.changing.base_version import BaseVersion, identify_commit
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.execution import ChangeExecution
 from deltacli.changing.outcome import CompleteOutcome
-from deltacli.changing.protocol_checks import require_derivable
+from deltacli.changing.protocol_checks import require_derived_files_allowed
 from deltacli.core.errors import (
     CheckpointUnreadable,
     DeltacliError,
@@ -169,11 +169,11 @@ class CheckpointPlan:
         return not self.is_due and self.present is None
 
     @property
-    def basis(self) -> Basis:
+    def base_version(self) -> BaseVersion:
         """The version, with the commit that the checkpoint follows from."""
         snapshot = self.snapshot
         past = identify_commit(self.listing, snapshot.version)
-        return Basis(snapshot.table, snapshot.version, self.now_ms, past, snapshot, snapshot.listed_at)
+        return BaseVersion(snapshot.table, snapshot.version, self.now_ms, past, snapshot, snapshot.listed_at)
 
     @property
     def is_due(self) -> bool:
@@ -261,7 +261,7 @@ def plan_for_version(
     snapshot: Snapshot, listing: segment.LogListing, request: CheckpointRequest, *, was_parsed: bool
 ) -> CheckpointPlan:
     version = snapshot.version
-    require_derivable(snapshot)
+    require_derived_files_allowed(snapshot)
     if version not in listing.commits:
         raise Refused(
             f"version {version} has no commit file; a checkpoint is written only for an existing commit",
@@ -347,7 +347,9 @@ def _find_accepted_refusal(snapshot: Snapshot, files: Sequence[AmbiguousFile], *
     """
     refusal = find_disagreement_refusal(snapshot, "a checkpoint", files=files)
     if refusal is not None and not force:
-        raise Refused.by([refusal], {**refusal.facts, "to write it anyway": parameter("checkpoint.force", True)})
+        raise Refused.from_refusals(
+            [refusal], {**refusal.facts, "to write it anyway": parameter("checkpoint.force", True)}
+        )
     return refusal
 
 
@@ -574,7 +576,13 @@ def _written(plan: CheckpointPlan, tell: Callable[[str], None]) -> CheckpointRes
     rows = StateRows(snapshot, plan.columns, plan.config, plan.now_ms)
     is_unusable = classic_path(snapshot.version).rpartition("/")[2] in snapshot.skipped_checkpoints
     writer = CheckpointWriter(
-        snapshot, plan.columns, plan.encoding, rows, plan.basis, replace=plan.request.force or is_unusable, tell=tell
+        snapshot,
+        plan.columns,
+        plan.encoding,
+        rows,
+        plan.base_version,
+        replace=plan.request.force or is_unusable,
+        tell=tell,
     )
     match plan.layout:
         case Layout.CLASSIC:

@@ -15,7 +15,7 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import Basis
+from deltacli.changing.base_version import BaseVersion
 from deltacli.changing.derived_files import guard_derived_write
 from deltacli.core.errors import DeltacliError, FileMissing
 from deltacli.core.progress import Step, report_items
@@ -140,8 +140,8 @@ class WrittenCheckpoint:
 class CheckpointWriter:
     """Writes one version; each method is one form. Raises StorageFailed, NoAtomicCreate and Refused.
 
-    `replace`: a classic file replaces an existing one. `basis` is the version of the plan, which is looked at before a
-    file is published that readers may use; `tell` is called with the path of each of these.
+    `replace`: a classic file replaces an existing one. `base_version` is the version of the plan, which is looked at
+    before a file is published that readers may use; `tell` is called with the path of each of these.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class CheckpointWriter:
         columns: Columns,
         encoding: Encoding,
         rows: StateRows,
-        basis: Basis,
+        base_version: BaseVersion,
         *,
         replace: bool = False,
         tell: Callable[[str], None] = lambda _: None,
@@ -162,7 +162,7 @@ class CheckpointWriter:
         self._rows = rows
         self._replace = replace
         self._tell = tell
-        self._basis = basis
+        self._basis = base_version
         self._unique = snapshot.table.machine.new_uuid()
 
     # -- forms ----------------------------------------------------------------------------------------------------

@@ -11,13 +11,13 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
-from deltacli.changing.basis import MAX_FILE_CHECK_AGE_SECONDS
+from deltacli.changing.base_version import MAX_FILE_CHECK_AGE_SECONDS
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.clone_notes import CloneNote, resolve_note_uri
 from deltacli.changing.commit import Committed, commit
-from deltacli.changing.file_owners import put_notes
+from deltacli.changing.file_owners import write_clone_notes
 from deltacli.changing.file_totals import FileTotals
-from deltacli.changing.outcome import PartialFailure
+from deltacli.changing.rechecks import require_same_base_commit
 from deltacli.core import errors
 from deltacli.core.open_files import raise_open_file_limit
 from deltacli.core.progress import WeighedStep, start_weighed_step
@@ -85,10 +85,14 @@ class CopyResult:
         advice = "running it again does not repair this" if self.can_continue is False else errors.CONTINUE
         return f"{copied}; {advice}"
 
-    def build_partial_failure(self) -> PartialFailure | None:
+    def build_incomplete_error(self) -> errors.PartlyDone | None:
         """Return that the time was up: an error ends a copy otherwise."""
         return (
-            PartialFailure("copy.time-budget", "the time is up", {"so far": self.describe_progress()})
+            errors.PartlyDone(
+                "the time is up",
+                code="copy.time-budget",
+                facts={"so far": self.describe_progress()},
+            )
             if self.is_out_of_time
             else None
         )
@@ -98,7 +102,7 @@ class CopyResult:
         plan = self.plan
         shown = plan.to_copy if self.dry_run else self.copied
         return {
-            "source": plan.basis.table.uri,
+            "source": plan.base_version.table.uri,
             "target": plan.target.uri,
             "versions": [plan.first, plan.last],
             "replica": plan.request.replica if plan.note is None else plan.note.is_replica,
@@ -155,7 +159,7 @@ def check_copy(table: TableHandle, target: Storage, request: CopyRequest) -> Cop
     plan = plan_copy(table, target, replace(request, check=True))
     if (refusal := plan.build_refusal()) is not None:
         raise refusal
-    table = plan.basis.table
+    table = plan.base_version.table
     found = tuple(differences(plan, table))
     plan.release()
     if found:
@@ -230,11 +234,11 @@ class _Run:
         The note has the id that the copy will have. Until then a vacuum recognizes the copy by its absolute paths.
         """
         owners = self._plan.owners
-        if not owners.tables:
+        if not owners.stores:
             return
         table_id = note.table_id if note.own_id is None else note.own_id
         clone_note = CloneNote(table_id, resolve_note_uri(self._target), self._plan.last, self._table.clock())
-        notes = put_notes(owners.tables, clone_note)
+        notes = write_clone_notes(owners.stores, clone_note)
         self._plan.notes = (*self._plan.notes, *notes.warnings)
 
     def _require_equal(self, note: CopyNote) -> None:
@@ -406,9 +410,9 @@ class _Run:
         """Look at the newest commit of the source again before a file of the log is copied, where the last look does
         not count any more. Raises Refused for another one: the data files of others in its place were not copied.
         """
-        is_disk = self._source.capabilities.cheap_listing
+        is_disk = self._source.capabilities.has_cheap_requests
         if is_disk or self._table.machine.monotonic() - self._looked_at > MAX_FILE_CHECK_AGE_SECONDS:
-            self._execution.recheck_base_commit()
+            require_same_base_commit(self._source, self._plan.base_version.base_commit)
             self._looked_at = self._table.machine.monotonic()
 
     def _copy_log_file(self, file: LogFile, step: WeighedStep) -> str:
@@ -455,7 +459,9 @@ class _Run:
             if is_own:
                 return None
             parameters = {"source": self._table.uri, "sourceVersion": plan.last}
-            return CommitRequest("COPY", parameters, metadata={**snapshot.raw_metadata, "id": own_id}, gives_id=True)
+            return CommitRequest(
+                "COPY", parameters, metadata={**snapshot.raw_metadata, "id": own_id}, assigns_table_id=True
+            )
 
         done = commit(self._table.replace_storage(self._target), make, read=newest)
         return done.version if isinstance(done, Committed) else done.read_version

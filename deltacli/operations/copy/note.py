@@ -11,7 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from deltacli.changing.recorded_fields import read_sha256, read_size_bytes, read_time_ms, read_uri, read_version
+from deltacli.changing.recorded_fields import (
+    validate_sha256,
+    validate_size_bytes,
+    validate_time_ms,
+    validate_uri,
+    validate_version,
+)
 from deltacli.core.errors import FileMissing, Unreadable
 from deltacli.core.times import format_timestamp
 from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name
@@ -88,13 +94,13 @@ def read_note(storage: ReadStorage) -> CopyNote | None:
     try:
         found = json.loads(data)
         note = CopyNote(
-            read_uri(found["source"], "source"),
+            validate_uri(found["source"], "source"),
             str(found["tableId"]),
             found["replica"] is True,
             found["complete"] is True,
-            read_version(found["firstVersion"], "firstVersion"),
-            read_version(found["lastVersion"], "lastVersion"),
-            read_time_ms(found["timestampMs"], "timestampMs"),
+            validate_version(found["firstVersion"], "firstVersion"),
+            validate_version(found["lastVersion"], "lastVersion"),
+            validate_time_ms(found["timestampMs"], "timestampMs"),
             _commits(found["commits"]),
             found.get("ownId"),
             found.get("relativePaths") is True,
@@ -120,11 +126,11 @@ def _commits(rows: Sequence[Sequence[object]]) -> dict[int, CopiedCommit]:
     commits = {}
     for row in rows:
         number, size_bytes, modified_ms, sha256 = row
-        version = read_version(number, "version of a commit")
+        version = validate_version(number, "version of a commit")
         commits[version] = CopiedCommit(
             version,
-            read_size_bytes(size_bytes, f"size of commit {version}"),
-            read_time_ms(modified_ms, f"time of commit {version}"),
-            read_sha256(sha256, f"digest of commit {version}"),
+            validate_size_bytes(size_bytes, f"size of commit {version}"),
+            validate_time_ms(modified_ms, f"time of commit {version}"),
+            validate_sha256(sha256, f"digest of commit {version}"),
         )
     return commits

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import Basis, build_basis, hash_log_file, identify_commit
+from deltacli.changing.base_version import BaseVersion, build_base_version, hash_log_file, identify_commit
 from deltacli.changing.clone_notes import NOTES_DIRECTORY, resolve_note_uri
 from deltacli.changing.file_owners import (
     FileOwners,
@@ -24,7 +24,7 @@ from deltacli.changing.file_owners import (
 )
 from deltacli.changing.file_totals import FileTotals
 from deltacli.changing.lost_versions import describe_lost_versions
-from deltacli.changing.request_checks import require_possible
+from deltacli.changing.request_checks import require_committable_request
 from deltacli.core import errors
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.short_repr import short_repr
@@ -103,7 +103,7 @@ class CopyPlan:
     files of the log in their order. `needed` are all files of the versions, with `needed_sizes`.
     """
 
-    basis: Basis
+    base_version: BaseVersion
     request: CopyRequest
     target: Storage
     first: int
@@ -153,7 +153,7 @@ class CopyPlan:
         return is_done and not self.files.num_rows and not self.log
 
     def build_refusal(self) -> errors.Refused | None:
-        return errors.Refused.by(self.refusals) if self.refusals else None
+        return errors.Refused.from_refusals(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
         found = self.to_copy
@@ -299,10 +299,10 @@ def _plan(
     log = _log_files(source, listing, known, first, last)
     is_current = note is not None and note.is_complete and not request.check and have >= note.last_version
     if note is not None and is_current and not log and note.last_version == last and last in listing.commits:
-        basis = Basis(table, last, table.clock(), identify_commit(listing, last))
+        base_version = BaseVersion(table, last, table.clock(), identify_commit(listing, last))
         lost = describe_lost_versions(table.storage, listing, -1)  # the hint would take a request
         return CopyPlan(
-            basis, request, target, first, last, _no_files(), (), FileTotals(), note, lag, notes=tuple(lost)
+            base_version, request, target, first, last, _no_files(), (), FileTotals(), note, lag, notes=tuple(lost)
         )
     snapshot = read_snapshot(table, version=last)
     is_newest = last == listing.newest_version
@@ -324,9 +324,9 @@ def _plan(
         # An earlier run, perhaps of an earlier release, copied the paths of these files.
         paths.directories |= find_external_directories_of_version(snapshot)
     plan = CopyPlan(
-        basis=replace(build_basis(snapshot), snapshot=None)
+        base_version=replace(build_base_version(snapshot), snapshot=None)
         if is_newest
-        else Basis(table, last, table.clock(), identify_commit(listing, last)),
+        else BaseVersion(table, last, table.clock(), identify_commit(listing, last)),
         request=request,
         target=target,
         first=first,
@@ -360,7 +360,7 @@ def _add_owners(plan: CopyPlan, directories: set[str]) -> CopyPlan:
     """Return a plan that notes the copy in the tables whose files it names, and warns of tables without a note."""
     if not directories:
         return plan
-    owners = find_file_owners(plan.basis.table, directories, resolve_note_uri(plan.target))
+    owners = find_file_owners(plan.base_version.table, directories, resolve_note_uri(plan.target))
     noted = (
         f"{uri} gets a note of the copy in {NOTES_DIRECTORY}, so that its vacuum keeps the files" for uri in owners.uris
     )
@@ -579,7 +579,7 @@ def plan_start(table: TableHandle, first: int) -> CheckpointPlan:
 
     plan = plan_checkpoint(table, CheckpointRequest(version=first, layout=LayoutChoice.CLASSIC, force=True))
     if plan.accepted is not None:
-        raise errors.Refused.by([plan.accepted])
+        raise errors.Refused.from_refusals([plan.accepted])
     return plan
 
 
@@ -712,7 +712,7 @@ class _Paths:
         is_absolute = are_absolute(paths)
         self.directories |= find_external_directories(self._table.storage, paths, ids)
         if found.outside or pc.any(is_absolute).as_py():
-            is_there = pc.is_valid(self._keys.of_log(paths).keys)
+            is_there = pc.is_valid(self._keys.compute_keys(paths).keys)
             _remember(self.outside, pc.filter(paths, pc.invert(is_there)))
             _remember(self.absolute, pc.filter(paths, pc.and_(is_absolute, is_there)))
         if not pc.any(pc.not_equal(ids, "")).as_py():
@@ -831,7 +831,7 @@ def _refusals_of_version(snapshot: Snapshot, request: CopyRequest) -> Iterator[e
         yield errors.Refusal("catalog.managed", message)
     elif not request.replica and not request.check:
         try:
-            require_possible(snapshot, CommitRequest("COPY"), None)
+            require_committable_request(snapshot, CommitRequest("COPY"))
         except errors.Refused as fault:
             yield errors.Refusal(
                 fault.code, str(fault), errors.suggest_parameters(errors.parameter("copy.replica")), facts=fault.facts
@@ -866,7 +866,7 @@ def _refusals_of_relative(table: TableHandle, listing: LogListing) -> Iterator[e
     reader = FileReferenceReader(table.replace_storage(real), replace(listing, commits=list_log(real).commits))
     for rows in reader.read():
         paths = combine_chunks(rows.path)
-        is_absolute, below = are_absolute(paths), keys.of_log(paths).keys
+        is_absolute, below = are_absolute(paths), keys.compute_keys(paths).keys
         found[True].append(pc.filter(below, is_absolute))
         found[False].append(pc.filter(below, pc.invert(is_absolute)))
     absolute, relative = (pa.concat_arrays([pa.array([], pa.binary()), *parts]) for parts in found.values())

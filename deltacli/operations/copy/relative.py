@@ -118,7 +118,7 @@ class RelativeLog:
         paths = pa.array([path if isinstance(path, str) else ""], pa.string())
         if not are_absolute(paths)[0].as_py():
             return None
-        key = self._keys.of_log(paths).keys[0].as_py()
+        key = self._keys.compute_keys(paths).keys[0].as_py()
         return None if key is None else decode_path_bytes(key)
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.request_checks import require_possible
+from deltacli.changing.request_checks import require_committable_change
 from deltacli.core.errors import (
     TABLE_PLACEHOLDER,
     CommitCorrupt,
@@ -389,7 +389,7 @@ def log_advice(facts: Examined) -> Iterator[Advice]:
     yield from _checkpoint(facts)
     yield from _expired(facts)
     try:
-        require_possible(facts.snapshot, CommitRequest("SET TBLPROPERTIES"))
+        require_committable_change(facts.snapshot, CommitRequest("SET TBLPROPERTIES"))
     except Refused as fault:
         facts.notes.append(f"no advice on settings: {fault.message}")
         return

@@ -16,14 +16,14 @@ from typing import Any, ClassVar
 
 import orjson
 
-from deltacli.changing.base_errors import build_replaced_content_error
-from deltacli.changing.basis import Basis, build_basis, may_be_replaced_unnoticed
+from deltacli.changing.base_commit_errors import CONTENT_DIFFERS, build_replaced_error
+from deltacli.changing.base_version import BaseVersion, build_base_version, can_be_replaced_unnoticed
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.derived_files import create_derived_file
 from deltacli.changing.execution import ChangeExecution
 from deltacli.changing.outcome import CompleteOutcome
 from deltacli.changing.plan import PlanWithoutRefusals
-from deltacli.changing.protocol_checks import require_derivable
+from deltacli.changing.protocol_checks import require_derived_files_allowed
 from deltacli.core import errors
 from deltacli.core.progress import report_weighed_items
 from deltacli.core.ranges import find_gaps, format_spans, name_ranges
@@ -159,14 +159,14 @@ class ChecksumStatus(StrEnum):
 class ChecksumReport(CompleteOutcome, PlanWithoutRefusals):
     """One checksum file; `differences` are (field, value in the file, value in the log)."""
 
-    basis: Basis
+    base_version: BaseVersion
     computed: Mapping[str, Any]
     status: ChecksumStatus
     differences: tuple[tuple[str, object, object], ...] = ()
 
     @property
     def version(self) -> int:
-        return self.basis.version
+        return self.base_version.version
 
     @property
     def path(self) -> str:
@@ -218,12 +218,12 @@ class Checksum:
         log contradicts itself (`crc.not-proven`, `crc.ict`); and what `read_snapshot` raises.
         """
         snapshot = now or read_snapshot(table, version=self.version)
-        plan = ChecksumReport(build_basis(snapshot), compute_checksum(snapshot), ChecksumStatus.MISSING)
+        plan = ChecksumReport(build_base_version(snapshot), compute_checksum(snapshot), ChecksumStatus.MISSING)
         try:
             return _compared(plan, table.storage.read_range(plan.path, 0, MAX_CHECKSUM_BYTES))
         except errors.FileMissing:
             pass
-        require_derivable(snapshot)
+        require_derived_files_allowed(snapshot)
         if plan.version not in snapshot.listing.commits:
             raise errors.Refused(
                 f"version {plan.version} has no commit file; a checksum is written only for an existing commit",
@@ -241,7 +241,7 @@ class Checksum:
         CommitCorrupt for a value that a checksum file cannot represent.
         """
         plan, data = execution.plan, _encode(execution.plan.computed)
-        if may_be_replaced_unnoticed(plan.basis):
+        if can_be_replaced_unnoticed(plan.base_version):
             _require_same_checksum(plan, data)
         execution.outcome = replace(plan, status=ChecksumStatus.WRITTEN)
         match create_derived_file(execution, plan.path, data):
@@ -255,15 +255,15 @@ class Checksum:
 
 def _require_same_checksum(plan: ChecksumReport, planned: bytes) -> None:
     """Read the version again. Raises Refused (`plan.other-past`) where its checksum is another one by now."""
-    snapshot = read_snapshot(plan.basis.table, version=plan.version)
+    snapshot = read_snapshot(plan.base_version.table, version=plan.version)
     if _encode(compute_checksum(snapshot)) != planned:
-        raise build_replaced_content_error(commit_name(plan.version))
+        raise build_replaced_error(commit_name(plan.version), CONTENT_DIFFERS)
 
 
 def proven_checksum(table: TableHandle, version: int) -> bytes:
     """Return the checksum file that a version should have. Raises what `Checksum` raises."""
     snapshot = read_snapshot(table, version=version)
-    require_derivable(snapshot)
+    require_derived_files_allowed(snapshot)
     computed = compute_checksum(snapshot)
     _require_provable(table, snapshot, computed)
     return _encode(computed)
@@ -420,7 +420,7 @@ _FILES = ("add", "remove")
 class Compaction(CompleteOutcome, PlanWithoutRefusals):
     """A compaction that was written, existed already, or would be written (`dry_run`)."""
 
-    basis: Basis
+    base_version: BaseVersion
     first: int
     last: int
     path: str
@@ -470,13 +470,13 @@ class LogCompaction:
         Refused where the protocol or the size forbids it, or a file has several spellings.
         """
         snapshot = _last_version(table, self.first, self.last)
-        require_derivable(snapshot)
+        require_derived_files_allowed(snapshot)
         chosen = _chosen(snapshot, self.first, self.last)
         size = sum(file.size_bytes for file in chosen)
         kept = _reconciled(table, chosen)
         counts = Counter(kind for kind, _ in kept)
         path, data = f"{LOG_DIRECTORY}/{self.first:020d}.{self.last:020d}.compacted.json", _encoded(kept)
-        return Compaction(build_basis(snapshot), self.first, self.last, path, len(data), size, counts, kept)
+        return Compaction(build_base_version(snapshot), self.first, self.last, path, len(data), size, counts, kept)
 
     def outcome(self, plan: Compaction) -> Compaction:
         return replace(plan, dry_run=False)
@@ -487,7 +487,7 @@ class LogCompaction:
         Raises Refused where another compaction has the name, StorageFailed and NoAtomicCreate.
         """
         plan = execution.plan
-        if may_be_replaced_unnoticed(plan.basis):
+        if can_be_replaced_unnoticed(plan.base_version):
             _require_same_actions(plan)
         made = create_derived_file(execution, plan.path, _encoded(plan.kept))
         if isinstance(made, Unknown):
@@ -498,10 +498,10 @@ class LogCompaction:
 
 def _require_same_actions(plan: Compaction) -> None:
     """Read the commits again. Raises Refused (`plan.other-past`) where they have other actions by now."""
-    table = plan.basis.table
+    table = plan.base_version.table
     chosen = _chosen(read_snapshot(table, version=plan.last), plan.first, plan.last)
     if _reconciled(table, chosen) != plan.kept:
-        raise build_replaced_content_error(chosen[-1].name)
+        raise build_replaced_error(chosen[-1].name, CONTENT_DIFFERS)
 
 
 def _last_version(table: TableHandle, first: int, last: int) -> Snapshot:

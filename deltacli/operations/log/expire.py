@@ -12,13 +12,14 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from deltacli.changing.basis import Basis, add_commit_digest, build_basis
+from deltacli.changing.base_version import BaseVersion, add_commit_digest, build_base_version
 from deltacli.changing.change_kind import ChangeKind
-from deltacli.changing.outcome import DeletionFailures, OutcomeProblem
-from deltacli.changing.plan import WithTableUri
-from deltacli.changing.protocol_checks import require_committable
+from deltacli.changing.outcome import DeletionFailures
+from deltacli.changing.plan import TableUriMixin
+from deltacli.changing.protocol_checks import require_commit_allowed
 from deltacli.core.errors import (
     CheckpointUnreadable,
+    DeltacliError,
     FileMissing,
     Refusal,
     Refused,
@@ -147,10 +148,10 @@ class ExpiredFile(NamedTuple):
 
 @short_repr("newest_version", "boundary", "files", "size_bytes", "lost_versions", "refusals")
 @dataclass(frozen=True, repr=False)
-class ExpiryPlan(WithTableUri):
+class ExpiryPlan(TableUriMixin):
     """The files to delete, in the order of deletion. Nothing has been done."""
 
-    basis: Basis
+    base_version: BaseVersion
     request: ExpiryRequest
     retention_ms: int
     own_retention_ms: int
@@ -171,11 +172,11 @@ class ExpiryPlan(WithTableUri):
 
     @property
     def newest_version(self) -> int:
-        return self.basis.version
+        return self.base_version.version
 
     @property
     def now_ms(self) -> int:
-        return self.basis.now_ms
+        return self.base_version.now_ms
 
     @property
     def is_noop(self) -> bool:
@@ -185,7 +186,7 @@ class ExpiryPlan(WithTableUri):
         if not self.refusals:
             return None
         override = self.refusals[0].override
-        return Refused.by(self.refusals[:1], hint=suggest_parameters(override) if override else None)
+        return Refused.from_refusals(self.refusals[:1], hint=suggest_parameters(override) if override else None)
 
     def effects(self) -> Iterator[str]:
         yield f"the log begins at version {self.boundary}"
@@ -240,8 +241,8 @@ def plan_expiry(
     Raises what `read_snapshot` raises for the newest version: a damaged log is not changed.
     """
     snapshot = snapshot or read_snapshot(table)
-    basis = add_commit_digest(build_basis(snapshot))
-    now_ms = basis.now_ms
+    base_version = add_commit_digest(build_base_version(snapshot))
+    now_ms = base_version.now_ms
     own_retention = log_retention_ms(snapshot.properties)
     retention = own_retention if request.retention_ms is None else request.retention_ms
     cutoff = log_cutoff_ms(now_ms, retention, cut_ms)
@@ -261,7 +262,7 @@ def plan_expiry(
     lost = tuple(sorted(set(listing.reconstructable) - set(kept.reconstructable)))
     offered = limit if boundary is None and limit > 0 and limit in listing.reconstructable else None
     return ExpiryPlan(
-        basis,
+        base_version,
         request,
         retention,
         own_retention,
@@ -461,7 +462,7 @@ def _refusals_of_catalog(snapshot: Snapshot) -> Iterator[Refusal]:
     managed = managed_store(snapshot.table.storage)
     if managed is not None:
         try:
-            require_committable(snapshot)
+            require_commit_allowed(snapshot)
             managed.require_permission("METADATA_CLEANUP", "clean the log", asks=False)
         except Refused as fault:
             yield Refusal(fault.code, fault.reason, hint=fault.hint, facts=fault.facts)
@@ -483,7 +484,7 @@ class ExpiryOutcome:
     deleted: int = 0
     deleted_bytes: int = 0
     missing: int = 0
-    failed: DeletionFailures = field(default_factory=lambda: DeletionFailures(limit=None))
+    failed: DeletionFailures = field(default_factory=lambda: DeletionFailures(max_examples=None))
 
     def note(self, done: BatchOutcome, files: Sequence[ExpiredFile]) -> list[ExpiredFile]:
         """Count the outcomes of a batch, and return the files that were not tried."""
@@ -498,15 +499,18 @@ class ExpiryOutcome:
                 case FileOutcome.NOT_TRIED:
                     left.append(file)
             if failure is not None:
-                self.failed.note(file.path, failure)
+                self.failed.add(file.path, failure)
         return left
 
     def describe_progress(self) -> str:
         return f"{plural(self.deleted, 'file')} deleted"
 
-    def build_partial_failure(self) -> OutcomeProblem:
-        return self.failed.build_partial_failure(
-            "file", code="expire.partly-done", hint=command("log expire", yes=True), has_deleted=bool(self.deleted)
+    def build_incomplete_error(self) -> DeltacliError | None:
+        return self.failed.build_error(
+            f"{plural(self.failed.count, 'file')} could not be deleted",
+            code="expire.partly-done",
+            has_deleted=bool(self.deleted),
+            hint=command("log expire", yes=True),
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -587,20 +591,22 @@ def _verified(execution: ChangeExecution[ExpiryPlan, ExpiryOutcome]) -> Permit:
     """Return the permission to delete files, after reading the whole log again. Raises Refused."""
     plan, table = execution.plan, execution.table
     whole = list_log_whole(table.storage, table.progress)
-    execution.recheck_table(needs_clock=not execution.has_begun, listing=whole.listing)
+    if not execution.has_begun:
+        execution.recheck_clock()
+    execution.recheck_listed_log(whole.listing)
     refusals = list(_refusals_since(plan, whole))
     if not refusals:
         refusals = list(_refusals_of_streams(plan))
     if not refusals and (refusal := unproven(plan, whole)) is not None:
         refusals = [refusal]
     if refusals:
-        raise Refused.by(refusals)
+        raise Refused.from_refusals(refusals)
     return make_permit(table.stores, table.machine.now_ms())
 
 
 def _require_as_read(plan: ExpiryPlan, whole: WholeLog) -> None:
     """Raise Refused where a file that is kept was changed while the log was read, which may take a while."""
-    table, gone = plan.basis.table, {file.path.rpartition("/")[2] for file in plan.files}
+    table, gone = plan.base_version.table, {file.path.rpartition("/")[2] for file in plan.files}
     now = list_log_whole(table.storage, table.progress)
     present, parts = set(now.files), [file for instance in whole.listing.checkpoints for file in instance.files]
     names = [file.name for file in (*whole.listing.commits.values(), *parts) if file not in present]
@@ -615,7 +621,7 @@ def _refusals_since(plan: ExpiryPlan, whole: WholeLog) -> Iterator[Refusal]:
     listing = whole.listing
     if listing.newest_version == plan.newest_version:
         return
-    now = rebuild_version(plan.basis.table, ListedLog(listing), listing.newest_version)
+    now = rebuild_version(plan.base_version.table, ListedLog(listing), listing.newest_version)
     own = log_retention_ms(now.properties)
     if own > max(plan.retention_ms, plan.own_retention_ms, plan.request.allow_retention_below_ms or 0):
         yield Refusal(
@@ -630,7 +636,7 @@ def _refusals_since(plan: ExpiryPlan, whole: WholeLog) -> Iterator[Refusal]:
 
 def _refusals_of_streams(plan: ExpiryPlan) -> Iterator[Refusal]:
     """Yield queries that, since they were read, cannot be protected or need versions that the plan does not keep."""
-    guard = _guard(read_snapshot(plan.basis.table), plan.request)
+    guard = _guard(read_snapshot(plan.base_version.table), plan.request)
     if guard is None:
         return
     yield from guard.refusals("log expire")
@@ -668,7 +674,7 @@ class _Unproven(Refused):
 def _prove(plan: ExpiryPlan, whole: WholeLog) -> None:
     if plan.boundary is None:
         return
-    table, gone = plan.basis.table, {file.path for file in plan.files}
+    table, gone = plan.base_version.table, {file.path for file in plan.files}
     kept = without(whole, gone)
     lost = set(whole.listing.reconstructable) - set(kept.reconstructable) - set(plan.lost_versions)
     if lost or any(version >= plan.boundary for version in plan.lost_versions):

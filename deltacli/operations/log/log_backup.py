@@ -12,11 +12,11 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from deltacli.changing.basis import Basis, identify_commit
+from deltacli.changing.base_version import BaseVersion, identify_commit
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.file_totals import FileTotals
 from deltacli.changing.outcome import CompleteOutcome
-from deltacli.changing.plan import PlanWithoutRefusals, WithTableUri
+from deltacli.changing.plan import PlanWithoutRefusals, TableUriMixin
 from deltacli.core import errors
 from deltacli.core.progress import report_items, start_weighed_step
 from deltacli.core.ranges import format_ranges, name_ranges
@@ -42,10 +42,10 @@ _NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class BackupPlan(WithTableUri, PlanWithoutRefusals):
+class BackupPlan(TableUriMixin, PlanWithoutRefusals):
     """The files to copy. `carried` are in the backup already, `missing` those of them that the log lost."""
 
-    basis: Basis
+    base_version: BaseVersion
     destination: Storage
     table_id: str | None
     version: int | None
@@ -198,7 +198,7 @@ def plan_backup(table: TableHandle, destination: Storage, *, full: bool = False)
     listing = log_copy.versioned(file for file in files.values() if file.name not in gone)
     newest = listing.newest_version
     return BackupPlan(
-        basis=Basis(table, newest, table.clock(), identify_commit(listing, newest)),
+        base_version=BaseVersion(table, newest, table.clock(), identify_commit(listing, newest)),
         destination=destination,
         table_id=table_id or (backup.listed.table_id if backup.listed else None),
         version=newest if newest >= 0 else None,
@@ -274,7 +274,7 @@ def _look(execution: ChangeExecution[BackupPlan, BackupResult]) -> None:
 
 def _result(plan: BackupPlan, copied: tuple[log_copy.BackedUp, ...], dry_run: bool) -> BackupResult:
     files = {**plan.carried, **{file.name: file for file in copied}}
-    taken_ms = plan.basis.table.clock()
+    taken_ms = plan.base_version.table.clock()
     return BackupResult(
         plan, log_copy.BackupList(plan.table, plan.table_id, plan.version, taken_ms, True, files), copied, dry_run
     )

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from deltacli.changing.recorded_fields import (
-    read_path,
-    read_sha256,
-    read_size_bytes,
-    read_time_ms,
-    read_uri,
-    read_version,
+    validate_path,
+    validate_sha256,
+    validate_size_bytes,
+    validate_time_ms,
+    validate_uri,
+    validate_version,
 )
 from deltacli.core.errors import CommitCorrupt, FileMissing, Unreadable
 from deltacli.core.progress import SILENT, Progress, Step, start_weighed_step
@@ -273,10 +273,10 @@ def _read_first(first: Json, files: Mapping[str, BackedUp]) -> BackupList:
     if not (table_id is None or isinstance(table_id, str)):
         raise ValueError("tableId is not a text")
     return BackupList(
-        read_uri(first["table"], "table"),
+        validate_uri(first["table"], "table"),
         table_id,
-        None if version is None else read_version(version, "version"),
-        read_time_ms(first["timestampMs"], "timestampMs"),
+        None if version is None else validate_version(version, "version"),
+        validate_time_ms(first["timestampMs"], "timestampMs"),
         first["complete"] is True,
         files,
     )
@@ -284,14 +284,14 @@ def _read_first(first: Json, files: Mapping[str, BackedUp]) -> BackupList:
 
 def _read_entry(line: Json) -> BackedUp:
     """Return an entry of a list. Raises ValueError, KeyError and TypeError."""
-    name = read_path(line["name"], "name")
+    name = validate_path(line["name"], "name")
     if "\\" in name:
         raise ValueError(f"{name[:200]!r} is not the name of a log file")
     return BackedUp(
         name,
-        read_size_bytes(line["sizeBytes"], f"sizeBytes of {name}"),
-        read_sha256(line["sha256"], f"sha256 of {name}"),
-        read_time_ms(line["modificationTimeMs"], f"modificationTimeMs of {name}"),
+        validate_size_bytes(line["sizeBytes"], f"sizeBytes of {name}"),
+        validate_sha256(line["sha256"], f"sha256 of {name}"),
+        validate_time_ms(line["modificationTimeMs"], f"modificationTimeMs of {name}"),
     )
 
 

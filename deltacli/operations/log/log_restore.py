@@ -16,14 +16,19 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, assert_never
 
-from deltacli.changing.base_errors import COMMITS_MISSING
-from deltacli.changing.basis import Basis, identify_commit
+from deltacli.changing.base_commit_errors import COMMITS_MISSING
+from deltacli.changing.base_version import BaseVersion, identify_commit
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.clone_notes import NOTES_DIRECTORY, CloneNote, resolve_note_uri
-from deltacli.changing.file_owners import FileOwners, find_external_directories_of_version, find_file_owners, put_notes
+from deltacli.changing.file_owners import (
+    FileOwners,
+    find_external_directories_of_version,
+    find_file_owners,
+    write_clone_notes,
+)
 from deltacli.changing.file_totals import FileTotals
 from deltacli.changing.outcome import CompleteOutcome
-from deltacli.changing.plan import PlanWithoutRefusals, WithTableUri
+from deltacli.changing.plan import PlanWithoutRefusals, TableUriMixin
 from deltacli.core.errors import (
     NOTHING_CHANGED,
     CommitCorrupt,
@@ -114,10 +119,10 @@ class RestoreItem:
 
 @short_repr("backup", "newest_before", "writes", "kept", "unchanged=unchanged.files")
 @dataclass(frozen=True, slots=True, repr=False)
-class LogRestorePlan(WithTableUri, PlanWithoutRefusals):
+class LogRestorePlan(TableUriMixin, PlanWithoutRefusals):
     """`writes` in their order, and files to keep. `claim`: the commit that a writer would create next, if restored."""
 
-    basis: Basis
+    base_version: BaseVersion
     source: Storage
     replaces: bool
     listed: BackupList
@@ -250,7 +255,9 @@ def plan_log_restore(table: TableHandle, source: Storage, *, replace: bool = Fal
     owners = _find_owners(table, source, writes)
     noted = (f"{uri} gets a note of this table, so that its vacuum keeps the files" for uri in owners.uris)
     return LogRestorePlan(
-        basis=Basis(table, before.newest_version, table.clock(), identify_commit(before, before.newest_version)),
+        base_version=BaseVersion(
+            table, before.newest_version, table.clock(), identify_commit(before, before.newest_version)
+        ),
         source=source,
         replaces=replace,
         listed=listed,
@@ -582,7 +589,7 @@ class LogRestore:
         plan, storage, source, written = execution.plan, execution.store, self.source, execution.outcome.written
         engine, progress = execution.table.engine, execution.table.progress
         listing = versioned((list_whole_log(storage) or {}).values())
-        execution.recheck_table(listing=listing)
+        execution.recheck_listed_log(listing)
         _require_absent(plan, storage, listing)
         _require_not_cleaned(plan, listing)
         require_real_directories(storage, [item.file.name for item in plan.writes])
@@ -604,10 +611,10 @@ class LogRestore:
 
 def _note_in_owners(plan: LogRestorePlan, storage: Storage, now_ms: int) -> LogRestorePlan:
     """Note the table in those whose files its log is about to name, and return the plan with what failed."""
-    if not plan.owners.tables:
+    if not plan.owners.stores:
         return plan
     note = CloneNote(plan.listed.table_id or "", resolve_note_uri(storage), plan.listed.version or 0, now_ms)
-    return _replace(plan, notes=(*plan.notes, *put_notes(plan.owners.tables, note).warnings))
+    return _replace(plan, notes=(*plan.notes, *write_clone_notes(plan.owners.stores, note).warnings))
 
 
 def _require_absent(plan: LogRestorePlan, storage: Storage, listing: LogListing) -> None:

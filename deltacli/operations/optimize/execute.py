@@ -24,10 +24,12 @@ import pyarrow.compute as pc
 
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit import Committed, Dropped, wait_before_retry
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.core.errors import (
     NOTHING_CHANGED,
     DeltacliError,
     OutcomeUnknown,
+    PartlyDone,
     Refused,
     StorageFailed,
     Unreadable,
@@ -37,7 +39,14 @@ from deltacli.core.progress import start_weighed_step
 from deltacli.core.short_repr import short_repr
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import plural
-from deltacli.delta.log.commit_content import CommitRequest, OnConflict, Slot, TouchedFiles, WatchedFiles, encoded_files
+from deltacli.delta.log.commit_content import (
+    CommitRequest,
+    NextVersion,
+    OnConflict,
+    TouchedFiles,
+    WatchedFiles,
+    encoded_files,
+)
 from deltacli.delta.log.state import deleted_file_retention_ms
 from deltacli.delta.paths.spelling import decode
 from deltacli.operations.optimize.plan import (
@@ -59,7 +68,6 @@ from deltacli.work.rewrite.pieces import SPEC, NewFileNames, RefusedFile, Rewrit
 
 if TYPE_CHECKING:
     from deltacli.changing.execution import ChangeExecution
-    from deltacli.changing.outcome import OutcomeProblem
     from deltacli.operations.optimize.verify import VerifiedRows
     from deltacli.table.handle import TableHandle
     from deltacli.table.version import Snapshot
@@ -199,7 +207,7 @@ class OptimizeOutcome:
     def describe_progress(self) -> str:
         return self.summary
 
-    def build_partial_failure(self) -> OutcomeProblem:
+    def build_incomplete_error(self) -> DeltacliError | None:
         """Return that `verify` found other rows (`optimize.rows-differ`), or which files could not be read, with the
         command that says what is wrong with them. If nothing was committed, that is an error with which nothing was
         changed: another run would not continue anything.
@@ -226,11 +234,15 @@ class OptimizeOutcome:
             )
         return None
 
-    def _left(self, code: str, message: str, facts: Mapping[str, str], hint: str) -> OutcomeProblem:
-        from deltacli.changing.outcome import PartialFailure
+    def _left(self, code: str, message: str, facts: Mapping[str, str], hint: str) -> DeltacliError | None:
 
         if self.versions:
-            return PartialFailure(code, message, facts, hint)
+            return PartlyDone(
+                message,
+                code=code,
+                facts=facts,
+                hint=hint,
+            )
         return Refused(message, preamble=NOTHING_CHANGED, code=code, facts=facts, hint=hint)
 
 
@@ -253,11 +265,12 @@ class Optimize:
         """Rewrite and commit, group by group. Bins whose files another writer has touched are dropped, so the plan is
         not made again.
 
-        Raises what `ChangeExecution.commit` raises, StorageFailed and what tasks raise, with the new files that are
-        left behind as facts; with `verify` what `verify_rows` raises.
+        Raises what `ChangeExecution.commit_plan` raises, StorageFailed and what tasks raise, with the new files that
+        are left behind as facts; with `verify` what `verify_rows` raises.
         """
         plan, outcome = execution.plan, execution.outcome
-        execution.recheck_table(needs_clock=True)
+        execution.recheck_clock()
+        execution.recheck_table()
         _Run(execution).run()
         if plan.request.verify:
             from deltacli.operations.optimize.verify import ROWS_DIFFER, verify_rows
@@ -394,10 +407,12 @@ class _Run:
         try:
             return self._execution.commit_step(
                 made.request,
-                after=self._last,
-                recheck=lambda: self._new.require_present(_sizes(made.ready), self._since),
-                commit_metadata=self._plan.request.commit_metadata,
-                pause=lambda repetition: wait_before_retry(self._table.machine, min(repetition, _SHORT)),
+                previous_step=self._last,
+                options=CommitOptions(
+                    recheck=lambda: self._new.require_present(_sizes(made.ready), self._since),
+                    metadata=self._plan.request.commit_metadata,
+                    pause=lambda repetition: wait_before_retry(self._table.machine, min(repetition, _SHORT)),
+                ),
             )
         except DeltacliError as fault:
             self._new.delete(_paths(made.dropped))
@@ -477,7 +492,7 @@ class _Made:
             on_conflict=OnConflict.DROP,
         )
 
-    def _body(self) -> Callable[[Slot], Iterator[bytes]]:
+    def _body(self) -> Callable[[NextVersion], Iterator[bytes]]:
         ready, now_ms = self.ready, self._plan.table.clock()
 
         def batches() -> Iterator[tuple[str, RecordBatch]]:

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import Basis, build_basis
+from deltacli.changing.base_version import BaseVersion, build_base_version
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.preflight import explain_exclusion, find_row_id_errors, is_excluded_from_rewrite
-from deltacli.changing.request_checks import require_possible
+from deltacli.changing.request_checks import require_committable_change
 from deltacli.core.errors import FileMissing, Refusal, Refused, command
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.machine import Machine
@@ -34,13 +34,13 @@ from deltacli.core.typing import ArrowArray, Json, JsonObject, RecordBatch
 from deltacli.core.units import format_size, plural
 from deltacli.delta.clustering.clustering_columns import clustering_paths
 from deltacli.delta.data_files import unique_id_column
-from deltacli.delta.log.actions import Action, require_free
+from deltacli.delta.log.actions import Action, require_unreserved_keys
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.file_actions import action_schemas, build_action_batch
 from deltacli.delta.log.random_prefixes import LETTERS, prefix_length, uses_random_prefixes
 from deltacli.delta.log.row_ids import mark_of
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.partitions.values import best_spelling, directory_of, is_text, with_spelled_keys
+from deltacli.delta.partitions.values import best_spelling, format_partition_directory, is_text, with_spelled_keys
 from deltacli.delta.paths.keys import PathKeys
 from deltacli.delta.paths.spelling import decode_path_bytes
 from deltacli.delta.schema.to_arrow import iceberg_compat
@@ -105,7 +105,7 @@ def is_unreadable(file: RefusedFile) -> bool:
 class OptimizePlan:
     """What an optimization would do. Nothing has been done."""
 
-    basis: Basis
+    base_version: BaseVersion
     request: OptimizeRequest
     snapshot: Snapshot
     rules: Rules
@@ -123,7 +123,7 @@ class OptimizePlan:
 
     @property
     def table(self) -> TableHandle:
-        return self.basis.table
+        return self.base_version.table
 
     @property
     def is_noop(self) -> bool:
@@ -152,7 +152,7 @@ class OptimizePlan:
 
     def build_refusal(self) -> Refused | None:
         """Return the error of the refusals, None without one; a file that cannot be rewritten is left out instead."""
-        return Refused.by(self.refusals) if self.refusals else None
+        return Refused.from_refusals(self.refusals) if self.refusals else None
 
     def effects(self) -> Iterator[str]:
         chosen = self.selection
@@ -239,7 +239,7 @@ class OptimizePlan:
             "verified": None,
             "estimate": self.estimate,
             "refusals": [one.as_json("wayOut") for one in self.refusals],
-            **self.basis.warnings_json,
+            **self.base_version.warnings_json,
             "dryRun": True,
         }
 
@@ -262,7 +262,7 @@ def weight_of(table: TableHandle, one: Bin) -> int:
 
 
 def _costs(table: TableHandle) -> tuple[float, float]:
-    return _NEAR if table.storage.capabilities.cheap_listing else _FAR
+    return _NEAR if table.storage.capabilities.has_cheap_requests else _FAR
 
 
 # -- files that are left out -------------------------------------------------------------------------------------------
@@ -301,7 +301,7 @@ def _lost(plan: OptimizePlan, chosen: ArrowArray) -> Iterator[tuple[int, Refused
     if not (len(missing) or len(cut)):
         return
     keys = PathKeys(uris)
-    of_vectors, of_data = keys.compute_vector_keys(unique_id_column(vectors)).keys, keys.of_log(paths).keys
+    of_vectors, of_data = keys.compute_vector_keys(unique_id_column(vectors)).keys, keys.compute_keys(paths).keys
     for code, files, faulty, what in (
         ("dv.file-missing", of_vectors, missing, "does not exist"),
         ("data.file-missing", of_data, missing, "does not exist"),
@@ -352,7 +352,7 @@ def plan_optimize(
     deltacli does not write; UsageError for a condition or an order that does not fit this table; DataUnreadable
     (`partition.*`).
     """
-    require_free(request.commit_metadata)
+    require_unreserved_keys(request.commit_metadata)
     snapshot = now or read_snapshot(table)
     _require_writable(snapshot)
     order = None
@@ -381,7 +381,7 @@ def plan_of_files(
 
 def _require_writable(snapshot: Snapshot) -> None:
     require_readable_rows(snapshot.config, snapshot.version)
-    require_possible(snapshot, CommitRequest("OPTIMIZE", new_rows=1), ChangeKind.ADD_FILES)
+    require_committable_change(snapshot, CommitRequest("OPTIMIZE", new_rows=1), ChangeKind.ADD_FILES)
     if (managed := managed_store(snapshot.table.storage)) is not None:
         managed.require_permission("DATA_REORGANIZATION", "rewrite files", asks=False)
 
@@ -399,9 +399,9 @@ def _plan(
     choose = partial(_chosen, rules, order)
     doubted = live.doubted
     live = live.excluding(doubted) if doubted else live
-    basis = build_basis(snapshot)
-    basis.warnings.extend(snapshot.decisions)
-    plan = OptimizePlan(basis, request, snapshot, rules, condition, live, choose(live), order)
+    base_version = build_base_version(snapshot)
+    base_version.warnings.extend(snapshot.decisions)
+    plan = OptimizePlan(base_version, request, snapshot, rules, condition, live, choose(live), order)
     if not open_files or (plan.is_noop and not doubted):
         return plan
     if doubted:
@@ -644,7 +644,7 @@ def new_directory(config: TableConfiguration, values: Mapping[str, str | None], 
     """Return the directory of new files: that of their partition, or a random one, as the reference implementation
     does with column mapping and for `delta.randomizeFilePrefixes`.
     """
-    directory = directory_of(values)
+    directory = format_partition_directory(values)
     is_too_long = any(len(part.encode()) > _LONGEST_NAME for part in directory.split("/"))
     if not uses_random_prefixes(config) and not is_too_long:
         return directory

@@ -15,14 +15,14 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, assert_never
 
-from deltacli.changing.base_errors import BASE_COMMIT_REPLACED
-from deltacli.changing.basis import Basis
+from deltacli.changing.base_commit_errors import BASE_COMMIT_REPLACED
+from deltacli.changing.base_version import BaseVersion
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit_sender import MAX_REQUESTS_PER_VERSION
 from deltacli.changing.execution import ChangeExecution
 from deltacli.changing.outcome import CompleteOutcome
-from deltacli.changing.plan import WithTableUri
-from deltacli.changing.request_checks import require_text
+from deltacli.changing.plan import TableUriMixin
+from deltacli.changing.request_checks import require_encodable_text
 from deltacli.changing.views import STALE_VIEW, find_stale_paimon_views
 from deltacli.core import errors
 from deltacli.core.machine import MACHINE, Machine
@@ -331,17 +331,17 @@ class AlterRequest:
         """Raise UsageError for a text that is not Unicode, and for an unknown version of Paimon."""
         require_paimon_version(self.min_paimon, "alter.min_paimon")
         for change in self.changes:
-            require_text(change_json(change), None)
+            require_encodable_text(change_json(change), None)
 
 
 @short_repr("table", "changes", "committed", "refusal=refusal.code", "is_noop")
 @dataclass(frozen=True, slots=True, repr=False)
-class AlterOutcome(CompleteOutcome, WithTableUri):
+class AlterOutcome(CompleteOutcome, TableUriMixin):
     """A planned or executed change. `after` is None where it is refused, and equal to `before` in all that matters
     where there is nothing to do. `committed` is the id of the version that was created.
     """
 
-    basis: Basis
+    base_version: BaseVersion
     request: AlterRequest
     before: Schema
     after: Schema | None
@@ -474,14 +474,14 @@ class SchemaAlteration:
     def _plan(
         self, table: TableHandle, newest: Newest, used: UsedIds, others: Mapping[str, Schema | None]
     ) -> AlterOutcome:
-        basis = Basis(table, newest.schema.id, table.clock())
+        base_version = BaseVersion(table, newest.schema.id, table.clock())
         try:
-            after = _next_schema(self.request, newest, used, basis.now_ms)
+            after = _next_schema(self.request, newest, used, base_version.now_ms)
         except errors.Refused as refusal:
-            return AlterOutcome(basis, self.request, newest.schema, None, refusal=refusal)
+            return AlterOutcome(base_version, self.request, newest.schema, None, refusal=refusal)
         changes = _changes(newest, after)
         return AlterOutcome(
-            basis, self.request, newest.schema, after, changes, others=others, has_snapshots=newest.has_snapshots
+            base_version, self.request, newest.schema, after, changes, others=others, has_snapshots=newest.has_snapshots
         )
 
 
@@ -512,7 +512,7 @@ def _next_schema(request: AlterRequest, newest: Newest, used: UsedIds, now_ms: i
     greatest = used.greatest(newest) if any(isinstance(change, AddColumn) for change in request.changes) else -1
     settings = EvolutionSettings(newest.has_snapshots, greatest, request.allow_lossy, request.with_options)
     after = evolve(newest.schema, request.changes, settings, time_ms=now_ms)
-    require_text(after.as_json(), newest.schema.as_json())
+    require_encodable_text(after.as_json(), newest.schema.as_json())
     require_valid_schema(after, newest.schema)
     require_engine_support(after, newest.schema, min_paimon=request.min_paimon, operation="alter")
     return after

@@ -81,7 +81,7 @@ def _find_version_2(schema: Schema) -> Iterator[Finding]:
 
 def _find(schema: Schema, severity: Severity) -> Iterator[Finding]:
     view = SchemaFileView(schema.id, schema)
-    for check in PAIMON_CATALOGUE.checks_of(SchemaFileView):
+    for check in PAIMON_CATALOGUE.find_checks(SchemaFileView):
         for finding in check.run(view):
             if finding.severity is severity:
                 yield finding

@@ -13,14 +13,15 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from deltacli.changing.base_errors import BASE_COMMIT_REPLACED
-from deltacli.changing.basis import Basis
+from deltacli.changing.base_commit_errors import BASE_COMMIT_REPLACED
+from deltacli.changing.base_version import BaseVersion
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.file_totals import NO_FILES, FileTotals
-from deltacli.changing.outcome import DeletionFailures, OutcomeProblem
-from deltacli.changing.plan import WithTableUri
+from deltacli.changing.outcome import DeletionFailures
+from deltacli.changing.plan import TableUriMixin
 from deltacli.core.errors import (
     NOTHING_CHANGED,
+    DeltacliError,
     FileMissing,
     Refusal,
     Refused,
@@ -114,10 +115,10 @@ class SchemaVacuumRequest(NamedTuple):
 
 @short_repr("files", "candidates", "refusals")
 @dataclass(frozen=True, slots=True, repr=False)
-class SchemaVacuumPlan(WithTableUri):
+class SchemaVacuumPlan(TableUriMixin):
     """All schema files of a branch with their verdicts, by id. Nothing has been done."""
 
-    basis: Basis
+    base_version: BaseVersion
     request: SchemaVacuumRequest
     now_ms: int
     files: tuple[SchemaFile, ...]
@@ -132,7 +133,7 @@ class SchemaVacuumPlan(WithTableUri):
             return None
         first = self.refusals[0]
         hint = suggest_parameters(first.override) if first.override else first.hint
-        return Refused.by(self.refusals, {"guard": first.code}, hint)
+        return Refused.from_refusals(self.refusals, {"guard": first.code}, hint)
 
     def effects(self) -> Iterator[str]:
         yield from (f"delete {file.path}" for file in self.candidates)
@@ -208,12 +209,14 @@ class SchemaVacuumResult(NamedTuple):
         done = 0 if self.outcome is None else self.outcome.deleted.files
         return f"{done:,} of {plural(self.plan.amount.files, 'schema file')} deleted"
 
-    def build_partial_failure(self) -> OutcomeProblem:
+    def build_incomplete_error(self) -> DeltacliError | None:
         if self.outcome is None:
             return None
         has_deleted = bool(self.outcome.deleted.files)
-        return self.outcome.failed.build_partial_failure(
-            "schema file", code="vacuum.partly-done", has_deleted=has_deleted
+        return self.outcome.failed.build_error(
+            f"{plural(self.outcome.failed.count, 'schema file')} could not be deleted",
+            code="vacuum.partly-done",
+            has_deleted=has_deleted,
         )
 
 
@@ -233,7 +236,8 @@ class SchemaVacuum:
 
     def execute(self, execution: ChangeExecution[SchemaVacuumPlan, SchemaVacuumResult]) -> None:
         """Delete the candidates that are still unneeded. Raises Refused, and what `execute_schema_vacuum` raises."""
-        execution.recheck_table(needs_clock=True)
+        execution.recheck_clock()
+        execution.recheck_table()
         outcome = execution.outcome.outcome
         assert outcome is not None  # it begins with an empty one
         try:
@@ -263,7 +267,7 @@ def plan_schema_vacuum(
     users = table_files.find_schema_users(storage, engine, branches, cutoff_ms=cutoff_ms, progress=progress)
     files = tuple(_judge(stats, schemas, users, request, cutoff_ms))
     refusals = (*_refusals(request, users), *_iceberg_refusals(schemas, has_metadata=_has_iceberg_metadata(storage)))
-    return SchemaVacuumPlan(Basis(table, files[-1].id, now_ms), request, now_ms, files, refusals)
+    return SchemaVacuumPlan(BaseVersion(table, files[-1].id, now_ms), request, now_ms, files, refusals)
 
 
 def _list_schema_files(storage: ReadStorage, branch: str) -> list[tuple[int, FileStat]]:
@@ -423,4 +427,4 @@ def _count(found: SchemaVacuumOutcome, file: SchemaFile, answer: Deleted | Missi
         case Missing():
             found.missing += 1
         case Failed():
-            found.failed.note(file.path, answer)
+            found.failed.add(file.path, answer)

@@ -271,7 +271,7 @@ def _told(
 
 def _read_item(storage: ReadStorage, file: LogFile, *, times: Mapping[int, CommitTime], counts: bool) -> HistoryItem:
     try:
-        can_be_torn = storage.capabilities.cheap_listing  # stores create objects atomically
+        can_be_torn = storage.capabilities.has_cheap_requests  # stores create objects atomically
         provenance = read_provenance(storage, file, to_the_end=can_be_torn and not counts)
         counted, problem = _count(storage, file) if counts and provenance.problem is None else (None, None)
     except FileMissing as gone:  # the log was cleaned between the listing and now

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.arrow.parquet import ParquetReader
-from deltacli.changing.recorded_fields import is_field, read_path, read_time_ms
+from deltacli.changing.recorded_fields import is_valid, validate_path, validate_time_ms
 from deltacli.core.errors import FileMissing, Refused, StorageFailed
 from deltacli.core.progress import Progress, start_weighed_step
 from deltacli.core.times import format_timestamp
@@ -116,7 +116,7 @@ def read_manifest(data: bytes, directory: str, table_id: str) -> Manifest:
         raise UnfitManifestError(f"the {MANIFEST} cannot be read") from fault
     if theirs != table_id:
         raise UnfitManifestError(f"the {MANIFEST} is one of the table {theirs}")
-    kinds = [is_field(read_time_ms, timestamp_ms), type(is_complete), type(paths)]
+    kinds = [is_valid(validate_time_ms, timestamp_ms), type(is_complete), type(paths)]
     if kinds != [True, bool, list] or plan_id != directory.rpartition("/")[2] or files != len(paths):
         raise UnfitManifestError(f"the {MANIFEST} contradicts itself or its place")
     outside = next((path for path in paths if not _is_below(path)), None)
@@ -126,7 +126,7 @@ def read_manifest(data: bytes, directory: str, table_id: str) -> Manifest:
 
 
 def _is_below(path: object) -> bool:
-    return is_field(read_path, path) and path not in OWN_NAMES
+    return is_valid(validate_path, path) and path not in OWN_NAMES
 
 
 def address_of(storage: ReadStorage, directory: str, table_id: str) -> str | None:

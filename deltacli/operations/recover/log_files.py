@@ -449,7 +449,7 @@ def _added(table: TableHandle, listing: LogListing, uris: tuple[str, ...]) -> Ar
     for rows in FileReferenceReader(table, listing).read():
         if rows.kind == "add":
             paths = (
-                keys.of_log(combine_chunks(rows.path)).keys,
+                keys.compute_keys(combine_chunks(rows.path)).keys,
                 keys.compute_vector_keys(combine_chunks(rows.vector)).keys,
             )
             parts += [_part(one, rows.version) for one in paths]

@@ -24,7 +24,7 @@ from deltacli.table.api_arguments import require_optional_version, require_versi
 from deltacli.table.needed_files import combine_chunks
 
 if TYPE_CHECKING:
-    from deltacli.changing.basis import Basis
+    from deltacli.changing.base_version import BaseVersion
     from deltacli.changing.proofs import Proof
     from deltacli.operations.recover.proving import LeftOut, Proofs
 
@@ -109,7 +109,7 @@ class UndeletePlan:
     """
 
     table: str
-    basis: Basis
+    base_version: BaseVersion
     """The newest version that the table has; -1 without a log."""
     request: UndeleteRequest
     version: int | None
@@ -162,7 +162,7 @@ class UndeletePlan:
         if not self.refusals:
             return None
         first = self.refusals[0]
-        return Refused.by(self.refusals, first.facts, first.hint or command("log cat", self.version or 0))
+        return Refused.from_refusals(self.refusals, first.facts, first.hint or command("log cat", self.version or 0))
 
     def effects(self) -> Iterator[str]:
         rows = self.items.filter(pc.equal(self.items["state"], PLANNED))

@@ -387,7 +387,9 @@ class _Evidence:
         found: dict[str, int | None] = {}
         for one in rows:
             sizes = one.size.to_pylist()
-            for path, size in zip(self._keys.of_log(combine_chunks(one.path)).keys.to_pylist(), sizes, strict=True):
+            for path, size in zip(
+                self._keys.compute_keys(combine_chunks(one.path)).keys.to_pylist(), sizes, strict=True
+            ):
                 if path is not None:
                     found[decode_path_bytes(path)] = size
             found |= dict.fromkeys(_texts(self._keys.compute_vector_keys(combine_chunks(one.vector)).keys))
@@ -421,7 +423,7 @@ class _Evidence:
         return self._table.replace_storage(FileMap(storage.uri, mapped, storage.capabilities.parallel_reads))
 
     def _keys_of(self, paths: ArrowArray, vectors: ArrowArray) -> Iterator[ArrowArray]:
-        of_log = self._keys.of_log(combine_chunks(paths))
+        of_log = self._keys.compute_keys(combine_chunks(paths))
         yield from (of_log.keys, of_log.undecoded, self._keys.compute_vector_keys(combine_chunks(vectors)).keys)
 
     def _rows_of(self, snapshot: Snapshot) -> Iterator[ArrowArray]:

@@ -276,7 +276,7 @@ class FileMap(ReadOnlyFiles):
 
     def __init__(self, uri: str, files: Mapping[str, MappedFile], parallel_reads: int) -> None:
         self.uri = uri
-        self.capabilities = Capabilities(cheap_listing=False, parallel_reads=parallel_reads, atomic_create=False)
+        self.capabilities = Capabilities(has_cheap_requests=False, parallel_reads=parallel_reads, atomic_create=False)
         self._files = files
         self._below: dict[str, dict[str, None]] = defaultdict(dict)
         """Directory -> the names of directories in it."""

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import Basis, identify_commit
+from deltacli.changing.base_version import BaseVersion, identify_commit
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.clone_notes import CloneNote, resolve_note_uri
 from deltacli.changing.derived_files import annotate_interruption
 from deltacli.changing.execution import ChangeExecution
-from deltacli.changing.file_owners import find_external_directories_of_version, find_file_owners, put_notes
+from deltacli.changing.file_owners import find_external_directories_of_version, find_file_owners, write_clone_notes
 from deltacli.changing.file_totals import FileTotals
-from deltacli.changing.outcome import PartialFailure
+from deltacli.changing.rechecks import recheck_base_commit
 from deltacli.core import errors
 from deltacli.core.progress import start_weighed_step
 from deltacli.core.short_repr import short_repr
@@ -314,7 +314,7 @@ def _begin(
     sizes = [*((present or {}).values()), *(item.file for item in log.items)]
     return UndeletePlan(
         table=table.uri,
-        basis=Basis(table, newest, table.clock(), past, listed_at=looked_at),
+        base_version=BaseVersion(table, newest, table.clock(), past, listed_at=looked_at),
         request=request,
         version=log.version,
         version_before=newest if newest >= 0 else None,
@@ -517,32 +517,32 @@ class UndeleteResult(NamedTuple):
     def describe_progress(self) -> str:
         return f"{plural(0 if self.restored is None else self.restored.files, 'file')} put back"
 
-    def build_partial_failure(self) -> PartialFailure | None:
+    def build_incomplete_error(self) -> errors.PartlyDone | None:
         """Return which files nobody agreed to put back, or which that the version needs are in no source."""
         plan = self.plan
         if plan.unconfirmed:
-            return PartialFailure(
-                "consent.denied",
+            return errors.PartlyDone(
                 f"the log is back; {plural(plan.unconfirmed, 'file')} that it names were not put back: not confirmed",
-                {"so far": self.describe_progress()},
-                errors.command("undelete", version=plan.request.version, sources=list(plan.request.sources)),
+                code="consent.denied",
+                facts={"so far": self.describe_progress()},
+                hint=errors.command("undelete", version=plan.request.version, sources=list(plan.request.sources)),
             )
         missing, newest = plan.missing, plan.newest_readable
         if not missing.files:
             return None
         names = [str(one["path"]) for one in plan.still_missing()]
         more = f", and {missing.files - _NAMED:,} more" if missing.files > _NAMED else ""
-        return PartialFailure(
-            STILL_MISSING,
+        return errors.PartlyDone(
             f"{plural(missing.files, 'file')} of version {plan.version} {'is' if missing.files == 1 else 'are'} in no "
             "source",
-            {
+            code=STILL_MISSING,
+            facts={
                 "missing": f"{', '.join(names[:_NAMED])}{more}",
                 f"newest version {'before it ' if plan.is_of_the_past else ''}that can be read": "none"
                 if newest is None
                 else str(newest),
             },
-            None if newest is None else errors.command("restore", version=newest, dry_run=True),
+            hint=None if newest is None else errors.command("restore", version=newest, dry_run=True),
         )
 
 
@@ -595,17 +595,17 @@ def bring_back(
         raise refusal
     table = execution.table
     _require_proofs(table, plan)
-    execution.recheck_base_commit(plan.basis)
+    recheck_base_commit(plan.base_version)
     if plan.data is not None:
         found, data = plan.data.found, plan.data
         put_found(
             found, data.sources, table.writable(), table.engine,
             progress=table.progress, journal=told, damaged=data.tags,
         )  # fmt: skip
-    if plan.owners.tables:
+    if plan.owners.stores:
         # Before the log: from then on the files are live in this table, and only the note tells their owners.
         note = CloneNote(plan.table_id, resolve_note_uri(table.storage), plan.version or 0, table.clock())
-        plan = replace(plan, notes=(*plan.notes, *put_notes(plan.owners.tables, note).warnings))
+        plan = replace(plan, notes=(*plan.notes, *write_clone_notes(plan.owners.stores, note).warnings))
     _put_log(table, plan, told)
     if not plan.is_log_first:
         _require_there(table, plan)

@@ -149,7 +149,7 @@ def faults_within(
     """Return what is wrong with the footers of files, whose numbers of rows are given where they are known, and then
     with vectors. `sizes` are the bytes of files of vectors in the table. Raises StorageFailed.
     """
-    each = _NEAR_FILES if stores.storage.capabilities.cheap_listing else _FAR_FILES
+    each = _NEAR_FILES if stores.storage.capabilities.has_cheap_requests else _FAR_FILES
     files = stores.files()
     pieces: list[footer_files.FooterPiece | vector_facts.VectorPiece] = [
         tuple(file for file, _ in footers[start : start + each]) for start in range(0, len(footers), each)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from deltacli.changing.basis import Basis, identify_commit
+from deltacli.changing.base_version import BaseVersion, identify_commit
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.derived_files import annotate_interruption
 from deltacli.changing.proofs import Proof, RecordedDigest
@@ -224,7 +224,7 @@ class PutBack(NamedTuple):
         kept = "" if self.kept is None else f"; what they replaced is kept in {self.kept}"
         return f"{plural(self.files, 'file')} put back{kept}"
 
-    def build_partial_failure(self) -> None:
+    def build_incomplete_error(self) -> None:
         """Return None: an error ends it."""
 
 
@@ -240,7 +240,7 @@ class Put(NamedTuple):
 class UndoPlan:
     """What would be put back of the backup at an address, in this order."""
 
-    basis: Basis
+    base_version: BaseVersion
     backup: str
     source: ReadStorage
     puts: tuple[Put, ...]
@@ -286,7 +286,7 @@ class Undo:
         execution.recheck_table()
         plan, table = execution.plan, execution.table
         agreed = {one.kept.path: one.replaced for one in plan.puts}
-        newest = plan.basis.version
+        newest = plan.base_version.version
         backup = open_backup(table, newest if newest >= 0 else None, newest, None, None)
         try:
             backup.keep(agreed)
@@ -359,8 +359,8 @@ def plan_undo(table: TableHandle, uri: str) -> UndoPlan:
             )
     _require_rebuilt(table, store, noted, [one for one in waiting if one in of_log])
     puts = [Put(one, RecordedDigest(one.sha256), present[one.path]) for one in sorted(waiting, key=_order)]
-    basis = Basis(table, newest, table.clock(), identify_commit(listing, newest))
-    return UndoPlan(basis, uri, store, tuple(puts), len(noted.files) - len(waiting))
+    base_version = BaseVersion(table, newest, table.clock(), identify_commit(listing, newest))
+    return UndoPlan(base_version, uri, store, tuple(puts), len(noted.files) - len(waiting))
 
 
 def _may_be_of_others(noted: BackupManifest, hint: BackupFile, present: str | None) -> bool:

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.changing.recorded_fields import (
     digest_content,
-    read_array,
-    read_field,
-    read_object,
-    read_path,
-    read_sha256,
-    read_size_bytes,
-    read_time_ms,
-    read_uri,
-    read_version,
+    require_field,
+    validate_array,
+    validate_object,
+    validate_path,
+    validate_sha256,
+    validate_size_bytes,
+    validate_time_ms,
+    validate_uri,
+    validate_version,
 )
 from deltacli.core.errors import FileMissing, Refused, Unreadable
 from deltacli.core.times import format_timestamp
@@ -179,63 +179,63 @@ def _damaged(uri: str, reason: str) -> Unreadable:
 
 def _parse(value: Json) -> tuple[BackupManifest, str]:
     """Return the manifest in a JSON value, and the URI of its table. Raises ValueError, naming the field."""
-    content = read_object(value, "the manifest")
+    content = validate_object(value, "the manifest")
     digest = content.pop(_DIGEST, None)
     if digest is not None and digest != digest_content(content):
         raise ValueError("it was changed: its digest does not match")
-    kind = read_field(content, "kind")
+    kind = require_field(content, "kind")
     if kind != KIND:
         raise ValueError(f"its kind is {str(kind)[:80]}, not {KIND}")
 
-    version = read_field(content, "version")
-    committed = read_array(read_field(content, "committedVersions"), "committedVersions")
-    files = [_parse_file(entry) for entry in read_array(read_field(content, "files"), "files")]
+    version = require_field(content, "version")
+    committed = validate_array(require_field(content, "committedVersions"), "committedVersions")
+    files = [_parse_file(entry) for entry in validate_array(require_field(content, "files"), "files")]
     if len({file.path for file in files}) < len(files):
         raise ValueError("it has a path twice")
     log_files, past = content.get("logFiles"), content.get("past")
     manifest = BackupManifest(
-        None if version is None else read_version(version, "version"),
-        [read_version(number, "committedVersions") for number in committed],
+        None if version is None else validate_version(version, "version"),
+        [validate_version(number, "committedVersions") for number in committed],
         files,
         None if log_files is None else _parse_names(log_files),
         None if past is None else _parse_past(past),
         _parse_left(content.get("left", {})),
         is_verified=digest is not None,
     )
-    return manifest, read_uri(read_field(content, "table"), "table")
+    return manifest, validate_uri(require_field(content, "table"), "table")
 
 
 def _parse_names(log_files: Json) -> frozenset[str]:
-    return frozenset(read_path(name, "logFiles") for name in read_array(log_files, "logFiles"))
+    return frozenset(validate_path(name, "logFiles") for name in validate_array(log_files, "logFiles"))
 
 
 def _parse_left(left: Json) -> dict[str, str | None]:
     return {
-        read_path(path, "left"): None if sha256 is None else read_sha256(sha256, "left")
-        for path, sha256 in read_object(left, "left").items()
+        validate_path(path, "left"): None if sha256 is None else validate_sha256(sha256, "left")
+        for path, sha256 in validate_object(left, "left").items()
     }
 
 
 def _parse_file(value: Json) -> BackupFile:
-    entry = read_object(value, "files")
-    path = read_path(read_field(entry, "path"), "path")
-    kept = read_field(entry, "kept")
+    entry = validate_object(value, "files")
+    path = validate_path(require_field(entry, "path"), "path")
+    kept = require_field(entry, "kept")
     if kept != name_in_backup(path):
         raise ValueError(f"kept is {str(kept)[:80]!r}, not {name_in_backup(path)!r}")
     return BackupFile(
         path,
         kept,
-        read_size_bytes(read_field(entry, "sizeBytes"), "sizeBytes"),
-        read_sha256(read_field(entry, "sha256"), "sha256"),
-        read_time_ms(read_field(entry, "modificationTimeMs"), "modificationTimeMs"),
+        validate_size_bytes(require_field(entry, "sizeBytes"), "sizeBytes"),
+        validate_sha256(require_field(entry, "sha256"), "sha256"),
+        validate_time_ms(require_field(entry, "modificationTimeMs"), "modificationTimeMs"),
     )
 
 
 def _parse_past(value: Json) -> Past:
-    past = read_object(value, "past")
-    name, sha256 = read_field(past, "name"), read_field(past, "sha256")
+    past = validate_object(value, "past")
+    name, sha256 = require_field(past, "name"), require_field(past, "sha256")
     return Past(
-        read_version(read_field(past, "version"), "past.version", least=-1),
-        None if name is None else read_path(name, "past.name"),
-        None if sha256 is None else read_sha256(sha256, "past.sha256"),
+        validate_version(require_field(past, "version"), "past.version", least=-1),
+        None if name is None else validate_path(name, "past.name"),
+        None if sha256 is None else validate_sha256(sha256, "past.sha256"),
     )

@@ -25,7 +25,7 @@ from deltacli.core.errors import DeltacliError
 from deltacli.core.typing import ArrowArray, JsonObject, RecordBatch
 from deltacli.core.units import plural
 from deltacli.delta.data_files import unique_id_column, vector_file
-from deltacli.delta.log.commit_content import CommitRequest, FilesAt, Slot, encoded_files
+from deltacli.delta.log.commit_content import CommitRequest, FilesAt, NextVersion, encoded_files
 from deltacli.delta.log.file_actions import action_schemas, extract_num_records_column
 from deltacli.delta.log.segment import LogListing, parse_log_path
 from deltacli.delta.paths.keys import PathKeys
@@ -146,7 +146,7 @@ def named_files(table: TableHandle, now: Snapshot, names: set[str]) -> Named | N
     for row, descriptor in enumerate(adds["deletionVector"].to_pylist()):
         if vectors[row] is None and descriptor and descriptor["storageType"] not in ("i", "p", None):
             vectors[row] = str(descriptor["pathOrInlineDv"]).encode("utf-8", "surrogatepass")
-    return Named(adds, keys.of_log(combine_chunks(adds["path"])).keys.to_pylist(), vectors, live, counts)
+    return Named(adds, keys.compute_keys(combine_chunks(adds["path"])).keys.to_pylist(), vectors, live, counts)
 
 
 def needed_of(table: TableHandle, adds: pyarrow.Table) -> NeededFiles:
@@ -425,7 +425,7 @@ class AddAgain:
                     yield "remove", build_removes(adds, now_ms, is_change=False)
                 yield "add", amended
 
-        def body(slot: Slot) -> Iterator[bytes]:
+        def body(slot: NextVersion) -> Iterator[bytes]:
             return encoded_files(actions, slot)
 
         metrics = {"numAmendedFiles": sum(adds.num_rows for adds, _ in batches)}
@@ -585,7 +585,7 @@ def _faults(table: TableHandle, adds: pyarrow.Table) -> list[str | None]:
         for name, problem, reason in zip(names, found.problems.to_pylist(), found.reasons.to_pylist(), strict=True)
     }
 
-    own = PathKeys(uris).of_log(combine_chunks(adds["path"])).keys.to_pylist()
+    own = PathKeys(uris).compute_keys(combine_chunks(adds["path"])).keys.to_pylist()
     return [None if key is None else faults[key] for key in own]
 
 

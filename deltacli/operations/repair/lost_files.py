@@ -25,7 +25,7 @@ from deltacli.core.errors import DataUnreadable, DeltacliError, Refused, Storage
 from deltacli.core.memory import raise_if_out_of_memory
 from deltacli.core.units import plural
 from deltacli.delta.encoding.digests import MultisetDigest
-from deltacli.delta.log.commit_content import CommitRequest, FilesAt, Slot, encoded_files
+from deltacli.delta.log.commit_content import CommitRequest, FilesAt, NextVersion, encoded_files
 from deltacli.delta.log.file_actions import action_schemas, build_action_batch, extract_num_records_column
 from deltacli.delta.paths.spelling import canonicalize_path, decode, decode_path_bytes
 from deltacli.delta.schema.file_columns import count_leaves, hybrid_column, rebased
@@ -169,7 +169,7 @@ class RemoveFiles:
         now_ms = run.table.clock()
         batches = adds.combine_chunks().to_batches()
 
-        def body(slot: Slot) -> Iterator[bytes]:
+        def body(slot: NextVersion) -> Iterator[bytes]:
             return encoded_files(
                 lambda: (("remove", build_removes(one, now_ms, is_change=self.elsewhere is None)) for one in batches),
                 slot,

@@ -24,7 +24,7 @@ import pyarrow as pa
 from deltacli.core.errors import UsageError, parameter
 from deltacli.core.typing import RecordBatch
 from deltacli.core.units import plural
-from deltacli.delta.log.commit_content import CommitRequest, FilesAt, Slot, encoded_files
+from deltacli.delta.log.commit_content import CommitRequest, FilesAt, NextVersion, encoded_files
 from deltacli.delta.partitions.canonical import TIME_WITH_ZONE, canonical_value
 from deltacli.delta.partitions.given_values import GivenValue, parse_given_value
 from deltacli.delta.partitions.values import (
@@ -257,7 +257,7 @@ class PartitionJudge:
 
     def _read_path(self, path: str) -> dict[str, str | None]:
         """Return the partition values that the directories of a file name, without ambiguous ones."""
-        key = self._keys.of_log(pa.array([path], pa.string())).keys[0].as_py()
+        key = self._keys.compute_keys(pa.array([path], pa.string())).keys[0].as_py()
         if key is None:
             # Where the other table begins is not known, so only the innermost directories can be its partitions.
             parts = canonicalize_path(path).encode("utf-8", "surrogateescape").split(b"/")[:-1][-len(self._names) :]
@@ -341,7 +341,7 @@ class CorrectPartitionValues:
         if not batches:
             return None
 
-        def body(slot: Slot) -> Iterator[bytes]:
+        def body(slot: NextVersion) -> Iterator[bytes]:
             return encoded_files(lambda: (("add", adds) for adds in batches), slot)
 
         count = sum(adds.num_rows for adds in batches)

@@ -26,7 +26,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.changing.clone_notes import CloneNote, resolve_note_uri
-from deltacli.changing.file_owners import FileOwners, find_external_directories_of_version, find_file_owners, put_notes
+from deltacli.changing.file_owners import (
+    FileOwners,
+    find_external_directories_of_version,
+    find_file_owners,
+    write_clone_notes,
+)
 from deltacli.changing.new_files import NewFiles
 from deltacli.core.errors import ConflictLost, FileMissing, Refused, StorageFailed
 from deltacli.core.typing import ArrowArray, JsonObject, RecordBatch
@@ -38,7 +43,7 @@ from deltacli.delta.data_files import (
     unique_id_column,
     vector_file,
 )
-from deltacli.delta.log.commit_content import CommitRequest, EveryFile, Slot, encoded_files
+from deltacli.delta.log.commit_content import CommitRequest, EveryFile, NextVersion, encoded_files
 from deltacli.delta.log.file_actions import extract_num_records_column
 from deltacli.delta.paths.hadoop import are_spelled_otherwise, respell, spell_as_hadoop, spell_root_as_hadoop
 from deltacli.delta.paths.spelling_columns import are_absolute
@@ -149,7 +154,7 @@ class RespellPaths:
             run.execution.plan.version or 0,
             table.clock(),
         )
-        put_notes(self.owners.tables, note)
+        write_clone_notes(self.owners.stores, note)
 
         own_vectors = dict[str, JsonObject | None]()
         empty_vector = _EmptyVector(table, run.execution.store)
@@ -249,7 +254,7 @@ def _request(
                 yield "remove", build_removes(adds, now_ms, is_change=False)
                 yield "add", _replace_columns(change(adds), dataChange=pa.repeat(False, adds.num_rows))
 
-    def body(slot: Slot) -> Iterator[bytes]:
+    def body(slot: NextVersion) -> Iterator[bytes]:
         return encoded_files(actions, slot)
 
     return CommitRequest("FSCK", {}, {"numAmendedFiles": count}, body=body, reads=EveryFile())

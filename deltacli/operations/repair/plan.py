@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.file_totals import FileTotals
-from deltacli.changing.plan import WithTable
-from deltacli.changing.recorded_fields import digest_content, read_uri
+from deltacli.changing.plan import TableHandleMixin
+from deltacli.changing.recorded_fields import digest_content, validate_uri
 from deltacli.core.documents import dumps
 from deltacli.core.errors import (
     NOTHING_CHANGED,
@@ -38,7 +39,7 @@ from deltacli.storage.output_file import open_replacement
 from deltacli.table.api_arguments import require_known_word, require_version
 
 if TYPE_CHECKING:
-    from deltacli.changing.basis import Basis
+    from deltacli.changing.base_version import BaseVersion
     from deltacli.changing.execution import ChangeExecution
     from deltacli.delta.log.commit_content import CommitRequest
     from deltacli.operations.recover.sources import Journal
@@ -171,7 +172,7 @@ class Run:
         """Commit what is made for the newest version, and return the version; None where nothing is left to do."""
         from deltacli.changing.commit import Committed
 
-        done = self.execution.commit_step(make, commit_metadata=self.request.commit_metadata)
+        done = self.execution.commit_step(make, options=CommitOptions(metadata=self.request.commit_metadata))
         if not isinstance(done, Committed):
             return None
         self.committed.append(done.version)
@@ -241,14 +242,14 @@ class Unrepaired(NamedTuple):
 
 @short_repr("version", "planned", "unrepaired", "refusals", "is_partial")
 @dataclass(frozen=True, eq=False, repr=False)
-class RepairPlan(WithTable):
+class RepairPlan(TableHandleMixin):
     """The changes in the order in which they are made, and the steps that ask for them.
 
     `is_partial`: more is planned once these steps are done, because the rest cannot be judged before. `refusals` stop
     the steps that are `refused`.
     """
 
-    basis: Basis
+    base_version: BaseVersion
     request: RepairRequest
     version: int | None
     table_id: str | None
@@ -269,7 +270,9 @@ class RepairPlan(WithTable):
 
     def build_refusal(self) -> Refused | None:
         """Return the error for its refusals, which does not stop the steps that none of them is about."""
-        return Refused.by(self.refusals) if self.refusals and (self.is_noop or self.request.dry_run) else None
+        return (
+            Refused.from_refusals(self.refusals) if self.refusals and (self.is_noop or self.request.dry_run) else None
+        )
 
     def effects(self) -> Iterator[str]:
         yield from (f"{step.action}: {step.what}" for step in self.planned)
@@ -428,7 +431,7 @@ def read_repair_plan(path: str) -> SavedPlan:
         if found["kind"] != KIND or seen != digest_content(found):
             raise ValueError("its digest does not match")
         return SavedPlan(
-            read_uri(found["table"], "table"),
+            validate_uri(found["table"], "table"),
             found["tableId"],
             RepairRequest(**found["request"]),
             frozenset(_text(one["rule"], one["location"], one["action"]) for one in found["steps"]),

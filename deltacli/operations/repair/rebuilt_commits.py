@@ -23,7 +23,7 @@ from deltacli.core.texts import add_article
 from deltacli.core.typing import ArrowArray, JsonObject
 from deltacli.delta.checkpoint.comparison import comparable_adds, compare, keys_of
 from deltacli.delta.log.actions import Action, read_actions
-from deltacli.delta.log.commit_content import Slot, encode_line, encoded_files
+from deltacli.delta.log.commit_content import NextVersion, encode_line, encoded_files
 from deltacli.delta.log.file_actions import (
     action_schemas,
     build_action_batch,
@@ -43,7 +43,7 @@ from deltacli.delta.log.state import (
     read_metadata,
     read_protocol,
 )
-from deltacli.delta.protocol.features import require_committable
+from deltacli.delta.protocol.features import require_commits_supported
 from deltacli.operations.log.crc_and_compact import reconcile
 from deltacli.operations.log.log_copy import StoredFile, log_location, versioned
 from deltacli.operations.repair.plan import Planned, Run, Step, Unrepaired, Work
@@ -123,7 +123,7 @@ def version_at(table: TableHandle, listing: LogListing, version: int) -> Snapsho
 def _reader_of(checkpoint: CheckpointInstance) -> Callable[[TableHandle], After]:
     def read(table: TableHandle) -> After:
         found = rebuild_version(table, ListedLog(LogListing({}, (checkpoint,))), checkpoint.version)
-        require_committable(found.protocol, found.properties, found.version)
+        require_commits_supported(found.protocol, found.properties, found.version)
         return After(
             f"the checkpoint of version {checkpoint.version}",
             checkpoint.version,
@@ -305,7 +305,7 @@ def rebuilt_commit(
     try:
         damaged = table.storage.read(path) if is_damaged else None
         before = version_at(table, listing, version - 1)
-        require_committable(before.protocol, before.properties, before.version)
+        require_commits_supported(before.protocol, before.properties, before.version)
     except (Unreadable, CommitCorrupt, Refused, FileMissing) as fault:
         return None, f"version {version - 1}, which it follows, cannot be used: {fault.message}"
     for name, read in sources:
@@ -446,7 +446,7 @@ class _Rebuilding:
             metadata = read_metadata(after.metadata, source)
             if find_metadata_differences(metadata, before.metadata):
                 yield {"metaData": after.metadata}
-        require_committable(protocol, metadata.configuration, self._version)
+        require_commits_supported(protocol, metadata.configuration, self._version)
         self._is_stamped = has_in_commit_timestamps(protocol, metadata)
         self._has_changes = any(is_true(one, CHANGE_FEED) for one in (before.properties, metadata.configuration))
 
@@ -586,7 +586,7 @@ class _Rebuilding:
         without_id = adds["baseRowId"].null_count
         if without_id not in (0, adds.num_rows) or adds["defaultRowCommitVersion"].null_count != without_id:
             raise UnknownError("the row ids of some of its files")
-        slot = Slot(self._version, None if without_id else 0)
+        slot = NextVersion(self._version, None if without_id else 0)
         named = [(kind, _with_change(rows, is_change=is_change)) for kind, rows in (("remove", removes), ("add", adds))]
         return encoded_files(lambda: ((kind, one) for kind, rows in named for one in rows.to_batches()), slot)
 
@@ -634,7 +634,7 @@ def unchanged_commit(table: TableHandle, file: StoredFile, listing: LogListing, 
         UnknownError: If the checksum file of the version, or the time of the commits beside it, does not allow that.
         Refused: If deltacli may not commit to the table.
     """
-    require_committable(before.protocol, before.properties, before.version)
+    require_commits_supported(before.protocol, before.properties, before.version)
     schemas = action_schemas()
     nothing = After(
         f"version {before.version} (accepted as a version without changes)",

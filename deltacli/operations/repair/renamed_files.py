@@ -157,7 +157,10 @@ def _list_spellings(table: TableHandle, now: Snapshot, missing: NeededFiles) -> 
     is_live = pc.is_null(hashes)
     for batch in now.file_actions.read_narrow_batches():
         if batch.adds is not None and batch.adds.num_rows:
-            for named in (keys.of_log(batch.adds.column("path")), keys.compute_vector_keys(batch.adds.column("dv_id"))):
+            for named in (
+                keys.compute_keys(batch.adds.column("path")),
+                keys.compute_vector_keys(batch.adds.column("dv_id")),
+            ):
                 is_live = pc.or_(is_live, pc.is_in(hashes, value_set=pc.drop_null(named.hashes)))
     return [decode_path_bytes(name) for name, live in zip(found, is_live.to_pylist(), strict=True) if not live]
 

@@ -12,17 +12,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from deltacli.changing.base_errors import BASE_COMMIT_REPLACED
-from deltacli.changing.basis import Basis, build_basis
+from deltacli.changing.base_commit_errors import BASE_COMMIT_REPLACED
+from deltacli.changing.base_version import BaseVersion, build_base_version
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.file_totals import FileTotals
-from deltacli.changing.outcome import PartialFailure
+from deltacli.changing.rechecks import recheck_base_commit
 from deltacli.core.errors import (
     NOTHING_CHANGED,
     ConflictLost,
     DeltacliError,
     NotATable,
     OutcomeUnknown,
+    PartlyDone,
     Refusal,
     Refused,
     Unreadable,
@@ -32,7 +33,7 @@ from deltacli.core.errors import (
 from deltacli.core.short_repr import short_repr
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log.segment import LOG_DIRECTORY, LogFileKind, LogListing, Place, parse_log_path
-from deltacli.delta.protocol.features import require_committable
+from deltacli.delta.protocol.features import require_commits_supported
 from deltacli.operations.log.log_copy import StoredFile, find_table_id, list_whole_log, versioned
 from deltacli.operations.recover.log_files import DivergedError, open_sources
 from deltacli.operations.recover.sources import Journal
@@ -175,12 +176,14 @@ def _planned(
             hint,
         ]
     found = join_plans(parts)
-    basis = Basis(table, -1, table.clock()) if now is None else replace(build_basis(now), snapshot=None)
+    base_version = (
+        BaseVersion(table, -1, table.clock()) if now is None else replace(build_base_version(now), snapshot=None)
+    )
     without_steps = [left(one, reason_without_steps(one)) for one in others if choice.names(one.rule.id)]
     left_out = [*found.unrepaired, *without_steps]
     left_out += _waiting(by_family, found, left_out, is_readable=now is not None)
     plan = RepairPlan(
-        basis,
+        base_version,
         request,
         None if validation is None else validation.version,
         now.metadata.id if now is not None else find_table_id(table.storage, table.engine) if files else None,
@@ -320,7 +323,7 @@ def _obstacle(now: Snapshot | None, findings: Sequence[Finding]) -> str | None:
         if finding.rule.id in NEWER and last_version(finding) > now.version:
             return f"{finding.place.path} covers a later version, which the next commit would replace"
     try:
-        require_committable(now.protocol, now.properties, now.version)
+        require_commits_supported(now.protocol, now.properties, now.version)
     except Refused as fault:
         return fault.message
     return None
@@ -536,22 +539,22 @@ class RepairOutcome:
         kept = "" if self.backup_uri is None else f"; replaced files are kept in {self.backup_uri}"
         return f"{plural(len(self.done), 'step')} done{put}{kept}"
 
-    def build_partial_failure(self) -> PartialFailure | None:
+    def build_incomplete_error(self) -> PartlyDone | None:
         plan = self.plan
         left = [*self.failed, *(step for step in plan.steps if step.state is not StepState.DONE)]
         if not left and not plan.refusals:
             return None
-        return PartialFailure(
-            plan.refusals[0].code if plan.refusals else "repair.step-failed",
+        return PartlyDone(
             f"{plural(len(left), 'step')} could not be made: {left[0].reason or left[0].what}"
             if left
             else f"what is left could not be planned: {plan.refusals[0].message}",
-            {
+            code=plan.refusals[0].code if plan.refusals else "repair.step-failed",
+            facts={
                 **({"first": left[0].what} if left else {}),
                 "so far": self.describe_progress(),
                 **(dict(plan.refusals[0].facts) if plan.refusals else {}),
             },
-            command("validate", level=plan.request.level),
+            hint=command("validate", level=plan.request.level),
         )
 
 
@@ -593,7 +596,7 @@ class Repair:
                 if not fresh:
                     break
                 tried |= fresh
-                execution.recheck_base_commit(plan.basis)
+                recheck_base_commit(plan.base_version)
                 is_whole = _execute(plan, run, outcome, fresh)
                 backup.note_left()
                 outcome.plan = replace(plan, steps=(), unrepaired=(), refusals=(), is_partial=False)

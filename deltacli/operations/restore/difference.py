@@ -130,7 +130,7 @@ def check_sizes(table: TableHandle, adds: Iterable[RecordBatch], total: int) -> 
 
 def _parts(table: TableHandle, adds: Iterable[tuple[RecordBatch, ArrowArray]]) -> Iterator[RecordBatch]:
     """Yield what is compared of some thousand adds together, with their numbers of `rows`, and which come back."""
-    at_once = _FILES_AT_ONCE if table.storage.capabilities.cheap_listing else None
+    at_once = _FILES_AT_ONCE if table.storage.capabilities.has_cheap_requests else None
     held: list[RecordBatch] = []
     for batch, comes_back in adds:
         columns = {name: batch.column(name) for name in ("path", "size", "deletionVector")}
@@ -189,7 +189,9 @@ class _Elsewhere:
         self._table, self._files = table, table.files()
         self.unseen = 0
         keys = PathKeys((table.storage.uri, *table.storage.aliases))
-        outside = pc.filter(adds, pc.is_null(keys.of_log(adds.column("path")).keys)) if has_files else adds.slice(0, 0)
+        outside = (
+            pc.filter(adds, pc.is_null(keys.compute_keys(adds.column("path")).keys)) if has_files else adds.slice(0, 0)
+        )
         vectors = pc.filter(adds, pc.and_(pc.is_valid(adds.column("deletionVector")), adds.column("comesBack")))
         ids = unique_id_column(vectors.column("deletionVector"))
         self._outside: list[Action] = outside.to_pylist()
@@ -415,7 +417,7 @@ def rows_of_problems(problems: Sequence[ProblemFile]) -> RecordBatch:
 
 def _paths(storage: ReadStorage, raw: ArrowArray) -> ArrowArray:
     """Return paths below the root, not encoded, or as in the log outside of it, and where they are no text."""
-    below = PathKeys((storage.uri, *storage.aliases)).of_log(raw).keys
+    below = PathKeys((storage.uri, *storage.aliases)).compute_keys(raw).keys
     try:
         return pc.coalesce(pc.cast(below, pa.string()), raw)
     except pa.ArrowInvalid:

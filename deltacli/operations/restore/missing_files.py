@@ -238,7 +238,7 @@ def _may_use(batch: RecordBatch, names: Set[str], storage: ReadStorage) -> Recor
     """Return the few adds that may need one of these files, without a loop over all."""
     wanted = pa.array([encode_path_bytes(name) for name in names], pa.binary())
     keys, paths = PathKeys((storage.uri, *storage.aliases)), batch.column("path")
-    of_data = keys.of_log(paths)
+    of_data = keys.compute_keys(paths)
     of_vectors = keys.compute_vector_keys(unique_id_column(batch.column("deletionVector")))
     columns = (of_data.keys, of_data.undecoded, of_vectors.keys, pc.cast(paths, pa.binary()))
     uses = (pc.is_in(column, value_set=wanted) for column in columns)

@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import MAX_FILE_CHECK_AGE_SECONDS, Basis, build_basis
+from deltacli.changing.base_version import MAX_FILE_CHECK_AGE_SECONDS, BaseVersion, build_base_version
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit import Committed
-from deltacli.changing.outcome import PartialFailure
-from deltacli.changing.plan import WithTable
-from deltacli.changing.request_checks import require_possible
+from deltacli.changing.commit_options import CommitOptions
+from deltacli.changing.plan import TableHandleMixin
+from deltacli.changing.request_checks import require_committable_request
 from deltacli.core.documents import dumps
 from deltacli.core.errors import (
     NOTHING_CHANGED,
     DeltacliError,
+    PartlyDone,
     Refusal,
     Refused,
     UsageError,
@@ -36,11 +37,11 @@ from deltacli.core.times import format_timestamp
 from deltacli.core.typing import ArrowArray, Json, RecordBatch
 from deltacli.core.units import format_size, plural
 from deltacli.delta.log import state
-from deltacli.delta.log.actions import require_free
-from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesOfPartitions, Slot, encoded_files
+from deltacli.delta.log.actions import require_unreserved_keys
+from deltacli.delta.log.commit_content import CommitRequest, EveryFile, FilesOfPartitions, NextVersion, encoded_files
 from deltacli.delta.log.conflicts import is_vacuum
 from deltacli.delta.partitions.values import find_without_values
-from deltacli.delta.protocol.features import require_committable
+from deltacli.delta.protocol.features import require_commits_supported
 from deltacli.operations.recover.verify import Problem
 from deltacli.operations.restore import metadata
 from deltacli.operations.restore.difference import (
@@ -158,10 +159,10 @@ class Noticing(NamedTuple):
     "refusals",
 )
 @dataclass(frozen=True, eq=False, repr=False)
-class RestorePlan(WithTable):
+class RestorePlan(TableHandleMixin):
     """What a restore would do. Nothing has been done."""
 
-    basis: Basis
+    base_version: BaseVersion
     request: RestoreRequest
     now: Snapshot
     target: Snapshot
@@ -213,7 +214,7 @@ class RestorePlan(WithTable):
         if more > 0:
             facts["more"] = f"{plural(more, 'file')}, which the plan lists"
         facts |= {f"also {number}": f"{other.message} [{other.code}]" for number, other in enumerate(others, 2)}
-        return Refused.by([first], facts)
+        return Refused.from_refusals([first], facts)
 
     def effects(self) -> Iterator[str]:
         found = self.difference
@@ -254,7 +255,7 @@ class RestorePlan(WithTable):
             "newestRestorableVersion": self.restorable,
             "schemaChanges": [] if schema is None else [schema.change_json(change) for change in schema.changes],
             "clients": [client.as_json() for client in self.clients],
-            "notes": [*self.notes, *self.basis.warnings],
+            "notes": [*self.notes, *self.base_version.warnings],
             "refusals": [one._replace(hint=self.filled(one)).as_json("wayOut", "files") for one in self.refusals],
             "dryRun": dry_run,
         }
@@ -271,7 +272,7 @@ def plan_restore(table: TableHandle, request: RestoreRequest, now: Snapshot | No
     Raises what `read_snapshot` raises for both versions; Refused where the table cannot be written; UsageError for a
     condition that does not fit this table; PathExternal for files outside the table; StorageFailed.
     """
-    require_free(request.commit_metadata)
+    require_unreserved_keys(request.commit_metadata)
     target = find_snapshot(table, version=request.version, timestamp_ms=request.timestamp_ms)
     return _Planning(request, now or read_snapshot(table), target).plan()
 
@@ -322,7 +323,7 @@ class _Planning:
         checked, brought = self._verified(found)
         refusals += () if refusals else self._violations(found, checked)
         plan = RestorePlan(
-            basis=build_basis(now),
+            base_version=build_base_version(now),
             request=self._request,
             now=now,
             target=target,
@@ -345,9 +346,9 @@ class _Planning:
             plan = replace(plan, notes=(*plan.notes, none))
         plan = replace(plan, refusals=(*plan.refusals, *_file_refusals(plan)))
         if not plan.is_noop:
-            require_possible(now, request_of(plan), kind=None)
+            require_committable_request(now, request_of(plan))
             by_catalog = managed_store(now.table.storage) is not None  # of what comes back, too
-            require_committable(after.protocol, after.properties, now.version + 1, by_catalog=by_catalog)
+            require_commits_supported(after.protocol, after.properties, now.version + 1, by_catalog=by_catalog)
             plan = replace(plan, clients=tuple(_clients(plan, *states)))
         return plan
 
@@ -428,7 +429,7 @@ def request_of(plan: RestorePlan) -> CommitRequest:
         domains=plan.small.domains,
         domains_read=(metadata.CLUSTERING,) if request.where is None else (),
         new_rows=plan.new_rows,
-        gives_id=not plan.now.metadata.id,
+        assigns_table_id=not plan.now.metadata.id,
     )
 
 
@@ -628,16 +629,16 @@ class RestoreOutcome:
             return "nothing was committed; files copied from elsewhere may remain in their places"
         return f"version {self.committed_version} was committed"
 
-    def build_partial_failure(self) -> PartialFailure | None:
+    def build_incomplete_error(self) -> PartlyDone | None:
         """Return which files of the restored version were deleted meanwhile, with the command that undoes the restore,
         or why they could not be looked at.
         """
         if self.unchecked is not None:
-            return PartialFailure(
-                "restore.not-checked",
+            return PartlyDone(
                 f"version {self.committed_version} was committed; its files could not be checked again",
-                {"why": self.unchecked.message, "so far": self.describe_progress()},
-                command("validate", level="storage"),
+                code="restore.not-checked",
+                facts={"why": self.unchecked.message, "so far": self.describe_progress()},
+                hint=command("validate", level="storage"),
             )
         if not self.lost:
             return None
@@ -645,12 +646,12 @@ class RestoreOutcome:
         before = (self.committed_version or 0) - 1
         options = {} if where is None else {"where": where}
         same = "" if where is None else " with the same condition"
-        return PartialFailure(
-            "restore.file-vanished",
+        return PartlyDone(
             f"version {self.committed_version} was committed, but {plural(len(self.lost), 'file')} of it "
             f"{'is' if len(self.lost) == 1 else 'are'} gone by now: another program deletes files of this table",
-            {"first": first.path, "why": first.why, "to undo": f"restore version {before}{same}"},
-            command("restore", version=before, dry_run=True, **options),
+            code="restore.file-vanished",
+            facts={"first": first.path, "why": first.why, "to undo": f"restore version {before}{same}"},
+            hint=command("restore", version=before, dry_run=True, **options),
         )
 
 
@@ -670,15 +671,14 @@ class Restore:
 
     def execute(self, execution: ChangeExecution[RestorePlan, RestoreOutcome]) -> None:
         """Put files from elsewhere in their places, commit, and look at the files that came back once more: those that
-        are gone are in the outcome. Raises what `ChangeExecution.commit` raises.
+        are gone are in the outcome. Raises what `ChangeExecution.commit_plan` raises.
         """
         attempts = _Attempts(execution)
-        done = execution.commit(
+        execution.recheck_clock()
+        done = execution.commit_plan(
             attempts.make,
-            plan_again=attempts.plan_again,
-            recheck=attempts.look,
-            commit_metadata=self.request.commit_metadata,
-            needs_clock=True,
+            update_plan=attempts.plan_again,
+            options=CommitOptions(recheck=attempts.look, metadata=self.request.commit_metadata),
         )
         execution.outcome = RestoreOutcome(execution.plan, done.version if isinstance(done, Committed) else None)
         if isinstance(done, Committed):
@@ -721,7 +721,7 @@ class _Attempts:
                 raise
         condition = plan.where
         reads = FilesOfPartitions(condition.may_match) if isinstance(condition, PartitionCondition) else EveryFile()
-        return replace(request_of(plan), body=_body(plan), reads=reads, names_files=True)
+        return replace(request_of(plan), body=_body(plan), reads=reads, adds_existing_files=True)
 
     def plan_again(self, plan: RestorePlan, now: Snapshot) -> RestorePlan:
         """Plan the same on a newer version. Files are checked again after losses, a while, or a vacuum."""
@@ -755,7 +755,7 @@ def _has_vacuum(before: Snapshot, now: Snapshot) -> bool:
     return False
 
 
-def _body(plan: RestorePlan) -> Callable[[Slot], Iterator[bytes]]:
+def _body(plan: RestorePlan) -> Callable[[NextVersion], Iterator[bytes]]:
     now_ms = plan.table.clock()
 
     def batches() -> Iterator[tuple[str, RecordBatch]]:

@@ -535,7 +535,7 @@ def _describe_unreadable_commit(storage: ReadStorage, batches: _NewestBatches, p
     finding = _of_unread(problem, f"{name} cannot be read")
     if not problem.is_cut:
         return finding
-    is_local = storage.capabilities.cheap_listing
+    is_local = storage.capabilities.has_cheap_requests
     deleted = f"{name} and commits/.{batches.finished}.crc are deleted" if is_local else f"{name} is deleted"
     return finding._replace(because=f"{finding.because}. Once {deleted}, a restart runs batch {batches.planned} again")
 
@@ -546,7 +546,7 @@ def _find_directory_of_commit(storage: ReadStorage, planned: int) -> Finding:
     Spark does not count it as a finished batch, runs the batch again at every start, and then fails. Object stores
     have no directories.
     """
-    if not storage.capabilities.cheap_listing:
+    if not storage.capabilities.has_cheap_requests:
         return OK
     try:
         directories = storage.list_directories(COMMITS)
@@ -565,7 +565,7 @@ def _find_left_checksums(storage: ReadStorage, batches: _NewestBatches) -> Itera
     They are left where the last batch was deleted by hand. Spark takes such a file for one of another query that runs
     with the same checkpoint, and fails once. Only local file systems have them.
     """
-    if batches.planned is None or not storage.capabilities.cheap_listing:
+    if batches.planned is None or not storage.capabilities.has_cheap_requests:
         return
     next_offsets = batches.planned + 1
     next_commit = next_offsets if batches.finished == batches.planned else batches.planned

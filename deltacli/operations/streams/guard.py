@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import MAX_LISTING_AGE_SECONDS
+from deltacli.changing.base_version import MAX_LISTING_AGE_SECONDS
 from deltacli.core.errors import Refusal, Refused, command, parameter
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.delta.paths.keys import PathKeys
@@ -94,7 +94,7 @@ class StreamGuard:
         """Return the hashes of the needed files in a listing."""
         parts = [pa.array([], pa.int64())]
         for units in self.units:
-            of_paths = keys.of_log(units.column("path").combine_chunks())
+            of_paths = keys.compute_keys(units.column("path").combine_chunks())
             of_vectors = keys.compute_vector_keys(units.column("dv_id").combine_chunks())
             parts += [
                 pc.drop_null(of_paths.hashes),
@@ -302,7 +302,7 @@ class StreamWatch:
             others = [read_snapshot(one) for one in self.others.values()]
             guard = _guard(read_snapshot(self.table), protection, left, others)
             if refusals := [*guard.refusals("vacuum")]:
-                raise Refused.by(refusals)
+                raise Refused.from_refusals(refusals)
             yield from (units for units in guard.units if units.num_rows)
         self._looked_at = begun
 

@@ -345,7 +345,7 @@ def _read_schema_logs(history: TableHistory, checkpoint: StreamCheckpoint, sourc
         for commit in history.commits.values()
         if commit.version >= first
     )
-    if not has_changes and not checkpoint.storage.capabilities.cheap_listing:
+    if not has_changes and not checkpoint.storage.capabilities.has_cheap_requests:
         return []
     return read_schema_logs(checkpoint, source, position.table_id)
 

@@ -108,7 +108,7 @@ def _find_read_by_some(snapshot: Snapshot | None) -> Iterator[AmbiguousFile]:
 
 def _hash_names(keys: PathKeys, file: AmbiguousFile, paths: ArrowArray) -> ArrowArray:
     """Return the hashes of a file at these paths, and of the files of its vectors, in every reading."""
-    of_paths = keys.of_log(paths)
+    of_paths = keys.compute_keys(paths)
     of_vectors = keys.compute_vector_keys(pa.array(sorted(file.live_vector_ids), pa.string()))
     return pa.concat_arrays(
         [

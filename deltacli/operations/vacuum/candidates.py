@@ -302,7 +302,7 @@ class ReferenceCollector:
         rows = _some(rows, pc.greater_equal(rows.version, since))
         if not len(rows.path):
             return
-        files, vectors = self._keys.of_log(_flat(rows.path)), self._keys.compute_vector_keys(_flat(rows.vector))
+        files, vectors = self._keys.compute_keys(_flat(rows.path)), self._keys.compute_vector_keys(_flat(rows.vector))
         moments = pc.fill_null(rows.deletion_timestamp, 0)
         unknown = pa.nulls(len(rows.path), pa.int64())
         reason = Reason.CHANGE_DATA if rows.kind == "cdc" else Reason.TOMBSTONE
@@ -392,7 +392,7 @@ class ReferenceCollector:
         return keys.hashes
 
     def _of_log(self, paths: ArrowArray) -> LogKeys:
-        keys = self._keys.of_log(_flat(paths))
+        keys = self._keys.compute_keys(_flat(paths))
         self.escaping = self.escaping or keys.escaping
         return keys
 

@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import Basis
+from deltacli.changing.base_version import BaseVersion
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit import Committed, commit
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.file_totals import FileTotals
 from deltacli.core.errors import (
     DeltacliError,
@@ -42,7 +43,7 @@ from deltacli.core.errors import (
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.times import CLOCK_SKEW_MS, format_timestamp
 from deltacli.core.typing import ArrowArray
-from deltacli.delta.log.actions import require_free
+from deltacli.delta.log.actions import require_unreserved_keys
 from deltacli.delta.log.commit_content import CommitRequest
 from deltacli.delta.log.segment import LOG_DIRECTORY, commit_name
 from deltacli.delta.paths.keys import PathKeys
@@ -128,7 +129,7 @@ class Batch:
                     outcome.spared += 1
             failed = of_rest if code is FileOutcome.NOT_TRIED else failure
             if failed is not None:
-                outcome.failed.note(path, failed)
+                outcome.failed.add(path, failed)
         outcome.deleted = FileTotals(deleted, size_bytes)
 
 
@@ -271,7 +272,7 @@ class Record(Protocol):
 
 def is_fresh(plan: VacuumPlan) -> bool:
     """Return True if this process has just checked the files of a plan."""
-    begun, ticks = plan.looked_at, plan.basis.table.machine.monotonic
+    begun, ticks = plan.looked_at, plan.base_version.table.machine.monotonic
     return begun is not None and not plan.is_looked_at_again and 0 <= ticks() - begun <= _FRESH_SECONDS
 
 
@@ -328,7 +329,7 @@ class Deletions:
         """
         if not self._repeats or (self.record is None and is_fresh(self.plan)):
             return False
-        return self.plan.is_looked_at_again or self.table.storage.capabilities.cheap_listing
+        return self.plan.is_looked_at_again or self.table.storage.capabilities.has_cheap_requests
 
     def _wait(self, moment: float) -> None:
         ahead = moment - self.table.machine.monotonic()
@@ -354,7 +355,7 @@ class Deletions:
 
     def _gone(self, rows: pyarrow.Table) -> list[bool]:
         paths = [path.decode("utf-8", "surrogateescape") for path in rows.column("path").to_pylist()]
-        if self.table.storage.capabilities.cheap_listing:
+        if self.table.storage.capabilities.has_cheap_requests:
             return [size < 0 for size in self.table.storage.stat_many(paths)[0]]
         pieces = [tuple(paths[begin : begin + FILES_A_BATCH]) for begin in range(0, len(paths), FILES_A_BATCH)]
         found = self.table.engine.run_tasks(
@@ -371,7 +372,7 @@ class Deletions:
     def _batches(self, rows: pyarrow.Table, allowed: Permit) -> Iterator[Batch]:
         """Return batches of the maximum size of one request, or of the number of files deleted at a time."""
         each = FILES_A_BATCH
-        is_cheap = self.table.storage.capabilities.cheap_listing
+        is_cheap = self.table.storage.capabilities.has_cheap_requests
         if is_cheap and not self._repeats:
             each = min(each, max(1, -(-rows.num_rows // self._at_once)))
         for begin in range(0, rows.num_rows, each):
@@ -521,7 +522,7 @@ class SavedVacuum:
         except Refused as refused:
             first = Refusal(refused.code, refused.message, refused.hint, refused.override, facts=refused.facts)
             refusals = (first, *plan.refusals)
-            return replace(plan, table=table.uri, refusals=refusals, made_from=Basis(table, -1, plan.now_ms))
+            return replace(plan, table=table.uri, refusals=refusals, made_from=BaseVersion(table, -1, plan.now_ms))
 
     def outcome(self, plan: VacuumPlan) -> VacuumResult:
         return VacuumResult(plan, VacuumOutcome())
@@ -564,7 +565,7 @@ def execute_by(
 def note_progress(plan: VacuumPlan) -> None:
     """Record how far the log was examined where there was nothing to delete, so that LITE continues from there."""
     if plan.is_noop:
-        _note_horizon(plan.basis.table, plan)
+        _note_horizon(plan.base_version.table, plan)
 
 
 def execute_vacuum(
@@ -585,7 +586,7 @@ def execute_vacuum(
     """
     chosen = request or VacuumRequest()
     found = outcome if outcome is not None else record.counts if record is not None else VacuumOutcome()
-    require_free(chosen.commit_metadata)
+    require_unreserved_keys(chosen.commit_metadata)
     _require_executable(plan)
     if plan.made_from is None:
         plan = adopted(table, plan)
@@ -600,7 +601,7 @@ def execute_vacuum(
         quarantine = _fill(table, plan, plan.quarantine, found, record)
         table = bound(table, plan)
     was_looked_at = quarantine is None and plan.looked_at is not None
-    if not was_looked_at or (table.storage.capabilities.cheap_listing and not is_fresh(plan)):
+    if not was_looked_at or (table.storage.capabilities.has_cheap_requests and not is_fresh(plan)):
         _require_no_new_tables(table, plan)
     keys = PathKeys((table.uri, *table.storage.aliases), folds_case=folds_names(table.storage))
     newer = NewerCommits(table, keys, plan)
@@ -635,12 +636,12 @@ def execute_vacuum(
 
 def bound(table: TableHandle, plan: VacuumPlan) -> TableHandle:
     """Return the table bound to the directory of a plan. Raises Refused (`plan.other-place`) where it is another."""
-    own = plan.basis.table.storage
+    own = plan.base_version.table.storage
     if is_directory_store(own) and is_directory_store(table.storage):
         return table.bind_to_directory(own.directory_identity)
     if not (is_inside(own, table.storage) and is_inside(table.storage, own)):
         raise other_directory_refusal(table.uri)
-    plan.basis.table.bind_to_directory()
+    plan.base_version.table.bind_to_directory()
     return table
 
 
@@ -729,7 +730,7 @@ def _commit_start(table: TableHandle, plan: VacuumPlan, newer: NewerCommits, com
         )
 
     try:
-        made = commit(table, make, commit_metadata=commit_metadata)
+        made = commit(table, make, options=CommitOptions(metadata=commit_metadata))
     except NoSpace as fault:
         raise NoSpace(
             f"nothing was deleted, because VACUUM START could not be committed: {fault.message}",
@@ -749,7 +750,7 @@ def _commit_end(table: TableHandle, outcome: VacuumOutcome, status: str, commit_
     metrics = {"numDeletedFiles": outcome.deleted.files, "numVacuumedDirectories": outcome.directories_removed}
     request = CommitRequest("VACUUM END", {"status": status}, metrics if is_complete else {})
     try:
-        made = commit(table, lambda _snapshot: request, commit_metadata=commit_metadata)
+        made = commit(table, lambda _snapshot: request, options=CommitOptions(metadata=commit_metadata))
     except DeltacliError as fault:
         outcome.end_problem = fault.message
     else:

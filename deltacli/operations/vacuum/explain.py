@@ -288,7 +288,7 @@ def _commits_of(setting: PlanContext, name: str) -> Iterator[ExplainedCommit]:
 
 def _matches(setting: PlanContext, rows: FileReferences, wanted: Any) -> Iterator[tuple[int, str, str]]:
     """Yield (version, action, description) of the actions that name the file; Any: an int64 array."""
-    of_paths = setting.keys.of_log(rows.path)
+    of_paths = setting.keys.compute_keys(rows.path)
     is_named = pc.fill_null(pc.is_in(of_paths.hashes, value_set=wanted), False)
     for version, moment in zip(
         pc.filter(rows.version, is_named).to_pylist(),

@@ -23,7 +23,7 @@ from deltacli.core.typing import ArrowArray
 from deltacli.core.units import format_size, plural
 from deltacli.delta.data_files import MANIFESTS
 from deltacli.delta.listing import HiddenNames
-from deltacli.delta.log.actions import require_free
+from deltacli.delta.log.actions import require_unreserved_keys
 from deltacli.delta.log.segment import LOG_DIRECTORY
 from deltacli.delta.paths.keys import encode_paths_as_binary, is_among
 from deltacli.delta.paths.spelling import encode_path_bytes
@@ -95,7 +95,7 @@ class VacuumChange:
     request: VacuumRequest
 
     def plan(self, table: TableHandle, now: Snapshot | None = None) -> VacuumPlan:
-        require_free(self.request.commit_metadata)
+        require_unreserved_keys(self.request.commit_metadata)
         return plan_vacuum(table, self.request, snapshot=now)
 
     def outcome(self, plan: VacuumPlan) -> VacuumResult:
@@ -119,7 +119,7 @@ def vacuum(
     if plan is not None and (plan.made_from is None or accept_copy):
         plan = adopted(table, plan, accept_copy=accept_copy)
     elif plan is not None:
-        plan = replace(plan, made_from=replace(plan.basis, table=bound(table, plan)))
+        plan = replace(plan, made_from=replace(plan.base_version, table=bound(table, plan)))
     result = execute_change(VacuumChange(request), table, plan=plan)
     note_progress(result.plan)
     return result
@@ -358,7 +358,7 @@ def unread_note(setting: PlanContext, rows: pyarrow.Table, fault: Unreadable | N
 @contextmanager
 def _begun(storage: ReadStorage, listing: Iterator[ListedFiles]) -> Iterator[Iterator[ListedFiles]]:
     """Return the listing, made while the log is read if that is faster: not on a local disk."""
-    if storage.capabilities.cheap_listing or storage.capabilities.parallel_reads == 1:
+    if storage.capabilities.has_cheap_requests or storage.capabilities.parallel_reads == 1:
         yield listing
         return
     ahead = ReadAhead(listing, depth=_BATCHES_AHEAD)

@@ -206,7 +206,7 @@ def _on_disk(setting: PlanContext, rows: ArrowTable) -> tuple[ArrowTable, ArrowT
     rows = rows.combine_chunks()
     rows = pc.take(rows, pc.sort_indices(rows.column("path").combine_chunks()))
     storage = setting.table.storage
-    if not storage.capabilities.cheap_listing or not rows.num_rows:
+    if not storage.capabilities.has_cheap_requests or not rows.num_rows:
         return rows, rows.slice(0, 0)
     paths = [path.decode("utf-8", "surrogateescape") for path in rows.column("path").to_pylist()]
     sizes, times = (pa.array(column, pa.int64()) for column in storage.stat_many(paths))

@@ -102,7 +102,7 @@ class LogicalNameFinder:
     def _read_footers(self, files: Iterable[ListedFile]) -> Iterator[FooterRead]:
         """Read the footers of files, many at a time."""
         storage = self._table.storage
-        is_near = storage.capabilities.cheap_listing
+        is_near = storage.capabilities.has_cheap_requests
         each = _NEAR_FILES_A_PIECE if is_near else _FAR_FILES_A_PIECE
         remaining = iter(files)
         pieces: Iterator[FooterPiece] = iter(lambda: tuple(islice(remaining, each)), ())

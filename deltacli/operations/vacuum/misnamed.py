@@ -173,7 +173,7 @@ class NameSearch:
 
     def add(self, batch: NamedBatch) -> None:
         """Keep the files of a batch that could be one of the candidates."""
-        of_paths = self._keys.of_log(_flat(batch.paths))
+        of_paths = self._keys.compute_keys(_flat(batch.paths))
         self._take_outside(of_paths.outside, FileKind.DATA)
         self._take(of_paths.keys, of_paths.undecoded, of_paths.hashes, _flat(batch.sizes), FileKind.DATA)
         if pc.any(pc.not_equal(batch.vectors, "")).as_py():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow.compute as pc
 
 from deltacli.changing.file_totals import NO_FILES, FileTotals
-from deltacli.changing.outcome import DeletionFailures, OutcomeProblem
+from deltacli.changing.outcome import DeletionFailures
 from deltacli.core.errors import DeltacliError, Refusal, Refused, UsageError, command, parameter, suggest_parameters
 from deltacli.core.lock_free_property import cached_property
 from deltacli.core.short_repr import short_repr
@@ -27,7 +27,7 @@ from deltacli.table.handle import managed_store
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.changing.basis import Basis
+    from deltacli.changing.base_version import BaseVersion
     from deltacli.operations.streams.protection import GuardedStreams
 
 # -- the request for a vacuum ------------------------------------------------------------------------------------------
@@ -337,7 +337,7 @@ class VacuumPlan:
     streams: GuardedStreams | None = None
     """The queries of Spark that are protected, looked at again before each deletion; None where that was not asked for.
     """
-    made_from: Basis | None = field(default=None, compare=False)
+    made_from: BaseVersion | None = field(default=None, compare=False)
     """The table and the commit that it was made from; None for a saved plan until it is compared with its table."""
     looked_at: float | None = field(default=None, compare=False)
     """When the listing began, by `time.monotonic` of this process; None for a saved plan."""
@@ -348,11 +348,11 @@ class VacuumPlan:
 
         Files come back to a table of a catalog by a commit only.
         """
-        is_managed = managed_store(self.basis.table.storage) is not None
+        is_managed = managed_store(self.base_version.table.storage) is not None
         return "restore" if is_managed else "undelete"
 
     @property
-    def basis(self) -> Basis:
+    def base_version(self) -> BaseVersion:
         """The table and the commit that the plan was made from, or compared with."""
         assert self.made_from is not None  # a saved plan is compared with its table first
         return self.made_from
@@ -366,7 +366,7 @@ class VacuumPlan:
             return None
         first = self.refusals[0]
         hint = suggest_parameters(first.override) if first.override else first.hint
-        return Refused.by(self.refusals, first.facts or {"guard": first.code}, hint)
+        return Refused.from_refusals(self.refusals, first.facts or {"guard": first.code}, hint)
 
     def effects(self) -> Iterator[str]:
         yield f"delete {plural(self.files, 'file')} ({format_size(self.size_bytes)}), plan {self.plan_id}"
@@ -507,12 +507,15 @@ class VacuumResult(NamedTuple):
             return f"{done}, VACUUM END ({outcome.end_status}) is version {outcome.end_version}"
         return done if outcome.end_problem is None else f"{done}, VACUUM END was not written"
 
-    def build_partial_failure(self) -> OutcomeProblem:
+    def build_incomplete_error(self) -> DeltacliError | None:
         if self.outcome is None:
             return None
         hint, has_deleted = command("vacuum", yes=True), bool(self.outcome.deleted.files)
-        return self.outcome.failed.build_partial_failure(
-            "file", code="vacuum.partly-done", hint=hint, has_deleted=has_deleted
+        return self.outcome.failed.build_error(
+            f"{plural(self.outcome.failed.count, 'file')} could not be deleted",
+            code="vacuum.partly-done",
+            has_deleted=has_deleted,
+            hint=hint,
         )
 
 

@@ -19,12 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltacli.arrow.batches import aggregate_rows
-from deltacli.changing.base_errors import BASE_COMMIT_REPLACED, CLOCK_BEHIND, COMMITS_MISSING, LOG_ROLLED_BACK
-from deltacli.changing.basis import Basis, identify_commit
+from deltacli.changing.base_commit_errors import BASE_COMMIT_REPLACED, CLOCK_BEHIND, COMMITS_MISSING, LOG_ROLLED_BACK
+from deltacli.changing.base_version import BaseVersion, identify_commit
 from deltacli.changing.file_totals import FileTotals
 from deltacli.changing.lost_versions import find_lost_versions_refusal
-from deltacli.changing.protocol_checks import require_committable
-from deltacli.changing.rechecks import build_storable_basis, hash_base_commit
+from deltacli.changing.protocol_checks import require_commit_allowed
+from deltacli.changing.rechecks import build_storable_base_version, hash_base_commit
 from deltacli.changing.views import read_paths_in_manifests
 from deltacli.core.errors import Refusal, Refused, StorageFailed, Unreadable, command, parameter
 from deltacli.core.ranges import find_gaps, format_spans
@@ -33,7 +33,7 @@ from deltacli.core.times import CLOCK_SKEW_MS, DAY_MS, duration_argument, format
 from deltacli.core.typing import ArrowArray, ArrowTable
 from deltacli.core.units import format_size, plural
 from deltacli.delta.listing import HiddenNames
-from deltacli.delta.log.segment import BEYOND_LOG, CheckpointInstance, Hint
+from deltacli.delta.log.segment import RULE_COMPACTION_AFTER_NEWEST_COMMIT, CheckpointInstance, Hint
 from deltacli.delta.log.state import (
     CHANGE_FEED,
     DELETED_FILE_RETENTION,
@@ -92,7 +92,7 @@ class PlanContext(NamedTuple):
     table: TableHandle
     request: VacuumRequest
     snapshot: Snapshot
-    basis: Basis
+    base_version: BaseVersion
     now_ms: int
     own_ms: int
     tombstones_ms: int
@@ -149,7 +149,7 @@ def prepare(
     listed_ms: int | None = None,
 ) -> PlanContext:
     """Read the log for all files to keep; `listed_ms`: when it was listed, if not now. Raises as `plan_vacuum`."""
-    require_committable(snapshot)
+    require_commit_allowed(snapshot)
     if (managed := managed_store(table.storage)) is not None:
         managed.require_permission("DATA_CLEANUP", "delete data files", asks=False)
     now_ms = table.clock()
@@ -161,7 +161,7 @@ def prepare(
     )
     listing = list_log(table.storage, progress=table.progress)
     with with_codes_of_vacuum():
-        basis = build_storable_basis(snapshot, listing, now_ms)
+        base_version = build_storable_base_version(snapshot, listing, now_ms)
     window = find_window(table, listing, cutoff_ms, snapshot)
     listed_until = (
         None if listed_ms is None else find_last_commit_before(table, listing, listed_ms, loaded_snapshot=snapshot)
@@ -192,7 +192,7 @@ def prepare(
     kept_ms = own_ms if window.reaches_back else _least_own_ms(snapshot, references, first)
     protected = tuple(map(protected_table, protect))
     return PlanContext(
-        *(table, request, snapshot, basis, now_ms, own_ms, kept_ms, retention_ms, cutoff_ms, keys, references),
+        *(table, request, snapshot, base_version, now_ms, own_ms, kept_ms, retention_ms, cutoff_ms, keys, references),
         protected=protected,
         others=tuple(protect),
         clones=clones,
@@ -209,7 +209,7 @@ def open_protected(table: TableHandle, uri: str) -> Snapshot:
     other = table.open_other_table(uri, may_read_this_table=True)
     with of_protected(other.uri):
         snapshot = read_snapshot(other)
-        require_committable(snapshot)
+        require_commit_allowed(snapshot)
     return snapshot
 
 
@@ -245,7 +245,7 @@ _CODES = {
 
 @contextmanager
 def with_codes_of_vacuum() -> Iterator[None]:
-    """Give refusals of `changing.basis` the codes and the hint that a vacuum has."""
+    """Give refusals of `changing.base_version` the codes and the hint that a vacuum has."""
     try:
         yield
     except Refused as refused:
@@ -329,10 +329,10 @@ def log_refusals(references: References) -> Iterator[Refusal]:
         more = len(references.faults) - 1
         others = f", and {plural(more, 'more commit')} cannot be read either" if more else ""
         yield Refusal(fault.code, f"the log is damaged: {fault.message}{others}", hint=command("validate"))
-    if references.listing.has_lost_newest:
+    if references.listing.has_compaction_of_lost_versions:
         yield Refusal(
-            BEYOND_LOG,
-            f"{references.listing.of_lost_newest}, and the files that they named are unknown",
+            RULE_COMPACTION_AFTER_NEWEST_COMMIT,
+            f"{references.listing.lost_versions_message}, and the files that they named are unknown",
             hint=command("repair", level="log", sources=["COPY"]),
         )
     if references.escaping is not None:
@@ -476,7 +476,7 @@ def _take_checkpoint(setting: PlanContext, version: int, files: ArrowArray) -> N
             continue
         ids = batch.adds.column("dv_id")
         texts = batch.adds.column("path")
-        paths = keys.of_log(texts).hashes
+        paths = keys.compute_keys(texts).hashes
         versions = pa.repeat(pa.scalar(version, pa.int64()), len(paths))
         rows = FileKeys(paths, compute_keys_with_external(keys, texts, paths, ids), versions)
         history.record_adds(rows.where(pc.is_in(paths, value_set=files)))
@@ -675,7 +675,7 @@ def make_plan(
         allows_below=allows_below(request, setting.own_ms),
         protected=setting.protected,
         copied_ms=_copied_ms(setting),
-        made_from=setting.basis,
+        made_from=setting.base_version,
         kept=kept,
         notes=tuple(notes),
         **parts,
@@ -689,7 +689,7 @@ def _guarded(setting: PlanContext, guard: StreamGuard, needed: ArrowArray) -> tu
     kept = pc.filter(setting.references.streamed, pc.is_in(setting.references.streamed, value_set=needed))
     queries = []
     for query, units in zip(guard.queries, guard.units, strict=True):
-        paths = setting.keys.of_log(units.column("path").combine_chunks()).hashes
+        paths = setting.keys.compute_keys(units.column("path").combine_chunks()).hashes
         vectors = pc.unique(
             pc.drop_null(setting.keys.compute_vector_keys(units.column("dv_id").combine_chunks()).hashes)
         )

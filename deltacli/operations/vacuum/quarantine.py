@@ -11,12 +11,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from deltacli.changing.basis import Basis, build_basis
+from deltacli.changing.base_version import BaseVersion, build_base_version
 from deltacli.changing.change_kind import ChangeKind
-from deltacli.changing.outcome import DeletionFailures, OutcomeProblem, PartialFailure
+from deltacli.changing.outcome import DeletionFailures
 from deltacli.core.errors import (
     CredentialsMissing,
+    DeltacliError,
     FileMissing,
+    PartlyDone,
     PathExternal,
     PermissionRefused,
     Refusal,
@@ -149,7 +151,7 @@ class Quarantine:
         paths = self._plan.candidates.column("path").combine_chunks()
         noted = []
         can = self._table.storage.capabilities
-        at_once = None if can.cheap_listing else can.parallel_reads
+        at_once = None if can.has_cheap_requests else can.parallel_reads
         with self._table.progress.step("copying", unit="files", total=sum(map(len, pending))) as step:
             for rows in pending:
                 for begin in range(rows.start, rows.stop, _FILES_A_PART):
@@ -306,7 +308,7 @@ class PurgePlan:
     """Directories that are not touched, and why."""
     others: tuple[tuple[str, str], ...]
     """Directories of other tables with this id, such as copies, with their addresses: they stay."""
-    basis: Basis
+    base_version: BaseVersion
     is_shown_only: bool = False
     """It is not executed, so what is not touched is an error of its own."""
 
@@ -384,11 +386,13 @@ class PurgeResult(NamedTuple):
         done = 0 if self.outcome is None else self.outcome.files
         return f"{done:,} of {plural(self.plan.files, 'file')} deleted from the quarantine"
 
-    def build_partial_failure(self) -> OutcomeProblem:
+    def build_incomplete_error(self) -> DeltacliError | None:
         """Return what of the quarantine could not be emptied; where nothing was, the error of the refusals."""
         outcome, refusals = self.outcome or PurgeOutcome(), self.plan.refusals
-        failed = outcome.failed.build_partial_failure(
-            "file", code="vacuum.partly-done", has_deleted=bool(outcome.files), where=" of the quarantine"
+        failed = outcome.failed.build_error(
+            f"{plural(outcome.failed.count, 'file')} of the quarantine could not be deleted",
+            code="vacuum.partly-done",
+            has_deleted=bool(outcome.files),
         )
         if failed is not None or not refusals:
             return failed
@@ -413,7 +417,8 @@ class QuarantinePurge:
 
     def execute(self, execution: ChangeExecution[PurgePlan, PurgeResult]) -> None:
         """Delete what the plan names, if the table still is the one of the plan."""
-        execution.recheck_table(needs_clock=True)
+        execution.recheck_clock()
+        execution.recheck_table()
         outcome = execution.outcome.outcome
         assert outcome is not None  # it begins with an empty one
         execution.has_begun = True  # an interruption may come between a deletion and its count
@@ -464,7 +469,7 @@ def plan_purge(table: TableHandle, uri: str, older_ms: int, snapshot: Snapshot |
         tuple(unnamed),
         tuple(refusals),
         tuple(others),
-        replace(build_basis(snapshot), snapshot=None),
+        replace(build_base_version(snapshot), snapshot=None),
     )
 
 
@@ -478,26 +483,30 @@ def execute_purge(table: TableHandle, plan: PurgePlan, outcome: PurgeOutcome) ->
             try:
                 held = _look(plan.storage, directory, plan.table_id, plan.cutoff_ms)
             except UnfitManifestError as unfit:
-                outcome.failed.note(directory, Failed(str(unfit)))
+                outcome.failed.add(directory, Failed(str(unfit)))
                 continue
             if held is None or held.mark != due.mark or not is_address_of(table.storage, held.table):
-                outcome.failed.note(directory, Failed("it has changed since the plan"))
+                outcome.failed.add(directory, Failed("it has changed since the plan"))
                 continue
             before = outcome.failed.count
             for path, deletion in plan.storage.delete_many(held.paths):
                 if isinstance(deletion, Failed):
-                    outcome.failed.note(path, deletion)
+                    outcome.failed.add(path, deletion)
                 outcome.files += isinstance(deletion, Deleted)
                 step.advance(1)
             if outcome.failed.count == before:
                 _end(plan.storage, held, outcome)
 
 
-def _left(refusals: Sequence[Refusal]) -> PartialFailure:
+def _left(refusals: Sequence[Refusal]) -> PartlyDone:
     """Return which directories are not touched."""
     first = refusals[0]
     message = f"{first.files[0]} in the quarantine was left: {first.message}"
-    return PartialFailure(first.code, message, {"left": f"{len(refusals):,} of the directories of this table"})
+    return PartlyDone(
+        message,
+        code=first.code,
+        facts={"left": f"{len(refusals):,} of the directories of this table"},
+    )
 
 
 def _refused(refusals: Sequence[Refusal]) -> Refused:
@@ -514,7 +523,7 @@ def _end(storage: Storage, held: HeldPlan, outcome: PurgeOutcome) -> None:
     for name in OWN_NAMES:  # one after the other: without the manifest nobody would know the rest
         for path, deletion in storage.delete_many([f"{held.directory}/{name}"]):
             if isinstance(deletion, Failed):
-                outcome.failed.note(path, deletion)
+                outcome.failed.add(path, deletion)
                 return
     outcome.plans += 1
     if storage.capabilities.has_directories:

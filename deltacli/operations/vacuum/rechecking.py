@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltacli.changing.basis import Basis, OwnCommit, hash_log_file, identify_commit
-from deltacli.changing.protocol_checks import require_committable
+from deltacli.changing.base_version import BaseVersion, OwnCommit, hash_log_file, identify_commit
+from deltacli.changing.protocol_checks import require_commit_allowed
 from deltacli.changing.rechecks import require_same_base_commit, require_same_log, require_valid_clock
 from deltacli.core.errors import Refused, command, parameter, suggest_parameters
 from deltacli.core.ranges import find_gaps, format_spans
@@ -124,7 +124,7 @@ class NewerCommits:
             with with_codes_of_vacuum():
                 require_same_log(plan.made_from, listing)
                 require_valid_clock(self._table, plan.now_ms, identify_commit(listing, snapshot.version))
-        require_committable(snapshot)
+        require_commit_allowed(snapshot)
         if (managed := managed_store(self._table.storage)) is not None:
             managed.require_permission("DATA_CLEANUP", "delete data files")
         own_ms = deleted_file_retention_ms(snapshot.properties)
@@ -139,7 +139,7 @@ class NewerCommits:
         """Raise Refused where a protected table has features by now that are not supported, or keeps removed files that
         the plan deletes.
         """
-        require_committable(other)
+        require_commit_allowed(other)
         kept_ms = deleted_file_retention_ms(other.properties)
         if self._plan.cutoff_ms > self._table.clock() - kept_ms and kept_ms > self._plan.retention_ms:
             raise Refused(
@@ -184,7 +184,7 @@ class NewerCommits:
         if clones is None:
             return
         if refusals := [*clones.refusals()]:
-            raise Refused.by(refusals)
+            raise Refused.from_refusals(refusals)
         made = [
             *(one.table.uri for one in clones.found),
             *(stored.note.uri for stored in clones.gone if stored.note.created_ms > self._plan.now_ms),
@@ -202,7 +202,7 @@ class NewerCommits:
             self._take_names(rows.path, rows.vector)
 
     def _take_names(self, paths: ArrowArray, vectors: ArrowArray) -> None:
-        of_paths, of_vectors = self._keys.of_log(paths), self._keys.compute_vector_keys(vectors)
+        of_paths, of_vectors = self._keys.compute_keys(paths), self._keys.compute_vector_keys(vectors)
         _require_places(of_paths.escaping, of_vectors.unknown)
         names = pa.concat_arrays([pc.drop_null(of_paths.keys), pc.drop_null(of_vectors.keys)])
         spellings = self._keys.hash_listed_paths(common_spellings(names))
@@ -359,8 +359,10 @@ def adopted(
     _require_log_since(table, plan, snapshot, listing)
     if not (accept_copy or is_address_of(table.storage, plan.table)):
         raise _is_elsewhere(table, plan)
-    basis = Basis(table, version, plan.now_ms, identify_commit(listing, version), listed_at=snapshot.listed_at)
-    found = replace(plan, table=table.uri, made_from=basis)
+    base_version = BaseVersion(
+        table, version, plan.now_ms, identify_commit(listing, version), listed_at=snapshot.listed_at
+    )
+    found = replace(plan, table=table.uri, made_from=base_version)
     _require_unneeded(found, snapshot)
     return found
 
@@ -391,7 +393,7 @@ def _require_unneeded(plan: VacuumPlan, snapshot: Snapshot) -> None:
     for batch in snapshot.file_actions.read_narrow_batches():
         if batch.adds is not None and batch.adds.num_rows:
             names, sizes, vectors = (batch.adds.column(name) for name in ("path", "size", "dv_id"))
-            for found in (keys.of_log(names), keys.compute_vector_keys(vectors)):
+            for found in (keys.compute_keys(names), keys.compute_vector_keys(vectors)):
                 is_live = pc.or_(is_live, pc.is_in(hashes, value_set=pc.drop_null(found.hashes)))
             search.add(NamedBatch(names, sizes, vectors))
 

@@ -519,13 +519,13 @@ class ProgressRecord:
         """
         if not self._up_to <= up_to <= self._plan.files:
             raise ValueError(f"row {up_to} does not follow row {self._up_to} of {self._plan.files}")
-        failures = outcome.failed.named[len(self._outcome.failed.named) :]
+        failures = outcome.failed.examples[len(self._outcome.failed.examples) :]
         count = outcome.failed.count - self._outcome.failed.count
         failed = self._failed_rows(up_to, [path for path, _ in failures], count)
         self._append({"type": "done", "upTo": up_to, **counts_as_json(outcome), "failed": failed, "failures": failures})
         self._up_to = up_to
         self._has_failed = self._has_failed or bool(failed)
-        ours = replace(outcome.failed, named=list(outcome.failed.named))
+        ours = replace(outcome.failed, examples=list(outcome.failed.examples))
         self._outcome = replace(outcome, failed=ours)  # the caller continues to count in its own object
 
     def finish(self, outcome: VacuumOutcome, *, completed: bool) -> None:

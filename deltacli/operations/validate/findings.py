@@ -148,7 +148,7 @@ class Collector:
         checks = self._checks.get(view)
         if checks is None:
             checks = self._checks[view] = [
-                check for check in self._known.checks_of(view) if any(map(self._takes, check.rules))
+                check for check in self._known.find_checks(view) if any(map(self._takes, check.rules))
             ]
         return checks
 

@@ -77,7 +77,7 @@ class TableContext(NamedTuple):
     @property
     def is_near(self) -> bool:
         """Whether reading a file costs little more than its bytes."""
-        return self.storage.capabilities.cheap_listing
+        return self.storage.capabilities.has_cheap_requests
 
     @property
     def reads_at_once(self) -> int | None:

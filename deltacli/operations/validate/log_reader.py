@@ -191,7 +191,7 @@ class LogReader:
             return
         if (
             not isinstance(fault, errors.FileMissing | errors.PermissionRefused | errors.PathExternal)
-            and not self._storage.capabilities.cheap_listing
+            and not self._storage.capabilities.has_cheap_requests
         ):
             raise fault
 

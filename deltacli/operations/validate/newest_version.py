@@ -36,7 +36,7 @@ def find_errors_for_readers(
         listing: The log as it was listed.
     """
     rules_of_configurations = {
-        rule.id for view in _VIEWS_OF_CONFIGURATIONS for check in CATALOGUE.checks_of(view) for rule in check.rules
+        rule.id for view in _VIEWS_OF_CONFIGURATIONS for check in CATALOGUE.find_checks(view) for rule in check.rules
     }
     violated = _find_rules_of_newest(inspector.last_known, inspector.version, collector)
     first_read = max((checkpoint.version for checkpoint in listing.checkpoints), default=-1)

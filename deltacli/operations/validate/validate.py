@@ -18,7 +18,7 @@ from deltacli.core.errors import ProtocolUnsupported, StorageFailed, Unreadable,
 from deltacli.core.progress import Progress
 from deltacli.core.short_repr import short_repr
 from deltacli.core.units import plural
-from deltacli.delta.data_files import is_manifest, named_by
+from deltacli.delta.data_files import find_paths_in_manifest, is_manifest
 from deltacli.delta.log.file_actions import SMALL_FILE_BYTES
 from deltacli.delta.log.row_ids import FEATURE
 from deltacli.delta.log.segment import Place
@@ -417,7 +417,7 @@ def _manifests(storage: ReadStorage, listed: WholeTable, inspector: LogInspector
     for path in listed.files:
         if is_manifest(path):
             try:
-                found[path] = named_by(storage.read(path), (storage.uri, *storage.aliases))
+                found[path] = find_paths_in_manifest(storage.read(path), (storage.uri, *storage.aliases))
             except StorageFailed:
                 inspector.not_checked.append(f"{path}, which could not be read")
     return found

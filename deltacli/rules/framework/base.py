@@ -352,7 +352,7 @@ class Catalogue:
             self._areas[module] = [value for value in values if isinstance(value, Area)]
         return self._areas[module]
 
-    def checks_of(self, view: type, modules: Collection[str] | None = None) -> Iterator[Check]:
+    def find_checks(self, view: type, modules: Collection[str] | None = None) -> Iterator[Check]:
         """Yield the checks of such views; those of some modules only, where these are given."""
         for name, views in self.modules.items():
             if view.__name__ in views.split() and (modules is None or name in modules):

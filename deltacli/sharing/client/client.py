@@ -227,7 +227,7 @@ class ClientTable:
         from deltacli.sharing.pulling.pull import Pull
 
         change = Pull(self._by_urls if plan.shared is None else plan.shared.store, plan.request, progress)
-        return execute_plan(change, plan.basis.table, plan, accepts_any_plan=may_plan_again)
+        return execute_plan(change, plan.base_version.table, plan, accepts_any_plan=may_plan_again)
 
     @property
     def _by_urls(self) -> ShareStorage:

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from deltacli.changing.basis import MAX_FILE_CHECK_AGE_SECONDS, Basis, build_basis
+from deltacli.changing.base_version import MAX_FILE_CHECK_AGE_SECONDS, BaseVersion, build_base_version
 from deltacli.changing.change_kind import ChangeKind
 from deltacli.changing.commit import Committed
+from deltacli.changing.commit_options import CommitOptions
 from deltacli.changing.outcome import CompleteOutcome
 from deltacli.changing.preflight import require_valid_metadata
 from deltacli.core import errors
@@ -321,7 +322,7 @@ class PullResult(CompleteOutcome):
 class PullPlan:
     """A version of a shared table, compared with the directory that it is pulled into."""
 
-    basis: Basis
+    base_version: BaseVersion
     request: PullRequest
     source: local_table.PullSource
     shared_version: int
@@ -367,7 +368,7 @@ class PullPlan:
             self.difference,
             dry_run=dry_run,
             decodes=self.request.decodes,
-            cautions=tuple(self.basis.warnings),
+            cautions=tuple(self.base_version.warnings),
         )
 
 
@@ -396,8 +397,8 @@ class Pull:
             local = read_local_files(target.table, place)
             version = target.table.shared_version
             all_there = Difference(local.keys, (), present=len(local.sizes))
-            basis = build_basis(target.table.snapshot)
-            return PullPlan(basis, self.request, target.table.source, version, target, local, all_there)
+            base_version = build_base_version(target.table.snapshot)
+            return PullPlan(base_version, self.request, target.table.source, version, target, local, all_there)
         shared = version_of(self.store, point, table, self.progress)
         return self._compared(table, target, shared, decodes=self.request.decodes)
 
@@ -431,8 +432,8 @@ class Pull:
         local = NO_FILES if there is None else read_local_files(there, target.directory)
         compared_at = table.machine.monotonic()
         difference = compare(shared.adds(), local, target.directory, decodes=decodes)
-        basis = Basis(table, -1, table.clock()) if there is None else build_basis(there.snapshot)
-        plan = PullPlan(basis, self.request, source, version, target, local, difference, shared, compared_at)
+        base_version = BaseVersion(table, -1, table.clock()) if there is None else build_base_version(there.snapshot)
+        plan = PullPlan(base_version, self.request, source, version, target, local, difference, shared, compared_at)
         if (request := _request(plan)) is not None:
             require_valid_metadata(self.kind, None if there is None else there.snapshot, request)
         return plan
@@ -444,7 +445,7 @@ class Pull:
     def execute(self, execution: ChangeExecution[PullPlan, PullResult]) -> None:
         """Download, verify and commit; list the newest version again where its files are gone meanwhile.
 
-        Raises NoSpace before anything is downloaded, what downloads and `ChangeExecution.commit` raise, and
+        Raises NoSpace before anything is downloaded, what downloads and `ChangeExecution.commit_plan` raise, and
         PullRefused.
         """
         listings = 1
@@ -461,7 +462,8 @@ class Pull:
     def _pull(self, execution: ChangeExecution[PullPlan, PullResult]) -> None:
         plan = execution.plan
         directory = plan.target.directory
-        execution.recheck_table(needs_clock=True)
+        execution.recheck_clock()
+        execution.recheck_table()
         _require_space(directory, plan.difference.wanted_bytes)
         with translate_write_errors(directory, directory):
             os.makedirs(directory, exist_ok=True)
@@ -489,8 +491,11 @@ class Pull:
     def _commit(self, execution: ChangeExecution[PullPlan, PullResult]) -> None:
         """Commit the difference; after another writer, compare again with what it has left."""
         try:
-            done = execution.commit(
-                _request, plan_again=self._again, recheck=lambda: _require_present(execution.plan), needs_clock=True
+            execution.recheck_clock()
+            done = execution.commit_plan(
+                _request,
+                update_plan=self._again,
+                options=CommitOptions(recheck=lambda: _require_present(execution.plan)),
             )
         except (errors.ConflictLost, errors.OutcomeUnknown, errors.Refused) as fault:
             name_table(fault, execution.plan.target.directory)
@@ -531,7 +536,10 @@ def _is_as_pulled(snapshot: Snapshot) -> bool:
 
 def _require_present(plan: PullPlan) -> bool:
     """Return True. Raises PullRefused where files of the version are gone, which is looked at after a minute."""
-    if plan.shared is not None and plan.basis.table.machine.monotonic() - plan.compared_at > MAX_FILE_CHECK_AGE_SECONDS:
+    if (
+        plan.shared is not None
+        and plan.base_version.table.machine.monotonic() - plan.compared_at > MAX_FILE_CHECK_AGE_SECONDS
+    ):
         directory = plan.target.directory
         _require_none(compare(plan.shared.adds(), plan.local, directory), directory)
     return True
@@ -585,7 +593,7 @@ def _request(plan: PullPlan) -> CommitRequest | None:
     assert plan.shared is not None
     version, shared = plan.shared, plan.shared.snapshot
     table, source, difference = plan.target.table, plan.source, plan.difference
-    now_ms = plan.basis.table.clock()
+    now_ms = plan.base_version.table.clock()
     before = None if table is None else table.snapshot
     old_protocol, old_metadata = (None, None) if before is None else (before.raw_protocol, before.raw_metadata)
     metadata = local_table.local_metadata(shared.raw_metadata, source, old_metadata, now_ms)

@@ -131,7 +131,7 @@ class ObjectStorage:
     def capabilities(self) -> Capabilities:
         """The capabilities. `atomic_create` is True until a probe before the first write disproves it."""
         return Capabilities(
-            cheap_listing=False,
+            has_cheap_requests=False,
             parallel_reads=PARALLEL_READS,
             atomic_create=self._is_atomic is not False,
             lists_flat=True,

@@ -434,7 +434,7 @@ class Range:
         return False
 
     def _guess_border(self) -> str:
-        """Guess a key in the middle of the remaining keys; '' if there is no basis for a guess.
+        """Guess a key in the middle of the remaining keys; '' if there is no base_version for a guess.
 
         The names so far have a common prefix. The first character after it is assumed to take all greater values
         equally often: hexadecimal digits in random ids, decimal digits in numbers, otherwise letters. A random id

@@ -131,7 +131,7 @@ def open_parquet(storage: ReadStorage, path: str) -> Iterator[OpenParquet]:
         columns = CheckpointColumns(file.metadata, file.paths, read_footer_bytes(source))
         # Row groups of the file are read later, perhaps by other processes: they compare the tag.
         tag = storage.tag(path, source)
-        yield OpenParquet(path, file, source, storage.capabilities.cheap_listing, tag, columns)
+        yield OpenParquet(path, file, source, storage.capabilities.has_cheap_requests, tag, columns)
 
 
 @contextmanager
@@ -155,11 +155,11 @@ def open_piece(stores: TableStores, piece: CheckpointPiece) -> Iterator[OpenParq
         )
         stores.footers.put(path, piece.tag, file.metadata)
         columns = CheckpointColumns(file.metadata, file.paths)
-        yield OpenParquet(path, file, source, storage.capabilities.cheap_listing, piece.tag, columns)
+        yield OpenParquet(path, file, source, storage.capabilities.has_cheap_requests, piece.tag, columns)
 
 
 def _choose_buffer_bytes(storage: ReadStorage) -> int:
-    return BUFFER_BYTES if storage.capabilities.cheap_listing else FAR_BUFFER_BYTES
+    return BUFFER_BYTES if storage.capabilities.has_cheap_requests else FAR_BUFFER_BYTES
 
 
 def require_struct(column: Any, path: str) -> Any:  # Any: pyarrow has no types

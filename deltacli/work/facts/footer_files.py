@@ -115,7 +115,7 @@ class FooterFiles:
             if location is None:
                 return None, None
             storage, inner, size = location
-            length = NEAR_TAIL_BYTES if storage.capabilities.cheap_listing else FAR_TAIL_BYTES
+            length = NEAR_TAIL_BYTES if storage.capabilities.has_cheap_requests else FAR_TAIL_BYTES
             return _read_footer_by_ranges(
                 lambda offset, length: storage.read_range(inner, offset, length), size, length, reader
             )

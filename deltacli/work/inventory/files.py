@@ -52,7 +52,7 @@ def split_location(location: str) -> tuple[str, str]:
 
 def read_parquet(storage: ReadStorage, name: str, location: str) -> Rows:
     """Yield the rows of a Parquet file."""
-    is_near = storage.capabilities.cheap_listing
+    is_near = storage.capabilities.has_cheap_requests
     with inventory_faults(location), storage.open(name) as source:
         file = ParquetReader(source, pre_buffer=not is_near, buffer_size=BUFFER_BYTES if is_near else 0)
         columns = InventoryColumns.choose(file.schema_arrow.names, location)

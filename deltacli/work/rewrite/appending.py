@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from deltacli.core.errors import DataUnreadable, Refused
 from deltacli.core.typing import ArrowArray, ArrowScalar
 from deltacli.delta.log.state import TableConfiguration
-from deltacli.delta.partitions.values import directory_of, partition_text
+from deltacli.delta.partitions.values import format_partition_directory, partition_text
 from deltacli.delta.paths.spelling import decode
 from deltacli.delta.schema.to_arrow import keeps_partition_columns
 from deltacli.delta.schema.types import PrimitiveType, StructField
@@ -174,7 +174,7 @@ class AppendRows:
         stored = (self._select_stored_columns(batch) for batch in rows)
         batch = next(stored, None)
         while batch is not None:
-            path = self._path(directory_of(logical if spec.config.mapping_mode == "none" else {}))
+            path = self._path(format_partition_directory(logical if spec.config.mapping_mode == "none" else {}))
             with context.storage.draft(path) as draft:
                 written = write_file(spec, draft.local_path, path, chain([batch], stored))
                 if spec.reads_back:

@@ -278,7 +278,7 @@ def open_data_file(
     read at once, which takes a quarter less time. `content` is that of the file if it has been read before.
     """
     storage, inner_path = files.locate(file.path)
-    is_near = storage.capabilities.cheap_listing
+    is_near = storage.capabilities.has_cheap_requests
     with data_faults(file) as phase:
         if whole and content is None:
             content = _read_small_content(files, file, storage, inner_path)

@@ -194,8 +194,8 @@ def test_the_plan_warns_where_no_query_is_named(waiting: Path) -> None:
     unprotected = table.plan_drop_features(FEATURE, truncate_history=True)
     protected = table.plan_drop_features(FEATURE, **_protecting(CAUGHT_UP, waiting))
 
-    assert ["--protect-streams" in caution for caution in unprotected.basis.warnings] == [True]
-    assert not protected.basis.warnings
+    assert ["--protect-streams" in caution for caution in unprotected.base_version.warnings] == [True]
+    assert not protected.base_version.warnings
 
 
 def test_queries_are_named_with_the_deletion_of_versions_only(waiting: Path) -> None:

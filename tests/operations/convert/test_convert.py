@@ -491,7 +491,7 @@ def test_a_linked_partition_is_a_conflict_and_a_job_at_work_a_caution(tmp_path: 
     plan = open_table(tmp_path / "t").plan_convert()
 
     assert ["_p=1"] == [one.path for one in plan.conflicts]
-    assert ["_temporary"] == [caution.split()[0] for caution in plan.basis.warnings]
+    assert ["_temporary"] == [caution.split()[0] for caution in plan.base_version.warnings]
 
 
 def test_decimals_of_directories_get_the_digits_that_every_reader_needs(tmp_path: Path) -> None:
@@ -624,7 +624,7 @@ def test_what_writers_enforce_is_not_taken_with_a_schema(tmp_path: Path) -> None
     assert '"nullable":false' not in (text := json.dumps(plan.schema, separators=(",", ":")))
     assert '"containsNull":true' in text
     assert {"comment": "c"} == plan.schema["fields"][0]["metadata"]
-    assert 3 == len(plan.basis.warnings)
+    assert 3 == len(plan.base_version.warnings)
 
 
 def test_a_given_schema_decides_and_files_have_to_fit(tmp_path: Path) -> None:
@@ -823,7 +823,7 @@ def test_a_column_that_contradicts_the_directory_is_named_in_the_plan_and_by_val
     plan = open_table(place).convert(partition=f"p {kind}")
     findings = open_table(place).validate(level="data").findings
 
-    assert [True] == ["p=1/a.parquet" in note and seen in note for note in plan.basis.warnings]
+    assert [True] == ["p=1/a.parquet" in note and seen in note for note in plan.base_version.warnings]
     found = [one for one in findings if one.rule.id == "data.partition-column-differs"]
     assert [Severity.INFO] == [one.severity for one in found]
     assert [(1, 1)] == rows(place, "id", "p")
@@ -848,7 +848,7 @@ def test_a_column_that_agrees_with_the_directory_is_not_named(
     plan = open_table(place).convert(partition=f"p {kind}")
     findings = open_table(place).validate(level="data").findings
 
-    assert [] == plan.basis.warnings
+    assert [] == plan.base_version.warnings
     assert "data.partition-column-differs" not in {one.rule.id for one in findings}
 
 
@@ -856,7 +856,7 @@ def test_a_date_that_python_does_not_have_is_no_error(tmp_path: Path) -> None:
     place = tmp_path / "t"
     put(place, "p=2024-01-05/a.parquet", id=[1], p=pa.array([2**31 - 1], pa.int32()).cast(pa.date32()))
 
-    assert 1 == len(open_table(place).convert(partition="p date").basis.warnings)
+    assert 1 == len(open_table(place).convert(partition="p date").base_version.warnings)
 
 
 def test_files_without_columns_are_no_table(tmp_path: Path) -> None:

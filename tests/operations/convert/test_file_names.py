@@ -70,7 +70,7 @@ def test_output_of_plain_spark_becomes_a_table(names: list[str], success: list[s
     assert () == plan.unknowable
     counts = Counter(found[0] for name in names if (found := re.search(ID, name)))
     needs_success = list(counts.values()).count(1) > 1
-    assert needs_success == any("_SUCCESS" in caution for caution in plan.basis.warnings)
+    assert needs_success == any("_SUCCESS" in caution for caution in plan.base_version.warnings)
     assert list(range(len(names))) == sorted(open_table(root).snapshot().scan().to_arrow()["id"].to_pylist())
 
 

@@ -107,7 +107,7 @@ def test_a_plan_gives_up_its_files_before_the_state_of_the_copy_is_digested(
     done = open_table(source).execute_copy(plan)
 
     assert [False] == held
-    assert (amount, None) == (plan.to_copy, plan.basis.snapshot)
+    assert (amount, None) == (plan.to_copy, plan.base_version.snapshot)
     assert "storage" == done.verified
     with pytest.raises(UsageError, match="executed before"):
         open_table(source).execute_copy(plan)

@@ -181,7 +181,7 @@ def test_a_note_of_a_clone_says_why_it_is_unknown(source: Path) -> None:
     note = CloneNote("id", "file:///elsewhere", 0, 0)
 
     with pytest.raises(OutcomeUnknown) as ended:
-        note.put(unwritable(source, ".json", ""))
+        note.write(unwritable(source, ".json", ""))
 
     assert CAUSE == ended.value.facts["why"]
 

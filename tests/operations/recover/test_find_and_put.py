@@ -187,7 +187,7 @@ def test_a_listing_finds_the_files_that_asking_for_each_finds(
     class FarStorage(LocalStorage):
         @property
         def capabilities(self) -> Capabilities:
-            return super().capabilities._replace(cheap_listing=False)
+            return super().capabilities._replace(has_cheap_requests=False)
 
     monkeypatch.setattr("deltacli.table.needed_files._MAX_SINGLE_REQUESTS", asked)
     table_at(tmp_path / "t")

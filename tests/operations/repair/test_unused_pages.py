@@ -77,7 +77,7 @@ def test_a_checkpoint_whose_rows_can_all_be_read_is_written_again(column: str, t
     done = execute_repair(plan_repair(opened(table), request(level="log")))
 
     assert [StepState.DONE] == [step.state for step in done.steps]
-    assert done.build_partial_failure() is None
+    assert done.build_incomplete_error() is None
     assert before == readable_rows(opened(table))
     assert not {rule for rule in rules_of(table) if rule.startswith(("hint.", "checkpoint."))}
     assert plan_repair(opened(table), request(level="log")).is_noop

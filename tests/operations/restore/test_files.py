@@ -313,14 +313,14 @@ def test_a_copy_that_is_damaged_or_of_another_table_brings_nothing(place: Path, 
 def test_files_that_go_while_the_restore_is_committed_are_named_with_the_undo(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit: Any = ChangeExecution.commit
+    commit: Any = ChangeExecution.commit_plan
 
     def racing(*arguments: object, **options: object) -> object:
         done = commit(*arguments, **options)
         (place / "a").unlink()
         return done
 
-    monkeypatch.setattr(ChangeExecution, "commit", racing)
+    monkeypatch.setattr(ChangeExecution, "commit_plan", racing)
 
     with pytest.raises(PartlyDone) as partly:
         open_table(place).restore(version=3)

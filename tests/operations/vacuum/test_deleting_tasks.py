@@ -191,7 +191,7 @@ def test_a_fault_in_the_middle_counts_what_is_gone(engine: Engine, place: Path) 
     gone = {*GARBAGE} - files_of(place)
     assert (len(gone), "FAILED") == (outcome.deleted.files, last_info(place)[0])
     assert 0 < len(gone) < len(GARBAGE)
-    assert "gone-4.parquet" in dict(outcome.failed.named)
+    assert "gone-4.parquet" in dict(outcome.failed.examples)
     storage.is_broken = False
     again = execute_vacuum(table, plan_vacuum(table, vacuum_request()))
     assert len(GARBAGE) == outcome.deleted.files + again.deleted.files
@@ -211,7 +211,7 @@ def test_an_expiry_counts_the_same_whatever_the_engine(monkeypatch: pytest.Monke
         outcomes.append(execute_change(LogExpiry(plan.request), table, plan=plan))
 
     assert outcomes[0] == outcomes[1]
-    assert (3, 1, []) == (outcomes[0].deleted, outcomes[0].missing, outcomes[0].failed.named)
+    assert (3, 1, []) == (outcomes[0].deleted, outcomes[0].missing, outcomes[0].failed.examples)
 
 
 def test_a_request_is_not_repeated_after_the_time() -> None:
@@ -246,7 +246,7 @@ def test_by_an_inventory_each_file_is_looked_at_before_it_is_sent(monkeypatch: p
         builder.file(f"part-{number:05d}.parquet", b"x").file(f"old-{number}.parquet", b"x", modified_ms=EPOCH_MS)
     storage = builder.in_memory()
     monkeypatch.setattr(
-        type(storage), "capabilities", storage.capabilities._replace(cheap_listing=False), raising=False
+        type(storage), "capabilities", storage.capabilities._replace(has_cheap_requests=False), raising=False
     )
     table = table_at(storage, repeating())
     plan = replace(plan_vacuum(table, vacuum_request()), looked_at=None, by_inventory=True)
@@ -275,7 +275,7 @@ def test_an_interrupted_cluster_counts_what_its_job_has_deleted(
 ) -> None:
     storage = LocalStorage(str(place))
     monkeypatch.setattr(
-        LocalStorage, "capabilities", storage.capabilities._replace(cheap_listing=is_cheap), raising=False
+        LocalStorage, "capabilities", storage.capabilities._replace(has_cheap_requests=is_cheap), raising=False
     )
     table, outcome = table_at(storage, _Cancelling(varying=("DeleteBatch",))), VacuumOutcome()
     plan = plan_vacuum(table, vacuum_request())

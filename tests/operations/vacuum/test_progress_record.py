@@ -67,7 +67,7 @@ def run(
                 outcome.deleted.size_bytes + 10 * (len(tried) - len(failed)),
             )
             outcome.failed.count += len(failed)
-            outcome.failed.named += [(f"f{row:02d}", "denied") for row in failed]
+            outcome.failed.examples += [(f"f{row:02d}", "denied") for row in failed]
             record.advance(tried[-1] + 1, outcome)
         if stop_after >= len(batches):
             outcome.directories_removed += 1
@@ -123,7 +123,7 @@ def test_files_that_failed_are_tried_again_first_and_only_they(tmp_path: Path) -
         assert (FILES - 4, 0, []) == (
             record.counts.deleted.files,
             record.counts.failed.count,
-            record.counts.failed.named,
+            record.counts.failed.examples,
         )
         assert "resuming after 20 files, retrying 4 failed files" == describe(record)
     run(tmp_path, batch=1, failing=[3], stop_after=2)

@@ -234,7 +234,7 @@ def test_files_that_are_refused_are_named_and_only_they_are_tried_again(place: P
 
     assert isinstance(first, VacuumOutcome)
     assert (8, 3) == (first.deleted.files, first.failed.count)
-    assert [(path, "permission denied") for path in sorted(stubborn)] == first.failed.named
+    assert [(path, "permission denied") for path in sorted(stubborn)] == first.failed.examples
     with pytest.raises(PartlyDone) as caught:
         require_complete(VacuumResult(read_plan(plan), first))
     assert 5 == caught.value.exit_code

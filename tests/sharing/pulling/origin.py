@@ -83,7 +83,11 @@ def pull_from(store: ShareStorage, target: Path, *, dry_run: bool = False, **fie
     """Pull a table, or only plan it."""
     request = PullRequest(str(target), **fields)
     plan = plan_change(Pull(store, request), request.target())
-    return plan.result(dry_run=True) if dry_run else execute_change(Pull(store, request), plan.basis.table, plan=plan)
+    return (
+        plan.result(dry_run=True)
+        if dry_run
+        else execute_change(Pull(store, request), plan.base_version.table, plan=plan)
+    )
 
 
 def rows_of(target: Path) -> list[int]:

@@ -141,12 +141,12 @@ def test_a_file_that_is_gone_or_has_another_size_is_not_committed(
     plan = plan_change(change, request.target())
     server.cloud._backend.delete_object(bucket, f"lake/t/{name}")
     with pytest.raises(DeltacliError, match="is gone from the directory") as gone:
-        execute_change(change, plan.basis.table, plan=plan)
+        execute_change(change, plan.base_version.table, plan=plan)
     origin.append(range(3), removing=1)
     publish(server, origin.path)
     server.cloud._backend.delete_object(bucket, f"lake/t/{name}")
 
-    result = execute_change(change, plan.basis.table, plan=plan)
+    result = execute_change(change, plan.base_version.table, plan=plan)
 
     assert ("share.file-differs", "share.moved-on") == (other.value.code, gone.value.code)
     assert (2, [0, 1, 2, *range(10, 15)]) == (result.shared_version, rows_of(target))

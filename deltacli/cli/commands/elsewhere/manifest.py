@@ -92,11 +92,11 @@ def _result(uri: str, plan: ManifestsPlan, content: JsonObject, done: ManifestsO
 
 def _sections(uri: str, plan: ManifestsPlan, done: ManifestsOutcome | None) -> Iterator[Section]:
     if plan.is_noop and not plan.refusals:
-        said = f"{uri}, version {plan.basis.version}: every manifest names the live files"
+        said = f"{uri}, version {plan.base_version.version}: every manifest names the live files"
         yield Section("nothing to do", [said])
         return
     yield Section("table", [uri])
-    yield Section("version", [str(plan.basis.version)])
+    yield Section("version", [str(plan.base_version.version)])
     yield Section("files", [] if plan.live is None else [format_count(plan.live.file_count)])
     if done is None:
         counts = {"would write": len(plan.paths_to_write), "would delete": len(plan.paths_to_delete)}
