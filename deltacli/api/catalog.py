@@ -1,4 +1,9 @@
-"""Methods of a Delta table that a catalog manages: compare the catalog with the log, and publish commits."""
+"""The methods of `Table` for catalog-managed tables.
+
+The catalog of such a table decides which commits are valid. A writer stages a commit as a file in
+`_delta_log/_staged_commits`, the catalog ratifies it, and later it is published: copied to its final name in
+`_delta_log`.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +19,17 @@ if TYPE_CHECKING:
 
 
 class CatalogMethods(ChangeableTable):
-    """The methods of a Delta table whose commits a catalog ratifies."""
+    """The methods of `Table` for tables whose commits a catalog ratifies."""
 
     def require_managed(self, address: str) -> None:
-        """Require that a catalog manages the commits of this table.
+        """Check that a catalog manages the commits of this table.
 
         Args:
-            address: The table as it was opened. An address of a catalog may be that of an external table.
+            address: The address from which the table was opened, for the error. Even `uc://…` may refer to a table
+                that the catalog does not manage.
 
         Raises:
-            UsageError: If no catalog does.
+            UsageError: If no catalog manages the table.
         """
         if managed_store(self.storage) is None:
             from deltacli.operations.catalog import not_managed
@@ -32,7 +38,10 @@ class CatalogMethods(ChangeableTable):
 
     @api_method
     def status_catalog(self) -> CatalogStatus:
-        """Return how far the catalog and the log are, what the catalog permits, and what differs between both.
+        """Compare the newest version of the catalog with that of the published log.
+
+        The result also contains the operations that the catalog allows, and other differences between the catalog
+        and the log.
 
         Raises:
             UsageError: If no catalog manages the table.
@@ -47,9 +56,10 @@ class CatalogMethods(ChangeableTable):
 
     @api_method
     def staged_catalog(self) -> StagedFiles:
-        """Return the staged commits with what became of each: ratified, lost to another one, or unknown.
+        """Return the staged commits, and the state of each: ratified, superseded by another commit, or unknown.
 
-        None is deleted. Raises as `status_catalog` does.
+        Raises:
+            DeltacliError: The errors of `status_catalog`.
         """
         from deltacli.operations.catalog import staged_files
 
@@ -57,31 +67,33 @@ class CatalogMethods(ChangeableTable):
 
     @api_method
     def publish_catalog(self, *, dry_run: bool = False) -> PublishOutcome:
-        """Copy the ratified commits that are not published into the log, in order, compare them, and report them.
+        """Publish the ratified commits: copy them to the log, in their order, verify the copies, and report them to
+        the catalog.
 
         Args:
-            dry_run: True to plan only, and change nothing.
+            dry_run: Whether to return the plan without changing anything.
 
         Raises:
-            Refused: If a commit is not what the catalog ratified, or the log has another one (`catalog.diverged`).
-            PartlyDone: If the copies are there and the catalog does not know
+            Refused: If a staged file differs from the ratified commit, or the log already contains another commit
+                of that version (`catalog.diverged`).
+            PartlyDone: If the commits were copied but could not be reported to the catalog
                 (`catalog.published-unreported`), or a later copy failed. Another call continues.
-            DeltacliError: Whatever `status_catalog` raises.
+            DeltacliError: The errors of `status_catalog`.
         """
         return self.prepare_publish_catalog().carry_out(dry_run=dry_run)
 
     @api_method
     def plan_publish_catalog(self) -> PublishPlan:
-        """Plan `publish_catalog` and change nothing. Return the plan.
+        """Return the plan of `publish_catalog` without changing anything.
 
-        Takes the arguments of `publish_catalog` and raises the same errors, except that refusals are part of the
-        plan and are not raised.
+        Takes the same arguments and raises the same errors as `publish_catalog`, except that refusals are part of
+        the plan.
         """
         return self.prepare_publish_catalog().plan()
 
     @api_method
     def execute_publish_catalog(self, plan: PublishPlan) -> PublishOutcome:
-        """Publish what a plan of this table names.
+        """Publish the commits of a plan that `plan_publish_catalog` returned for this table.
 
         Raises the same errors as `publish_catalog`.
         """

@@ -17,15 +17,14 @@ if TYPE_CHECKING:
 
 
 class ChangeableTable(TableHandle):
-    """A table whose methods change it.
+    """The base class of `Table` and `Paimon`, for methods that change the table.
 
-    Each change has four methods. `prepare_…` takes a request and returns a change that is not planned yet; commands
-    call it. The others call it, too: `vacuum` acts at once and never asks, `plan_vacuum` and `execute_vacuum` are its
-    two halves.
+    There are four methods for each change, such as `vacuum`, `plan_vacuum`, `execute_vacuum` and `prepare_vacuum`.
+    The first three are built on the last one, and so is the command line.
     """
 
     def _prepare(self, change: Change[P, O], *, writes_table: bool = True) -> PreparedChange[P, O]:
-        """Return a change of this table, as `PreparedChange` says."""
+        """Return a change of this table that can be planned and executed."""
         # Methods that only read do not need the code that plans and commits. It takes 8 ms to import.
         from deltacli.api.prepared_change import PreparedChange
 

@@ -1,4 +1,6 @@
-"""Methods of a Delta table that make another table, or a view for other engines, of its files."""
+"""The methods of `Table` that create other tables or views from its files: `copy`, `clone`, `manifest` and
+`convert`.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class CopyMethods(ChangeableTable):
-    """The methods of a Delta table that make something of its files: a copy, a clone, manifests, a table."""
+    """The methods of `Table` that create a copy, a shallow clone, symlink manifests, or a table from Parquet files."""
 
     @api_method
     def copy(
@@ -43,35 +45,38 @@ class CopyMethods(ChangeableTable):
         time_budget_ms: int | None = None,
         dry_run: bool = False,
     ) -> CopyResult:
-        """Copy the table to a directory, and return what was copied; `dry_run=True` copies nothing.
+        """Copy the table with its data files to another directory.
 
-        The copy gets a table id of its own, unless it is a replica.
+        The copy gets a new table id, unless it is a replica.
 
         Args:
-            target: The directory of the copy: a path or a URI.
-            versions: A range of versions such as `5-12`. None: all that can be rebuilt.
-            newest: True to copy the newest version only.
-            replica: True to keep the table id and every commit. A later copy brings the replica up to date.
-            check: True to compare the target with the source, and copy nothing.
-            level: What is compared: `storage`, `footers` or `data`.
-            keep_external: True to keep paths that lead out of the source. Their files are not copied.
-            threads: The number of files that are copied at a time. None: what the stores allow.
-            rate: Bytes per second, or text such as `50MiB/s`. None: no limit.
-            time_budget_ms: No file is begun after this time, in milliseconds. None: no limit.
-            dry_run: True to plan only, and change nothing.
+            target: The path or URI of the copy.
+            versions: A range of versions, such as `5-12`. None copies all versions that can be read.
+            newest: Whether to copy only the newest version.
+            replica: Whether to create a replica, with the same table id and all commits. Later calls update it.
+            check: Whether to only compare the target with this table, without copying anything.
+            level: What to compare with this table: `storage` (paths and sizes), `footers` (also Parquet footers) or
+                `data` (also rows).
+            keep_external: Whether to keep references to files outside the table as they are. These files are not
+                copied.
+            threads: The number of files that are copied concurrently. None chooses it for the stores.
+            rate: The maximum rate, in bytes per second or as text such as `50MiB/s`. None for no maximum.
+            time_budget_ms: No further file is copied after this time in milliseconds. None for no maximum.
+            dry_run: Whether to return the plan without changing anything.
 
         Returns:
-            The result. With `check`, `differences` are files that are missing from the copy, or differ from the
-            source.
+            The result. With `check`, `differences` contains the files that are missing in the copy, or differ.
 
         Raises:
-            UsageError: If arguments exclude each other, or one of source and target is in the other.
-            Refused: If the target is not a copy of this table (`copy.not-a-replica`), or the source was rewritten
-                (`copy.source-rewritten`) or is incomplete (`copy.source-incomplete`).
-            ConflictLost: If the source loses files meanwhile.
-            PartlyDone: If something was copied before an error.
-            StorageFailed: If a store fails.
-            Unreadable: If a version cannot be rebuilt, as `snapshot` raises it.
+            UsageError: If the arguments are invalid, or one of the directories is inside the other.
+            Refused: If the target is another table (`copy.not-a-replica`), the history of this table was rewritten
+                since the last copy (`copy.source-rewritten`), or files of this table are missing
+                (`copy.source-incomplete`).
+            ConflictLost: If files of this table are deleted in the meantime.
+            PartlyDone: If an error occurs after some files were copied.
+            StorageFailed: If the store, or a source, fails.
+            Unreadable: If a version cannot be read: the log is damaged, or the version needs an unsupported
+                feature.
         """
         from deltacli.operations.copy.execute import CopyResult, check_copy
         from deltacli.operations.copy.request import CopyRequest
@@ -111,10 +116,9 @@ class CopyMethods(ChangeableTable):
         rate: str | int | None = None,
         time_budget_ms: int | None = None,
     ) -> CopyPlan:
-        """Plan `copy` and change nothing. Return the plan.
+        """Return the plan of `copy` without changing anything.
 
-        Takes the same arguments as `copy` and raises the same errors, except that refusals are part of the
-        plan and are not raised.
+        Takes the same arguments and raises the same errors as `copy`, except that refusals are part of the plan.
         """
         from deltacli.operations.copy.request import CopyRequest
 
@@ -134,7 +138,7 @@ class CopyMethods(ChangeableTable):
 
     @api_method
     def execute_copy(self, plan: CopyPlan) -> CopyResult:
-        """Copy the files of a plan of this table.
+        """Copy the files of a plan that `plan_copy` returned for this table.
 
         Raises the same errors as `copy`.
         """
@@ -153,8 +157,7 @@ class CopyMethods(ChangeableTable):
         rate: str | int | None = None,
         time_budget_ms: int | None = None,
     ) -> PreparedChange[CopyPlan, CopyResult]:
-        """Return `copy` as a change that can be planned, shown and executed. Raises UsageError for
-        invalid arguments.
+        """Return `copy` as a change that can be planned, shown and executed.
 
         Args:
             target: The store of the copy.
@@ -189,23 +192,26 @@ class CopyMethods(ChangeableTable):
         unprotected: bool = False,
         dry_run: bool = False,
     ) -> ClonePlan:
-        """Create, at once, a table that shares the files of a version of this one; `dry_run=True` returns the plan.
+        """Create a shallow clone: a table with a log of its own that references the data files of a version of this
+        table.
 
-        This table gets a note of the clone, and its vacuum keeps what that needs.
+        A note about the clone is written to `_delta_log/_deltacli_clones` of this table, so that `vacuum` keeps the
+        files that the clone references.
 
         Args:
-            target: The directory of the clone: a path or a URI.
-            version: The version. None: the newest one.
-            timestamp: Instead of `version`: the newest version committed at or before this time, a datetime with its
-                time zone, or a date, which is midnight UTC.
-            unprotected: True to write no note. A vacuum of this table may then delete files of the clone.
-            dry_run: True to plan only, and change nothing.
+            target: The path or URI of the clone.
+            version: The version. None for the newest version.
+            timestamp: Instead of `version`: the time at which the version was the newest one. A datetime with a
+                time zone, or a date, which means midnight UTC.
+            unprotected: Whether to write no note. A vacuum of this table may then delete files that the clone
+                references.
+            dry_run: Whether to return the plan without changing anything.
 
         Raises:
             Refused: If the target exists, files of the version are missing, or the note cannot be written
                 (`clone.*`). Nothing is changed.
-            PartlyDone: If a vacuum deleted files meanwhile.
-            DeltacliError: Whatever `snapshot` raises.
+            PartlyDone: If a vacuum has deleted files of the version in the meantime.
+            DeltacliError: The errors of `snapshot`.
 
         Spec: Add File and Remove File.
         """
@@ -224,10 +230,9 @@ class CopyMethods(ChangeableTable):
         timestamp: datetime | date | None = None,
         unprotected: bool = False,
     ) -> ClonePlan:
-        """Plan `clone` and change nothing. Return the plan.
+        """Return the plan of `clone` without changing anything.
 
-        Takes the arguments of `clone` and raises the same errors, except that refusals are part of the
-        plan and are not raised.
+        Takes the same arguments and raises the same errors as `clone`, except that refusals are part of the plan.
         """
         from deltacli.table.time_travel import find_snapshot
 
@@ -237,7 +242,7 @@ class CopyMethods(ChangeableTable):
 
     @api_method
     def execute_clone(self, plan: ClonePlan) -> ClonePlan:
-        """Create a planned clone of this table.
+        """Create the clone of a plan that `plan_clone` returned for this table.
 
         Raises the same errors as `clone`.
         """
@@ -253,8 +258,9 @@ class CopyMethods(ChangeableTable):
 
         Args:
             target: The table to create.
-            snapshot: The version whose files it shares, of a table that is bound to its directory (`held`).
-            unprotected: True to write no note into this table.
+            snapshot: The version whose files the clone references. Its table must be bound to its directory
+                (`TableHandle.bind_to_directory`).
+            unprotected: Whether to write no note to this table.
         """
         from deltacli.api.prepared_change import PreparedChange
         from deltacli.operations.clone import Clone
@@ -262,38 +268,41 @@ class CopyMethods(ChangeableTable):
         return PreparedChange(Clone(snapshot, protects=not unprotected), target, writes_table=False)
 
     def _prepare_planned_clone(self, plan: ClonePlan) -> PreparedChange[ClonePlan, ClonePlan]:
-        """Return the change that a plan was made from: the table to create is the one that was planned with."""
+        """Return the change from which a plan was made."""
         from deltacli.api.prepared_change import PreparedChange
 
         return PreparedChange(plan.change, plan.base_version.table, writes_table=False)
 
     @api_method
     def manifest(self, *, dry_run: bool = False) -> ManifestsOutcome:
-        """Write the symlink manifests of the newest version at once; `dry_run=True` only compares.
+        """Write the symlink manifests of the newest version, which Athena, Redshift and Presto read, without asking
+        for confirmation.
 
         Args:
-            dry_run: True to compare only, and change nothing.
+            dry_run: Whether to compare without writing anything.
 
         Returns:
-            The outcome. `differences` of its `plan` are manifests that were missing, differed, or were of partitions
-            without files. Refusals are in a plan that is not executed. `as_json` returns the document
-            `deltacli.manifest`.
+            The outcome. `differences` of its `plan` contains the manifests that were missing or outdated, or
+            belonged to partitions without files. The plan of a dry run includes the refusals. `as_json` returns the
+            JSON document `deltacli.manifest`.
 
         Raises:
-            Refused: If the table has column mapping, or deleted rows in its files (`manifests.*`).
-            PartlyDone: If manifests could not be deleted.
-            Unreadable: If the newest version cannot be rebuilt, as `snapshot` raises it.
+            Refused: If the table has column mapping or deletion vectors, which readers of manifests would ignore
+                (`manifests.*`).
+            PartlyDone: If some outdated manifests could not be deleted.
+            Unreadable: If the newest version cannot be read: the log is damaged, or the version needs an
+                unsupported feature.
         """
         return self.prepare_manifest().carry_out(dry_run=dry_run)
 
     @api_method
     def plan_manifest(self) -> ManifestsPlan:
-        """Return the manifests that differ from the newest version; refusals are in the plan."""
+        """Return the plan of `manifest` without writing anything. It includes the refusals."""
         return self.prepare_manifest().plan()
 
     @api_method
     def execute_manifest(self, plan: ManifestsPlan) -> ManifestsOutcome:
-        """Write the manifests of a plan of this table.
+        """Write the manifests of a plan that `plan_manifest` returned for this table.
 
         Raises the same errors as `manifest`.
         """
@@ -316,29 +325,34 @@ class CopyMethods(ChangeableTable):
         accept_unknowable: bool = False,
         dry_run: bool = False,
     ) -> ConvertPlan:
-        """Make a Delta table of the Parquet files of this directory at once; `dry_run=True` only plans.
+        """Convert a directory of Parquet files to a Delta table, without asking for confirmation. The files are not
+        changed.
 
         Args:
-            partition: The partition columns with their types, such as `day date, country string`. None: as the
-                directories name them.
-            schema: A file with the columns: a schema string, or a document that contains one.
-            like: A document of a snapshot, with columns, partitions and column mapping.
-            exclude: Patterns of paths of files that are left out.
-            time_zone: The zone of times in directory names that have none, for partition columns of type
-                timestamp.
-            accept_unknowable: True to convert a table that has lost its log, although removed rows come back.
-            dry_run: True to plan only, and change nothing.
+            partition: The partition columns with their types, such as `day date, country string`. None infers them
+                from directory names such as `day=2026-01-01`.
+            schema: The path of a file with the schema: a schema string, or a JSON document that contains one.
+            like: The path of a snapshot document (`deltacli snapshot --json`), from which columns, partition
+                columns and column mapping are taken.
+            exclude: Glob patterns of paths of files that are not added to the table.
+            time_zone: The time zone of partition values of type timestamp, if the directory names contain none:
+                `Europe/Berlin`.
+            accept_unknowable: Whether to convert the directory of a table whose log was lost. Rows that were
+                deleted from that table reappear.
+            dry_run: Whether to return the plan without changing anything.
 
         Returns:
-            The plan. `conflicts` are files that do not fit, `unknowable` is what is lost with the log of a former
-            table. `committed_version` is 0 once the table is made.
+            The plan. `conflicts` contains the files with incompatible schemas. `unknowable` describes the
+            information that was lost with the log of a former table. `committed_version` is 0 after the table was
+            created.
 
         Raises:
-            UsageError: If arguments are invalid.
-            Refused: If files do not fit together, or the directory is a table. Nothing is changed.
-            NotATable: If there is no data file.
+            UsageError: If the arguments are invalid.
+            Refused: If the files have incompatible schemas, or the directory is a table already. Nothing is
+                changed.
+            NotATable: If the directory contains no Parquet file.
             StorageFailed: If the store fails.
-            ConflictLost: If another writer was first.
+            ConflictLost: If another writer has created the table in the meantime.
         """
         from deltacli.api.prepared_change import plan_or_carry_out
 
@@ -363,10 +377,9 @@ class CopyMethods(ChangeableTable):
         time_zone: str | None = None,
         accept_unknowable: bool = False,
     ) -> ConvertPlan:
-        """Plan `convert` and change nothing. Return the plan.
+        """Return the plan of `convert` without changing anything.
 
-        Takes the same arguments as `convert` and raises the same errors, except that refusals are part of the
-        plan and are not raised.
+        Takes the same arguments and raises the same errors as `convert`, except that refusals are part of the plan.
         """
         change = self.prepare_convert(
             partition=partition,
@@ -380,7 +393,7 @@ class CopyMethods(ChangeableTable):
 
     @api_method
     def execute_convert(self, plan: ConvertPlan) -> ConvertPlan:
-        """Commit a plan of this directory.
+        """Create the table of a plan that `plan_convert` returned for this directory.
 
         Raises the same errors as `convert`.
         """

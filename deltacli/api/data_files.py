@@ -1,4 +1,4 @@
-"""Methods of a Delta table that delete and rewrite its data files, and compute their statistics."""
+"""The methods of `Table` for data files: `vacuum`, `purge_quarantine`, `optimize` and `stats`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 
 class DataFileMethods(ChangeableTable):
-    """The methods of a Delta table that change data files or what is known of them. The rows stay the same."""
+    """The methods of `Table` that delete or rewrite data files, or add statistics to the log. The rows of the table
+    stay the same.
+    """
 
     @api_method
     def vacuum(
@@ -48,43 +50,53 @@ class DataFileMethods(ChangeableTable):
         commit_metadata: Mapping[str, str] = NO_METADATA,
         dry_run: bool = False,
     ) -> VacuumResult:
-        """Delete, at once, the files that no retained version needs; `dry_run=True` returns the plan.
+        """Delete the files that no version within the retention references, without asking for confirmation.
 
         Args:
-            retention_ms: Files that have been unneeded for longer, in milliseconds, are deleted. None: the
-                retention of the table's property, or 7 days.
-            allow_retention_below_ms: The table's own retention, to allow a shorter one.
-            mode: Where candidates come from: `full` lists the table, `lite` reads the removed files of the log.
-            prefix: Delete only below this directory of the table. It excludes `where`.
-            where: A condition on partition columns. Delete only in matching partitions.
-            keep_versions: Versions whose files are kept, whatever their age.
-            protect_from: Paths or URIs of other tables, such as shallow clones, whose files are kept.
-            protect_streams: Patterns of checkpoint directories of Spark queries. Whatever these queries still
-                need is kept.
-            ignore_streams_older_ms: The age of a checkpoint, in milliseconds, from which its query is not
-                protected if it is behind. None: every matching query is protected.
-            allow_stream_loss: Queries, by their ids or checkpoint directories, that may become unable to
-                continue.
-            inventory: Path or URI of a list of files that the store made, to use instead of a listing.
-            max_delete: The share of the table, such as `50%`, or the size above which nothing is deleted.
-            quarantine: A directory outside of all tables that gets a copy of each file before it is deleted.
-            include_foreign: True to delete unrecognized files that are older than the retention, too.
-            skip_nested_tables: True to skip directories that are tables of their own. False refuses the vacuum.
-            log_entries: False to not commit VACUUM START and VACUUM END.
-            threads: The number of threads that delete. None: what the store allows.
-            rate: The largest number of files to delete per second. None: no limit.
-            commit_metadata: Keys to add to the commitInfo of VACUUM START and VACUUM END. `userMetadata` sets
-                the field of that name.
-            dry_run: True to plan only, and change nothing.
+            retention_ms: Files are deleted if they have been unreferenced for longer than this time in
+                milliseconds. None uses the property `delta.deletedFileRetentionDuration`, or 7 days.
+            allow_retention_below_ms: The retention that the table is configured with, as a confirmation if
+                `retention_ms` is shorter.
+            mode: How files are found. `full` lists the directory of the table. `lite` only reads the remove actions
+                of the log, and does not find files that were never committed.
+            prefix: A directory of the table, such as `date=2026-01-01`. Files outside are not deleted. Cannot be
+                combined with `where`.
+            where: A condition on partition columns, such as `date < '2026-01-01'`. Files of other partitions are
+                not deleted.
+            keep_versions: Versions that stay readable, regardless of their age.
+            protect_from: Paths or URIs of other tables, such as shallow clones, that reference files of this table.
+                These files are kept.
+            protect_streams: Glob patterns of the checkpoint directories of Spark streaming queries. The files and
+                commits that these queries still have to read are kept.
+            ignore_streams_older_ms: A query is not protected if it is behind, and its checkpoint has not changed
+                for this time in milliseconds. None protects all matching queries.
+            allow_stream_loss: The ids or checkpoint directories of queries that may fail afterwards.
+            inventory: Path or URI of an inventory of the store, such as the manifest.json of S3 Inventory. It is
+                read instead of listing the directory.
+            max_delete: The maximum size of the files to delete, in relation to the table (`50%`) or absolute
+                (`10GiB`). If it is exceeded, nothing is deleted.
+            quarantine: A directory outside of all tables. Each file is copied there before it is deleted.
+            include_foreign: Whether to delete files that are not known to be written by a Delta engine, if they are
+                older than the retention.
+            skip_nested_tables: Whether to skip directories that contain another table. If False, such a directory
+                refuses the vacuum.
+            log_entries: Whether to add the commits VACUUM START and VACUUM END to the log, as Spark does.
+            threads: The number of threads that delete files. None chooses it for the store.
+            rate: The maximum number of files to delete per second. None for no maximum.
+            commit_metadata: Additional keys of the commitInfo actions of VACUUM START and VACUUM END, such as
+                `{"userMetadata": "nightly run"}`.
+            dry_run: Whether to return the plan without changing anything.
 
         Returns:
-            The plan with its outcome. The outcome is None after a dry run, whose refusals are in the plan.
+            The plan and its outcome. After a dry run, the outcome is None, and the plan includes the refusals.
 
         Raises:
-            UsageError: If arguments exclude each other, or do not fit the table.
-            Refused: If a guard objects (`vacuum.*`), or the protocol forbids writing. Nothing is deleted.
+            UsageError: If the arguments are invalid, or do not match the table.
+            Refused: If a safety check fails (`vacuum.*`), or the table needs a writer feature that is not
+                supported. Nothing is deleted.
             PartlyDone: If files could not be deleted, or an error occurs after the first deletion or commit.
-            Unreadable: If the newest version cannot be rebuilt, as `snapshot` raises it.
+            Unreadable: If the newest version cannot be read: the log is damaged, or the version needs an
+                unsupported feature.
 
         Spec: Add File and Remove File; VACUUM Protocol Check.
         """
@@ -142,10 +154,9 @@ class DataFileMethods(ChangeableTable):
         rate: float | None = None,
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> VacuumPlan:
-        """Plan `vacuum` and change nothing. Return the plan.
+        """Return the plan of `vacuum` without changing anything.
 
-        Takes the same arguments as `vacuum` and raises the same errors, except that refusals are part of the
-        plan and are not raised.
+        Takes the same arguments and raises the same errors as `vacuum`, except that refusals are part of the plan.
         """
         change = self.prepare_vacuum(
             retention_ms=retention_ms,
@@ -181,23 +192,26 @@ class DataFileMethods(ChangeableTable):
         commit_metadata: Mapping[str, str] = NO_METADATA,
         accept_copy: bool = False,
     ) -> VacuumResult:
-        """Delete the files of a plan of this table, except those that a newer version needs.
+        """Delete the files of a plan that `plan_vacuum` returned for this table.
+
+        Files that a newer version references are not deleted.
 
         Args:
-            plan: The plan.
-            threads: The number of threads that delete. None: what the store allows.
-            rate: The largest number of files to delete per second. None: no limit.
-            log_entries: False to not commit VACUUM START and VACUUM END.
-            commit_metadata: Keys to add to the commitInfo of both.
-            accept_copy: True to accept the plan of a table elsewhere, of which this one is a copy with the same past.
+            plan: A plan that `plan_vacuum` returned.
+            threads: The number of threads that delete files. None chooses it for the store.
+            rate: The maximum number of files to delete per second. None for no maximum.
+            log_entries: Whether to add the commits VACUUM START and VACUUM END to the log, as Spark does.
+            commit_metadata: Additional keys of the commitInfo actions of these two commits.
+            accept_copy: Whether to accept a plan that was made for another copy of this table, if both have the
+                same history.
 
         Returns:
-            The plan with its outcome.
+            The plan and its outcome.
 
         Raises:
-            Refused: If the plan is one of another table or of another past (`plan.other-place`, `vacuum.plan-*`).
-                Nothing is deleted.
-            DeltacliError: Whatever `vacuum` raises.
+            Refused: If the plan was made for another table, or the log was rolled back since (`plan.other-place`,
+                `vacuum.plan-*`). Nothing is deleted.
+            DeltacliError: The errors of `vacuum`.
         """
         from deltacli.operations.vacuum.full_plan import vacuum
         from deltacli.operations.vacuum.plan import VacuumRequest
@@ -275,20 +289,25 @@ class DataFileMethods(ChangeableTable):
         accept_copy: bool = False,
         tell: Callable[[str], None] | None = None,
     ) -> PreparedSavedVacuum:
-        """Return the vacuum of a plan that `save_vacuum_plan` wrote. It starts where an earlier run stopped.
+        """Return a change that executes a plan from a file that `save_vacuum_plan` has written.
+
+        A run that was interrupted is continued: its progress is recorded in a file next to the plan.
 
         Args:
-            path: The file of the plan. A record of what was done, and a report, are written beside it.
-            quarantine: A directory that gets a copy of each file before it is deleted. None: that of the plan.
-            threads: The number of threads that delete. None: what the store allows.
-            rate: The largest number of files to delete per second. None: no limit.
-            log_entries: False to not commit VACUUM START and VACUUM END.
-            commit_metadata: Keys to add to the commitInfo of both.
-            accept_copy: True to accept the plan of a table elsewhere, of which this one is a copy with the same past.
-            tell: Receives what was done by earlier runs, and where the report is. None: nobody is told.
+            path: The path of the plan. The record of the progress, and a report, are written to the same directory.
+            quarantine: A directory to which each file is copied before it is deleted. None uses the directory from
+                the plan.
+            threads: The number of threads that delete files. None chooses it for the store.
+            rate: The maximum number of files to delete per second. None for no maximum.
+            log_entries: Whether to add the commits VACUUM START and VACUUM END to the log, as Spark does.
+            commit_metadata: Additional keys of the commitInfo actions of these two commits.
+            accept_copy: Whether to accept a plan that was made for another copy of this table, if both have the
+                same history.
+            tell: Called with notes for the user: the progress of earlier runs, and the path of the report. None
+                ignores them.
 
         Raises:
-            UsageError: If arguments are invalid.
+            UsageError: If the arguments are invalid.
         """
         from deltacli.api.prepared_vacuum import PreparedSavedVacuum
         from deltacli.operations.vacuum.execute import SavedVacuum
@@ -304,10 +323,10 @@ class DataFileMethods(ChangeableTable):
         return PreparedSavedVacuum(SavedVacuum(path, request, accept_copy, tell or _ignore), self)
 
     def save_vacuum_plan(self, plan: VacuumPlan, path: str) -> None:
-        """Write a plan of this table to a local Parquet file, which replaces an existing one.
+        """Write a plan for this table to a local Parquet file. An existing file is replaced.
 
         Raises:
-            Refused: If the log is another one by now.
+            Refused: If the log was rolled back or replaced since the plan was made.
             StorageFailed: If the file cannot be written.
         """
         from deltacli.operations.vacuum.rechecking import with_past
@@ -316,9 +335,10 @@ class DataFileMethods(ChangeableTable):
         save_plan(with_past(self, plan), path)
 
     def note_vacuumed(self, plan: VacuumPlan) -> None:
-        """Record how far the log was examined by a plan that has nothing to delete: mode `lite` continues from there.
+        """Record the newest version that a plan without files to delete has examined. The mode `lite` continues
+        from there.
 
-        A vacuum that is executed records it itself.
+        The execution of a plan records this by itself.
         """
         from deltacli.operations.vacuum.execute import note_progress
 
@@ -326,24 +346,23 @@ class DataFileMethods(ChangeableTable):
 
     @api_method
     def purge_quarantine(self, quarantine: str, *, older_ms: int, dry_run: bool = False) -> PurgeResult:
-        """Delete, at once, older files of this table from a quarantine; `dry_run=True` returns the plan.
-
-        Only what manifests of this table name is deleted.
+        """Delete old files of this table from a quarantine, without asking for confirmation.
 
         Args:
-            quarantine: The directory that a vacuum copied files to.
-            older_ms: The age, in milliseconds, from which files are deleted.
-            dry_run: True to plan only, and change nothing.
+            quarantine: The directory that was passed to `vacuum` as its quarantine.
+            older_ms: The minimum age in milliseconds of the files to delete.
+            dry_run: Whether to return the plan without changing anything.
 
         Returns:
-            The plan with its outcome. The outcome is None after a dry run. `refusals` of the plan name the directories
-            that are not touched.
+            The plan and its outcome, which is None after a dry run. The `refusals` of the plan contain the
+            directories that are skipped.
 
         Raises:
-            Refused: If a manifest cannot be trusted, or the quarantine is in a table.
-            PartlyDone: If files could not be deleted.
+            Refused: If a manifest is invalid, or the quarantine is inside a table.
+            PartlyDone: If some files could not be deleted.
             StorageFailed: If the store fails.
-            Unreadable: If the newest version cannot be rebuilt, as `snapshot` raises it.
+            Unreadable: If the newest version cannot be read: the log is damaged, or the version needs an
+                unsupported feature.
         """
         from deltacli.operations.vacuum.quarantine import PurgeResult
 
@@ -352,16 +371,16 @@ class DataFileMethods(ChangeableTable):
 
     @api_method
     def plan_purge_quarantine(self, quarantine: str, *, older_ms: int) -> PurgePlan:
-        """Plan `purge_quarantine` and change nothing. Return the plan.
+        """Return the plan of `purge_quarantine` without changing anything.
 
-        Takes the arguments of `purge_quarantine` and raises the same errors, except that refusals are part of the
-        plan and are not raised.
+        Takes the same arguments and raises the same errors as `purge_quarantine`, except that refusals are part of
+        the plan.
         """
         return self.prepare_purge_quarantine(quarantine, older_ms=older_ms).plan()
 
     @api_method
     def execute_purge_quarantine(self, plan: PurgePlan) -> PurgeResult:
-        """Delete what a plan of this table says.
+        """Delete the files of a plan that `plan_purge_quarantine` returned for this table.
 
         Raises the same errors as `purge_quarantine`.
         """
@@ -375,13 +394,13 @@ class DataFileMethods(ChangeableTable):
         """Return `purge_quarantine` as a change that can be planned, shown and executed.
 
         Args:
-            quarantine: The directory that a vacuum copied files to.
-            older_ms: The age, in milliseconds, from which files are deleted.
-            dry_run: True if the plan is only shown. It is then refused if a directory of the quarantine has to be
-                left alone. An execution leaves that one alone, and purges the others.
+            quarantine: The directory that was passed to `vacuum` as its quarantine.
+            older_ms: The minimum age in milliseconds of the files to delete.
+            dry_run: Whether the plan is only shown. Then a directory that must be skipped refuses the plan.
+                Otherwise it is skipped, and the other directories are purged.
 
         Raises:
-            UsageError: If the age is negative or not an integer.
+            UsageError: If `older_ms` is negative, or not an integer.
         """
         from deltacli.operations.vacuum.quarantine import QuarantinePurge
 
@@ -409,38 +428,43 @@ class DataFileMethods(ChangeableTable):
         commit_metadata: Mapping[str, str] = NO_METADATA,
         dry_run: bool = False,
     ) -> OptimizeOutcome:
-        """Compact small files and purge deleted rows at once; `dry_run=True` returns the plan.
+        """Merge small data files, and rewrite files with deleted rows, without asking for confirmation.
 
-        Each group of files is one commit. Files that another writer touches meanwhile are left alone: `skipped` of the
-        outcome counts them. A file whose values cannot be kept exactly is in `refused`.
+        Each group of files is rewritten and committed by itself. Files that another writer removes or changes in
+        the meantime are skipped; `skipped` of the outcome is their number. Files whose values would change are in
+        `refused`, and are not rewritten.
 
         Args:
-            where: A condition on partition columns. Other partitions are left alone.
-            target_size: Size of new files, in bytes or as text such as `128MiB`. None: that of the property
+            where: A condition on partition columns, such as `date >= '2026-01-01'`. Files of other partitions are
+                not rewritten.
+            target_size: The size of new files, in bytes or as text such as `128MiB`. None uses the property
                 `delta.targetFileSize`, or 128 MiB.
-            min_files: The smallest number of files that are written as one; at least 2.
-            min_size: Size from which a file is left alone. None: half of `target_size`.
-            zorder: Columns. The rows of each partition are sorted by a z-order of them.
-            cluster: True to sort new rows by the clustering columns of the table.
-            purge: True to rewrite only files with deleted rows, with dropped columns, with NaN beyond the
-                bounds in their footers, or with timestamps that some engines misread as INT96.
-            purge_ratio: Share of deleted rows above which a file of any size is rewritten.
-            max_bytes: The largest number of bytes to rewrite. None: no limit.
-            time_budget_ms: No commit begins after this time, in milliseconds. None: no limit.
-            verify: True to compare all rows once more after the commits.
-            temp_dir: Directory for temporary files of sorted rows. None: that of the system.
-            commit_metadata: Keys to add to the commitInfo. `userMetadata` sets the field of that name.
-            dry_run: True to plan only, and change nothing.
+            min_files: The minimum number of files in a group; at least 2.
+            min_size: Files of this size or larger are not merged. None uses half of `target_size`.
+            zorder: Columns for a z-order: the rows of each partition are sorted so that rows with similar values in
+                any of these columns are in the same files.
+            cluster: Whether to sort rows that are not sorted yet by the clustering columns of the table.
+            purge: Whether to rewrite only files that need it for another reason than their size: they contain
+                deleted rows or dropped columns, NaN beyond the bounds in their footer, or INT96 timestamps that
+                some engines read wrongly.
+            purge_ratio: Files with a larger share of deleted rows are rewritten regardless of their size.
+            max_bytes: The maximum number of bytes to rewrite. None for no maximum.
+            time_budget_ms: No commit is started after this time in milliseconds. None for no maximum.
+            verify: Whether to compare all rows with those of the previous version after the commits.
+            temp_dir: The directory for temporary files. None uses that of the system.
+            commit_metadata: Additional keys of the commitInfo action, such as `{"userMetadata": "nightly run"}`.
+            dry_run: Whether to return the plan without changing anything.
 
         Returns:
-            The outcome with its plan.
+            The outcome, which contains the plan.
 
         Raises:
-            UsageError: If arguments are invalid, or exclude each other.
-            Refused: If the protocol forbids writing. Nothing is changed.
-            PartlyDone: If an error occurs after the first commit, or files could not be read.
-            StorageFailed: If `verify` finds other rows (`optimize.rows-differ`), or the store fails.
-            Unreadable: If the newest version cannot be rebuilt, as `snapshot` raises it.
+            UsageError: If the arguments are invalid.
+            Refused: If the table needs a writer feature that is not supported. Nothing is changed.
+            PartlyDone: If an error occurs after the first commit, or some files could not be read.
+            StorageFailed: If `verify` finds a difference (`optimize.rows-differ`), or the store fails.
+            Unreadable: If the newest version cannot be read: the log is damaged, or the version needs an
+                unsupported feature.
 
         Spec: Add File and Remove File.
         """
@@ -480,9 +504,9 @@ class DataFileMethods(ChangeableTable):
         temp_dir: str | None = None,
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> OptimizePlan:
-        """Plan `optimize` and change nothing. Return the plan.
+        """Return the plan of `optimize` without changing anything.
 
-        Takes the same arguments as `optimize` and raises the same errors.
+        Takes the same arguments and raises the same errors as `optimize`.
         """
         change = self.prepare_optimize(
             where=where,
@@ -503,7 +527,9 @@ class DataFileMethods(ChangeableTable):
 
     @api_method
     def execute_optimize(self, plan: OptimizePlan) -> OptimizeOutcome:
-        """Rewrite and commit the files of a plan of this table, except those that were touched since.
+        """Rewrite the files of a plan that `plan_optimize` returned for this table.
+
+        Files that were removed or changed since are skipped.
 
         Raises the same errors as `optimize`.
         """
@@ -567,27 +593,34 @@ class DataFileMethods(ChangeableTable):
         commit_metadata: Mapping[str, str] = NO_METADATA,
         dry_run: bool = False,
     ) -> StatsOutcome:
-        """Compute the statistics of live files and commit them at once; `dry_run=True` returns the plan.
+        """Add missing statistics of data files to the log, without asking for confirmation. The data files are not
+        rewritten.
 
-        Files that another writer touches meanwhile are left out: `dropped` of the outcome counts them.
+        Files that another writer removes or changes in the meantime are skipped; `dropped` of the outcome is their
+        number.
 
         Args:
-            where: A condition on partition columns. Files of other partitions keep their statistics.
-            columns: Columns that get statistics. Empty: those that the properties of the table choose.
-            missing: True to state the default: only files that lack statistics of a column. It excludes `all`.
-            all: True to replace wrong statistics of the other files, too.
-            read: What is read: `footers`, which do not have all bounds, or `rows`, which have.
-            commit_metadata: Keys to add to the commitInfo. `userMetadata` sets the field of that name.
-            dry_run: True to plan only, and change nothing.
+            where: A condition on partition columns, such as `date >= '2026-01-01'`. Files of other partitions keep
+                their statistics.
+            columns: The columns that need statistics. An empty sequence uses the columns that the properties of the
+                table select.
+            missing: The default: only files without statistics of a column are changed. Cannot be combined with
+                `all`.
+            all: Whether to check the statistics of all files, and to replace wrong ones.
+            read: Where the statistics come from. `footers` is fast, but Parquet footers do not contain the bounds
+                of all types. `rows` reads the data files.
+            commit_metadata: Additional keys of the commitInfo action, such as `{"userMetadata": "nightly run"}`.
+            dry_run: Whether to return the plan without changing anything.
 
         Returns:
-            The outcome with its plan.
+            The outcome, which contains the plan.
 
         Raises:
-            UsageError: If arguments are invalid, or columns get no statistics.
-            Refused: If the protocol forbids writing. Nothing is changed.
-            PartlyDone: If an error occurs after the first commit, or files could not be read.
-            Unreadable: If the newest version cannot be rebuilt, as `snapshot` raises it.
+            UsageError: If the arguments are invalid, or a column cannot have statistics.
+            Refused: If the table needs a writer feature that is not supported. Nothing is changed.
+            PartlyDone: If an error occurs after the first commit, or some files could not be read.
+            Unreadable: If the newest version cannot be read: the log is damaged, or the version needs an
+                unsupported feature.
 
         Spec: Per-file Statistics.
         """
@@ -613,9 +646,9 @@ class DataFileMethods(ChangeableTable):
         read: str = "footers",
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> StatsPlan:
-        """Plan `stats` and change nothing. Return the plan.
+        """Return the plan of `stats` without changing anything.
 
-        Takes the same arguments as `stats` and raises the same errors.
+        Takes the same arguments and raises the same errors as `stats`.
         """
         change = self.prepare_stats(
             where=where,
@@ -629,7 +662,7 @@ class DataFileMethods(ChangeableTable):
 
     @api_method
     def execute_stats(self, plan: StatsPlan) -> StatsOutcome:
-        """Read and commit the statistics of a plan of this table.
+        """Compute and commit the statistics of a plan that `plan_stats` returned for this table.
 
         Raises the same errors as `stats`.
         """
@@ -649,11 +682,11 @@ class DataFileMethods(ChangeableTable):
         dry_run: bool = False,
         examines: bool = False,
     ) -> PreparedChange[StatsPlan, StatsOutcome]:
-        """Return `stats` as a change that can be planned, shown and executed. Raises UsageError for
-        invalid arguments.
+        """Return `stats` as a change that can be planned, shown and executed.
 
         Args:
-            examines: True to read the files for the plan already, which then knows how many have wrong statistics.
+            examines: Whether to read the files for the plan already, so that it contains the number of files with
+                wrong statistics.
         """
         from deltacli.operations.change.stats import ComputeStats, StatsRequest
 

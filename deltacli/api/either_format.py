@@ -42,11 +42,13 @@ def find_table_format(storage: ReadStorage) -> FormatName:
 
 
 def require_delta_log(table: Table) -> None:
-    """Require that a table has a log, before arguments are parsed that mean something else in the other format.
+    """Check that a table is a Delta table.
+
+    A command calls this before it parses arguments whose meaning depends on the format.
 
     Raises:
-        PaimonTable: If it is a Paimon table.
-        NotATable: If it is no table.
+        PaimonTable: If the table is a Paimon table.
+        NotATable: If the path is not a table.
     """
     from deltacli.table.find_log import list_log
 
@@ -54,11 +56,12 @@ def require_delta_log(table: Table) -> None:
 
 
 def open_as_paimon(table: Table, *, branch: str | None = None) -> Paimon:
-    """Return a handle of the same directory as a Paimon table, with the same store, engine, clock and progress.
+    """Return the Paimon table in the directory of a Delta table handle, with the same store, engine, clock and
+    progress.
 
     Args:
-        table: The directory, opened as a Delta table.
-        branch: The branch that methods read and change. None: the main branch.
+        table: The handle, opened by `open_table`.
+        branch: The branch that methods read and change. None for the main branch.
     """
     # A process that has Delta tables only does not need the code of the other format.
     from deltacli.api.paimon import Paimon
@@ -86,15 +89,15 @@ def call_with_either_format(
     table_format: FormatName | None = None,
     branch: str | None = None,
 ) -> Result:
-    """Return what the function for its format makes of a table, whose format need not be known.
+    """Open a table in its format, Delta or Paimon, and call a function with it.
 
     Args:
-        table: The table, opened as a Delta table. Nothing needs to have been read of it.
-        delta: Called with a Delta table, and with one of unknown format. It has to read the log before it does
-            anything else: `paimon` is called if it raises PaimonTable.
-        paimon: Called with a Paimon table.
-        table_format: The format, if the caller knows it.
-        branch: The branch of a Paimon table. None: the main branch.
+        table: The table, opened as a Delta table.
+        delta: The function for a Delta table. It must read the log before it does anything else. If that raises
+            PaimonTable, `paimon` is called instead.
+        paimon: The function for a Paimon table.
+        table_format: The format of the table. None if it is unknown.
+        branch: The branch of a Paimon table. None for the main branch.
 
     Raises:
         PaimonTable: If `table_format` is `delta`, and the table is a Paimon table.

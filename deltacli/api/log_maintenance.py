@@ -1,4 +1,4 @@
-"""Methods of a Delta table that maintain the files of its `_delta_log`: checkpoints, expiry, checksums, backups."""
+"""The methods of `Table` for the files of `_delta_log`: checkpoints, expiry, compactions, checksums and backups."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @short_repr("plan", "outcome")
 class ExpiryResult(NamedTuple):
-    """The plan of `expire_log` with its outcome.
+    """The plan of `expire_log`, and its outcome.
 
     Attributes:
         plan: The plan.
-        outcome: What was deleted; None where the plan was not executed.
+        outcome: The deleted files; None if the plan was not executed.
     """
 
     plan: ExpiryPlan
@@ -41,7 +41,7 @@ class RestoreResult(NamedTuple):
 
     Attributes:
         plan: The plan.
-        was_executed: True if files were written.
+        was_executed: Whether files were written.
     """
 
     plan: LogRestorePlan
@@ -49,7 +49,7 @@ class RestoreResult(NamedTuple):
 
 
 class LogMethods(ChangeableTable):
-    """The methods of a Delta table that maintain its log. The rows of its versions stay the same."""
+    """The methods of `Table` that maintain the log. The rows of the table stay the same."""
 
     @api_method
     def checkpoint(
@@ -65,32 +65,35 @@ class LogMethods(ChangeableTable):
         force: bool = False,
         dry_run: bool = False,
     ) -> CheckpointResult:
-        """Write a checkpoint of a version, and return what was written.
+        """Write a checkpoint of a version.
 
         Args:
-            version: The version. None: the newest one.
-            layout: `classic`, `multi-part` or `v2`. None: as in the policy of the table.
+            version: The version. None for the newest version.
+            layout: `classic`, `multi-part` or `v2`. None uses the property `delta.checkpointPolicy`.
             parts: The number of files of a multi-part checkpoint.
-            rows_per_file: The number of actions per sidecar or part.
+            rows_per_file: The maximum number of actions in a sidecar or part.
             v2_top: The format of the main file of a V2 checkpoint: `json` or `parquet`.
-            stats: The columns of statistics: `json`, `struct`, `both`, or `keep` for those that the properties
-                ask for, or else the last checkpoint has.
-            if_behind: Write nothing unless this many commits were made since the last checkpoint.
-            force: True to write the checkpoint even if a complete one of this version and layout exists.
-            dry_run: True to plan only, and change nothing.
+            stats: The form of the statistics: `json`, `struct`, or `both`. `keep` uses the form that the properties
+                of the table select, or else that of the last checkpoint.
+            if_behind: Write nothing if there are fewer commits since the last checkpoint.
+            force: Whether to write the checkpoint even if a complete checkpoint of this version and layout exists.
+            dry_run: Whether to return the plan without changing anything.
 
         Returns:
-            The result. `skipped` is True where nothing had to be done, `files` are paths relative to the table with
-            their sizes in bytes and rows, `actions` are counts by kind. `hint_version` is the version that
-            `_last_checkpoint` names afterwards, None where it does not name this one.
+            The result. `skipped` is True if nothing had to be written. `files` contains the paths of the files,
+            relative to the table, with their size in bytes and number of rows. `actions` is the number of actions
+            of each kind. `hint_version` is the version in `_last_checkpoint`; None if the hint does not refer to
+            this checkpoint.
 
         Raises:
-            UsageError: If arguments conflict.
-            Refused: If the protocol, the state of the log or the checksum file of the version forbids it, or the
-                commit was rewritten meanwhile. NoAtomicCreate is raised for a store that is read-only.
+            UsageError: If the arguments are invalid.
+            Refused: If the protocol does not allow it, the checksum file of the version disagrees with the log, or
+                the commit was replaced in the meantime. NoAtomicCreate, a subclass, if the store is read-only.
             PartlyDone: If an error occurs after a file was published.
-            StorageFailed: If the file does not read back as expected (`checkpoint.not-proven`). Nothing is published.
-            Unreadable: If the version cannot be rebuilt, as `snapshot` raises it.
+            StorageFailed: If the file was not written correctly (`checkpoint.not-proven`). It is read back before
+                it is published.
+            Unreadable: If the version cannot be read: the log is damaged, or the version needs an unsupported
+                feature.
         """
         from deltacli.api.prepared_change import require_no_refusal
 
@@ -125,9 +128,10 @@ class LogMethods(ChangeableTable):
         if_behind: int = 0,
         force: bool = False,
     ) -> CheckpointPlan:
-        """Return the plan of `checkpoint` with the same arguments. Its `refusal` is what `force` accepts.
+        """Return the plan of `checkpoint` without changing anything.
 
-        Raises the same errors as `checkpoint`.
+        Takes the same arguments and raises the same errors as `checkpoint`. `refusal` of the plan is the reason why
+        nothing would be written without `force`.
         """
         change = self.prepare_checkpoint(
             version=version,
@@ -143,7 +147,7 @@ class LogMethods(ChangeableTable):
 
     @api_method
     def execute_checkpoint(self, plan: CheckpointPlan) -> CheckpointResult:
-        """Write a planned checkpoint of this table.
+        """Write the checkpoint of a plan that `plan_checkpoint` returned for this table.
 
         Raises the same errors as `checkpoint`.
         """
@@ -185,17 +189,19 @@ class LogMethods(ChangeableTable):
         return self._prepare(Checkpoint(request))
 
     def preview_checkpoint(self, plan: CheckpointPlan, *, dry_run: bool = True) -> CheckpointResult:
-        """Return the result that a plan of this table would have. Nothing is written.
+        """Return the result that a plan would have, without writing anything.
 
-        The checkpoint is encoded: its result has the sizes of the files.
+        The checkpoint is encoded in memory, so the result contains the exact sizes of the files.
 
         Args:
-            plan: The plan. With `dry_run=False` it is one that has nothing to write, but for the hint.
-            dry_run: False for the result of an execution.
+            plan: A plan that `plan_checkpoint` returned. With `dry_run=False`, the plan must have no checkpoint to
+                write: at most the hint is written.
+            dry_run: Whether the result is that of a dry run.
 
         Raises:
             StorageFailed: If the store fails.
-            Unreadable: If the version cannot be rebuilt, as `snapshot` raises it.
+            Unreadable: If the version cannot be read: the log is damaged, or the version needs an unsupported
+                feature.
         """
         from deltacli.operations.checkpoint.checkpoint import write_checkpoint
 
@@ -203,14 +209,14 @@ class LogMethods(ChangeableTable):
 
     @api_method
     def verify_checkpoints(self, *, version: int | None = None) -> list[Verification]:
-        """Compare every complete checkpoint with older files of the log, and return the results, oldest first.
+        """Compare complete checkpoints with the older files of the log that they replace.
 
         Args:
-            version: The version whose checkpoints are compared. None: those of all versions.
+            version: The version whose checkpoints are compared. None compares the checkpoints of all versions.
 
         Raises:
             VersionAbsent: If the version has no checkpoint.
-            NotATable: If there is no table.
+            NotATable: If the path is not a Delta table.
         """
         from deltacli.operations.checkpoint.verify import verify_checkpoints
 
@@ -218,17 +224,18 @@ class LogMethods(ChangeableTable):
 
     @api_method
     def read_actions(self, version: int, *, checkpoint: bool = False, kinds: str | None = None) -> LoggedActions:
-        """Return the raw actions of a version, which are read once they are written somewhere.
+        """Return the raw actions of a version. They are read when the result is iterated or written.
 
         Args:
             version: The version.
-            checkpoint: True to read its checkpoint although it has a commit. Without a commit it is read anyway.
-            kinds: Kinds of actions, separated by commas, such as `add,remove`. None: all of them.
+            checkpoint: Whether to read the checkpoint of the version instead of its commit. A version without a
+                commit is always read from its checkpoint.
+            kinds: A comma-separated list of kinds of actions, such as `add,remove`. None for all kinds.
 
         Raises:
-            UsageError: If a kind is unknown and nearly one that is known.
+            UsageError: If a kind is a misspelled known kind. Other unknown kinds are accepted.
             VersionAbsent: If the version has neither a commit nor a checkpoint.
-            NotATable: If there is no table.
+            NotATable: If the path is not a Delta table.
         """
         from deltacli.operations.read.log_cat import LoggedActions, choose_kinds, find_actions
 
@@ -247,32 +254,33 @@ class LogMethods(ChangeableTable):
         allow_stream_loss: Sequence[str] = (),
         dry_run: bool = False,
     ) -> ExpiryResult:
-        """Delete, at once, the files of the log that no kept version needs; `dry_run=True` returns the plan.
+        """Delete old commits and checkpoints that no retained version needs, without asking for confirmation.
 
         Args:
-            retention_ms: Commits that are older, in milliseconds, are not kept. None: the retention of the
-                table's property, or 30 days.
-            keep_versions: Versions that remain readable, whatever their age.
-            allow_retention_below_ms: The table's own retention, to allow a shorter one.
-            protect_streams: Patterns of checkpoint directories of Spark queries. Whatever these queries still
-                need is kept.
-            ignore_streams_older_ms: The age of a checkpoint, in milliseconds, from which its query is not
-                protected if it is behind. None: every matching query is protected.
-            allow_stream_loss: Queries, by their ids or checkpoint directories, that may become unable to
-                continue.
-            dry_run: True to plan only, and change nothing.
+            retention_ms: Versions are kept readable for this time in milliseconds. None uses the property
+                `delta.logRetentionDuration`, or 30 days.
+            keep_versions: Versions that stay readable, regardless of their age.
+            allow_retention_below_ms: The retention that the table is configured with, as a confirmation if
+                `retention_ms` is shorter.
+            protect_streams: Glob patterns of the checkpoint directories of Spark streaming queries. The files and
+                commits that these queries still have to read are kept.
+            ignore_streams_older_ms: A query is not protected if it is behind, and its checkpoint has not changed
+                for this time in milliseconds. None protects all matching queries.
+            allow_stream_loss: The ids or checkpoint directories of queries that may fail afterwards.
+            dry_run: Whether to return the plan without changing anything.
 
         Returns:
-            The plan with its outcome. The outcome is None after a dry run, whose refusals are in the plan, and where
-            there is nothing to delete.
+            The plan and its outcome. The outcome is None after a dry run, and if there is nothing to delete. The
+            plan of a dry run includes the refusals.
 
         Raises:
-            UsageError: If arguments are invalid, or one needs another.
-            Refused: If a guard objects (`expire.*`), or the table is no longer as planned (`plan.*`). Nothing is
-                deleted.
-            PartlyDone: If files could not be deleted, or an error ended the deletion.
+            UsageError: If the arguments are invalid.
+            Refused: If a safety check fails (`expire.*`), or the table has changed since it was planned (`plan.*`).
+                Nothing is deleted.
+            PartlyDone: If some files could not be deleted.
             StorageFailed: If the store fails.
-            Unreadable: If the newest version cannot be rebuilt, as `snapshot` raises it.
+            Unreadable: If the newest version cannot be read: the log is damaged, or the version needs an
+                unsupported feature.
 
         Spec: Metadata Cleanup.
         """
@@ -306,10 +314,10 @@ class LogMethods(ChangeableTable):
         ignore_streams_older_ms: int | None = None,
         allow_stream_loss: Sequence[str] = (),
     ) -> ExpiryPlan:
-        """Plan `expire_log` and change nothing. Return the plan.
+        """Return the plan of `expire_log` without changing anything.
 
-        Takes the same arguments as `expire_log` and raises the same errors, except that refusals are part of the
-        plan and are not raised.
+        Takes the same arguments and raises the same errors as `expire_log`, except that refusals are part of the
+        plan.
         """
         change = self.prepare_expire_log(
             retention_ms=retention_ms,
@@ -323,7 +331,7 @@ class LogMethods(ChangeableTable):
 
     @api_method
     def execute_expire_log(self, plan: ExpiryPlan) -> ExpiryResult:
-        """Delete the files of a plan of this table.
+        """Delete the files of a plan that `plan_expire_log` returned for this table.
 
         Raises the same errors as `expire_log`.
         """
@@ -343,12 +351,11 @@ class LogMethods(ChangeableTable):
         dry_run: bool = False,
         is_verified: bool = True,
     ) -> PreparedChange[ExpiryPlan, ExpiryOutcome]:
-        """Return `expire_log` as a change that can be planned, shown and executed. Raises UsageError for
-        invalid arguments.
+        """Return `expire_log` as a change that can be planned, shown and executed.
 
         Args:
-            is_verified: True if planning verifies that the kept versions can still be rebuilt. An execution verifies
-                it in any case.
+            is_verified: Whether the plan already verifies that the kept versions can be rebuilt from the remaining
+                files. The execution always verifies it.
         """
         from deltacli.operations.log.expire import ExpiryRequest, LogExpiry
 
@@ -365,21 +372,24 @@ class LogMethods(ChangeableTable):
 
     @api_method
     def compact_log(self, first: int, last: int, *, dry_run: bool = False) -> Compaction:
-        """Write a log compaction of a range of commits, and return what was written.
+        """Write a log compaction file for a range of commits, such as
+        `00000000000000000004.00000000000000000006.compacted.json`.
 
-        An existing file is never replaced: `skipped` of the result is True where the same compaction exists.
+        An existing file is not replaced. `skipped` of the result is True if the compaction exists.
 
         Args:
             first: The version of the first commit.
             last: The version of the last commit.
-            dry_run: True to count only, and change nothing.
+            dry_run: Whether to only count the actions, without writing anything.
 
         Raises:
-            UsageError: If there are fewer than two commits.
-            VersionAbsent: If a commit is missing.
-            Refused: If the protocol or the size forbids it, or a commit was rewritten meanwhile.
+            UsageError: If the range contains fewer than two commits.
+            VersionAbsent: If a commit of the range is missing.
+            Refused: If the protocol does not allow it, the result would be too large, or a commit was replaced in
+                the meantime.
             StorageFailed: If the store fails.
-            Unreadable: If the newest version cannot be rebuilt, as `snapshot` raises it.
+            Unreadable: If the newest version cannot be read: the log is damaged, or the version needs an
+                unsupported feature.
 
         Spec: Log Compaction Files.
         """
@@ -389,15 +399,15 @@ class LogMethods(ChangeableTable):
 
     @api_method
     def plan_compact_log(self, first: int, last: int) -> Compaction:
-        """Plan `compact_log` and change nothing. Return the plan.
+        """Return the plan of `compact_log` without changing anything.
 
-        Takes the arguments of `compact_log` and raises the same errors.
+        Takes the same arguments and raises the same errors as `compact_log`.
         """
         return self.prepare_compact_log(first, last).plan()
 
     @api_method
     def execute_compact_log(self, plan: Compaction) -> Compaction:
-        """Write a planned compaction of this table.
+        """Write the compaction of a plan that `plan_compact_log` returned for this table.
 
         Raises the same errors as `compact_log`.
         """
@@ -411,20 +421,21 @@ class LogMethods(ChangeableTable):
 
     @api_method
     def write_checksum(self, *, version: int | None = None, dry_run: bool = False) -> ChecksumReport:
-        """Write the checksum file of a version where it is missing, and return its state.
+        """Write the version checksum file (`.crc`) of a version if it is missing, or compare it with the log.
 
-        An existing file is compared with the log and never replaced: `status` of the result is `agrees`, `differs`
-        (with `differences`) or `unreadable`.
+        An existing file is not replaced. `status` of the result is `agrees`, `differs` (with the `differences`) or
+        `unreadable`.
 
         Args:
-            version: The version. None: the newest one.
-            dry_run: True to compare only, and change nothing.
+            version: The version. None for the newest version.
+            dry_run: Whether to compare without writing anything.
 
         Raises:
-            Refused: If the version has no commit file, the protocol forbids writing, or the commit was rewritten
-                meanwhile.
+            Refused: If the version has no commit file, the protocol does not allow writing, or the commit was
+                replaced in the meantime.
             StorageFailed: If the store fails.
-            Unreadable: If the version cannot be rebuilt, as `snapshot` raises it.
+            Unreadable: If the version cannot be read: the log is damaged, or the version needs an unsupported
+                feature.
 
         Spec: Version Checksum File.
         """
@@ -434,15 +445,15 @@ class LogMethods(ChangeableTable):
 
     @api_method
     def plan_write_checksum(self, *, version: int | None = None) -> ChecksumReport:
-        """Plan `write_checksum` and change nothing. Return the plan.
+        """Return the plan of `write_checksum` without changing anything.
 
-        Takes the arguments of `write_checksum` and raises the same errors.
+        Takes the same arguments and raises the same errors as `write_checksum`.
         """
         return self.prepare_write_checksum(version=version).plan()
 
     @api_method
     def execute_write_checksum(self, plan: ChecksumReport) -> ChecksumReport:
-        """Write a planned checksum file of this table.
+        """Write the checksum file of a plan that `plan_write_checksum` returned for this table.
 
         Raises the same errors as `write_checksum`.
         """
@@ -456,35 +467,36 @@ class LogMethods(ChangeableTable):
 
     @api_method
     def backup_log(self, destination: str, *, full: bool = False, dry_run: bool = False) -> BackupResult:
-        """Copy the log to a directory that a later run adds to, and return what was copied.
+        """Copy the files of the log to a backup directory.
 
-        Copies are read back and compared.
+        Files that the backup already contains are not copied again, so later calls only add new files. Each copy is
+        read back and compared.
 
         Args:
-            destination: The directory: a path or a URI.
-            full: True to compare every file by digest instead of by size and time.
-            dry_run: True to copy nothing.
+            destination: The path or URI of the backup directory.
+            full: Whether to compare existing files by digest. By default they are compared by size and time.
+            dry_run: Whether to return the result without copying anything.
 
         Raises:
-            UsageError: If one of table and backup contains the other.
-            Refused: If the directory has other content.
+            UsageError: If the backup directory is inside the table, or the table inside the backup directory.
+            Refused: If the directory contains other files than a backup of this table.
             StorageFailed: If the store fails.
-            NotATable: If there is no table.
+            NotATable: If the path is not a Delta table.
         """
         change = self.prepare_backup_log(self.open_other(destination), full=full)
         return change.plan().as_planned_result() if dry_run else change.carry_out()
 
     @api_method
     def plan_backup_log(self, destination: str, *, full: bool = False) -> BackupPlan:
-        """Plan `backup_log` and change nothing. Return the plan.
+        """Return the plan of `backup_log` without changing anything.
 
-        Takes the arguments of `backup_log` and raises the same errors.
+        Takes the same arguments and raises the same errors as `backup_log`.
         """
         return self.prepare_backup_log(self.open_other(destination), full=full).plan()
 
     @api_method
     def execute_backup_log(self, plan: BackupPlan) -> BackupResult:
-        """Copy the files of a plan of this table.
+        """Copy the files of a plan that `plan_backup_log` returned for this table.
 
         Raises the same errors as `backup_log`.
         """
@@ -493,7 +505,9 @@ class LogMethods(ChangeableTable):
     def prepare_backup_log(self, destination: Storage, *, full: bool) -> PreparedChange[BackupPlan, BackupResult]:
         """Return `backup_log` as a change that can be planned, shown and executed.
 
-        `destination` is the store of the backup.
+        Args:
+            destination: The store of the backup directory.
+            full: See `backup_log`.
         """
         from deltacli.operations.log.log_backup import LogBackup
 
@@ -502,20 +516,21 @@ class LogMethods(ChangeableTable):
 
     @api_method
     def restore_log(self, source: str, *, replace: bool = False, dry_run: bool = False) -> RestoreResult:
-        """Add, at once, the files of a backup that the log lacks; `dry_run=True` returns the plan.
+        """Restore missing files of the log from a backup, without asking for confirmation.
 
         Args:
-            source: The directory of the backup: a path or a URI.
-            replace: True to replace files that differ, too.
-            dry_run: True to plan only, and change nothing.
+            source: The path or URI of the backup directory.
+            replace: Whether to also replace files that differ from the backup.
+            dry_run: Whether to return the plan without changing anything.
 
         Returns:
             The plan, and whether it was executed.
 
         Raises:
-            Unreadable: If there is no backup, or a damaged one.
-            Refused: If the backup is one of another table, or the result would mix two histories. Nothing is written.
-            ConflictLost: If a writer was first.
+            Unreadable: If the directory contains no backup, or the backup is damaged.
+            Refused: If the backup belongs to another table, or the restored log would mix two histories. Nothing is
+                written.
+            ConflictLost: If another writer has created one of the files in the meantime.
             StorageFailed: If the store fails.
         """
         if not dry_run:
@@ -529,15 +544,15 @@ class LogMethods(ChangeableTable):
 
     @api_method
     def plan_restore_log(self, source: str, *, replace: bool = False) -> LogRestorePlan:
-        """Plan `restore_log` and change nothing. Return the plan.
+        """Return the plan of `restore_log` without changing anything.
 
-        Takes the arguments of `restore_log` and raises the same errors.
+        Takes the same arguments and raises the same errors as `restore_log`.
         """
         return self.prepare_restore_log(self.open_other(source), replace=replace).plan()
 
     @api_method
     def execute_restore_log(self, plan: LogRestorePlan) -> RestoreResult:
-        """Write the files of a plan of this table.
+        """Restore the files of a plan that `plan_restore_log` returned for this table.
 
         Raises the same errors as `restore_log`.
         """
@@ -547,7 +562,9 @@ class LogMethods(ChangeableTable):
     def prepare_restore_log(self, source: Storage, *, replace: bool) -> PreparedChange[LogRestorePlan, LogRestored]:
         """Return `restore_log` as a change that can be planned, shown and executed.
 
-        `source` is the store of the backup.
+        Args:
+            source: The store of the backup directory.
+            replace: See `restore_log`.
         """
         from deltacli.operations.log.log_restore import LogRestore
 

@@ -136,7 +136,7 @@ class Paimon(ChangeableTable):
     def describe_schema(
         self, *, schema_id: int | None = None, snapshot_id: int | None = None, tag: str | None = None
     ) -> DescribedSchema:
-        """Return the schema of a point, to be compared with others or converted (`deltacli.api.schemas`).
+        """Return a schema of the branch, for `diff_schemas` and `convert_schema` of `deltacli.api.schemas`.
 
         Args:
             schema_id: The id of a schema.
@@ -144,7 +144,7 @@ class Paimon(ChangeableTable):
             tag: The name of a tag.
 
         Raises:
-            DeltacliError: Whatever `snapshot` raises.
+            DeltacliError: The errors of `snapshot`.
         """
         from deltacli.operations.schemas.described import describe_paimon
 

@@ -138,7 +138,7 @@ def require_same_table(uri: str, table: TableHandle) -> None:
 
 
 def plan_or_carry_out(change: PreparedChange[PO, PO], *, dry_run: bool) -> PO:
-    """Plan and execute a change whose plan is also its outcome. With `dry_run`, return the plan with its refusals."""
+    """Execute a change whose plan is also its outcome. For a dry run, return the plan, which includes the refusals."""
     return change.plan() if dry_run else change.carry_out()
 
 

@@ -1,4 +1,4 @@
-"""A vacuum that was requested and is not planned yet, or whose plan was saved to a file."""
+"""The changes that `Table.prepare_vacuum` and `Table.prepare_saved_vacuum` return."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 
 class PreparedVacuum(PreparedChange[VacuumPlan, VacuumResult]):
-    """A vacuum that is planned by its request."""
+    """A vacuum that can be planned and executed, and that can explain its plan."""
 
     def __init__(self, change: VacuumChange, table: TableHandle) -> None:
-        """Prepare a vacuum of a table."""
+        """Create a vacuum of a table."""
         super().__init__(change, table)
         self._request = change.request
 
     def explain(self, path: str) -> FileExplanation:
-        """Return why a file would be deleted or kept, with the commits that name it. Nothing is changed.
+        """Return the reason why a file would be deleted or kept, and the commits that reference it.
 
         Args:
-            path: The file, relative to the table or as a URI.
+            path: The path of the file relative to the table, or its URI.
 
         Raises:
-            UsageError: If it is a directory, or outside of the table.
-            DeltacliError: Whatever `plan` raises.
+            UsageError: If the path is a directory, or outside the table.
+            DeltacliError: The errors of `plan`.
         """
         from deltacli.operations.vacuum.explain import explain_file
 
@@ -38,14 +38,14 @@ class PreparedVacuum(PreparedChange[VacuumPlan, VacuumResult]):
 
 
 class PreparedSavedVacuum(PreparedChange[VacuumPlan, VacuumResult]):
-    """A vacuum whose plan was saved to a file. It starts where an earlier run of it stopped."""
+    """A vacuum with a plan from a file. An interrupted run is continued."""
 
     def __init__(self, change: SavedVacuum, table: TableHandle) -> None:
-        """Prepare the vacuum of a file on a table."""
+        """Create a vacuum of a table."""
         super().__init__(change, table)
         self._saved = change
 
     @property
     def was_complete(self) -> bool:
-        """Whether an earlier run had executed all of the plan. It is known once this one was executed."""
+        """Whether an earlier run had already executed the whole plan. Only valid after `execute`."""
         return self._saved.was_complete

@@ -1,4 +1,4 @@
-"""Methods of a Delta table that read, compare and explain. They change nothing."""
+"""The methods of `Table` that read and examine the table. They do not change it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ReadingMethods(TableHandle):
-    """The methods of a Delta table that read it."""
+    """The methods of `Table` that read and examine the table."""
 
     @api_method
     def history(
@@ -40,22 +40,23 @@ class ReadingMethods(TableHandle):
         limit: int = 0,
         counts: bool = False,
     ) -> History:
-        """Return commits of the table, newest first.
+        """Return the commits of the table, newest first.
 
         Args:
             from_version: The first version.
-            from_timestamp: Instead of `from_version`: the first version committed at or after this time, a
-                datetime with its time zone, or a date, which is midnight UTC.
-            from_timestamp_ms: The same in epoch milliseconds.
-            to_version: The last version. None: the newest one.
-            to_timestamp: Instead of `to_version`: the last version committed at or before this time.
-            to_timestamp_ms: The same in epoch milliseconds.
-            limit: The number of commits, the newest of the range. 0: all of them.
-            counts: True to count the files and bytes that each commit adds and removes.
+            from_timestamp: Instead of `from_version`: the first version that was committed at or after this time. A
+                datetime with a time zone, or a date, which means midnight UTC.
+            from_timestamp_ms: The timestamp in epoch milliseconds.
+            to_version: The last version. None for the newest version.
+            to_timestamp: Instead of `to_version`: the last version that was committed at or before this time.
+            to_timestamp_ms: The timestamp in epoch milliseconds.
+            limit: The maximum number of commits. The newest ones are returned. 0 for no maximum.
+            counts: Whether to count the files and bytes that each commit adds and removes.
 
         Raises:
-            UsageError: If an end is given twice, or the versions are in the wrong order.
-            NotATable: If there is no table.
+            UsageError: If both a version and a timestamp are passed for one end of the range, or the range is
+                reversed.
+            NotATable: If the path is not a Delta table.
             VersionAbsent: If a version does not exist yet.
         """
         from deltacli.operations.read.history import read_history
@@ -95,23 +96,24 @@ class ReadingMethods(TableHandle):
     def snapshot(
         self, *, version: int | None = None, timestamp: datetime | date | None = None, timestamp_ms: int | None = None
     ) -> Snapshot:
-        """Rebuild a version of the table: its metadata at once, its files and rows when they are asked for.
+        """Return a version of the table. Its schema and properties are read now, its files and rows when they are
+        requested.
 
-        At most one argument is given. Without one, the newest version is rebuilt.
+        At most one argument can be passed. Without an argument, the newest version is returned.
 
         Args:
             version: The version.
-            timestamp: The newest version committed at or before this time, a datetime with its time zone, or a date,
-                which is midnight UTC.
-            timestamp_ms: The same in epoch milliseconds.
+            timestamp: A time. The result is the newest version that was committed at or before it. A datetime with
+                a time zone, or a date, which means midnight UTC.
+            timestamp_ms: `timestamp` in epoch milliseconds.
 
         Raises:
-            UsageError: If an argument is of a wrong type, or more than one is given.
-            NotATable: If there is no table.
-            VersionAbsent: If the version was never written, or can no longer be rebuilt.
+            UsageError: If more than one argument is passed, or an argument has the wrong type.
+            NotATable: If the path is not a Delta table.
+            VersionAbsent: If the version does not exist yet, or its commits have expired.
             LogIncomplete: If commits are missing.
             CommitCorrupt: If a commit cannot be parsed.
-            CheckpointUnreadable: If no checkpoint that is needed can be read.
+            CheckpointUnreadable: If a checkpoint is damaged, and the commits before it have expired.
             ProtocolUnsupported: If the version needs a reader feature that is not supported.
         """
         from deltacli.table.time_travel import find_snapshot
@@ -133,33 +135,36 @@ class ReadingMethods(TableHandle):
         row_ids: bool = False,
         limit: int | None = None,
     ) -> Changes:
-        """Return the changes of rows in a range of versions, both ends included, as an iterable of Arrow batches.
+        """Return the rows that were inserted, updated and deleted by a range of versions (the change data feed), as
+        Arrow batches.
 
-        The columns are followed by `_change_type` (`insert`, `delete`, `update_preimage`, `update_postimage`),
-        `_commit_version` and `_commit_timestamp` (microseconds, UTC). `where` may use these three. With `row_ids`,
-        `_row_id` and `_row_commit_version` follow, which are null in rows of change data files.
+        The columns of the table are followed by `_change_type` (`insert`, `delete`, `update_preimage`,
+        `update_postimage`), `_commit_version` and `_commit_timestamp` (microseconds, UTC). With `row_ids`, the
+        columns `_row_id` and `_row_commit_version` are added. They are null in rows of change data files.
 
-        The result is empty if `from_version` is one above the newest version, and no end is given. Iterating raises
-        DataUnreadable for a damaged file, and Refused (`rowtracking.not-enabled`) at a version without row tracking.
+        The result is empty if `from_version` is the next version after the newest one, so that a consumer can ask
+        for new changes repeatedly. The rows are read during the iteration, which raises DataUnreadable for a
+        damaged file, and Refused (`rowtracking.not-enabled`) for a version without row tracking.
 
         Args:
             from_version: The first version.
-            from_timestamp: Instead of `from_version`: the first version committed at or after this time, a
-                datetime with its time zone, or a date, which is midnight UTC.
-            from_timestamp_ms: The same in epoch milliseconds.
-            to_version: The last version. None: the newest one.
-            to_timestamp: Instead of `to_version`: the last version committed at or before this time.
-            to_timestamp_ms: The same in epoch milliseconds.
-            columns: Names of top-level columns of the table. None: all of them. Those of the change follow.
-            where: A condition in SQL that the rows have to meet. None: all rows.
-            row_ids: True to add the columns `_row_id` and `_row_commit_version` behind the others. `where` may
-                use them.
-            limit: The largest number of rows. None: all rows.
+            from_timestamp: Instead of `from_version`: the first version that was committed at or after this time. A
+                datetime with a time zone, or a date, which means midnight UTC.
+            from_timestamp_ms: The timestamp in epoch milliseconds.
+            to_version: The last version. None for the newest version.
+            to_timestamp: Instead of `to_version`: the last version that was committed at or before this time.
+            to_timestamp_ms: The timestamp in epoch milliseconds.
+            columns: Names of top-level columns of the table. None for all columns. The columns of the change are
+                always added.
+            where: A SQL condition on the rows, such as `country = 'DE' AND amount > 100`. None for all rows.
+            row_ids: Whether to add the columns `_row_id` and `_row_commit_version`.
+            limit: The maximum number of rows. None for all rows.
 
         Raises:
-            UsageError: If the range has no begin, an end is given twice, or columns or the condition are invalid.
-            VersionAbsent: If the commit of a version is missing.
-            Unreadable: If a version cannot be rebuilt, as `snapshot` raises it.
+            UsageError: If no first version is passed, or an argument is invalid.
+            VersionAbsent: If a commit of the range does not exist, or has expired.
+            Unreadable: If a version cannot be read: the log is damaged, or the version needs an unsupported
+                feature.
         """
         from deltacli.operations.read.changes import read_changes
         from deltacli.table.scan_requests import ChangesRequest
@@ -190,20 +195,23 @@ class ReadingMethods(TableHandle):
         max_findings: int = 100,
         on_finding: Callable[[Finding], None] | None = None,
     ) -> Validation:
-        """Check the table against the rules of a level. It works on tables that cannot be opened, too.
+        """Check the table against the rules of `deltacli validate`. This also works for damaged tables that cannot
+        be read.
 
         Args:
-            level: What is checked: `log`, `storage` (also a listing of the table), `footers` (also footers of
-                data files) or `data` (also their rows).
-            sample: The share of the data files to check, above 0 and at most 1. The sample differs per version.
-            where: A condition. Only data files that may contain matching rows are checked.
-            select: Globs over the ids of rules. Empty: all rules.
-            ignore: Globs over the ids of rules to skip.
-            max_findings: The largest number of findings per rule. 0: all of them.
-            on_finding: Receives each finding when it is made, in no particular order.
+            level: What to check. `log` only reads the log. `storage` also lists the directory of the table,
+                `footers` also reads the footers of data files, and `data` also their rows.
+            sample: The share of the data files to check, above 0 and at most 1. Each version of the table has
+                another sample.
+            where: A SQL condition. Data files whose statistics show that they contain no matching rows are not
+                checked.
+            select: Glob patterns of rule ids to check, such as `checkpoint.*`. An empty sequence selects all rules.
+            ignore: Glob patterns of rule ids to skip.
+            max_findings: The maximum number of findings per rule. 0 for no maximum.
+            on_finding: Called with each finding as soon as it is found, in no particular order.
 
         Raises:
-            UsageError: If arguments are invalid, or do not fit the table.
+            UsageError: If an argument is invalid, or does not match the table.
             NotATable: If the path does not exist.
         """
         from deltacli.operations.validate.findings import ValidateRequest
@@ -234,28 +242,30 @@ class ReadingMethods(TableHandle):
         key: Sequence[str] = (),
         temp_dir: str | None = None,
     ) -> TableDiff:
-        """Compare two versions of this table, or a version of it with one of another table.
+        """Compare two versions of this table, or a version of this table with a version of another table.
 
         Args:
-            from_version: The first version. None: the newest one.
-            from_timestamp: Instead of `from_version`: the version that was the newest one at this time, a
-                datetime with its time zone, or a date, which is midnight UTC.
-            from_timestamp_ms: The same in epoch milliseconds.
-            to_version: The second version. None: the newest one.
-            to_timestamp: Instead of `to_version`: the version that was the newest one at this time.
-            to_timestamp_ms: The same in epoch milliseconds.
-            other: The table of the second version, if it is another one.
-            rows: True to compare the rows, too. It needs `key`.
-            key: Columns that identify a row.
-            temp_dir: Directory for temporary files of compared rows. None: that of the system.
+            from_version: The first version. None for the newest version.
+            from_timestamp: Instead of `from_version`: the time at which the first version was the newest one. A
+                datetime with a time zone, or a date, which means midnight UTC.
+            from_timestamp_ms: The timestamp in epoch milliseconds.
+            to_version: The second version. None for the newest version.
+            to_timestamp: Instead of `to_version`: the time at which the second version was the newest one.
+            to_timestamp_ms: The timestamp in epoch milliseconds.
+            other: The table of the second version. None for this table.
+            rows: Whether to compare the rows, too. Requires `key`.
+            key: The columns that identify a row.
+            temp_dir: The directory for temporary files. None uses that of the system.
 
         Returns:
-            The differences. `is_equal` tells whether there are none, `file_rows` are the files that differ, and `rows`
-            has the counts of rows and yields the keys that differ. `as_json` returns the document `deltacli.diff`.
+            The differences. `is_equal` is True if there are none. `file_rows` contains the files that were added or
+            removed. `rows` contains the numbers of different rows, and yields their keys. `as_json` returns the
+            JSON document `deltacli.diff`.
 
         Raises:
-            UsageError: If neither a version nor a table is given, or `rows` and `key` are not given together.
-            Unreadable: If a version cannot be rebuilt, as `snapshot` raises it.
+            UsageError: If neither a version nor another table is passed, or only one of `rows` and `key`.
+            Unreadable: If a version cannot be read: the log is damaged, or the version needs an unsupported
+                feature.
         """
         from deltacli.operations.diff import DiffRequest, diff_tables
 
@@ -279,19 +289,19 @@ class ReadingMethods(TableHandle):
         *,
         retention_ms: int | None = None,
     ) -> TableReach:
-        """Return which versions can be read, by what, and until when.
+        """Return which versions can be read by time travel, and until when.
 
         Args:
-            retention_ms: A retention, in milliseconds, whose effects are to be shown: what a log expiry and a
-                vacuum would delete. None: no effects are shown.
+            retention_ms: A retention in milliseconds. The result then contains the effects of `expire_log` and
+                `vacuum` with this retention. None to leave them out.
 
         Returns:
-            The versions. `ranges` are those with the same facts, `readable` those that can be read, and `retention` is
-            what `retention_ms` would delete and make unreadable. Damage is part of the result. `as_json` returns the
-            document `deltacli.reach`.
+            The report. `ranges` contains consecutive versions with the same properties. `readable` contains the
+            versions that can be read. `retention` contains the effects of `retention_ms`. Damaged files are part of
+            the report, and no errors. `as_json` returns the JSON document `deltacli.reach`.
 
         Raises:
-            NotATable: If there is no table.
+            NotATable: If the path is not a Delta table.
             StorageFailed: If the store fails.
         """
         from deltacli.operations.reach import ReachRequest, find_reach
@@ -305,22 +315,23 @@ class ReadingMethods(TableHandle):
         checkpoints: Sequence[str] = (),
         restart_point: str | None = None,
     ) -> StreamsReport:
-        """Return the streaming queries of Spark that read this table, and whether each can continue.
+        """Return the Spark streaming queries that read this table, and whether each of them can continue.
 
         Args:
-            checkpoints: Checkpoint directories of queries, and patterns of them, relative to the current
-                directory.
-            restart_point: Instead of `checkpoints`: the checkpoint directory of one query. Where it can start
-                over is part of the result.
+            checkpoints: Paths, URIs or glob patterns of the checkpoint directories of the queries, such as
+                `s3://jobs/*/checkpoint`.
+            restart_point: Instead of `checkpoints`: the checkpoint directory of one query that cannot continue. The
+                result contains the version from which it can be restarted.
 
         Returns:
-            The queries, the worst first. Each has a `finding` with verdict and reason, and `sources` with their
-            `judgement`: position, needs, lag. `as_json` returns the document `deltacli.streams`.
+            The report. `queries` begins with those that cannot continue. `finding` of a query is the verdict and
+            its reason. `sources` contains the position, the required files and the lag for each table that the
+            query reads. `as_json` returns the JSON document `deltacli.streams`.
 
         Raises:
             Refused: If no query is found (`streams.none-found`).
             Unreadable: If a directory is not a checkpoint of a query (`streams.not-a-checkpoint`).
-            UsageError: If neither or both of the arguments are given.
+            UsageError: If not exactly one of the arguments is passed.
             StorageFailed: If the store fails.
         """
         from deltacli.operations.streams.streams import StreamsRequest, find_streams
@@ -338,22 +349,23 @@ class ReadingMethods(TableHandle):
         clients: Sequence[str] = (),
         changes: Sequence[str] = (),
     ) -> Explanation:
-        """Return which clients read and write the newest version, what stops the others, and ways out.
+        """Return for each client, such as DuckDB or Trino, whether it can read and write the newest version, and
+        why not.
 
         Args:
-            clients: Names of clients, each with a version or without: `duckdb`, `trino=480`. Empty: all that
-                are known.
-            changes: Changes to suppose, in their order: `add=FEATURE`, `drop=FEATURE` or `widen=COLUMN:TYPE`.
-                Nothing is changed.
+            clients: Names of clients with an optional version, such as `duckdb` and `trino=480`. An empty sequence
+                selects all known clients.
+            changes: Hypothetical changes: `add=FEATURE`, `drop=FEATURE` or `widen=COLUMN:TYPE`. The result
+                describes the table after these changes. The table itself is not changed.
 
         Returns:
-            The explanation. `client(NAME)` returns what a client does, `ways_out` the ways out, and `as_json` the
-            document `deltacli.explain`.
+            The explanation. `client(NAME)` returns the result for one client. `ways_out` contains commands that
+            make the table accessible for more clients. `as_json` returns the JSON document `deltacli.explain`.
 
         Raises:
-            UsageError: If a client or feature is unknown.
-            Refused: If a supposed change cannot be made.
-            Unreadable: If the version cannot be rebuilt. A reader feature that is not known is not an error here.
+            UsageError: If a client or a feature is unknown.
+            Refused: If a hypothetical change is not possible.
+            Unreadable: If the newest version cannot be read. An unsupported reader feature is no error.
         """
         from deltacli.operations.explain import ExplainRequest, explain
 
@@ -366,21 +378,23 @@ class ReadingMethods(TableHandle):
         prices: PriceTable | None = None,
         listing: bool = True,
     ) -> TableReport:
-        """Return the state of the newest version in numbers, and advice, what saves most first.
+        """Return statistics about the newest version, and recommendations that save space, requests or time.
 
         Args:
-            prices: Prices of the store, as `parse_prices` reads them from a file. None: the built-in ones, if
-                there are any.
-            listing: False to not list the files of the table. Nothing is known of unreferenced files then.
+            prices: The prices of the store, as returned by `deltacli.api.stores.parse_prices`. None uses the
+                built-in prices, which exist for some stores.
+            listing: Whether to list the directory of the table, to find unreferenced files.
 
         Returns:
-            The report. Each `advice` has a `code`, a `message`, the numbers `now` and `after` it is followed, what it
-            `saves`, and `command_for` returns the command. `notes` say why advice is missing. `as_json` returns the
-            document `deltacli.doctor-table`.
+            The report. `advice` contains the recommendations, the most useful one first. Each has a `code`, a
+            `message`, the numbers `now` and `after` the recommended change, and the savings (`saves`).
+            `command_for` returns the command. `notes` are the reasons why recommendations are missing. `as_json`
+            returns the JSON document `deltacli.doctor-table`.
 
         Raises:
-            UsageError: If the table is one of a share.
-            Unreadable: If the version cannot be rebuilt, as `snapshot` raises it.
+            UsageError: If the table is a shared table, whose directory is not accessible.
+            Unreadable: If the version cannot be read: the log is damaged, or the version needs an unsupported
+                feature.
         """
         from deltacli.operations.doctor.advice import DoctorRequest
         from deltacli.operations.doctor.table import examine_table

@@ -1,4 +1,4 @@
-"""Methods of a Delta table that take changes back and bring back what was lost."""
+"""The methods of `Table` for recovery: `undelete`, `restore`, `repair` and `undo_repair`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class RecoveryMethods(ChangeableTable):
-    """The methods of a Delta table that bring back earlier states and lost files."""
+    """The methods of `Table` that restore earlier versions, and recover lost or damaged files."""
 
     @api_method
     def undelete(
@@ -34,31 +34,34 @@ class RecoveryMethods(ChangeableTable):
         accept_commits: Sequence[int] = (),
         dry_run: bool = False,
     ) -> UndeleteResult:
-        """Bring back lost files of a version at once; `dry_run=True` returns the plan.
+        """Recover the missing files of a version, without asking for confirmation.
 
-        Files of the log are brought back as well.
+        Missing files of the log are recovered as well.
 
         Args:
-            sources: Where files are looked for: `versions` (what the store keeps of deleted objects), and paths
-                or URIs of copies of the table. The first that has a file as the log describes it is its source.
-                Empty: `versions`.
-            version: The version whose files are needed. None: the newest one.
-            prefix: A directory of the table. Only data files below it are brought back.
-            accept_commits: Versions that a copy may bring although nothing proves that they are of this table.
-            dry_run: True to plan only, and change nothing.
+            sources: Where to look for the files: `versions` for object versions that the store has kept, and paths
+                or URIs of copies of the table. For each file, the first source that contains it as the log
+                describes it is used. An empty sequence means `versions`.
+            version: The version whose files are recovered. None for the newest version.
+            prefix: A directory of the table, such as `date=2026-01-01`. Data files outside are not recovered.
+            accept_commits: Versions whose commits may be copied from a source although they cannot be verified: the
+                remaining log does not prove that they belong to this table.
+            dry_run: Whether to return the plan without changing anything.
 
         Returns:
-            The plan with what was put in place: None after a dry run, whose refusals are in the plan.
+            The plan, and the recovered files. After a dry run, the latter is None, and the plan includes the
+            refusals.
 
         Raises:
-            UsageError: If arguments are invalid.
-            Refused: If the store has no versions, a source is one of another table, a commit was overwritten, or
-                nothing proves the commits of a copy (`recover.unproven`). Nothing is changed.
-            PartlyDone: If files are in no source, or an error occurs after the first file. `newest_readable` of the
-                plan is the newest version that can be read.
-            ConflictLost: If another writer created a commit that was to be brought back.
-            StorageFailed: If a store fails.
-            Unreadable: If the version cannot be rebuilt, as `snapshot` raises it.
+            UsageError: If the arguments are invalid.
+            Refused: If the store does not keep object versions, a source is a copy of another table, a commit was
+                overwritten, or commits of a copy cannot be verified (`recover.unproven`). Nothing is changed.
+            PartlyDone: If some files are in none of the sources, or an error occurs after the first file.
+                `newest_readable` of the plan is the newest version that can be read.
+            ConflictLost: If another writer creates a commit with the number of a missing one.
+            StorageFailed: If the store, or a source, fails.
+            Unreadable: If the version cannot be read: the log is damaged, or the version needs an unsupported
+                feature.
         """
         from deltacli.operations.recover.undelete import UndeleteResult
 
@@ -80,10 +83,10 @@ class RecoveryMethods(ChangeableTable):
         prefix: str | None = None,
         accept_commits: Sequence[int] = (),
     ) -> UndeletePlan:
-        """Plan `undelete` and change nothing. Return the plan.
+        """Return the plan of `undelete` without changing anything.
 
-        Takes the same arguments as `undelete` and raises the same errors, except that refusals are part of the
-        plan and are not raised.
+        Takes the same arguments and raises the same errors as `undelete`, except that refusals are part of the
+        plan.
         """
         change = self.prepare_undelete(
             sources=sources,
@@ -95,7 +98,7 @@ class RecoveryMethods(ChangeableTable):
 
     @api_method
     def execute_undelete(self, plan: UndeletePlan) -> UndeleteResult:
-        """Put the files of a plan of this table in their places.
+        """Recover the files of a plan that `plan_undelete` returned for this table.
 
         Raises the same errors as `undelete`.
         """
@@ -143,35 +146,40 @@ class RecoveryMethods(ChangeableTable):
         commit_metadata: Mapping[str, str] = NO_METADATA,
         dry_run: bool = False,
     ) -> RestoreOutcome:
-        """Bring the table back to an earlier version at once, in one commit; `dry_run=True` returns the plan.
+        """Restore an earlier version of the table with one new commit, without asking for confirmation.
 
-        Every file that comes back is checked first, by its size, its deletion vector and its footer. Files are checked
-        once more before a commit that is made a minute later, and after the commit.
+        The commit adds the files of the earlier version again. Before, it is checked that these files exist, by
+        size, deletion vector and footer. If the commit is sent more than a minute later, for example because of
+        conflicts, they are checked again, and once more after the commit.
 
         Args:
             version: The version to restore.
-            timestamp: Instead of `version`: the version that was the newest one at this time, a datetime with
-                its time zone, or a date, which is midnight UTC.
-            timestamp_ms: The same in epoch milliseconds.
-            where: A condition on partition columns. Only matching partitions are restored; schema and
-                properties stay.
-            sources: Where missing or damaged files are looked for, as by `undelete`.
-            trust_listing: True to compare only the sizes of files that come back, not their footers.
-            allow_removals: True to remove files of a table with `delta.appendOnly`, too.
-            commit_metadata: Keys to add to the commitInfo. `userMetadata` sets the field of that name.
-            dry_run: True to plan only, and change nothing.
+            timestamp: Instead of `version`: the time at which the version was the newest one. A datetime with a
+                time zone, or a date, which means midnight UTC.
+            timestamp_ms: `timestamp` in epoch milliseconds.
+            where: A condition on partition columns, such as `date = '2026-01-01'`. Only matching partitions are
+                restored. The schema and the properties stay as they are.
+            sources: Where to look for files that are missing or damaged (see `undelete`).
+            trust_listing: Whether to compare only the sizes of the files, without reading their footers.
+            allow_removals: Whether to remove files although the property `delta.appendOnly` is set.
+            commit_metadata: Additional keys of the commitInfo action, such as `{"userMetadata": "nightly run"}`.
+            dry_run: Whether to return the plan without changing anything.
 
         Returns:
-            The outcome with its plan. `committed_version` is None where nothing was committed. After a dry run,
-            refusals are in the plan.
+            The outcome, which contains the plan. `committed_version` is None if nothing was committed. The plan of
+            a dry run includes the refusals.
 
         Raises:
-            UsageError: If no version, or more than one, is given.
-            Refused: If a guard objects (`restore.*`), or the protocol forbids writing. Nothing is changed.
-            ConflictLost: If another writer was first, and the change would now do something else.
-            OutcomeUnknown: If nobody knows whether the commit was made.
-            PartlyDone: If another program deleted files meanwhile.
-            Unreadable: If a version cannot be rebuilt, as `snapshot` raises it.
+            UsageError: If not exactly one of `version`, `timestamp` and `timestamp_ms` is passed.
+            Refused: If a safety check fails (`restore.*`), or the table needs a writer feature that is not
+                supported. Nothing is changed.
+            ConflictLost: If another writer has committed in the meantime, and the change would now have other
+                effects.
+            OutcomeUnknown: If it is unknown whether the commit was created, because the answer of the store was
+                lost.
+            PartlyDone: If another program has deleted files in the meantime.
+            Unreadable: If a version cannot be read: the log is damaged, or the version needs an unsupported
+                feature.
 
         Spec: Add File and Remove File.
         """
@@ -201,10 +209,9 @@ class RecoveryMethods(ChangeableTable):
         allow_removals: bool = False,
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> RestorePlan:
-        """Plan `restore` and change nothing. Return the plan.
+        """Return the plan of `restore` without changing anything.
 
-        Takes the same arguments as `restore` and raises the same errors, except that refusals are part of the
-        plan and are not raised.
+        Takes the same arguments and raises the same errors as `restore`, except that refusals are part of the plan.
         """
         change = self.prepare_restore(
             version=version,
@@ -220,18 +227,16 @@ class RecoveryMethods(ChangeableTable):
 
     @api_method
     def execute_restore(self, plan: RestorePlan, *, may_plan_again: bool = False) -> RestoreOutcome:
-        """Commit a plan of this table.
-
-        If another writer was first and the plan no longer fits, the change is planned again, and committed if it comes
-        to the same.
+        """Commit a plan that `plan_restore` returned for this table.
 
         Args:
-            plan: The plan.
-            may_plan_again: True to commit a new plan in any case. It undoes the commits of other writers, too.
+            plan: A plan that `plan_restore` returned.
+            may_plan_again: Whether to commit a new plan even if it has other effects. It then also undoes the
+                commits of other writers.
 
         Raises:
-            ConflictLost: If the new plan is another one.
-            DeltacliError: Whatever `restore` raises.
+            ConflictLost: If the new plan has other effects.
+            DeltacliError: The errors of `restore`.
         """
         from deltacli.operations.restore.restore import Restore
 
@@ -287,35 +292,40 @@ class RecoveryMethods(ChangeableTable):
         commit_metadata: Mapping[str, str] = NO_METADATA,
         dry_run: bool = False,
     ) -> RepairOutcome:
-        """Recover and rebuild at once, and give up only what no source has; `dry_run=True` returns the plan.
+        """Repair the problems that `validate` finds, without asking for confirmation.
+
+        Missing files are recovered from the sources, and damaged files of the log are rebuilt. Rows are only given
+        up if `accept_loss` is set. Replaced files are moved to a backup, see `undo_repair`.
 
         Args:
-            level: The level of the validation whose findings are repaired: `log`, `storage`, `footers` or
-                `data`.
-            select: Globs over the ids of rules to act on. Empty: all rules.
-            sources: Where lost files are looked for: `versions` (what the store keeps of deleted objects), and
+            level: The level of the validation (see `validate`): `log`, `storage`, `footers` or `data`.
+            select: Glob patterns of the ids of rules whose findings are repaired, such as `checkpoint.*`. An empty
+                sequence selects all rules.
+            sources: Where to look for missing files: `versions` for object versions that the store has kept, and
                 paths or URIs of copies of the table.
-            accept_commits: Versions that a copy may bring although nothing proves that they are of this table.
-            accept_empty_commits: Versions whose commit has 0 bytes, to write as versions that changed nothing.
-            accept_loss: True to allow steps that give up rows which no source has.
-            partition_values: Partition values that neither the log nor the path of a file has, as `COL=VALUE`
-                or, for paths that match, `COL=VALUE @ GLOB`.
-            allow_in_use: True to repair a table that others committed to lately.
-            max_missing: The share of the live files above which no file is given up.
-            quarantine: A directory outside of all tables for the backup, and for readable rows of damaged
+            accept_commits: Versions whose commits may be copied from a source although they cannot be verified: the
+                remaining log does not prove that they belong to this table.
+            accept_empty_commits: Versions whose commit file is empty. They are replaced by commits without changes.
+            accept_loss: Whether to allow steps that remove files from the table because their rows are in none of
+                the sources.
+            partition_values: Partition values of files whose values are neither in the log nor in their path:
+                `country=DE`, or `country=DE @ imports/*` for matching paths.
+            allow_in_use: Whether to repair a table to which other writers have committed recently.
+            max_missing: If a larger share of the live files is missing, no file is removed from the table.
+            quarantine: A directory outside of all tables, for the backup and for the readable rows of damaged
                 files.
-            commit_metadata: Keys to add to the commitInfo. `userMetadata` sets the field of that name.
-            dry_run: True to plan only, and change nothing.
+            commit_metadata: Additional keys of the commitInfo action, such as `{"userMetadata": "nightly run"}`.
+            dry_run: Whether to return the plan without changing anything.
 
         Returns:
-            The outcome with its plan.
+            The outcome, which contains the plan.
 
         Raises:
-            UsageError: If arguments are invalid.
-            Refused: If guards object to every step (`repair.*`). Nothing is changed.
-            PartlyDone: If some steps were refused or failed.
-            NotATable: If no log is found.
-            StorageFailed: If a store fails.
+            UsageError: If the arguments are invalid.
+            Refused: If all steps are refused (`repair.*`). Nothing is changed.
+            PartlyDone: If some steps were refused, or failed.
+            NotATable: If the directory contains no Delta log.
+            StorageFailed: If the store, or a source, fails.
         """
         change = self.prepare_repair(
             level=level,
@@ -349,10 +359,9 @@ class RecoveryMethods(ChangeableTable):
         quarantine: str | None = None,
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> RepairPlan:
-        """Plan `repair` and change nothing. Return the plan.
+        """Return the plan of `repair` without changing anything.
 
-        Takes the same arguments as `repair` and raises the same errors, except that refusals are part of the
-        plan and are not raised.
+        Takes the same arguments and raises the same errors as `repair`, except that refusals are part of the plan.
         """
         change = self.prepare_repair(
             level=level,
@@ -371,7 +380,9 @@ class RecoveryMethods(ChangeableTable):
 
     @api_method
     def execute_repair(self, plan: RepairPlan) -> RepairOutcome:
-        """Make the changes of a plan of this table, and those that follow from them.
+        """Execute the steps of a plan that `plan_repair` returned for this table.
+
+        Problems that can only be seen after these steps are repaired as well.
 
         Raises the same errors as `repair`.
         """
@@ -420,14 +431,16 @@ class RecoveryMethods(ChangeableTable):
         return self._prepare(Repair(request))
 
     def prepare_saved_repair(self, path: str, *, dry_run: bool = False) -> PreparedChange[RepairPlan, RepairOutcome]:
-        """Return the change of a plan that `save_repair_plan` wrote. It is planned anew, and refused where it differs.
+        """Return a change that executes a plan from a file that `save_repair_plan` has written.
+
+        The repair is planned again, and refused if the new plan differs from the saved one.
 
         Args:
-            path: The file.
-            dry_run: True if nothing will be executed.
+            path: The path of the file.
+            dry_run: Whether the plan is only shown.
 
         Raises:
-            Unreadable: If the file is not such a plan, or was changed.
+            Unreadable: If the file is not a saved repair plan, or was edited.
         """
         from deltacli.operations.repair.plan import read_repair_plan
         from deltacli.operations.repair.repair import Repair
@@ -436,26 +449,29 @@ class RecoveryMethods(ChangeableTable):
         return self._prepare(Repair(replace(saved.request, dry_run=dry_run), saved))
 
     def save_repair_plan(self, plan: RepairPlan, path: str) -> None:
-        """Write a plan to a local file, which replaces an existing one. Raises StorageFailed."""
+        """Write a plan to a local file. An existing file is replaced.
+
+        Raises:
+            StorageFailed: If the file cannot be written.
+        """
         from deltacli.operations.repair.plan import save_repair_plan
 
         save_repair_plan(plan, path)
 
     @api_method
     def undo_repair(self, backup: str, *, dry_run: bool = False) -> PutBack:
-        """Put back, at once, the files that a repair replaced or moved; `dry_run=True` returns the plan.
+        """Restore the files that a repair has replaced or moved, without asking for confirmation.
 
         Args:
-            backup: The directory of the backup that the repair made.
-            dry_run: True to plan only, and change nothing.
+            backup: The directory of the backup that the repair has created.
+            dry_run: Whether to return the plan without changing anything.
 
         Returns:
-            How many files were put back, or would be.
+            The number of files that were restored, or would be restored.
 
         Raises:
-            Refused: If others have committed since (`repair.log-moved-on`), a file may not be what the repair left
-                (`repair.not-as-left`), versions could not be rebuilt any more (`repair.undo-loses-versions`), or
-                others change the files meanwhile.
+            Refused: If there are newer commits (`repair.log-moved-on`), a file was changed since the repair
+                (`repair.not-as-left`), or versions would become unreadable (`repair.undo-loses-versions`).
             Unreadable: If the backup is damaged.
             PartlyDone: If an error occurs after the first file.
         """
@@ -464,12 +480,16 @@ class RecoveryMethods(ChangeableTable):
 
     @api_method
     def plan_undo_repair(self, backup: str) -> UndoPlan:
-        """Return what `undo_repair` of a backup would put back; `amount` is how much. Raises as it does."""
+        """Return the plan of `undo_repair` without changing anything.
+
+        Takes the same arguments and raises the same errors as `undo_repair`. `amount` of the plan is the number of
+        files.
+        """
         return self.prepare_undo_repair(backup).plan()
 
     @api_method
     def execute_undo_repair(self, plan: UndoPlan) -> PutBack:
-        """Put back what a plan of this table says.
+        """Restore the files of a plan that `plan_undo_repair` returned for this table.
 
         Raises the same errors as `undo_repair`.
         """

@@ -1,4 +1,4 @@
-"""Methods of a Delta table that change its columns, properties and features."""
+"""The methods of `Table` that change the schema, the properties and the table features."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class SchemaChangeMethods(ChangeableTable):
-    """The methods of a Delta table that change metadata and protocol, but no rows."""
+    """The methods of `Table` that change the metadata and the protocol."""
 
     @api_method
     def alter(
@@ -31,28 +31,35 @@ class SchemaChangeMethods(ChangeableTable):
         commit_metadata: Mapping[str, str] = NO_METADATA,
         dry_run: bool = False,
     ) -> AlterationOutcome:
-        """Make changes of columns and of what describes the table in one commit, and return the outcome.
+        """Change columns, comments, constraints and other metadata with one commit, without asking for confirmation.
 
-        A change as a JSON object is, for example, `{"change": "rename", "column": "a.b", "name": "c"}`.
+        Example:
+
+            table.alter([{"change": "rename", "column": "address.zip", "name": "postcode"}])
 
         Args:
-            changes: The changes, in their order: JSON objects, or values of the classes of
+            changes: The changes, in the order in which they are applied: JSON objects, or objects of the classes in
                 `deltacli.delta.evolution.requests`.
-            enable: True to set `delta.enableTypeWidening` if a change of a type needs it.
-            upgrade_protocol: True to add missing features. Clients that do not support them lose access.
-            commit_metadata: Keys to add to the commitInfo. `userMetadata` sets the field of that name.
-            dry_run: True to plan only, and change nothing.
+            enable: Whether to set the property `delta.enableTypeWidening` if a change requires it.
+            upgrade_protocol: Whether to add table features that the change requires. Clients without support for
+                them can no longer access the table.
+            commit_metadata: Additional keys of the commitInfo action, such as `{"userMetadata": "nightly run"}`.
+            dry_run: Whether to return the plan without changing anything.
 
         Returns:
-            The outcome, or the plan with its refusals. `committed_version` is None where nothing was committed.
+            The outcome; for a dry run the plan, including its refusals. `committed_version` is None if nothing was
+            committed.
 
         Raises:
-            UsageError: If columns, types or changes are unknown or invalid.
-            Refused: If something depends on a column (`alter.*`), a rule would be broken, or the protocol forbids
-                writing. Nothing is changed.
-            ConflictLost: If another writer was first, and the change would now do something else.
-            OutcomeUnknown: If nobody knows whether the commit was made.
-            Unreadable: If the newest version cannot be rebuilt, as `snapshot` raises it.
+            UsageError: If a column, a type or a kind of change is unknown.
+            Refused: If a constraint, a generated column or a property depends on a changed column (`alter.*`), or
+                the table needs a writer feature that is not supported. Nothing is changed.
+            ConflictLost: If another writer has committed in the meantime, and the change would now have other
+                effects.
+            OutcomeUnknown: If it is unknown whether the commit was created, because the answer of the store was
+                lost.
+            Unreadable: If the newest version cannot be read: the log is damaged, or the version needs an
+                unsupported feature.
 
         Spec: Column Mapping.
         """
@@ -75,10 +82,9 @@ class SchemaChangeMethods(ChangeableTable):
         upgrade_protocol: bool = False,
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> AlterationOutcome:
-        """Plan `alter` and change nothing. Return the plan.
+        """Return the plan of `alter` without changing anything.
 
-        Takes the same arguments as `alter` and raises the same errors, except that refusals are part of the
-        plan and are not raised.
+        Takes the same arguments and raises the same errors as `alter`, except that refusals are part of the plan.
         """
         change = self.prepare_alter(
             changes=changes,
@@ -90,13 +96,14 @@ class SchemaChangeMethods(ChangeableTable):
 
     @api_method
     def execute_alter(self, plan: AlterationOutcome) -> AlterationOutcome:
-        """Commit a plan of this table.
+        """Commit a plan that `plan_alter` returned for this table.
 
-        If another writer was first, the change is planned again, and committed if it comes to the same.
+        If another writer has committed in the meantime, the change is planned again. The new plan is committed if
+        it has the same effects.
 
         Raises:
-            ConflictLost: If the new plan is another one.
-            DeltacliError: Whatever `alter` raises.
+            ConflictLost: If the new plan has other effects.
+            DeltacliError: The errors of `alter`.
         """
         from deltacli.operations.change.alter import Alteration
 
@@ -137,26 +144,33 @@ class SchemaChangeMethods(ChangeableTable):
         commit_metadata: Mapping[str, str] = NO_METADATA,
         dry_run: bool = False,
     ) -> WideningOutcome:
-        """Widen the types of columns in one commit, and return the outcome.
+        """Widen the types of columns with one commit, without asking for confirmation. No data file is rewritten.
 
         Args:
-            changes: Pairs of a column path and its new type.
-            enable: True to set `delta.enableTypeWidening` if it is not set.
-            upgrade_protocol: True to add missing features. Clients that do not support them lose access.
-            check_files: True to check the types in every data file first, and to refuse the change if one
-                differs.
-            commit_metadata: Keys to add to the commitInfo. `userMetadata` sets the field of that name.
-            dry_run: True to plan only, and change nothing.
+            changes: Pairs of a column and its new type, such as `("id", "long")`. Nested fields are separated by
+                dots.
+            enable: Whether to set the property `delta.enableTypeWidening` if necessary.
+            upgrade_protocol: Whether to add table features that the change requires. Clients without support for
+                them can no longer access the table.
+            check_files: Whether to read the footers of all data files, and to refuse the change if a file has
+                another type than the schema.
+            commit_metadata: Additional keys of the commitInfo action, such as `{"userMetadata": "nightly run"}`.
+            dry_run: Whether to return the plan without changing anything.
 
         Returns:
-            The outcome, or the plan with its refusals. `committed_version` is None where nothing was committed.
+            The outcome; for a dry run the plan, including its refusals. `committed_version` is None if nothing was
+            committed.
 
         Raises:
-            UsageError: If columns or types are invalid.
-            Refused: If a guard objects (`widen.*`), or the protocol forbids writing. Nothing is changed.
-            ConflictLost: If another writer was first, and the change would now do something else.
-            OutcomeUnknown: If nobody knows whether the commit was made.
-            Unreadable: If the newest version cannot be rebuilt, as `snapshot` raises it.
+            UsageError: If a column or a type is unknown.
+            Refused: If a safety check fails (`widen.*`), or the table needs a writer feature that is not supported.
+                Nothing is changed.
+            ConflictLost: If another writer has committed in the meantime, and the change would now have other
+                effects.
+            OutcomeUnknown: If it is unknown whether the commit was created, because the answer of the store was
+                lost.
+            Unreadable: If the newest version cannot be read: the log is damaged, or the version needs an
+                unsupported feature.
 
         Spec: Type Widening.
         """
@@ -180,10 +194,10 @@ class SchemaChangeMethods(ChangeableTable):
         check_files: bool = False,
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> WideningOutcome:
-        """Plan `widen_type` and change nothing. Return the plan.
+        """Return the plan of `widen_type` without changing anything.
 
-        Takes the same arguments as `widen_type` and raises the same errors, except that refusals are part of the
-        plan and are not raised.
+        Takes the same arguments and raises the same errors as `widen_type`, except that refusals are part of the
+        plan.
         """
         change = self.prepare_widen_type(
             *changes,
@@ -196,13 +210,14 @@ class SchemaChangeMethods(ChangeableTable):
 
     @api_method
     def execute_widen_type(self, plan: WideningOutcome) -> WideningOutcome:
-        """Commit a plan of this table.
+        """Commit a plan that `plan_widen_type` returned for this table.
 
-        If another writer was first, the change is planned again, and committed if its effects are the same.
+        If another writer has committed in the meantime, the change is planned again. The new plan is committed if
+        it has the same effects.
 
         Raises:
             ConflictLost: If the new plan has other effects.
-            DeltacliError: Whatever `widen_type` raises.
+            DeltacliError: The errors of `widen_type`.
         """
         from deltacli.operations.change.widen_type import Widening
 
@@ -217,11 +232,10 @@ class SchemaChangeMethods(ChangeableTable):
         commit_metadata: Mapping[str, str] = NO_METADATA,
         with_impact: bool = False,
     ) -> PreparedChange[WideningOutcome, WideningOutcome]:
-        """Return `widen_type` as a change that can be planned, shown and executed. Raises UsageError for
-        invalid arguments.
+        """Return `widen_type` as a change that can be planned, shown and executed.
 
         Args:
-            with_impact: True to count the live files that keep the older types, for people who decide on the plan.
+            with_impact: Whether to count the data files that keep the old types, to show the number to a user.
         """
         from deltacli.operations.change.widen_type import Widening, WidenRequest
 
@@ -244,29 +258,34 @@ class SchemaChangeMethods(ChangeableTable):
         commit_metadata: Mapping[str, str] = NO_METADATA,
         dry_run: bool = False,
     ) -> PropertiesOutcome:
-        """Commit properties, and return what changed. Nothing is committed where they have these values already.
+        """Set table properties, without asking for confirmation. If all of them already have these values, nothing
+        is committed.
 
-        `delta.enableRowTracking` takes several commits, which give the rows of all files their ids first. After
-        PartlyDone another call continues.
+        `delta.enableRowTracking` requires several commits: row ids are assigned to the existing files first. After
+        PartlyDone, another call continues.
 
         Args:
-            values: Keys of properties with their values.
-            force: True to set keys below `delta.` that no known engine recognizes, too.
-            upgrade_protocol: True to add the features that the properties require.
-            commit_metadata: Keys to add to the commitInfo. `userMetadata` sets the field of that name.
-            dry_run: True to plan only, and change nothing.
+            values: The values by property name, such as `{"delta.appendOnly": "true"}`.
+            force: Whether to allow unknown properties with the prefix `delta.`.
+            upgrade_protocol: Whether to add table features that the properties require.
+            commit_metadata: Additional keys of the commitInfo action, such as `{"userMetadata": "nightly run"}`.
+            dry_run: Whether to return the plan without changing anything.
 
         Returns:
-            The outcome, or the plan. `committed_version` is None where nothing was committed; `versions` are all
-            commits.
+            The outcome; for a dry run the plan. `committed_version` is None if nothing was committed. `versions`
+            contains the versions of all commits.
 
         Raises:
-            UsageError: If values are invalid.
-            Refused: If the table cannot have a property, or the protocol forbids writing. Nothing is changed.
-            ConflictLost: If another writer was first, and the change would now do something else.
+            UsageError: If a value is invalid.
+            Refused: If the table does not support a property, or needs a writer feature that is not supported.
+                Nothing is changed.
+            ConflictLost: If another writer has committed in the meantime, and the change would now have other
+                effects.
             StorageFailed: If the store fails.
-            OutcomeUnknown: If nobody knows whether the commit was made.
-            Unreadable: If the newest version cannot be rebuilt, as `snapshot` raises it.
+            OutcomeUnknown: If it is unknown whether the commit was created, because the answer of the store was
+                lost.
+            Unreadable: If the newest version cannot be read: the log is damaged, or the version needs an
+                unsupported feature.
         """
         change = self.prepare_set_properties(
             values, force=force, upgrade_protocol=upgrade_protocol, commit_metadata=commit_metadata
@@ -277,15 +296,18 @@ class SchemaChangeMethods(ChangeableTable):
     def unset_properties(
         self, keys: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA, dry_run: bool = False
     ) -> PropertiesOutcome:
-        """Commit the removal of properties. Those that are not set are skipped.
+        """Remove table properties, without asking for confirmation. Properties that are not set are skipped.
 
         Args:
-            keys: The keys of the properties.
-            commit_metadata: Keys to add to the commitInfo. `userMetadata` sets the field of that name.
-            dry_run: True to plan only, and change nothing.
+            keys: The names of the properties.
+            commit_metadata: Additional keys of the commitInfo action, such as `{"userMetadata": "nightly run"}`.
+            dry_run: Whether to return the plan without changing anything.
 
         Returns:
-            The outcome, or the plan, as `set_properties` does. Raises as it does.
+            The outcome; for a dry run the plan (see `set_properties`).
+
+        Raises:
+            DeltacliError: The errors of `set_properties`.
         """
         change = self.prepare_unset_properties(keys, commit_metadata=commit_metadata)
         return _carry_out_unless_refused(change, dry_run=dry_run)
@@ -299,7 +321,10 @@ class SchemaChangeMethods(ChangeableTable):
         upgrade_protocol: bool = False,
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> PropertiesOutcome:
-        """Return the plan of `set_properties` for `execute_properties`. Raises as it does, also for refusals."""
+        """Return the plan of `set_properties` without changing anything, for `execute_properties`.
+
+        Takes the same arguments and raises the same errors as `set_properties`, including refusals.
+        """
         return self.set_properties(
             values, force=force, upgrade_protocol=upgrade_protocol, commit_metadata=commit_metadata, dry_run=True
         )
@@ -308,18 +333,22 @@ class SchemaChangeMethods(ChangeableTable):
     def plan_unset_properties(
         self, keys: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA
     ) -> PropertiesOutcome:
-        """Return the plan of `unset_properties` for `execute_properties`. Raises as it does, also for refusals."""
+        """Return the plan of `unset_properties` without changing anything, for `execute_properties`.
+
+        Takes the same arguments and raises the same errors as `unset_properties`, including refusals.
+        """
         return self.unset_properties(keys, commit_metadata=commit_metadata, dry_run=True)
 
     @api_method
     def execute_properties(self, plan: PropertiesOutcome) -> PropertiesOutcome:
-        """Commit a plan of `set_properties` or `unset_properties`.
+        """Commit a plan that `plan_set_properties` or `plan_unset_properties` returned for this table.
 
-        If another writer was first, the change is planned again, and committed if the changes are the same.
+        If another writer has committed in the meantime, the change is planned again. The new plan is committed if
+        it has the same effects.
 
         Raises:
-            ConflictLost: If the new plan has other changes.
-            DeltacliError: Whatever `set_properties` raises.
+            ConflictLost: If the new plan has other effects.
+            DeltacliError: The errors of `set_properties`.
         """
         from deltacli.operations.change.properties_and_features import PropertiesChange
 
@@ -354,16 +383,19 @@ class SchemaChangeMethods(ChangeableTable):
     def add_features(
         self, names: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA, dry_run: bool = False
     ) -> FeaturesOutcome:
-        """Commit a protocol that supports more features, and those that they need. No later commit takes them back.
+        """Add table features to the protocol, together with the features that they require. A later `restore` does
+        not remove them.
 
         Args:
-            names: The features.
-            commit_metadata: Keys to add to the commitInfo. `userMetadata` sets the field of that name.
-            dry_run: True to plan only, and change nothing.
+            names: The names of the features, such as `deletionVectors`.
+            commit_metadata: Additional keys of the commitInfo action, such as `{"userMetadata": "nightly run"}`.
+            dry_run: Whether to return the plan without changing anything.
 
         Returns:
-            The outcome, or the plan. `committed_version` is None where nothing was committed. Raises as
-            `set_properties` does.
+            The outcome; for a dry run the plan. `committed_version` is None if nothing was committed.
+
+        Raises:
+            DeltacliError: The errors of `set_properties`.
         """
         change = self.prepare_add_features(names, commit_metadata=commit_metadata)
         return _carry_out_unless_refused(change, dry_run=dry_run)
@@ -372,16 +404,19 @@ class SchemaChangeMethods(ChangeableTable):
     def plan_add_features(
         self, names: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA
     ) -> FeaturesOutcome:
-        """Return what `add_features` with the same arguments would do. Raises as it does, also for refusals."""
+        """Return the plan of `add_features` without changing anything.
+
+        Takes the same arguments and raises the same errors as `add_features`, including refusals.
+        """
         return self.add_features(names, commit_metadata=commit_metadata, dry_run=True)
 
     @api_method
     def execute_add_features(self, plan: FeaturesOutcome) -> FeaturesOutcome:
-        """Commit a plan of `add_features`.
+        """Commit a plan that `plan_add_features` returned for this table.
 
         Raises:
-            ConflictLost: If the same call would add other features by now.
-            DeltacliError: Whatever `add_features` raises.
+            ConflictLost: If other features would be added now, because another writer has changed the protocol.
+            DeltacliError: The errors of `add_features`.
         """
         change = self.prepare_add_features(plan.names, commit_metadata=plan.commit_metadata)
         return change.execute(plan)
@@ -406,33 +441,35 @@ class SchemaChangeMethods(ChangeableTable):
         commit_metadata: Mapping[str, str] = NO_METADATA,
         dry_run: bool = False,
     ) -> FeatureDrop:
-        """Drop a feature from the protocol in several commits, after everything that uses it.
+        """Remove a table feature from the protocol, after removing everything that uses it. This takes several
+        commits.
 
-        A property is unset; deletion vectors, older types and other names of columns are removed by rewriting their
-        files; row ids are removed. A feature that older versions need is dropped behind new checkpoints, which are
-        protected from then on.
+        Depending on the feature, its property is unset, data files are rewritten (to remove deletion vectors, old
+        types or mapped column names), or row ids are removed. If older versions need the feature to be read,
+        checkpoints are written before it is removed, and the feature `checkpointProtection` is added, so that other
+        writers keep them.
 
         Args:
-            name: The feature.
-            truncate_history: True to delete the versions that need the feature instead of protecting checkpoints.
-                They are deleted once they are a day old, and once the queries of `protect_streams` have passed them.
-            protect_streams: Patterns of checkpoint directories of Spark queries. Whatever these queries still
-                need is kept.
-            ignore_streams_older_ms: The age of a checkpoint, in milliseconds, from which its query is not
-                protected if it is behind. None: every matching query is protected.
-            allow_stream_loss: Queries, by their ids or checkpoint directories, that may become unable to
-                continue.
-            commit_metadata: Keys to add to the commitInfo. `userMetadata` sets the field of that name.
-            dry_run: True to plan only, and change nothing.
+            name: The name of the feature, such as `deletionVectors`.
+            truncate_history: Whether to delete the versions that need the feature, instead of protecting
+                checkpoints. They are deleted when they are a day old, and the queries of `protect_streams` have
+                read them.
+            protect_streams: Glob patterns of the checkpoint directories of Spark streaming queries. The files and
+                commits that these queries still have to read are kept.
+            ignore_streams_older_ms: A query is not protected if it is behind, and its checkpoint has not changed
+                for this time in milliseconds. None protects all matching queries.
+            allow_stream_loss: The ids or checkpoint directories of queries that may fail afterwards.
+            commit_metadata: Additional keys of the commitInfo action, such as `{"userMetadata": "nightly run"}`.
+            dry_run: Whether to return the plan without changing anything.
 
         Returns:
-            The steps, and the versions that were committed.
+            The steps, and the versions of the commits.
 
         Raises:
-            UsageError: If the name is invalid.
-            Refused: If the feature cannot be dropped, or something uses it (`features.*`).
+            UsageError: If the feature is unknown.
+            Refused: If the feature cannot be removed, or is still in use (`features.*`).
             PartlyDone: If an error occurs after the first commit. Another call continues.
-            DeltacliError: Whatever `optimize` and `set_properties` raise.
+            DeltacliError: The errors of `optimize` and `set_properties`.
 
         Spec: Checkpoint Protection.
         """
@@ -459,9 +496,9 @@ class SchemaChangeMethods(ChangeableTable):
         allow_stream_loss: Sequence[str] = (),
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> FeatureDrop:
-        """Plan `drop_features` and change nothing. Return the plan.
+        """Return the plan of `drop_features` without changing anything.
 
-        Takes the same arguments as `drop_features` and raises the same errors.
+        Takes the same arguments and raises the same errors as `drop_features`.
         """
         return self.drop_features(
             name,
@@ -475,11 +512,11 @@ class SchemaChangeMethods(ChangeableTable):
 
     @api_method
     def execute_drop_features(self, plan: FeatureDrop) -> FeatureDrop:
-        """Carry out a plan of `drop_features`.
+        """Execute a plan that `plan_drop_features` returned for this table.
 
         Raises:
-            ConflictLost: If its steps are others by now.
-            DeltacliError: Whatever `drop_features` raises.
+            ConflictLost: If other steps are necessary now, because another writer has committed.
+            DeltacliError: The errors of `drop_features`.
         """
         from deltacli.operations.change.drop_feature import DropFeature
 
@@ -513,7 +550,7 @@ class SchemaChangeMethods(ChangeableTable):
 
 
 def _carry_out_unless_refused(change: PreparedChange[PO, PO], *, dry_run: bool) -> PO:
-    """Carry out a change, or with `dry_run` plan it. A plan with refusals is raised, not returned."""
+    """Execute a change, or plan it for a dry run. Raises Refused if the plan of a dry run has a refusal."""
     from deltacli.api.prepared_change import plan_or_carry_out, require_no_refusal
 
     outcome = plan_or_carry_out(change, dry_run=dry_run)

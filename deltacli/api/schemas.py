@@ -1,6 +1,7 @@
-"""Schemas of any format, compared and converted.
+"""Compare and convert schemas of Delta, Paimon, Arrow, Parquet and Flink SQL.
 
-`Table.describe_schema` and `Paimon.describe_schema` return that of a table, `describe_schema_file` that of a file.
+`Table.describe_schema` and `Paimon.describe_schema` return the schema of a table, `describe_schema_file` that of a
+file.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ if TYPE_CHECKING:
 
 
 def describe_schema_file(storage: ReadStorage, name: str) -> DescribedSchema:
-    """Return the schema in a file: of Paimon, a schemaString of Delta, CREATE TABLE of Flink, Parquet or Arrow IPC.
+    """Return the schema in a file: a Paimon schema, a Delta schemaString, a CREATE TABLE statement of Flink, or the
+    schema of a Parquet or Arrow IPC file.
 
     Args:
-        storage: The store of the directory.
-        name: The file in it.
+        storage: The store of the directory that contains the file.
+        name: The name of the file.
 
     Raises:
-        Unreadable: If the file has no schema in one of these forms.
+        Unreadable: If the file contains none of these schemas.
     """
     from deltacli.operations.schemas.described import describe_file
 
@@ -30,7 +32,7 @@ def describe_schema_file(storage: ReadStorage, name: str) -> DescribedSchema:
 
 
 def diff_schemas(before: DescribedSchema, after: DescribedSchema) -> SchemaDiff:
-    """Return what changes from one schema to another, which may be one of the other format."""
+    """Return the differences between two schemas, which may have different formats."""
     from deltacli.operations.schemas.described import diff_schemas as diff
 
     return diff(before, after)
@@ -39,18 +41,18 @@ def diff_schemas(before: DescribedSchema, after: DescribedSchema) -> SchemaDiff:
 def convert_schema(
     source: DescribedSchema, target: str, *, clock: Clock = system_clock, min_paimon: int | None = None
 ) -> Conversion:
-    """Return a schema in the form of another format, with what that cannot state.
+    """Convert a schema to another format. The result also contains the properties that the format cannot represent.
 
     Args:
         source: The schema.
-        target: The form: `delta`, `paimon`, `arrow` or `ddl`.
-        clock: Returns the time in epoch milliseconds, which a schema file of Paimon contains.
-        min_paimon: The oldest major version of Paimon among the engines of the new table. None: the option
-            `deltacli.min-paimon` of the schema says it.
+        target: The format: `delta`, `paimon`, `arrow` or `ddl`.
+        clock: Returns the current time in epoch milliseconds, which is part of a Paimon schema file.
+        min_paimon: The lowest major version of Paimon that reads the new table. None uses the option
+            `deltacli.min-paimon` of the schema.
 
     Raises:
-        UsageError: If the version is unknown.
-        Refused: If the format of the files of a Paimon table lacks a type.
+        UsageError: If the version of Paimon is unknown.
+        Refused: If the file format of a Paimon table does not support a type.
     """
     from deltacli.operations.schemas.described import convert_schema as convert
 

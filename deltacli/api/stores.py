@@ -1,6 +1,6 @@
-"""What the store of a table permits and guarantees, for `doctor access` and `doctor storage`.
+"""Examine the store of a table: the permissions of the current credentials, and the guarantees of the store.
 
-These are functions of a store, not methods of a table: nothing of a log is read, and there may be none.
+These are functions, not methods of `Table`, because they need no table: the directory may be empty.
 """
 
 from __future__ import annotations
@@ -24,15 +24,17 @@ if TYPE_CHECKING:
 
 
 def examine_access(storage: Storage, *, writes: bool = False) -> AccessReport:
-    """Return who sends the requests to a store, and what they may do. No credentials are a report, too, not an error.
+    """Return the identity behind the current credentials, and what it is allowed to do in the store.
+
+    If there are no credentials, the report says so, and no error is raised.
 
     Args:
         storage: The store of a table.
-        writes: True to find out about writing by a scratch file. None is written into a table of a catalog, which
-            permits only commits.
+        writes: Whether to test writing with a temporary file. No file is written to a table that a catalog manages,
+            because the catalog only allows commits.
 
     Raises:
-        NotATable: If there is nothing at the path.
+        NotATable: If the path does not exist.
         StorageFailed: If the store cannot be reached.
     """
     from deltacli.operations.doctor.storage import AccessReport, check_access, without_credentials
@@ -50,22 +52,23 @@ def examine_access(storage: Storage, *, writes: bool = False) -> AccessReport:
 
 
 class StoreProbes:
-    """Probes of what a store guarantees, on scratch files in the directory of a table.
+    """Tests whether a store keeps the guarantees that Delta needs, such as atomic creation, with temporary files in
+    the directory of a table.
 
     Nothing is written before `run` is called.
     """
 
     def __init__(self, storage: Storage, *, name: str | None = None) -> None:
-        """Prepare the probes.
+        """Check that the store can be tested.
 
         Args:
             storage: The store.
-            name: The table as it was opened, for the hint of an error.
+            name: The address from which the table was opened, for the hint of an error.
 
         Raises:
-            Refused: If a catalog manages the table: it permits only commits.
-            NotATable: If there is no directory.
-            NoAtomicCreate: If files cannot be created atomically there.
+            Refused: If a catalog manages the table, because the catalog only allows commits.
+            NotATable: If the directory does not exist.
+            NoAtomicCreate: If the store is not known to support atomic creation.
         """
         from deltacli.operations.doctor.storage import require_directory
 
@@ -84,17 +87,17 @@ class StoreProbes:
         self._subject: ProbedStore = subject
 
     def plan(self) -> StorageReport:
-        """Return the probes that `run` would run."""
+        """Return the tests that `run` would execute, without executing them."""
         from deltacli.operations.doctor.storage import plan_probes
 
         return plan_probes(self._uri, self._subject)
 
     def run(self, *, clock: Clock = system_clock, progress: Progress = SILENT) -> StorageReport:
-        """Run the probes. Scratch files are deleted in any case.
+        """Execute the tests. The temporary files are deleted at the end, even after an error.
 
         Args:
-            clock: Returns the time in epoch milliseconds, which is compared with that of the store.
-            progress: Receives the progress.
+            clock: Returns the current time in epoch milliseconds. It is compared with the clock of the store.
+            progress: The listener for the progress.
 
         Raises:
             StorageFailed: If the store cannot be reached.
@@ -105,14 +108,14 @@ class StoreProbes:
 
 
 def parse_prices(data: bytes, name: str) -> PriceTable:
-    """Return the prices of a store in a file, for `Table.doctor`.
+    """Parse a file with the prices of a store, for `Table.doctor`.
 
     Args:
-        data: The content of the file, as TOML.
-        name: The file, for errors.
+        data: The content of the file, in TOML.
+        name: The name of the file, for error messages.
 
     Raises:
-        UsageError: If it is not a table of prices.
+        UsageError: If the file is not a valid table of prices.
     """
     from deltacli.operations.doctor.advice import parse_prices as parse
 

@@ -1,4 +1,4 @@
-"""Streaming queries of Spark that read several tables. For those of one table there is `Table.streams`."""
+"""Find the Spark streaming queries that read several tables. For one table, use `Table.streams`."""
 
 from __future__ import annotations
 
@@ -25,23 +25,24 @@ def find_streams(
     leaves_out_others: bool = False,
     progress: Progress = SILENT,
 ) -> StreamsReport:
-    """Return streaming queries, and whether each can continue with what it needs of some tables.
+    """Return the Spark streaming queries that read any of several tables, and whether each of them can continue.
 
     Args:
-        tables: The tables that the queries may read. A checkpoint names a table by its id only.
-        open_store: Opens the stores of checkpoint directories.
-        engine: Runs the units of work.
-        checkpoints: Checkpoint directories of queries, and patterns of them.
-        restart_point: Instead of `checkpoints`: the checkpoint directory of one query.
-        leaves_out_others: True to leave out queries that read none of the tables.
-        progress: Receives the progress.
+        tables: The tables. A checkpoint of a query only contains the ids of its tables, which are compared with the
+            ids of these tables.
+        open_store: Opens the store of a checkpoint directory.
+        engine: Runs the parallel parts.
+        checkpoints: Paths, URIs or glob patterns of the checkpoint directories.
+        restart_point: Instead of `checkpoints`: the checkpoint directory of one query that cannot continue.
+        leaves_out_others: Whether to omit queries that read none of the tables.
+        progress: The listener for the progress.
 
     Raises:
-        UsageError: If neither or both of `checkpoints` and `restart_point` are given, or a table is one of a share.
+        UsageError: If not exactly one of `checkpoints` and `restart_point` is passed, or a table is a shared table.
         Refused: If no query is found (`streams.none-found`).
         Unreadable: If a directory is not a checkpoint of a query (`streams.not-a-checkpoint`).
         NotATable: If a table does not exist.
-        StorageFailed: If a store fails.
+        StorageFailed: If the store, or a source, fails.
     """
     from deltacli.operations.streams.streams import StreamsRequest
     from deltacli.operations.streams.streams import find_streams as find_streams_of_request
@@ -53,7 +54,9 @@ def find_streams(
 
 
 def make_paimon_refusal(error: PaimonTable) -> Refused:
-    """Return the refusal for a Paimon table: its streams keep their positions in consumers."""
+    """Return the error for a Paimon table, whose streaming queries store their positions in consumer files of the
+    table.
+    """
     from deltacli.operations.streams.streams import refuse_paimon
 
     return refuse_paimon(error)

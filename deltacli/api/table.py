@@ -1,4 +1,4 @@
-"""`open_table`, and `Table`: a Delta table with every operation as a method."""
+"""The Python API for Delta tables: the function `open_table` and the class `Table`."""
 
 from __future__ import annotations
 
@@ -47,32 +47,36 @@ def open_table(
     clock: Clock = system_clock,
     progress: Progress = SILENT,
 ) -> Table:
-    """Return the Delta table at a path or URI. Nothing is read before a method is called.
+    """Open a Delta table. Files are read when a method is called, not before.
 
-    A table of a catalog, `uc://CATALOG.SCHEMA.TABLE`, is looked up in the catalog at once, and a shared table,
-    `PROFILE#SHARE.SCHEMA.TABLE`, at its server.
+    Only a table of a catalog and a shared table are looked up immediately:
+
+        open_table("s3://lake/orders")
+        open_table("uc://prod.sales.orders")           # asks Unity Catalog for the location
+        open_table("profile.share#retail.eu.orders")   # asks the sharing server of the profile
 
     Args:
-        uri: The table. Hints of errors name it as it is given here.
-        storage_options: Options of the store, such as credentials. None: the environment has them.
-        retry_budget: How long a request to a store is retried. Zero: never.
-        allow_external: Paths and URIs below which files outside the table may be opened, as needed for a shallow
-            clone. Other files outside raise PathExternal.
-        access: How a shared table is read: by URLs of its files (`url`), in its directory with temporary credentials
-            (`dir`), or as its server says (`auto`).
-        catalog_profile: Where the catalog is, with the keys of `[catalog.NAME]` of the configuration: `endpoint`,
-            `token`, `oauth-uri`, `client-id`, `client-secret`. None: the environment says it.
-        engine: Runs the units of work of operations. None: threads of this process.
-        clock: Returns the time in epoch milliseconds.
-        progress: Receives the progress of operations.
+        uri: The path or URI of the table, such as `s3://lake/orders`. Error messages contain it unchanged.
+        storage_options: Options of the store, such as credentials. None reads them from the environment.
+        retry_budget: The maximum time for retries of a request to the store. Zero disables retries.
+        allow_external: Directories outside the table whose files may be read, as paths or URIs. A shallow clone,
+            for example, references files of its source. Access to other files outside the table raises
+            PathExternal.
+        access: How the files of a shared table are read: by presigned URLs (`url`), from its directory with
+            temporary credentials (`dir`), or as the server prefers (`auto`).
+        catalog_profile: The settings of the catalog, with the keys of `[catalog.NAME]` in the configuration:
+            `endpoint`, `token`, `oauth-uri`, `client-id` and `client-secret`. None reads them from the environment.
+        engine: Runs the parallel parts of operations. None uses threads of this process.
+        clock: Returns the current time in epoch milliseconds.
+        progress: The listener for the progress of operations.
 
     Raises:
-        UsageError: If a scheme is not supported, an extra is not installed, a prefix has no directory, host or bucket,
-            or a catalog or name is not known.
+        UsageError: If the scheme of the URI is not supported, its extra is not installed, or an argument is
+            invalid.
         CatalogDenied: If the catalog refuses access.
         CatalogUnavailable: If the catalog does not answer.
-        CatalogAnswerInvalid: If the answer of the catalog cannot be used.
-        DeltacliError: For a shared table, whatever a request to its server raises.
+        CatalogAnswerInvalid: If the answer of the catalog is invalid.
+        DeltacliError: For a shared table: if the request to its server fails.
     """
     name = require_path_text(uri)
     shown_name = mask_secrets(name)
@@ -114,21 +118,25 @@ class Table(
     CopyMethods,
     RecoveryMethods,
 ):
-    """A Delta table in one directory of a store, with every operation as a method.
+    """A Delta table. Each operation is a method.
 
-    Methods that change the table act at once and never ask. With `dry_run=True` they change nothing. In two steps:
-    `plan_vacuum()` returns a plan, `execute_vacuum(plan)` carries it out, and so on. Methods named `prepare_…` are what
-    the others, and commands, are made of.
+    Methods that change the table do not ask for confirmation. With `dry_run=True` they return the plan and change
+    nothing. There are four methods for each change:
+
+        table.vacuum()             # plan and execute
+        table.plan_vacuum()        # return the plan
+        table.execute_vacuum(plan) # execute a plan
+        table.prepare_vacuum()     # return a PreparedChange, on which the other three and the command line are built
     """
 
     def __repr__(self) -> str:
-        """Return the path, and the newest version that was read if there is one. Nothing is read."""
+        """Return the path, and the newest version if it was read before, without reading the table."""
         newest_seen = "" if self.newest_seen is None else f", newest_seen={self.newest_seen}"
         return f"Table({mask_secrets(self.uri)!r}{newest_seen})"
 
 
 def retry_policy(uri: str, budget: timedelta) -> Retry | None:
-    """Return how requests to the store of a table are retried; None for a local path."""
+    """Return the retry policy for the store of a table; None for a local path."""
     if "://" not in uri:
         return None
     from deltacli.storage.retry import Retry
@@ -139,7 +147,7 @@ def retry_policy(uri: str, budget: timedelta) -> Retry | None:
 def _open_in_catalog(
     name: str, profile: Mapping[str, str] | None, options: Mapping[str, str] | None, retry: Retry | None
 ) -> Storage:
-    """Return the store of a table that a catalog knows by its name. The catalog is asked for it."""
+    """Look up a table in its catalog, and return its store."""
     from deltacli.catalogs.unity.addresses import parse_table
     from deltacli.catalogs.unity.unity import open_catalog, open_in_catalog
 
@@ -149,7 +157,7 @@ def _open_in_catalog(
 
 
 def _open_share(name: str, retry_budget: timedelta, access: str, options: Mapping[str, str]) -> Storage | None:
-    """Return the store of a shared table; None for a path that only contains `#`. Raises UsageError."""
+    """Return the store of a shared table; None if the name is a path that contains `#`. Raises UsageError."""
     from deltacli.sharing.client.share_storage import open_share
     from deltacli.storage.retry import Retry
 
@@ -163,10 +171,10 @@ def _find_location(
     allowed: AllowedPrefixes,
     explicit_budget_seconds: float | None,
 ) -> StoreLocation | None:
-    """Return where other processes, such as executors, find the store of a table.
+    """Return the location from which other processes, such as Spark executors, can open the table.
 
     Returns:
-        The location; None for a store that a server or a catalog has given to this process.
+        The location. None if the store needs credentials that a server or a catalog has issued for this process.
     """
     from deltacli.storage.location import StoreLocation
 
@@ -176,5 +184,5 @@ def _find_location(
 
 
 def _read_allowed_prefixes(allow_external: Sequence[str]) -> AllowedPrefixes:
-    """Return the prefixes below which files outside the table may be opened. Raises UsageError."""
+    """Parse the argument `allow_external` of `open_table`. Raises UsageError."""
     return parse_allowed_prefixes(allow_external) if allow_external else NO_PREFIXES

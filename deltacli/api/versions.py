@@ -1,4 +1,4 @@
-"""Methods of a Delta table that read one version: its rows, their number, its schema, properties and features."""
+"""The methods of `Table` that read one version: its rows, row count, schema, properties and features."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class ListedProperties(NamedTuple):
 
     Attributes:
         snapshot: The version.
-        items: The properties, by key.
-        is_complete: False for a version of a share whose answer does not have all of them.
+        items: The properties, sorted by key.
+        is_complete: Whether these are all properties. A sharing server may return only some of them.
     """
 
     snapshot: Snapshot
@@ -42,7 +42,7 @@ class ListedFeatures(NamedTuple):
 
     Attributes:
         snapshot: The version.
-        items: The features, by name. None for a version of a share whose answer has no protocol.
+        items: The features, sorted by name. None if a sharing server does not return the protocol.
     """
 
     snapshot: Snapshot
@@ -50,9 +50,10 @@ class ListedFeatures(NamedTuple):
 
 
 class VersionMethods(TableHandle):
-    """The methods of a Delta table that read one version of it.
+    """The methods of `Table` that read one version.
 
-    Each takes the version, or a time at which it was the newest one; without both it reads the newest version.
+    The version is selected by its number, or by a time at which it was the newest one. By default it is the newest
+    version.
     """
 
     @api_method
@@ -67,28 +68,28 @@ class VersionMethods(TableHandle):
         timestamp: datetime | date | None = None,
         timestamp_ms: int | None = None,
     ) -> VersionScan:
-        """Return the rows of a version as an iterable of Arrow batches in the table's exact schema.
+        """Return the rows of a version as an iterable of Arrow batches with the schema of the table.
 
-        It is `snapshot(...).scan(...)`, but the server of a shared table is sent the condition, so that it can leave
-        out files without such rows. Iterating raises DataUnreadable for a missing or damaged file.
+        This is equivalent to `snapshot(...).scan(...)`, but for a shared table, the condition is sent to the
+        server, so that it can omit files without matching rows. The rows are read during the iteration, which
+        raises DataUnreadable if a file is missing or damaged.
 
         Args:
-            columns: Names of top-level columns, in the order wanted. None: all columns.
-            where: A condition in SQL that the rows have to meet. None: all rows.
-            row_ids: True to add the columns `_row_id` and `_row_commit_version` behind the others. `where` may use
-                them.
-            limit: The largest number of rows. None: all rows.
+            columns: Names of top-level columns, in the order of the result. None for all columns.
+            where: A SQL condition on the rows, such as `country = 'DE' AND amount > 100`. None for all rows.
+            row_ids: Whether to add the columns `_row_id` and `_row_commit_version`.
+            limit: The maximum number of rows. None for all rows.
             version: The version.
-            timestamp: The newest version committed at or before this time.
-            timestamp_ms: The same in epoch milliseconds.
+            timestamp: Instead of `version`: the time at which the version was the newest one.
+            timestamp_ms: `timestamp` in epoch milliseconds.
 
         Returns:
-            The rows. `snapshot` is the version that they are of.
+            The rows. `snapshot` is the version.
 
         Raises:
-            UsageError: If columns or the condition are invalid, or more than one version is given.
-            Refused: If the version has no row ids (`rowtracking.not-enabled`).
-            Unreadable: If the type of a column is not supported, or the version cannot be rebuilt.
+            UsageError: If a column or the condition is invalid, or the version is selected twice.
+            Refused: If row ids are requested, and row tracking is not enabled (`rowtracking.not-enabled`).
+            Unreadable: If the type of a column is not supported, or the version cannot be read.
         """
         from deltacli.table.scan_requests import ScanRequest
         from deltacli.table.version_scan import VersionScan
@@ -105,27 +106,31 @@ class VersionMethods(TableHandle):
         timestamp: datetime | date | None = None,
         timestamp_ms: int | None = None,
     ) -> RowCount:
-        """Return the number of rows of a version: by the log if it has that of every file, else by reading a column.
+        """Return the number of rows of a version.
+
+        If the log contains the number of rows of every file, no data file is read. Otherwise one column is read.
 
         Args:
-            where: A condition in SQL. Only the rows that meet it are counted, by reading. None: all rows.
+            where: A SQL condition, such as `country = 'DE'`. Only matching rows are counted, which requires reading
+                the data files. None counts all rows.
             version: The version.
-            timestamp: The newest version committed at or before this time.
-            timestamp_ms: The same in epoch milliseconds.
+            timestamp: Instead of `version`: the time at which the version was the newest one.
+            timestamp_ms: `timestamp` in epoch milliseconds.
 
         Returns:
-            The count. Rows that have to be read are read when its `rows` are asked for first.
+            The count. Data files are read, if necessary, when the attribute `rows` is accessed for the first time.
 
         Raises:
-            UsageError: If the condition is invalid, or more than one version is given.
-            Unreadable: If the version cannot be rebuilt, as `snapshot` raises it.
+            UsageError: If the condition is invalid, or the version is selected twice.
+            Unreadable: If the version cannot be read: the log is damaged, or the version needs an unsupported
+                feature.
         """
         from deltacli.operations.read.row_count import count_rows
 
         return count_rows(self._find_snapshot(where, version, timestamp, timestamp_ms), where)
 
     def find_row_count(self, snapshot: Snapshot) -> int | None:
-        """Return how many rows a version has, if its log says it at once and can be trusted; else None."""
+        """Return the number of rows of a version if the log contains it; None if data files would have to be read."""
         from deltacli.operations.read.row_count import find_row_count
 
         return find_row_count(snapshot)
@@ -139,17 +144,19 @@ class VersionMethods(TableHandle):
         timestamp_ms: int | None = None,
         digest: bool = False,
     ) -> SnapshotSummary:
-        """Return a version with its files, rows and tombstones counted.
+        """Return the metadata of a version with the numbers of its files, rows and tombstones.
 
         Args:
             version: The version.
-            timestamp: The newest version committed at or before this time.
-            timestamp_ms: The same in epoch milliseconds.
-            digest: True to compute SHA-256 digests of the live files and tombstones, too.
+            timestamp: Instead of `version`: the time at which the version was the newest one.
+            timestamp_ms: `timestamp` in epoch milliseconds.
+            digest: Whether to compute SHA-256 digests of the sets of live files and tombstones, to compare them
+                with other tables.
 
         Raises:
-            UsageError: If more than one version is given.
-            Unreadable: If the version cannot be rebuilt, as `snapshot` raises it.
+            UsageError: If the version is selected twice.
+            Unreadable: If the version cannot be read: the log is damaged, or the version needs an unsupported
+                feature.
         """
         from deltacli.operations.read.snapshot import summarize
 
@@ -164,20 +171,20 @@ class VersionMethods(TableHandle):
         timestamp: datetime | date | None = None,
         timestamp_ms: int | None = None,
     ) -> VersionFromChecksum | ReplayNeeded:
-        """Return a version as its checksum file states it, without a replay of the log.
+        """Return the metadata of a version from its version checksum file, without replaying the log.
 
         Args:
             version: The version.
-            timestamp: The newest version committed at or before this time.
-            timestamp_ms: The same in epoch milliseconds.
+            timestamp: Instead of `version`: the time at which the version was the newest one.
+            timestamp_ms: `timestamp` in epoch milliseconds.
 
         Returns:
-            The version, or the reason why only a replay can tell.
+            The metadata; or a `ReplayNeeded` with the reason if the file is missing or incomplete.
 
         Raises:
-            NotATable: If there is no log.
+            NotATable: If the directory contains no Delta log.
             VersionAbsent: If the version does not exist.
-            LogIncomplete: If commits are missing that the version needs.
+            LogIncomplete: If commits of the version are missing.
         """
         from deltacli.table.version_from_checksum import read_version_from_checksum
 
@@ -192,15 +199,16 @@ class VersionMethods(TableHandle):
         timestamp: datetime | date | None = None,
         timestamp_ms: int | None = None,
     ) -> DescribedSchema:
-        """Return the schema of a version, to be compared with others or converted (`deltacli.api.schemas`).
+        """Return the schema of a version, for `diff_schemas` and `convert_schema` of `deltacli.api.schemas`.
 
         Args:
             version: The version.
-            timestamp: The newest version committed at or before this time.
-            timestamp_ms: The same in epoch milliseconds.
+            timestamp: Instead of `version`: the time at which the version was the newest one.
+            timestamp_ms: `timestamp` in epoch milliseconds.
 
         Raises:
-            Unreadable: If the version cannot be rebuilt, as `snapshot` raises it.
+            Unreadable: If the version cannot be read: the log is damaged, or the version needs an unsupported
+                feature.
         """
         from deltacli.operations.schemas.described import describe_delta
 
@@ -208,7 +216,8 @@ class VersionMethods(TableHandle):
 
     @api_method
     def list_properties(self) -> ListedProperties:
-        """Return the properties of the newest version, each with what is known about it.
+        """Return the properties of the newest version. Each has its default, its meaning, and whether its value is
+        valid.
 
         Raises the same errors as `snapshot`.
         """
@@ -220,7 +229,7 @@ class VersionMethods(TableHandle):
 
     @api_method
     def list_features(self) -> ListedFeatures:
-        """Return the features of the newest version: which are listed, which are active, and why.
+        """Return the table features of the newest version, and for each of them whether it is in use, and by what.
 
         Raises the same errors as `snapshot`.
         """
@@ -233,7 +242,7 @@ class VersionMethods(TableHandle):
     def _find_snapshot(
         self, where: str | None, version: int | None, timestamp: datetime | date | None, timestamp_ms: int | None
     ) -> Snapshot:
-        """Return a version. The server of a shared table is sent the condition on the rows that are wanted."""
+        """Return the selected version. For a shared table, the condition is sent to the server."""
         from deltacli.table.time_travel import find_snapshot
 
         table: TableHandle = self
@@ -244,10 +253,10 @@ class VersionMethods(TableHandle):
 
 
 def _find_timestamp_ms(timestamp: datetime | date | None, timestamp_ms: int | None) -> int | None:
-    """Return a time that is given in one of two forms in epoch milliseconds.
+    """Return a time in epoch milliseconds that is passed either as an object or as a number.
 
     Raises:
-        UsageError: If it is given in both.
+        UsageError: If both are passed.
     """
     if timestamp is None:
         return timestamp_ms

@@ -329,7 +329,7 @@ def _start_driver(settings: SparkSettings, master: str) -> SparkSession:
 def _is_secret(name: str, value: str) -> bool:
     """Return whether a setting must not appear on the command line of the JVM.
 
-    Options of the JVM itself, such as `spark.driver.extraJavaOptions`, have no effect unless they are there.
+    Options of the JVM itself, such as those in spark.driver.extraJavaOptions, have no effect unless they are there.
     """
     return not name.endswith("JavaOptions") and (is_secret_name(name) or contains_secret(value))
 
