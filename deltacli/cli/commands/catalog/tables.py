@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,29 +10,17 @@ from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.invocation import Exit
 from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
-from deltacli.cli.output.columns import Column
-from deltacli.cli.output.grids import WriteItems, write_lines
-from deltacli.cli.output.results import ListResult, SingleResult
-from deltacli.cli.output.sections import Section, make_refusal_section
+from deltacli.cli.render.catalog import catalogs_result, listing_result, publish_result, staged_result, status_result
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.terminal.capabilities import Style
-from deltacli.core.documents import SCHEMA_VERSION, envelope
 from deltacli.core.errors import EXIT_FINDINGS, command
 from deltacli.core.ranges import name_ranges
-from deltacli.core.times import format_age
-from deltacli.core.typing import Json
-from deltacli.core.units import format_size, plural
+from deltacli.core.units import plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
-    from deltacli.catalogs.base import Listed
     from deltacli.operations.catalog import (
-        CatalogStatus,
-        Divergence,
         PublishOutcome,
         PublishPlan,
-        StagedFile,
-        StagedFiles,
     )
 
 app = typer.Typer(add_completion=False)
@@ -189,143 +175,3 @@ def catalog_ls(
     known = next((one for one in tables if one.data_format == "DELTA"), None)
     if known is not None:
         run.say_next(command("snapshot", table=str(known.name)))
-
-
-# -- what is shown -----------------------------------------------------------------------------------------------------
-
-
-def listing_result(address: str, tables: Sequence[Listed]) -> ListResult[Listed]:
-    """Return the tables of a catalog or a schema, with their whole names."""
-    items: list[dict[str, Json]] = [
-        {"name": _short_name(one), "type": one.table_type, "format": one.data_format, "managed": one.is_managed}
-        for one in tables
-    ]
-    columns: list[Column[Listed]] = [
-        Column("name", _short_name, priority=1),
-        Column("type", lambda one: one.table_type, priority=2),
-        Column("format", lambda one: one.data_format, priority=3),
-        Column("managed", lambda one: one.is_managed, on_screen=False),
-    ]
-    fields = {"kind": "deltacli.catalog-ls", "schemaVersion": SCHEMA_VERSION, "complete": True, "address": address}
-    said = [] if items else [Section("tables", ["none"])]
-    return _Entries(fields, "catalog-table", items, columns, tables, make_sections=lambda _: said)
-
-
-def catalogs_result(address: str, names: Sequence[str]) -> ListResult[str]:
-    """Return the names of catalogs, in the form of a listing of tables: their type is CATALOG."""
-    items: list[dict[str, Json]] = [{"name": name, "type": _CATALOG, "format": "", "managed": False} for name in names]
-    columns: list[Column[str]] = [
-        Column("name", lambda name: name, priority=1),
-        Column("type", lambda _: _CATALOG, priority=2),
-        Column("format", lambda _: "", on_screen=False),
-        Column("managed", lambda _: False, on_screen=False),
-    ]
-    fields = {"kind": "deltacli.catalog-ls", "schemaVersion": SCHEMA_VERSION, "complete": True, "address": address}
-    said = [] if items else [Section("catalogs", ["none"])]
-    return _Entries(fields, "catalog-table", items, columns, names, make_sections=lambda _: said)
-
-
-_CATALOG = "CATALOG"
-"""The type of a catalog in a listing, beside MANAGED, EXTERNAL and VIEW of tables."""
-
-
-def _short_name(one: Listed) -> str:
-    return str(one.name).removeprefix("uc://")
-
-
-_Entry = TypeVar("_Entry")
-
-
-class _Entries(ListResult[_Entry]):
-    """Tables or catalogs, whose type is `tableType` in lines, which have a `type` of their own."""
-
-    def lines(self, write_items: WriteItems) -> bool:
-        write_lines(
-            write_items, ({_OF_LINES.get(name, name): one[name] for name in one} for one in self.items), self.line_type
-        )
-        return True
-
-
-_OF_LINES = {"type": "tableType"}
-
-
-def status_result(status: CatalogStatus) -> SingleResult:
-    """Return where a catalog and a log stand; its rows are what differs."""
-    content = status.as_json()
-    columns = ("kind", "name", "log", "catalog")
-    return SingleResult(
-        "catalog-status", status.table, content, lambda: list(_status(status)), content["divergence"], columns
-    )
-
-
-def _status(status: CatalogStatus) -> Iterator[Section]:
-    yield Section("table", [status.table])
-    yield Section("ratified", [f"version {status.latest_ratified}"])
-    published = "no version is known to be" if status.latest_published is None else f"version {status.latest_published}"
-    yield Section("published", [published])
-    yield Section("unpublished", [f"version {one.version}, {_ago(one.age_ms)}" for one in status.unpublished])
-    named = ["none: the catalog names none"] if status.permissions is None else [*status.permissions] or ["none"]
-    yield Section("permitted", named)
-    lines = [_difference(one) for one in status.divergence]
-    yield Section("differs", lines, Style.PROBLEM) if lines else Section("differs", ["nothing"], Style.GOOD)
-
-
-def _difference(one: Divergence) -> str:
-    return f"{one.kind} {one.name}: log {_short(one.log)}, catalog {_short(one.catalog)}"
-
-
-def _short(value: Json) -> str:
-    if value is None:
-        return "has none"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def staged_result(staged: StagedFiles) -> ListResult[StagedFile]:
-    """Return the staged commits of a table."""
-    items = staged.as_json()["items"]
-    columns: list[Column[StagedFile]] = [
-        Column("path", lambda one: one.path, priority=3, wraps=True, min_width=20),
-        Column("version", lambda one: one.version, align_right=True, priority=1),
-        Column("class", lambda one: one.fate, priority=1),
-        Column(
-            "sizeBytes",
-            lambda one: one.size_bytes,
-            lambda one: format_size(one.size_bytes),
-            align_right=True,
-            title="size",
-        ),
-        Column("ageMs", lambda one: one.age_ms, lambda one: _ago(one.age_ms), align_right=True, title="age"),
-    ]
-    fields = envelope("deltacli.catalog-staged", staged.table, complete=True)
-    said = [] if items else [Section("staged", ["none"])]
-    return ListResult(fields, "staged-commit", items, columns, staged.items, make_sections=lambda _: said)
-
-
-def publish_result(table: str, outcome: PublishOutcome, *, dry_run: bool) -> SingleResult:
-    """Return which commits were published, or would be."""
-    content = outcome.as_json(dry_run=dry_run)
-    rows = [{"version": version} for version in content["published"]]
-    return SingleResult(
-        "catalog-publish", table, content, lambda: list(_published(table, outcome, dry_run=dry_run)), rows, ("version",)
-    )
-
-
-def _published(table: str, outcome: PublishOutcome, *, dry_run: bool) -> Iterator[Section]:
-    plan = outcome.plan
-    if plan.is_noop:
-        yield Section("nothing to do", [f"{table}: every ratified version is published"])
-        return
-    yield Section("table", [table])
-    shown = [one for one in plan.items if dry_run or one.version in outcome.published]
-    lines = [
-        f"version {one.version}, {format_size(one.size_bytes)}, {_ago(one.age_ms)}"
-        + (", proposed to the catalog again" if one.is_forgotten else "")
-        for one in shown
-    ]
-    yield Section("would publish" if dry_run else "published", lines, Style.PLAIN if dry_run else Style.GOOD)
-    yield Section("reported", [] if dry_run or outcome.reported is None else [f"up to version {outcome.reported}"])
-    yield make_refusal_section([] if plan.refusal is None else [f"{plan.refusal.reason} [{plan.refusal.code}]"])
-
-
-def _ago(age_ms: int) -> str:
-    return format_age(-age_ms, 0)

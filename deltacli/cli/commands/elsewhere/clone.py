@@ -11,11 +11,9 @@ from deltacli.cli.command_classes import SharedOptionsCommand
 from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.moments import chosen_version
 from deltacli.cli.options.tables import DryRunOption, TimestampOption, VersionOption, YesOption
-from deltacli.cli.output.results import SingleResult
-from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
+from deltacli.cli.render.clone import make_clone_result
 from deltacli.cli.running.changing import Mode, Wording, run_change
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.errors import UsageError, quote_table
 from deltacli.core.units import plural
 
@@ -80,8 +78,8 @@ def clone(
     snapshot = source.snapshot(version=chosen_version(source, version, timestamp))
     wording: Wording[ClonePlan, ClonePlan] = Wording(
         question=_question,
-        planned=lambda plan, _: _result(plan),
-        done=_result,
+        planned=lambda plan, _: make_clone_result(plan),
+        done=make_clone_result,
         following=lambda _: f"deltacli read {quote_table(dst)} --limit 10 --allow-external {quote_table(src)}",
         notes=_notes,
         overrides={"clone.source-not-writable": "--unprotected"},
@@ -109,28 +107,3 @@ def _notes(plan: ClonePlan) -> list[str]:
             f"only the vacuum of deltacli reads {NOTES_DIRECTORY}; other tools may delete files that the clone needs"
         )
     return [*notes, *plan.warnings]
-
-
-def _result(plan: ClonePlan) -> SingleResult:
-    return SingleResult("clone", plan.target, plan.as_json(), lambda: _sections(plan), [plan.as_json()], _COLUMNS)
-
-
-_COLUMNS = ("source", "target", "version", "tableId", "committedVersion")
-
-
-def _sections(plan: ClonePlan) -> list[Section]:
-    cannot = [one.name for one in plan.clients if one.reads is False]
-    return [
-        Section("table", [plan.target]),
-        Section("source", [f"{plan.source.table.uri}, version {plan.version}"]),
-        Section(
-            "would use" if plan.dry_run else "uses",
-            [format_file_totals(plan.files.files, plan.files.size_bytes)],
-            Style.GOOD,
-        ),
-        Section("table id", [plan.metadata["id"]]),
-        Section("note", [] if plan.note is None else [f"{plan.note.path} of the source"]),
-        Section("noted also in", plan.owners.uris),
-        Section("cannot read", [", ".join(cannot)] if cannot else [], Style.WARNING),
-        make_refusal_section(f"{one.message} [{one.code}]" for one in plan.refusals),
-    ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,13 +11,10 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.given import given_options
 from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.options.values import make_text_parser
-from deltacli.cli.output.results import SingleResult
-from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
+from deltacli.cli.output.sections import format_file_totals
+from deltacli.cli.render.convert import make_convert_result
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.errors import UsageError, quote_table
-from deltacli.core.typing import JsonObject
-from deltacli.core.units import plural
 
 if TYPE_CHECKING:
     from deltacli.operations.change.convert import ConvertPlan
@@ -27,8 +23,6 @@ app = typer.Typer(add_completion=False)
 
 _REQUEST_OPTIONS = ("partition", "schema", "like", "exclude", "time_zone", "accept_unknowable")
 """Parameters that say how the table is made of its files."""
-
-_NAMED = 10
 
 
 @app.command(
@@ -147,8 +141,8 @@ def convert(
         question=lambda plan: (
             f"make a Delta table of {format_file_totals(plan.amount.files, plan.amount.size_bytes)} in {uri}"
         ),
-        planned=lambda plan, is_plan: _result(uri, plan, plan.as_json(dry_run=is_plan)),
-        done=lambda plan: _result(uri, plan, plan.as_json(dry_run=False)),
+        planned=lambda plan, is_plan: make_convert_result(uri, plan, dry_run=is_plan),
+        done=lambda plan: make_convert_result(uri, plan, dry_run=False),
         following=lambda _: f"deltacli validate {name} --level footers",
         overrides={"convert.lost-log": "--accept-unknowable"},
     )
@@ -161,41 +155,3 @@ def convert(
         accept_unknowable=accept_unknowable,
     )
     run_change(run, change, wording, Mode(dry_run, yes))
-
-
-def _result(uri: str, plan: ConvertPlan, content: JsonObject) -> SingleResult:
-    columns = ("path", "column", "seen", "expected")
-    rows = content["conflicts"]
-    return SingleResult("convert", uri, content, lambda: list(_sections(uri, plan)), rows, columns)
-
-
-def _sections(uri: str, plan: ConvertPlan) -> Iterator[Section]:
-    rows = "" if plan.amount.rows is None else f", {plural(plan.amount.rows, 'row')}"
-    yield Section("directory", [uri])
-    yield Section("files", [f"{format_file_totals(plan.amount.files, plan.amount.size_bytes)}{rows}"])
-    left = [f"{plan.hidden:,} hidden"] if plan.hidden else []
-    yield Section("left out", [*left, *([f"{plan.excluded:,} by --exclude"] if plan.excluded else [])])
-    names = {one.name for one in plan.partitions}
-    types = ((str(one["name"]), one["type"]) for one in plan.schema.get("fields", ()))
-    yield Section("columns", [f"{name} {_type(kind)}" for name, kind in types if name not in names])
-    yield Section(
-        "partitions", [f"{one.name} {one.type}{' (inferred)' if one.inferred else ''}" for one in plan.partitions]
-    )
-    respelled = [f"{one.column} {one.directory}: {one.value}" for one in plan.respelled[:_NAMED]]
-    more = len(plan.respelled) - len(respelled)
-    yield Section("written as", [*respelled, *([f"{more:,} more; --json has all"] if more else [])])
-    named = plan.conflicts[:_NAMED]
-    said = [
-        f"{one.path}{'' if one.column is None else f', {one.column}'}: {one.seen}, expected {one.expected}"
-        for one in named
-    ]
-    more = len(plan.conflicts) - len(named)
-    yield Section("conflicts", [*said, *([f"{more:,} more; --json has all"] if more else [])], Style.PROBLEM)
-    yield Section("cannot be known", [f"{one.message} ({one.evidence})" for one in plan.unknowable], Style.PROBLEM)
-    if plan.committed_version is not None:
-        yield Section("version", [f"{plan.committed_version}, committed"])
-    yield make_refusal_section(f"{one.message} [{one.code}]" for one in plan.refusals)
-
-
-def _type(kind: object) -> str:
-    return kind if isinstance(kind, str) else str(kind["type"]) if isinstance(kind, dict) else str(kind)
