@@ -184,7 +184,7 @@ def checkpoint(
 
 def _verify(run: CommandContext, name: str, table: Table, version: int | None) -> None:
     """Write how existing checkpoints compare with the log. Raises Exit if one is wrong."""
-    from deltacli.cli.render.log_files import verifications
+    from deltacli.cli.render.checkpoint import verifications
 
     outcomes = table.verify_checkpoints(version=version)
     if run.part is not None:
@@ -197,7 +197,7 @@ def _verify(run: CommandContext, name: str, table: Table, version: int | None) -
 
 def _wording(run: CommandContext, name: str, table: Table) -> Wording[CheckpointPlan, CheckpointResult]:
     """Return how a checkpoint is told. The problems of the log are noted, those that are found later as well."""
-    from deltacli.cli.render.log_files import checkpoint_result
+    from deltacli.cli.render.checkpoint import checkpoint_result
 
     noted: list[str] = []
 
