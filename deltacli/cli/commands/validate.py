@@ -176,6 +176,7 @@ class Checker:
     def _check_and_write(self, targets: Sequence[Target]) -> ValidationReport:
         """Validate the tables, and write what was found: each finding at once where the format is a stream of lines."""
         from deltacli.cli.render.validate.result import FindingsResult, LiveFindings
+        from deltacli.cli.running.quoted_lines import add_quoted_lines
 
         if self._run.format.is_streamed:
             self._run.write(LiveFindings(partial(self._check_as_it_goes, targets)))
@@ -187,7 +188,8 @@ class Checker:
                 step.advance()
         report = self._report()
         shows_findings = self._shows_findings(report)
-        self._run.write(FindingsResult(report, self._wanted.brief, self._read_line, shows_findings))
+        result = FindingsResult(report, self._wanted.brief, shows_findings=shows_findings)
+        self._run.write(add_quoted_lines(self._run, result, self._read_line))
         if self._run.is_on_screen and not shows_findings and any(table.findings for table in report.tables):
             self._run.note(f"findings of each table: {repeat_command_with_flags(invocation.arguments, ['-v'])}")
         return report

@@ -60,7 +60,7 @@ def next_command(report: ValidationReport, without: Container[str] = ()) -> str 
     """Return the command that shows all findings, or what a repair of the worst would do, or corrects one of them, or
     explains the rule of the worst; rules of `without` have no explanation.
     """
-    from deltacli.cli.render.validate.report import worst_first
+    from deltacli.cli.render.validate.report import rank_finding
     from deltacli.rules.framework.base import Severity
     from deltacli.rules.framework.repairs import repair_to_try
 
@@ -71,8 +71,8 @@ def next_command(report: ValidationReport, without: Container[str] = ()) -> str 
         return None
     if all(found.severity is Severity.INFO for _, found in pairs):  # remarks are no reason to change a table
         return f"deltacli history {quote_table(pairs[0][0].name)}"
-    at_stake = min(worst_first(*pair) for pair in pairs)
-    worst = [(table, found) for table, found in pairs if worst_first(table, found) == at_stake]
+    at_stake = min(rank_finding(*pair) for pair in pairs)
+    worst = [(table, found) for table, found in pairs if rank_finding(table, found) == at_stake]
     commands = (repair_to_try(found.rule, table.name, table.validation.condition) for table, found in worst)
     plans = (_plan_of_repair(table.name, found.rule) for table, found in worst)
     found = next(filter(None, (*commands, *plans)), f"deltacli help {worst[0][1].rule.id}")
