@@ -139,9 +139,9 @@ def _describe_deleted_files(outcome: ExpiryOutcome) -> str:
 def _describe_refusal(refusal: Refusal) -> str:
     """Return the message, the error code, and the option that overrides the refusal, if there is one."""
     # Messages about a version that cannot be rebuilt end with the code of the violated rule in brackets.
-    code = "" if refusal.message.endswith("]") else f" [{refusal.code}]"
+    suffix = "" if refusal.message.endswith("]") else f" [{refusal.code}]"
     override = f"; override with {refusal.override}" if refusal.override else ""
-    return f"{refusal.message}{code}{override}"
+    return f"{refusal.message}{suffix}{override}"
 
 
 def draw_expiry(plan: ExpiryPlan, outcome: ExpiryOutcome | None, surface: Surface) -> None:
