@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from deltacli.cli.running import trend_file
-from deltacli.cli.running.trend_entries import Entry, TableTally, Tally, last_like, read_trend
+from deltacli.cli.running.trend_entries import Entry, TableTally, Tally, find_comparable_entry, read_trend
 from deltacli.cli.running.trend_file import Trend, comparison
 from tests.cli.conftest import BAD, Run
 from tests.cli.pty_session import Session
@@ -174,9 +174,9 @@ def test_only_runs_of_the_same_tables_in_the_same_way_are_compared() -> None:
     now = entry("a.b")
     others = [entry(table="u"), entry(level="storage"), now._replace(limits={"select": ["a.*"]})]
 
-    assert last_like([], now) is None
-    assert last_like(others, now) is None
-    assert 7 == (last_like([entry(), entry(timestamp_ms=7), *others], now) or now).timestamp_ms
+    assert find_comparable_entry([], now) is None
+    assert find_comparable_entry(others, now) is None
+    assert 7 == (find_comparable_entry([entry(), entry(timestamp_ms=7), *others], now) or now).timestamp_ms
 
 
 @pytest.mark.parametrize(

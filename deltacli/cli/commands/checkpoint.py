@@ -14,7 +14,7 @@ from deltacli.cli.options.given import given_options
 from deltacli.cli.options.moments import chosen_version, parse_moment_of
 from deltacli.cli.options.tables import TablesArgument, TimestampOption, VersionOption, is_several
 from deltacli.cli.options.values import make_choice_parser, parse_whole_number
-from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 from deltacli.cli.running.context import CommandContext
 from deltacli.cli.running.row_notes import EXPLAINED
 from deltacli.core.errors import EXIT_FINDINGS, UsageError, quote_table
@@ -141,7 +141,8 @@ def checkpoint(
     """
     run: CommandContext = context.obj
     if is_several(tables):
-        from deltacli.cli.running.many import require_tables, run_many
+        from deltacli.cli.running.many import run_on_tables
+        from deltacli.cli.running.table_arguments import require_tables
 
         require_tables(tables)
     if if_behind < 0:
@@ -174,10 +175,10 @@ def checkpoint(
             if_behind=if_behind,
             force=force,
         )
-        run_change(run, change, _wording(run, table, opened), mode)
+        run_change(run, change, _make_presentation(run, table, opened), mode)
 
     if is_several(tables):
-        run_many(run, tables, use, mode)
+        run_on_tables(run, tables, use, mode)
     else:
         use(run, tables[0])
 
@@ -187,15 +188,17 @@ def _verify(run: CommandContext, name: str, table: Table, version: int | None) -
     from deltacli.cli.render.log_files import verifications
 
     outcomes = table.verify_checkpoints(version=version)
-    if run.part is not None:
-        run.part.state_outcome(sum(len(outcome.checkpoint.files) for outcome in outcomes), None)
+    if run.table_run is not None:
+        run.table_run.record_outcome(sum(len(outcome.checkpoint.files) for outcome in outcomes), None)
     run.write(verifications(table.uri, outcomes))
     if any(outcome.is_wrong for outcome in outcomes):
-        run.say_next(f"deltacli validate {quote_table(name)}", also_in_pipe=True)
+        run.suggest_command(f"deltacli validate {quote_table(name)}", also_in_pipe=True)
         raise Exit(EXIT_FINDINGS)
 
 
-def _wording(run: CommandContext, name: str, table: Table) -> Wording[CheckpointPlan, CheckpointResult]:
+def _make_presentation(
+    run: CommandContext, name: str, table: Table
+) -> ChangePresentation[CheckpointPlan, CheckpointResult]:
     """Return how a checkpoint is told. The problems of the log are noted, those that are found later as well."""
     from deltacli.cli.render.log_files import checkpoint_result
 
@@ -214,11 +217,13 @@ def _wording(run: CommandContext, name: str, table: Table) -> Wording[Checkpoint
                 run.note(f"note: {note}")
         return checkpoint_result(table.uri, result)
 
-    return Wording(
-        question=None,
-        planned=lambda plan, is_plan: show(table.preview_checkpoint(plan, dry_run=is_plan)),
-        done=show,
-        following=lambda result: f"deltacli checkpoint {quote_table(name)} --verify --version {result.version}",
-        notes=notes,
-        achieved=lambda result: (len(result.files), sum(file.size_bytes for file in result.files)),
+    return ChangePresentation(
+        build_question=None,
+        build_plan_result=lambda plan, is_plan: show(table.preview_checkpoint(plan, dry_run=is_plan)),
+        build_outcome_result=show,
+        suggest_after_change=lambda result: (
+            f"deltacli checkpoint {quote_table(name)} --verify --version {result.version}"
+        ),
+        list_notes=notes,
+        count_changed_files=lambda result: (len(result.files), sum(file.size_bytes for file in result.files)),
     )

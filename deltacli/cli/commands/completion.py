@@ -41,7 +41,7 @@ def completion(
     """
     run: CommandContext = context.obj
     script = _read(_script_of(shell))
-    with run.sink() as sink:
+    with run.open_result() as sink:
         sink.write(script)
 
 

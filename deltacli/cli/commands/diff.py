@@ -129,14 +129,14 @@ def diff(
     if not found.is_equal:
         following = _next(found, table, is_of_two=other is not None)
         if following is not None:
-            run.say_next(following)
+            run.suggest_command(following)
         raise Exit(EXIT_FINDINGS)
 
 
 def _open_other_table(run: CommandContext, other: str) -> Table:
     name = mask_secrets(other)
     with attribute_errors_to(name):
-        return run.table_of(run.open(other), name)
+        return run.make_table(run.open(other), name)
 
 
 def _next(found: TableDiff, table: str, *, is_of_two: bool) -> str | None:

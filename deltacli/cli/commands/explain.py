@@ -78,7 +78,7 @@ def explain(
         if explanation.gap is not None:
             raise explanation.gap
         if run.is_on_screen and explanation.paimon_traits is None and not is_shared(table):
-            run.say_next(_choose_next_command(explanation, quote_table(table)))
+            run.suggest_command(_choose_next_command(explanation, quote_table(table)))
 
     def show_delta(opened: Table) -> None:
         note_staged(run, opened)

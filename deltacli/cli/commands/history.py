@@ -16,7 +16,7 @@ from deltacli.cli.options.tables import ColumnsOption, LastVersionOption, LimitO
 from deltacli.cli.output.columns import choose_columns
 from deltacli.cli.render.history import HistoryResult, choose_history_columns, make_history_result
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import note_staged, settle_limit
+from deltacli.cli.running.row_notes import choose_row_limit, note_staged
 from deltacli.cli.running.table_formats import call_with_table
 from deltacli.cli.terminal.suggested_commands import remove_option, repeat_command
 from deltacli.core.errors import UsageError
@@ -71,7 +71,7 @@ def history(
       deltacli history ./paimon_tbl --branch dev
     """
     run: CommandContext = context.obj
-    most = settle_limit(run, limit)
+    most = choose_row_limit(run, limit)
     begin = parse_end("--from", first, run.clock)
     end = parse_end("--to", last, run.clock)
     if begin.version is not None and end.version is not None and begin.version > end.version:

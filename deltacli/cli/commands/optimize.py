@@ -23,7 +23,7 @@ from deltacli.delta.log.actions import parse_commit_metadata
 
 if TYPE_CHECKING:
     from deltacli.changing.file_totals import FileTotals
-    from deltacli.cli.running.changing import Wording
+    from deltacli.cli.running.changing import ChangePresentation
     from deltacli.operations.optimize.execute import OptimizeOutcome
     from deltacli.operations.optimize.plan import OptimizePlan
 
@@ -171,7 +171,8 @@ def optimize(
 
     run: CommandContext = context.obj
     if is_several(tables):
-        from deltacli.cli.running.many import require_tables, run_many
+        from deltacli.cli.running.many import run_on_tables
+        from deltacli.cli.running.table_arguments import require_tables
 
         require_tables(tables)
     mode = Mode(dry_run, yes, check)
@@ -195,28 +196,28 @@ def optimize(
             temp_dir=temp_dir,
             commit_metadata=added_keys,
         )
-        run_change(run, change, _wording(table), mode)
+        run_change(run, change, _make_presentation(table), mode)
 
     if is_several(tables):
-        run_many(run, tables, use, mode)
+        run_on_tables(run, tables, use, mode)
     else:
         use(run, tables[0])
 
 
-def _wording(table: str) -> Wording[OptimizePlan, OptimizeOutcome]:
+def _make_presentation(table: str) -> ChangePresentation[OptimizePlan, OptimizeOutcome]:
     from deltacli.cli.render.optimize import optimize_result
-    from deltacli.cli.running.changing import Wording
+    from deltacli.cli.running.changing import ChangePresentation
 
     name = quote_table(table)
-    return Wording(
-        question=_question,
-        planned=lambda plan, _: optimize_result(plan, None),
-        done=lambda outcome: optimize_result(outcome.plan, outcome),
-        following=lambda outcome: f"deltacli history {name} --limit 3" if outcome.versions else None,
-        facts=lambda plan: _unreadable(plan) if plan.unreadable else {},
-        before=lambda plan: _before(plan, table) if plan.unreadable else None,
-        deed=_deed,
-        achieved=lambda outcome: (outcome.files_removed, outcome.bytes_removed),
+    return ChangePresentation(
+        build_question=_question,
+        build_plan_result=lambda plan, _: optimize_result(plan, None),
+        build_outcome_result=lambda outcome: optimize_result(outcome.plan, outcome),
+        suggest_after_change=lambda outcome: f"deltacli history {name} --limit 3" if outcome.versions else None,
+        list_consent_facts=lambda plan: _unreadable(plan) if plan.unreadable else {},
+        suggest_before_change=lambda plan: _before(plan, table) if plan.unreadable else None,
+        get_file_action=_deed,
+        count_changed_files=lambda outcome: (outcome.files_removed, outcome.bytes_removed),
     )
 
 

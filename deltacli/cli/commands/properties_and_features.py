@@ -23,7 +23,7 @@ from deltacli.cli.options.streams import (
 from deltacli.cli.options.tables import CommitMetadataOption, DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.values import make_choice_parser
 from deltacli.cli.render.settings import change_result, drop_result, features_result, properties_result
-from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 from deltacli.cli.running.context import CommandContext
 from deltacli.cli.running.row_notes import note_catalog
 from deltacli.cli.running.stream_notes import note_streams
@@ -128,7 +128,7 @@ def properties(
         commit_metadata=parse_commit_metadata(commit_metadata or []),
     )
     streams = note_streams(run, opened, checkpoints)
-    run_change(run, prepared, _wording_of_properties(table, change, streams), Mode(dry_run, yes))
+    run_change(run, prepared, _make_properties_presentation(table, change, streams), Mode(dry_run, yes))
 
 
 def _show_properties(run: CommandContext, spelling: str, table: Table, keys: Sequence[str] | None) -> None:
@@ -146,7 +146,7 @@ def _show_properties(run: CommandContext, spelling: str, table: Table, keys: Seq
         run.note("note: other properties are unknown: the sharing server answers in the parquet format")
     is_sound = all(item.is_valid and item.is_known is not False for item in shown)
     if listed.is_complete or not is_sound:
-        run.say_next(f"deltacli {'features' if is_sound else 'validate'} {quote_table(spelling)}")
+        run.suggest_command(f"deltacli {'features' if is_sound else 'validate'} {quote_table(spelling)}")
 
 
 def _not_told(what: str, spelling: str) -> UsageError:
@@ -157,9 +157,9 @@ def _not_told(what: str, spelling: str) -> UsageError:
     )
 
 
-def _wording_of_properties(
+def _make_properties_presentation(
     spelling: str, change: PropertyChange, streams: StreamsReport | None
-) -> Wording[PropertiesOutcome, PropertiesOutcome]:
+) -> ChangePresentation[PropertiesOutcome, PropertiesOutcome]:
     """Return how a change of properties is told; `streams` are queries that it may stop."""
 
     def question(planned: PropertiesOutcome) -> str:
@@ -174,7 +174,7 @@ def _wording_of_properties(
             protocol = None if planned.features is None else planned.features.protocol_after
             yield from streams.describe_stopped(metadata=planned.plan.metadata, protocol=protocol)
 
-    return replace(_wording(spelling, question), notes=notes)
+    return replace(_make_presentation(spelling, question), list_notes=notes)
 
 
 def _without_key(change: PropertyChange) -> UsageError:
@@ -248,14 +248,14 @@ def _without_value(items: Sequence[str]) -> UsageError:
     )
 
 
-def _wording(spelling: str, question: Callable[[Settings], str]) -> Wording[Settings, Settings]:
+def _make_presentation(spelling: str, question: Callable[[Settings], str]) -> ChangePresentation[Settings, Settings]:
     """Return how a change of settings is told; `spelling` is the table as the user wrote it."""
     history = f"deltacli history {quote_table(spelling)} --limit 1"
-    return Wording(
-        question=question,
-        planned=lambda planned, _: change_result(planned, is_done=False),
-        done=lambda made: change_result(made, is_done=True),
-        following=lambda made: None if made.committed_version is None else history,
+    return ChangePresentation(
+        build_question=question,
+        build_plan_result=lambda planned, _: change_result(planned, is_done=False),
+        build_outcome_result=lambda made: change_result(made, is_done=True),
+        suggest_after_change=lambda made: None if made.committed_version is None else history,
     )
 
 
@@ -354,14 +354,14 @@ def features(
             commit_metadata=added_keys,
         )
         streams = note_streams(run, opened, checkpoints)
-        run_change(run, dropping, _wording_of_drop(table, streams), mode)
+        run_change(run, dropping, _make_drop_presentation(table, streams), mode)
         return
     _require_no_protection(context)
     if truncate_history:
         raise UsageError("--truncate-history requires drop")
     adding = opened.prepare_add_features(names, commit_metadata=added_keys)
     streams = note_streams(run, opened, checkpoints)
-    run_change(run, adding, _wording_of_addition(table, streams), mode)
+    run_change(run, adding, _make_addition_presentation(table, streams), mode)
 
 
 def _require_no_protection(context: typer.Context) -> None:
@@ -379,10 +379,12 @@ def _show_features(run: CommandContext, spelling: str, opened: Table) -> None:
     run.write(features_result(opened.uri, snapshot.version, snapshot.protocol, listed.items))
     note_catalog(run, snapshot)
     if not is_shared(spelling):
-        run.say_next(f"deltacli explain {quote_table(spelling)}")
+        run.suggest_command(f"deltacli explain {quote_table(spelling)}")
 
 
-def _wording_of_addition(spelling: str, streams: StreamsReport | None) -> Wording[FeaturesOutcome, FeaturesOutcome]:
+def _make_addition_presentation(
+    spelling: str, streams: StreamsReport | None
+) -> ChangePresentation[FeaturesOutcome, FeaturesOutcome]:
     """Return how an addition of features is told; `streams` are queries that it may stop."""
 
     def question(planned: FeaturesOutcome) -> str:
@@ -394,10 +396,12 @@ def _wording_of_addition(spelling: str, streams: StreamsReport | None) -> Wordin
             return ()
         return streams.describe_stopped(metadata=None, protocol=planned.plan.protocol_after)
 
-    return replace(_wording(spelling, question), notes=notes)
+    return replace(_make_presentation(spelling, question), list_notes=notes)
 
 
-def _wording_of_drop(spelling: str, streams: StreamsReport | None) -> Wording[FeatureDrop, FeatureDrop]:
+def _make_drop_presentation(
+    spelling: str, streams: StreamsReport | None
+) -> ChangePresentation[FeatureDrop, FeatureDrop]:
     """Return how a drop of a feature is told; `streams` are queries that it may stop or cut off."""
 
     def question(planned: FeatureDrop) -> str:
@@ -412,10 +416,10 @@ def _wording_of_drop(spelling: str, streams: StreamsReport | None) -> Wording[Fe
         metadata = planned.find_changed_metadata()
         yield from streams.describe_stopped(metadata=metadata, protocol=dict(planned.protocol_after))
 
-    return Wording(
-        notes=notes,
-        question=question,
-        planned=lambda planned, _: drop_result(planned),
-        done=drop_result,
-        following=lambda _: f"deltacli history {quote_table(spelling)} --limit 10",
+    return ChangePresentation(
+        list_notes=notes,
+        build_question=question,
+        build_plan_result=lambda planned, _: drop_result(planned),
+        build_outcome_result=drop_result,
+        suggest_after_change=lambda _: f"deltacli history {quote_table(spelling)} --limit 10",
     )

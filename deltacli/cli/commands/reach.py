@@ -65,7 +65,7 @@ def reach(
     note_staged(run, opened)
     note_streams(run, opened, checkpoints)
     if run.is_on_screen and not is_shared(table):
-        run.say_next(_choose_next_command(found, retention_ms, quote_table(table)))
+        run.suggest_command(_choose_next_command(found, retention_ms, quote_table(table)))
 
 
 def _choose_next_command(reach: TableReach, retention_ms: int | None, name: str) -> str:

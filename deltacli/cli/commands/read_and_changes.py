@@ -28,14 +28,14 @@ from deltacli.cli.output.results import SingleResult
 from deltacli.cli.output.sections import Section
 from deltacli.cli.running.context import CommandContext
 from deltacli.cli.running.row_notes import (
-    judge_left_out,
+    check_omitted_columns,
+    choose_row_limit,
     note_catalog,
     note_disputed,
     note_findings,
+    note_omitted_content,
     note_rows,
-    note_what_is_missing,
     require_file,
-    settle_limit,
     write_directory,
 )
 from deltacli.core.errors import UsageError
@@ -92,7 +92,7 @@ def read(
     if count and (run.format is PARQUET or run.directory is not None):
         raise UsageError("--count is not written as Parquet", facts={"expected": "--format json, csv or another one"})
     require_file(run)
-    most = settle_limit(run, limit)
+    most = choose_row_limit(run, limit)
     if explain and run.directory is not None:
         raise UsageError("--explain cannot be written to a directory", code="usage.output")
     opened = run.open_table(table)
@@ -116,7 +116,7 @@ def read(
         snapshot = version_scan.snapshot
     note_findings(run, snapshot, at_ms)
     if not explain:
-        judge_left_out(run, scan)
+        check_omitted_columns(run, scan)
     if run.directory is not None:
         write_directory(run, opened.uri, "rows", {"version": scan.version}, scan.write_parquet, most)
     elif explain:
@@ -155,7 +155,7 @@ def _make_rows_result(uri: str, scan: Scan, count_all: Callable[[], int | None],
 
 def _write(run: CommandContext, result: FramedResult, most: int) -> None:
     run.write(result)
-    note_what_is_missing(run, result.written, most)
+    note_omitted_content(run, result.written, most)
 
 
 def _count(run: CommandContext, table: Table, where: str | None, version: int | None, at_ms: int | None) -> None:
@@ -236,7 +236,7 @@ def write_changes(
     begin = parse_end("--from", first, run.clock)
     end = parse_end("--to", last, run.clock)
     require_file(run)
-    most = settle_limit(run, limit)
+    most = choose_row_limit(run, limit)
     opened = run.open_table(table)
     found = opened.changes(
         from_version=begin.version,
@@ -249,7 +249,7 @@ def write_changes(
         limit=_compute_read_limit(run, most),
     )
     note_findings(run, found.snapshot, None)
-    judge_left_out(run, found)
+    check_omitted_columns(run, found)
     if run.directory is not None:
         versions = {"fromVersion": found.from_version, "toVersion": found.to_version}
         write_directory(run, opened.uri, "changes", versions, found.write_parquet, most)
@@ -268,4 +268,4 @@ def write_changes(
     for note in found.notes:
         run.note(f"note: {note}")
     note_rows(run, found, opened.address, found.snapshot.problems)
-    note_what_is_missing(run, result.written, most)
+    note_omitted_content(run, result.written, most)

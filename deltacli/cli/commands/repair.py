@@ -29,7 +29,7 @@ from deltacli.cli.options.values import (
 )
 from deltacli.cli.output.destination import require_file_outside_tables
 from deltacli.cli.output.results import Result
-from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 from deltacli.cli.running.context import CommandContext
 from deltacli.cli.terminal.suggested_commands import repeat_command_with, repeat_command_with_flags
 from deltacli.core.errors import Refusal, Refused, UsageError, quote_table, quote_word
@@ -188,9 +188,9 @@ def repair(
     added_keys = parse_commit_metadata(commit_metadata or [])
     selected = join_names(select, "--select")
     if selected:
-        from deltacli.cli.running.finding_filter import require_known
+        from deltacli.cli.running.finding_filter import require_known_rules
 
-        require_known(run, "validate", list(CATALOGUE.rules), selected, ())
+        require_known_rules(run, "validate", list(CATALOGUE.rules), selected, ())
     mode = Mode(how.dry_run or how.save_plan is not None, how.yes)
     opened = run.open_table(table, writes=not mode.only_plans)
     repair_command = RepairCommand(run, table, opened, how, mode)
@@ -269,17 +269,17 @@ class RepairCommand(NamedTuple):
                 return None
             return f"deltacli validate {quote_table(self.name)} --level {outcome.plan.request.level}"
 
-        wording = Wording(
-            question=lambda plan: "; ".join(filter(None, [_question(plan), _stays_refused(plan)])),
-            planned=planned,
-            done=done,
-            following=following,
-            before=self._before,
-            facts=_way_past,
+        presentation = ChangePresentation(
+            build_question=lambda plan: "; ".join(filter(None, [_question(plan), _stays_refused(plan)])),
+            build_plan_result=planned,
+            build_outcome_result=done,
+            suggest_after_change=following,
+            suggest_before_change=self._before,
+            list_consent_facts=_way_past,
             is_finding=lambda result: result.has_errors and not self.mode.dry_run,
         )
         try:
-            run_change(self.run, change, wording, self.mode)
+            run_change(self.run, change, presentation, self.mode)
         except Refused as refused:
             if plans and len(plans[-1].refusals) > 1 and refused.code == plans[-1].refusals[0].code:
                 refused.facts["also"] = "; ".join(refusal.message for refusal in plans[-1].refusals[1:])
@@ -307,13 +307,13 @@ class RepairCommand(NamedTuple):
             self._note_undo("put back what was replaced", found.kept)
             return put_back_result(self.table.uri, backup, found, dry_run=False)
 
-        wording = Wording(
-            question=question,
-            planned=lambda plan, _: put_back_result(self.table.uri, backup, plan.amount, dry_run=True),
-            done=done,
-            following=lambda _: None,
+        presentation = ChangePresentation(
+            build_question=question,
+            build_plan_result=lambda plan, _: put_back_result(self.table.uri, backup, plan.amount, dry_run=True),
+            build_outcome_result=done,
+            suggest_after_change=lambda _: None,
         )
-        run_change(self.run, self.table.prepare_undo_repair(backup), wording, self.mode)
+        run_change(self.run, self.table.prepare_undo_repair(backup), presentation, self.mode)
 
     def _note_undo(self, what: str, kept: str | None) -> None:
         from deltacli.cli.render.validate.repair import below_table

@@ -14,7 +14,7 @@ from deltacli.cli.options.moments import parse_moment_of
 from deltacli.cli.options.streams import CheckpointsOption
 from deltacli.cli.options.tables import CommitMetadataOption, DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.values import make_text_parser, parse_whole_number
-from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 from deltacli.cli.running.context import CommandContext
 from deltacli.cli.running.stream_notes import note_streams
 from deltacli.core.errors import UsageError, quote_table
@@ -129,10 +129,10 @@ def restore(
         commit_metadata=added_keys,
     )
     streams = note_streams(run, opened, checkpoints)
-    run_change(run, change, _wording(table, streams), mode)
+    run_change(run, change, _make_presentation(table, streams), mode)
 
 
-def _wording(table: str, streams: StreamsReport | None) -> Wording[RestorePlan, RestoreOutcome]:
+def _make_presentation(table: str, streams: StreamsReport | None) -> ChangePresentation[RestorePlan, RestoreOutcome]:
     """Return how a restore is told; `streams` are queries that it may stop."""
     from deltacli.cli.render.restore import restore_result
 
@@ -148,13 +148,13 @@ def _wording(table: str, streams: StreamsReport | None) -> Wording[RestorePlan, 
             removes_files=bool(plan.difference.removed_amount.files),
         )
 
-    return Wording(
-        question=_question,
-        planned=lambda plan, is_plan: restore_result(plan, None, is_plan=is_plan),
-        done=lambda outcome: restore_result(outcome.plan, outcome, is_plan=False),
-        following=following,
-        overrides={"restore.append-only": "--allow-removals"},
-        notes=describe_stopped,
+    return ChangePresentation(
+        build_question=_question,
+        build_plan_result=lambda plan, is_plan: restore_result(plan, None, is_plan=is_plan),
+        build_outcome_result=lambda outcome: restore_result(outcome.plan, outcome, is_plan=False),
+        suggest_after_change=following,
+        override_options={"restore.append-only": "--allow-removals"},
+        list_notes=describe_stopped,
     )
 
 

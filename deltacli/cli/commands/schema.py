@@ -78,7 +78,7 @@ def schema_show(
             branch=branch,
         )
     )
-    run.say_next(f"deltacli schema convert {quote_table(table)} --to ddl")
+    run.suggest_command(f"deltacli schema convert {quote_table(table)} --to ddl")
 
 
 @app.command(

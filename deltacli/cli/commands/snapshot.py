@@ -17,7 +17,7 @@ from deltacli.cli.options.paimon import BranchOption, SchemaIdOption, SnapshotId
 from deltacli.cli.options.tables import ColumnsOption, LimitOption, TableHereArgument, TimestampOption, VersionOption
 from deltacli.cli.output.formats import PARQUET
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import note_findings, require_file, settle_limit, write_directory
+from deltacli.cli.running.row_notes import choose_row_limit, note_findings, require_file, write_directory
 from deltacli.cli.running.table_formats import call_with_table, require_one_point
 from deltacli.cli.terminal.suggested_commands import repeat_command_with_flags, repeat_command_without_limit
 from deltacli.core.errors import UsageError, quote_table
@@ -165,7 +165,7 @@ def snapshot(
             run.write(PaimonSchemaResult(found, as_ddl=ddl))
         else:
             run.write(PaimonSnapshotResult(found))
-        run.say_next(f"deltacli history {quote_table(table)}")
+        run.suggest_command(f"deltacli history {quote_table(table)}")
 
     options = given_options_of_one_format(context, delta=_DELTA_OPTIONS, paimon=_PAIMON_OPTIONS)
     call_with_table(run, table, delta=show_delta, paimon=show_paimon, options=options, branch=branch)
@@ -211,7 +211,7 @@ def _show_state(run: CommandContext, name: str, table: Table, wanted: SnapshotOp
         if not isinstance(stated, ReplayNeeded):
             note_findings(run, stated, at_ms)
             run.write(SnapshotResult(stated, name, only_counts=wanted.counts, source="checksum"))
-            run.say_next(following)
+            run.suggest_command(following)
             return
         run.note(f"note: the log was replayed: {stated.reason}")
 
@@ -219,7 +219,7 @@ def _show_state(run: CommandContext, name: str, table: Table, wanted: SnapshotOp
     note_findings(run, summary.snapshot, at_ms)
     source = "replay" if wanted.from_checksum else None
     run.write(SnapshotResult(summary, name, only_counts=wanted.counts, source=source))
-    run.say_next(f"deltacli validate {quote_table(name)}" if summary.snapshot.problems else following)
+    run.suggest_command(f"deltacli validate {quote_table(name)}" if summary.snapshot.problems else following)
 
 
 def _list_files(run: CommandContext, table: Table, wanted: SnapshotOptions, at_ms: int | None) -> None:
@@ -227,7 +227,7 @@ def _list_files(run: CommandContext, table: Table, wanted: SnapshotOptions, at_m
     from deltacli.table.output import write_actions
 
     listing = FileListing.choose(wanted.columns, files=wanted.files, tombstones=wanted.tombstones)
-    most = settle_limit(run, wanted.limit)
+    most = choose_row_limit(run, wanted.limit)
     found = table.snapshot(version=wanted.version, timestamp_ms=at_ms)
     note_findings(run, found, at_ms)
     if run.directory is not None:

@@ -18,7 +18,7 @@ from deltacli.core.units import plural
 from deltacli.delta.log.actions import parse_commit_metadata
 
 if TYPE_CHECKING:
-    from deltacli.cli.running.changing import Wording
+    from deltacli.cli.running.changing import ChangePresentation
     from deltacli.operations.change.stats import StatsOutcome, StatsPlan
 
 app = typer.Typer(add_completion=False)
@@ -114,7 +114,8 @@ def stats(
 
     run: CommandContext = context.obj
     if is_several(tables):
-        from deltacli.cli.running.many import require_tables, run_many
+        from deltacli.cli.running.many import run_on_tables
+        from deltacli.cli.running.table_arguments import require_tables
 
         require_tables(tables)
     mode = Mode(dry_run, yes, check)
@@ -132,17 +133,17 @@ def stats(
             commit_metadata=added_keys,
             examines=mode.check,
         )
-        run_change(run, change, _wording(table), mode)
+        run_change(run, change, _make_presentation(table), mode)
 
     if is_several(tables):
-        run_many(run, tables, use, mode)
+        run_on_tables(run, tables, use, mode)
     else:
         use(run, tables[0])
 
 
-def _wording(table: str) -> Wording[StatsPlan, StatsOutcome]:
+def _make_presentation(table: str) -> ChangePresentation[StatsPlan, StatsOutcome]:
     from deltacli.cli.render.stats import stats_result
-    from deltacli.cli.running.changing import Wording
+    from deltacli.cli.running.changing import ChangePresentation
 
     def deed(plan: StatsPlan) -> tuple[str, FileTotals]:
         return "compute the statistics of", FileTotals(plan.files, plan.size_bytes)
@@ -152,14 +153,16 @@ def _wording(table: str) -> Wording[StatsPlan, StatsOutcome]:
             return outcome.committed, outcome.plan.size_bytes
         return outcome.committed, None if outcome.committed else 0
 
-    return Wording(
-        question=lambda plan: (
+    return ChangePresentation(
+        build_question=lambda plan: (
             f"read the {plan.request.read} of {plural(plan.files, 'file')} of {plan.table.uri} and commit their "
             "statistics"
         ),
-        planned=lambda plan, _: stats_result(plan, None),
-        done=lambda outcome: stats_result(outcome.plan, outcome),
-        following=lambda outcome: f"deltacli history {quote_table(table)} --limit 3" if outcome.versions else None,
-        deed=deed,
-        achieved=achieved,
+        build_plan_result=lambda plan, _: stats_result(plan, None),
+        build_outcome_result=lambda outcome: stats_result(outcome.plan, outcome),
+        suggest_after_change=lambda outcome: (
+            f"deltacli history {quote_table(table)} --limit 3" if outcome.versions else None
+        ),
+        get_file_action=deed,
+        count_changed_files=achieved,
     )

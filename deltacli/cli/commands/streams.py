@@ -115,7 +115,7 @@ def streams(
     if report.fails(at_risk=fail_on is FailOnChoice.AT_RISK):
         raise Exit(EXIT_FINDINGS)
     if run.is_on_screen and table is not None and checkpoints:
-        run.say_next(command("vacuum", table=table, protect_streams=checkpoints, dry_run=True))
+        run.suggest_command(command("vacuum", table=table, protect_streams=checkpoints, dry_run=True))
 
 
 def _find_tables(run: CommandContext, names: list[str]) -> Iterator[TableHandle]:
@@ -139,6 +139,6 @@ def _find_tables(run: CommandContext, names: list[str]) -> Iterator[TableHandle]
         run.note(f"note: {name}: {error.message}")
     for target in targets.tables:
         if not target.is_paimon:
-            yield run.table_of(target.storage, name=target.name)
+            yield run.make_table(target.storage, name=target.name)
     if all(target.is_paimon for target in targets.tables):
         raise NotATable("no Delta table is at or below the paths of --tables")

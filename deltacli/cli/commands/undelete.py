@@ -11,7 +11,7 @@ from deltacli.cli.exit_codes import exit_codes
 from deltacli.cli.options.tables import AcceptCommitsOption, DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.values import join_versions, make_text_parser, parse_whole_number
 from deltacli.cli.render.undelete import UndeleteScreen, make_planned_screen, sizes_of
-from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import quote_table
 from deltacli.core.units import format_size, plural
@@ -111,16 +111,16 @@ def undelete_files(
         is_complete = not plan.missing.files and not plan.is_of_the_past
         return f"deltacli reach {quote_table(table)}" if is_complete else None
 
-    wording = Wording(
-        question=_question,
-        planned=make_planned_screen,
-        done=lambda result: UndeleteScreen(*result, dry_run=False),
-        following=following,
-        if_noop=if_noop,
+    presentation = ChangePresentation(
+        build_question=_question,
+        build_plan_result=make_planned_screen,
+        build_outcome_result=lambda result: UndeleteScreen(*result, dry_run=False),
+        suggest_after_change=following,
+        suggest_if_nothing_to_do=if_noop,
         # The plan that was shown has what this error says.
-        refused=lambda error: error.facts.clear() if error.code == "undelete.still-missing" else None,
+        complete_error=lambda error: error.facts.clear() if error.code == "undelete.still-missing" else None,
     )
-    run_change(run, change, wording, mode)
+    run_change(run, change, presentation, mode)
 
 
 def _question(plan: UndeletePlan) -> str:

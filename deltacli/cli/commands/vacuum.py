@@ -268,7 +268,8 @@ def vacuum(
     """
     run: CommandContext = context.obj
     if is_several(tables):
-        from deltacli.cli.running.many import require_tables, run_many
+        from deltacli.cli.running.many import run_on_tables
+        from deltacli.cli.running.table_arguments import require_tables
 
         require_tables(tables)
     how = VacuumOptions(
@@ -348,8 +349,8 @@ def vacuum(
         )
         wording = replace(
             schema_vacuum_wording(name, lists=files),
-            repeats=True,
-            refused=lambda refused: explain_short_retention(refused, "if no writer is older"),
+            can_be_resumed=True,
+            complete_error=lambda refused: explain_short_retention(refused, "if no writer is older"),
         )
         run_change(run, change, wording, how.mode)
 
@@ -376,7 +377,7 @@ def vacuum(
         "--explain": how.explain,
         "--purge-older": how.purge_older_ms,
     }
-    run_many(run, tables, use, how.mode, options_of_one_table, lists_files=how.files)
+    run_on_tables(run, tables, use, how.mode, options_of_one_table, lists_files=how.files)
 
 
 def _require_one_errand(context: typer.Context, how: VacuumOptions, *, accept_copy: bool) -> None:

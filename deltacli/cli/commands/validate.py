@@ -40,13 +40,13 @@ from deltacli.cli.running.context import CommandContext
 from deltacli.cli.running.finding_filter import (
     FindingFilter,
     SinkFailedError,
-    keep_baseline,
+    find_next_command,
+    find_safe_repairs,
     list_rules,
-    next_command,
     read_baseline_file,
-    repairs_without_loss,
     require_baseline_target,
-    require_known,
+    require_known_rules,
+    write_or_check_baseline,
 )
 from deltacli.cli.running.table_formats import make_format_error
 from deltacli.cli.shared_options import TableFormat
@@ -166,7 +166,7 @@ class Checker:
         self._tell_failures(found.failures, is_last=not found.tables)
         report = self._check_and_write([self._with_given_format(target) for target in found.tables])
         self._note_lacks()
-        keep_baseline(self._run, report, self._to_accept, self._wanted.write_baseline, self._wanted.baseline)
+        write_or_check_baseline(self._run, report, self._to_accept, self._wanted.write_baseline, self._wanted.baseline)
         return report
 
     def _with_given_format(self, target: Target) -> Target:
@@ -284,7 +284,7 @@ class Checker:
     def _validate(self, target: Target, *, max_findings: int, on_finding: Callable[[Finding], None]) -> Validation:
         """Check a table. Raises UsageError for a profile of the other format."""
         profile = self._wanted.profile
-        table = self._run.table_of(target.storage)
+        table = self._run.make_table(target.storage)
         if not target.is_paimon:
             if profile not in (None, ProfileChoice.CURRENT):
                 raise make_format_error(OF_PAIMON, f"--profile {profile}", {"expected": ProfileChoice.CURRENT})
@@ -618,7 +618,7 @@ def _open_trend(run: CommandContext, wanted: ValidateOptions) -> Trend | None:
 def _choose_rules(run: CommandContext, request: RequestedValidation, levels: Sequence[str]) -> list[Rule]:
     known = _known_rules(run, request)
     try:
-        require_known(run, "validate", list(known), request.select, request.ignore)
+        require_known_rules(run, "validate", list(known), request.select, request.ignore)
     except UsageError as fault:
         meant = known.get(fault.suggestion or "")
         if meant is not None and meant.level not in levels:
@@ -672,14 +672,14 @@ def _say_what_next(run: CommandContext, request: RequestedValidation, report: Va
         run.note(f"note: {summary_sentence(report)}")
     if not run.is_on_screen:
         return
-    if (following := next_command(report, OWN_RULES)) is not None:
-        for line in (following, *repairs_without_loss(report, following)):
-            run.say_next(line)
+    if (following := find_next_command(report, OWN_RULES)) is not None:
+        for line in (following, *find_safe_repairs(report, following)):
+            run.suggest_command(line)
     if _may_hide_more(request, report) and report.table_format == "delta":
         level = dict(pairwise(LevelChoice))[LevelChoice(request.level)]
         if level == "storage" and all(is_shared(one.name) for one in report.tables):  # which checks no file there
             level = LevelChoice.FOOTERS
-        run.say_next(repeat_command_with(invocation.arguments, "--level", level))
+        run.suggest_command(repeat_command_with(invocation.arguments, "--level", level))
 
 
 def _may_hide_more(request: RequestedValidation, report: ValidationReport) -> bool:

@@ -50,7 +50,7 @@ class EngineSource:
 
         return EmbeddedEngine()
 
-    def without_advice(self) -> EngineSource:
+    def without_cluster_advice(self) -> EngineSource:
         """Return the same engine for work that a cluster would not do faster, such as that of many small tables."""
         return replace(self, can_use_cluster=False)
 

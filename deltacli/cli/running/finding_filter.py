@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _ALIKE = 0.8
 
 
-def require_known(
+def require_known_rules(
     run: CommandContext, command: str, known: Collection[str], select: Sequence[str], ignore: Sequence[str]
 ) -> None:
     """Raise UsageError for a selected rule that is not known; an ignored one may belong to another version."""
@@ -56,7 +56,7 @@ def list_rules(run: CommandContext, rules: Sequence[Rule], table_format: str) ->
     run.write(RulesResult(rules, table_format))
 
 
-def next_command(report: ValidationReport, without: Container[str] = ()) -> str | None:
+def find_next_command(report: ValidationReport, without: Container[str] = ()) -> str | None:
     """Return the command that shows all findings, or what a repair of the worst would do, or corrects one of them, or
     explains the rule of the worst; rules of `without` have no explanation.
     """
@@ -79,7 +79,7 @@ def next_command(report: ValidationReport, without: Container[str] = ()) -> str 
     return found + " --dry-run" if found.startswith("deltacli repair ") and "--dry-run" not in found else found
 
 
-def repairs_without_loss(report: ValidationReport, shown: str | None) -> list[str]:
+def find_safe_repairs(report: ValidationReport, shown: str | None) -> list[str]:
     """Return commands that show repairs without loss: one for each of a few tables, else a pattern; not `shown`."""
     from deltacli.rules.framework.base import Level, Severity
     from deltacli.rules.framework.repairs import Family, StepKind, row_of
@@ -190,7 +190,7 @@ class FindingFilter:
         )
 
 
-def keep_baseline(
+def write_or_check_baseline(
     run: CommandContext,
     report: ValidationReport,
     to_accept: Sequence[tuple[str, Finding]],

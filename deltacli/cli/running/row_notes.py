@@ -61,7 +61,7 @@ EXPLAINED: Mapping[str, str] = {
 }
 
 
-def settle_limit(run: CommandContext, wanted: int | None) -> int:
+def choose_row_limit(run: CommandContext, wanted: int | None) -> int:
     """Return the number of rows to show, 0 for all: as requested, else the default of the place. Raises UsageError."""
     if wanted is not None:
         if wanted < 0:
@@ -80,7 +80,7 @@ def require_file(run: CommandContext) -> None:
         )
 
 
-def judge_left_out(run: CommandContext, rows: ArrowRows) -> None:
+def check_omitted_columns(run: CommandContext, rows: ArrowRows) -> None:
     """Note which columns are left out because of their types. Raises Refused where they would be missing in a file."""
     from deltacli.delta.schema.to_arrow import note_of
 
@@ -193,7 +193,7 @@ def write_directory(
         run.note(f"wrote the first {limit:,} rows; to write all: {repeat_command_without_limit(invocation.arguments)}")
 
 
-def note_what_is_missing(run: CommandContext, written: Written, limit: int) -> None:
+def note_omitted_content(run: CommandContext, written: Written, limit: int) -> None:
     """Report rows left out by the limit, and values cut and columns left out for lack of room."""
     if written.left_out or written.cuts_values:
         again = repeat_command_with(invocation.arguments, "--format", "ndjson")
@@ -208,7 +208,7 @@ def note_what_is_missing(run: CommandContext, written: Written, limit: int) -> N
         run.note(f"{said}to show all: {repeat_command_without_limit(invocation.arguments)}")
 
 
-def note_the_cut(run: CommandContext, rows: int, most: int) -> None:
+def note_omitted_rows(run: CommandContext, rows: int, most: int) -> None:
     """Note how many rows a limit leaves out: none if it is 0, nor in formats of findings."""
     if most and rows > most and run.format.content is not Content.FINDINGS:
         run.note(
@@ -216,11 +216,11 @@ def note_the_cut(run: CommandContext, rows: int, most: int) -> None:
         )
 
 
-def note_left_out(run: CommandContext, result: FleetListing[Any], *, may_repeat: bool = True) -> None:
+def note_omitted_items(run: CommandContext, result: FleetListing[Any], *, may_repeat: bool = True) -> None:
     """Note what a limit leaves out, in tables, rows or items. `may_repeat`: the command shows the same once more."""
     if result.drawn_screen is None:
         rows = result.items if run.format.errors_are_json else result.rows
-        note_the_cut(run, len(rows), result.most)
+        note_omitted_rows(run, len(rows), result.most)
         return
     said, how = result.left_out()
     if said or (how and may_repeat):

@@ -41,7 +41,7 @@ def _hint_for(table: str) -> str:
     return " ".join(["deltacli", *path_in(words), "--help"])
 
 
-def open_shared(run: CommandContext, table: str) -> ShareStorage | DirectoryStorage:
+def open_shared_table(run: CommandContext, table: str) -> ShareStorage | DirectoryStorage:
     """Open a shared table with the retry budget of the run. Raises UsageError for a name that is not an address."""
     from deltacli.sharing.client.share_storage import ShareStorage
     from deltacli.sharing.client.shared_directory import DirectoryStorage
@@ -52,7 +52,7 @@ def open_shared(run: CommandContext, table: str) -> ShareStorage | DirectoryStor
     return found
 
 
-def rows_of_shared(
+def scan_shared_table(
     run: CommandContext,
     store: ShareStorage | DirectoryStorage,
     request: ScanRequest,
@@ -64,17 +64,17 @@ def rows_of_shared(
     from deltacli.table.scan import Scan
 
     if not isinstance(store, ShareStorage):
-        return Scan(run.table_of(store).snapshot(version=version, timestamp_ms=at_ms), request)
+        return Scan(run.make_table(store).snapshot(version=version, timestamp_ms=at_ms), request)
     expecting = store.expecting(where=request.where, limit=request.limit, version=version, at_ms=at_ms)
-    return Scan(run.table_of(expecting).snapshot(), request)
+    return Scan(run.make_table(expecting).snapshot(), request)
 
 
-def open_shares(run: CommandContext, profile: str) -> Transport:
+def open_profile_transport(run: CommandContext, profile: str) -> Transport:
     """Open a profile with the retry budget of the run. Raises UsageError."""
     from deltacli.cli.running.stores import Stores
     from deltacli.sharing.client.transport import open_profile
 
     note = None if run.quiet else run.note
     stores = Stores(run.stores, note)
-    stores.note_needless_access("a list of shared tables")
-    return open_profile(profile, retry=stores.policy(), clock=run.clock, note=note)
+    stores.note_unused_access("a list of shared tables")
+    return open_profile(profile, retry=stores.get_retry_policy(), clock=run.clock, note=note)

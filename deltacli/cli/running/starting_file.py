@@ -52,7 +52,7 @@ def whole(directory: str) -> str:
     return directory.rstrip("/") if is_uri else os.path.abspath(os.path.expanduser(directory))
 
 
-def require_new(file: str, name: str, *, force: bool, code: str) -> None:
+def require_new_file(file: str, name: str, *, force: bool, code: str) -> None:
     """Raise UsageError where a file cannot be written, and Refused where it exists, unless it is to be replaced."""
     require_file_outside_tables(file, name)
     require_parent_directory(file)
@@ -60,7 +60,7 @@ def require_new(file: str, name: str, *, force: bool, code: str) -> None:
         raise _exists(file, code)
 
 
-def write_new(file: str, text: bytes, *, force: bool, code: str) -> None:
+def write_new_file(file: str, text: bytes, *, force: bool, code: str) -> None:
     """Write a file, whole or not at all. Without `force` it must not exist, not even since it was looked for."""
     if force:
         with open_destination(file) as sink:
@@ -75,7 +75,7 @@ def write_new(file: str, text: bytes, *, force: bool, code: str) -> None:
             raise StorageFailed(f"{file} may not have been written", facts={"why": cause})
 
 
-def schema_beside(file: str, schema: JsonObject) -> str | None:
+def choose_schema_path(file: str, schema: JsonObject) -> str | None:
     """Return the path of the schema of a new file, for editors; None where something else has its name."""
     path = _schema_path(file)
     try:
@@ -87,7 +87,7 @@ def schema_beside(file: str, schema: JsonObject) -> str | None:
     return path if is_file and _content_of(path) == _schema_text(schema) else None
 
 
-def in_comment(schema: str | None) -> str | None:
+def get_schema_comment(schema: str | None) -> str | None:
     """Return the name of a schema for a comment that editors read; None without one that a line of text can hold."""
     name = "" if schema is None else os.path.basename(schema)
     return name if name and name.isprintable() else None
@@ -100,7 +100,7 @@ def write_schema(run: CommandContext, file: str, path: str | None, schema: JsonO
         directory, name = os.path.split(os.path.abspath(path))
         match LocalStorage(directory).put_if_absent(name, _schema_text(schema)):
             case Existed():
-                path = schema_beside(file, schema)
+                path = choose_schema_path(file, schema)
             case Unknown(cause):
                 raise StorageFailed(f"{path} may not have been written", facts={"why": cause})
     if path is None:
@@ -138,7 +138,7 @@ def _exists(file: str, code: str) -> Refused:
 _MOST_NAMED = 3
 
 
-def policy_result(
+def make_fleet_init_result(
     file: str,
     directory: str,
     tables: Sequence[str],
@@ -159,7 +159,7 @@ def policy_result(
     )
 
 
-def configuration_result(
+def make_share_init_result(
     file: str, tables: Sequence[StartedTable], others: int, failures: Sequence[Failure], schema: str | None = None
 ) -> FleetListing[StartedTable]:
     """Return the tables of a new configuration, and what could not be searched. `schema` is its schema for editors."""

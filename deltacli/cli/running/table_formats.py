@@ -69,7 +69,7 @@ def call_with_table(
 
     try:
         return call_with_either_format(
-            run.table_of(storage), delta=call_delta, paimon=call_paimon, table_format=table_format, branch=branch
+            run.make_table(storage), delta=call_delta, paimon=call_paimon, table_format=table_format, branch=branch
         )
     except PaimonTable as error:
         # Of a Paimon table it says what the command cannot do with one.

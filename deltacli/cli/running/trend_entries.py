@@ -123,7 +123,7 @@ def read_trend(data: bytes, name: str) -> list[Entry]:
     return entries
 
 
-def last_like(entries: Sequence[Entry], now: Entry) -> Entry | None:
+def find_comparable_entry(entries: Sequence[Entry], now: Entry) -> Entry | None:
     """Return the newest run that can be compared with this one."""
     return next((entry for entry in reversed(entries) if entry.is_like(now)), None)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from deltacli import __version__
 from deltacli.cli.invocation import invocation
 from deltacli.cli.output.destination import require_file_outside_tables
-from deltacli.cli.running.trend_entries import Entry, last_like, read_trend
+from deltacli.cli.running.trend_entries import Entry, find_comparable_entry, read_trend
 from deltacli.core.errors import UsageError, quote_table
 from deltacli.core.texts import summarize_names
 from deltacli.core.times import format_timestamp
@@ -45,7 +45,7 @@ class Trend:
 
     def compare(self, entry: Entry) -> str | None:
         """Compare a run with the last one of the same tables and options; None without one."""
-        before = last_like(self._entries, entry)
+        before = find_comparable_entry(self._entries, entry)
         return None if before is None else comparison(before, entry)
 
 

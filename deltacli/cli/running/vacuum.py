@@ -10,7 +10,7 @@ from deltacli.changing.file_totals import NO_FILES, FileTotals
 from deltacli.cli.invocation import invocation
 from deltacli.cli.output.destination import require_file_outside_tables
 from deltacli.cli.output.results import Result, SingleResult
-from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 from deltacli.cli.running.context import CommandContext
 from deltacli.cli.terminal.suggested_commands import suggest_own_retention
 from deltacli.core.errors import PartlyDone, Refused, quote_table, quote_word
@@ -102,19 +102,19 @@ class VacuumCommand(NamedTuple):
         from deltacli.cli.render.vacuum import purge_result
 
         change = self.table.prepare_purge_quarantine(quarantine, older_ms=older_ms, dry_run=self.how.dry_run)
-        wording: Wording[PurgePlan, PurgeResult] = Wording(
-            question=lambda plan: (
+        presentation: ChangePresentation[PurgePlan, PurgeResult] = ChangePresentation(
+            build_question=lambda plan: (
                 f"delete {plural(plan.files, 'file')} ({format_size(plan.size_bytes)}) of "
                 f"{plural(len(plan.due), 'plan')} from the quarantine {plan.quarantine}, for good"
             ),
-            planned=lambda plan, is_dry: purge_result(plan, None, dry_run=is_dry),
-            done=lambda result: purge_result(*result, dry_run=False),
-            following=lambda _: None,
+            build_plan_result=lambda plan, is_dry: purge_result(plan, None, dry_run=is_dry),
+            build_outcome_result=lambda result: purge_result(*result, dry_run=False),
+            suggest_after_change=lambda _: None,
             deletes_by_age=True,
-            repeats=True,
-            refused=_explain_short_retention,
+            can_be_resumed=True,
+            complete_error=_explain_short_retention,
         )
-        run_change(self.run, change, wording, self.how.mode)
+        run_change(self.run, change, presentation, self.how.mode)
 
     def save(self, change: PreparedVacuum, path: str) -> None:
         """Plan and save the plan. A refused plan is saved as well, then Refused is raised."""
@@ -131,7 +131,7 @@ class VacuumCommand(NamedTuple):
             raise refusal
         if self.run.format.is_for_people and not plan.is_noop:
             following = f"deltacli vacuum {quote_table(self.name)} --apply {quote_word(path)} --yes"
-            self.run.say_next(following, also_in_pipe=True)
+            self.run.suggest_command(following, also_in_pipe=True)
 
     def apply(self, change: PreparedChange[VacuumPlan, VacuumResult], was_complete: Callable[[], bool]) -> None:
         """Execute a saved plan, starting where an earlier run stopped.
@@ -180,21 +180,21 @@ class VacuumCommand(NamedTuple):
             return self._result(*result, dry_run=False)
 
         quarantine = self.how.quarantine
-        wording = Wording(
-            question=self._question,
-            planned=planned,
-            done=done,
-            following=lambda _: f"deltacli history {name} --limit 3" if following() else None,
-            notes=lambda plan: plan.notes,
-            before=lambda plan: "" if plan.missing_live.files else None,
+        presentation = ChangePresentation(
+            build_question=self._question,
+            build_plan_result=planned,
+            build_outcome_result=done,
+            suggest_after_change=lambda _: f"deltacli history {name} --limit 3" if following() else None,
+            list_notes=lambda plan: plan.notes,
+            suggest_before_change=lambda plan: "" if plan.missing_live.files else None,
             deletes_by_age=True,
-            repeats=True,
-            deed=lambda plan: ("delete", FileTotals(plan.files, plan.size_bytes)),
-            achieved=_deleted_files,
-            kept="" if quarantine is None else f", with copies in {quarantine}",
-            refused=_explain_short_retention,
+            can_be_resumed=True,
+            get_file_action=lambda plan: ("delete", FileTotals(plan.files, plan.size_bytes)),
+            count_changed_files=_deleted_files,
+            question_suffix="" if quarantine is None else f", with copies in {quarantine}",
+            complete_error=_explain_short_retention,
         )
-        run_change(self.run, change, wording, self.how.mode)
+        run_change(self.run, change, presentation, self.how.mode)
         if self.how.yes and not self.how.dry_run and plans:
             self.table.note_vacuumed(plans[0])
 

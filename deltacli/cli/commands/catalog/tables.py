@@ -68,7 +68,7 @@ def catalog_status(
         run.note(f"note: {note}")
     run.write(status_result(found))
     if found.proposable or (found.agrees and found.unpublished):
-        run.say_next(command("catalog publish", table=table))
+        run.suggest_command(command("catalog publish", table=table))
     if not found.agrees:
         raise Exit(EXIT_FINDINGS)
 
@@ -119,20 +119,22 @@ def catalog_publish(
       deltacli catalog publish uc://prod.sales.orders --dry-run
       deltacli catalog publish uc://prod.sales.orders --yes
     """
-    from deltacli.cli.running.changing import Mode, Wording, run_change
+    from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 
     run: CommandContext = context.obj
     opened = _open_managed(run, table, writes=not dry_run)
     name = table
     change = opened.prepare_publish_catalog()
-    wording: Wording[PublishPlan, PublishOutcome] = Wording(
-        question=lambda plan: _question(plan, name),
-        planned=lambda plan, is_plan: publish_result(name, change.outcome_before_execution(plan), dry_run=is_plan),
-        done=lambda outcome: publish_result(name, outcome, dry_run=False),
-        following=lambda _: command("catalog status", table=name),
-        repeats=True,
+    presentation: ChangePresentation[PublishPlan, PublishOutcome] = ChangePresentation(
+        build_question=lambda plan: _question(plan, name),
+        build_plan_result=lambda plan, is_plan: publish_result(
+            name, change.outcome_before_execution(plan), dry_run=is_plan
+        ),
+        build_outcome_result=lambda outcome: publish_result(name, outcome, dry_run=False),
+        suggest_after_change=lambda _: command("catalog status", table=name),
+        can_be_resumed=True,
     )
-    run_change(run, change, wording, Mode(dry_run, yes))
+    run_change(run, change, presentation, Mode(dry_run, yes))
 
 
 def _open_managed(run: CommandContext, table: str, *, writes: bool = False) -> Table:
@@ -181,14 +183,14 @@ def catalog_ls(
         names = run.open_catalog().list_catalogs()
         run.write(catalogs_result(SCHEME, names))
         if names:
-            run.say_next(command("catalog ls", table=f"{SCHEME}{names[0]}"))
+            run.suggest_command(command("catalog ls", table=f"{SCHEME}{names[0]}"))
         return
     container = parse_container(catalog)
     tables = run.open_catalog().tables_of(container.catalog, container.schema)
     run.write(listing_result(str(container), tables))
     known = next((one for one in tables if one.data_format == "DELTA"), None)
     if known is not None:
-        run.say_next(command("snapshot", table=str(known.name)))
+        run.suggest_command(command("snapshot", table=str(known.name)))
 
 
 # -- what is shown -----------------------------------------------------------------------------------------------------

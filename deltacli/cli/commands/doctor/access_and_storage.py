@@ -69,11 +69,11 @@ def doctor_access(
     report.findings[:] = _with_table(report.findings, table)
     run.write(access_result(report))
     if not (yes or is_managed) and any(permit.state == "unknown" for permit in report.permits.values()):
-        run.say_next(repeat_command_with(invocation.arguments, "--yes"))
+        run.suggest_command(repeat_command_with(invocation.arguments, "--yes"))
     elif not (report.has_failed or is_managed):
-        run.say_next(f"deltacli doctor storage {quote_table(table)}")
+        run.suggest_command(f"deltacli doctor storage {quote_table(table)}")
     elif report.findings:
-        run.say_next(f"deltacli help {report.findings[0].code}")
+        run.suggest_command(f"deltacli help {report.findings[0].code}")
     if report.has_failed:
         raise Exit(EXIT_FINDINGS)
 
@@ -115,7 +115,7 @@ def doctor_storage(
     plan = probes.plan()
     if dry_run:
         _show(run, plan)
-        run.say_next(repeat_command_without_flag(invocation.arguments, "--dry-run"))
+        run.suggest_command(repeat_command_without_flag(invocation.arguments, "--dry-run"))
         return
     what = f"write and delete about 20 scratch files in {opened.uri}"
     confirm_change(run, what, lambda: _show(run, plan), yes=yes)
@@ -124,7 +124,7 @@ def doctor_storage(
     _show(run, report)
     if report.has_failed:
         raise Exit(EXIT_FINDINGS)
-    run.say_next(f"deltacli doctor access {quote_table(table)}")
+    run.suggest_command(f"deltacli doctor access {quote_table(table)}")
 
 
 def _with_table(findings: Sequence[StoreFinding], table: str) -> list[StoreFinding]:

@@ -98,7 +98,7 @@ def doctor_table(
     if check and report.advice:
         raise Exit(EXIT_FINDINGS)
     if command := next(filter(None, (one.command_for(table) for one in report.advice)), None):
-        run.say_next(command)
+        run.suggest_command(command)
 
 
 def _read_prices(file: str) -> PriceTable:

@@ -13,7 +13,7 @@ from deltacli.cli.options.moments import chosen_version
 from deltacli.cli.options.tables import DryRunOption, TimestampOption, VersionOption, YesOption
 from deltacli.cli.output.results import SingleResult
 from deltacli.cli.output.sections import Section, format_file_totals, make_refusal_section
-from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 from deltacli.cli.running.context import CommandContext
 from deltacli.cli.terminal.capabilities import Style
 from deltacli.core.errors import UsageError, quote_table
@@ -78,16 +78,18 @@ def clone(
     source = run.open_table(src, writes=not dry_run and not unprotected).bind_to_directory()
     target = run.open_table(dst, writes=not dry_run)
     snapshot = source.snapshot(version=chosen_version(source, version, timestamp))
-    wording: Wording[ClonePlan, ClonePlan] = Wording(
-        question=_question,
-        planned=lambda plan, _: _result(plan),
-        done=_result,
-        following=lambda _: f"deltacli read {quote_table(dst)} --limit 10 --allow-external {quote_table(src)}",
-        notes=_notes,
-        overrides={"clone.source-not-writable": "--unprotected"},
+    presentation: ChangePresentation[ClonePlan, ClonePlan] = ChangePresentation(
+        build_question=_question,
+        build_plan_result=lambda plan, _: _result(plan),
+        build_outcome_result=_result,
+        suggest_after_change=lambda _: (
+            f"deltacli read {quote_table(dst)} --limit 10 --allow-external {quote_table(src)}"
+        ),
+        list_notes=_notes,
+        override_options={"clone.source-not-writable": "--unprotected"},
     )
     change = source.prepare_clone(target, snapshot, unprotected=unprotected)
-    run_change(run, change, wording, Mode(dry_run, yes))
+    run_change(run, change, presentation, Mode(dry_run, yes))
 
 
 def _question(plan: ClonePlan) -> str:

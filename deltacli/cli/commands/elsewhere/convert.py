@@ -128,7 +128,7 @@ def convert(
       deltacli convert ./lost --from /backups/events --dry-run
       deltacli convert ./lost --like snapshot.json --accept-unknowable --dry-run
     """
-    from deltacli.cli.running.changing import Mode, Wording, run_change
+    from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 
     run: CommandContext = context.obj
     if sources:
@@ -143,14 +143,14 @@ def convert(
     opened = run.open_table(table, writes=not dry_run)
     uri, name = opened.uri, quote_table(table)
 
-    wording: Wording[ConvertPlan, ConvertPlan] = Wording(
-        question=lambda plan: (
+    presentation: ChangePresentation[ConvertPlan, ConvertPlan] = ChangePresentation(
+        build_question=lambda plan: (
             f"make a Delta table of {format_file_totals(plan.amount.files, plan.amount.size_bytes)} in {uri}"
         ),
-        planned=lambda plan, is_plan: _result(uri, plan, plan.as_json(dry_run=is_plan)),
-        done=lambda plan: _result(uri, plan, plan.as_json(dry_run=False)),
-        following=lambda _: f"deltacli validate {name} --level footers",
-        overrides={"convert.lost-log": "--accept-unknowable"},
+        build_plan_result=lambda plan, is_plan: _result(uri, plan, plan.as_json(dry_run=is_plan)),
+        build_outcome_result=lambda plan: _result(uri, plan, plan.as_json(dry_run=False)),
+        suggest_after_change=lambda _: f"deltacli validate {name} --level footers",
+        override_options={"convert.lost-log": "--accept-unknowable"},
     )
     change = opened.prepare_convert(
         partition=partition,
@@ -160,7 +160,7 @@ def convert(
         time_zone=time_zone,
         accept_unknowable=accept_unknowable,
     )
-    run_change(run, change, wording, Mode(dry_run, yes))
+    run_change(run, change, presentation, Mode(dry_run, yes))
 
 
 def _result(uri: str, plan: ConvertPlan, content: JsonObject) -> SingleResult:

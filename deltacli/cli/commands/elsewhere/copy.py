@@ -13,7 +13,7 @@ from deltacli.cli.invocation import Exit
 from deltacli.cli.options.tables import DryRunOption
 from deltacli.cli.options.values import make_choice_parser, make_duration_parser, make_number_parser, make_text_parser
 from deltacli.cli.render.copy import copy_result, planned_copy_result
-from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 from deltacli.cli.running.context import CommandContext
 from deltacli.core.errors import EXIT_FINDINGS, quote_table
 
@@ -161,11 +161,11 @@ def copy(
 
 def copy_table(run: CommandContext, dst: str, change: PreparedChange[CopyPlan, CopyResult], *, dry_run: bool) -> None:
     """Copy a table, and write the result."""
-    wording: Wording[CopyPlan, CopyResult] = Wording(
-        question=None,
-        planned=planned_copy_result,
-        done=copy_result,
-        following=lambda _: f"deltacli validate {quote_table(dst)} --level storage",
-        repeats=True,
+    presentation: ChangePresentation[CopyPlan, CopyResult] = ChangePresentation(
+        build_question=None,
+        build_plan_result=planned_copy_result,
+        build_outcome_result=copy_result,
+        suggest_after_change=lambda _: f"deltacli validate {quote_table(dst)} --level storage",
+        can_be_resumed=True,
     )
-    run_change(run, change, wording, Mode(dry_run))
+    run_change(run, change, presentation, Mode(dry_run))

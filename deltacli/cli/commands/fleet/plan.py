@@ -21,7 +21,7 @@ from deltacli.cli.output.formats import JSON
 from deltacli.cli.output.sections import Section
 from deltacli.cli.render.fleet.check import FleetListing, Items, Screen, fleet_fields, of_row, table_screen
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import note_left_out, settle_limit
+from deltacli.cli.running.row_notes import choose_row_limit, note_omitted_items
 from deltacli.cli.terminal.capabilities import Style, Terminal
 from deltacli.core.errors import EXIT_FINDINGS, EXIT_OK, DeltacliError, PartlyDone, UsageError
 from deltacli.core.lock_free_property import cached_property
@@ -288,11 +288,11 @@ def fleet_plan(
     run: CommandContext = context.obj
     choice = FleetChoice(only=tuple(only or ()), state=state)
 
-    most = settle_limit(run, limit)
+    most = choose_row_limit(run, limit)
     found = require_fleet_file(file)
     journal = Journal(Path(choice.state or found.settings.state), run.clock)
     journal.refresh()
-    on_tables = run.throttled(found.settings.calls_per_second)
+    on_tables = run.limit_call_rate(found.settings.calls_per_second)
     planned = plan_fleet(
         found,
         on_tables.open_other,
@@ -307,10 +307,10 @@ def fleet_plan(
     result = plan_result(planned, exact)
     result.most = most
     run.write(result)
-    note_left_out(run, result)
+    note_omitted_items(run, result)
     planned.note_search(run.note)
     if planned.due:
-        run.say_next(fleet_command("run", file, choice.state, choice.only))
+        run.suggest_command(fleet_command("run", file, choice.state, choice.only))
     if any("error" in plan for plan in exact.values()):
         raise Exit(PartlyDone.exit_code)
     if code := planned.exit_code or (EXIT_FINDINGS if exit_code and planned.due else EXIT_OK):

@@ -12,14 +12,14 @@ from deltacli.cli.invocation import Exit
 from deltacli.cli.options.fleet import FleetFileArgument, fleet_command
 from deltacli.cli.render.fleet.check import policy_check_result
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import settle_limit
+from deltacli.cli.running.row_notes import choose_row_limit
 from deltacli.cli.running.starting_file import (
+    choose_schema_path,
     find_tables,
-    in_comment,
-    policy_result,
-    require_new,
-    schema_beside,
-    write_new,
+    get_schema_comment,
+    make_fleet_init_result,
+    require_new_file,
+    write_new_file,
     write_schema,
 )
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone
@@ -64,19 +64,22 @@ def fleet_init(
     from deltacli.fleet.policy_file.starting_policy import make_starting_policy
 
     run: CommandContext = context.obj
-    require_new(file, "FILE", force=force, code=_EXISTS)
+    require_new_file(file, "FILE", force=force, code=_EXISTS)
     found = find_tables(run, directory)
     names = [table.name for table in found.tables]
     keys = make_fleet_file_schema()
-    schema = schema_beside(file, keys)
-    write_new(
-        file, make_starting_policy(directory, file, names, in_comment(schema)).encode(), force=force, code=_EXISTS
+    schema = choose_schema_path(file, keys)
+    write_new_file(
+        file,
+        make_starting_policy(directory, file, names, get_schema_comment(schema)).encode(),
+        force=force,
+        code=_EXISTS,
     )
     schema = write_schema(run, file, schema, keys)
-    result = policy_result(file, directory, names, found.others, found.failures, schema)
-    result.most = settle_limit(run, None)
+    result = make_fleet_init_result(file, directory, names, found.others, found.failures, schema)
+    result.most = choose_row_limit(run, None)
     run.write(result)
-    run.say_next(fleet_command("plan", file), also_in_pipe=True)
+    run.suggest_command(fleet_command("plan", file), also_in_pipe=True)
     if found.failures:
         raise Exit(PartlyDone.exit_code)
 

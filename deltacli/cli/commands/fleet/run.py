@@ -15,7 +15,7 @@ from deltacli.cli.options.fleet import FleetFileArgument, FleetLimitOption, Only
 from deltacli.cli.options.values import make_duration_parser, parse_whole_number
 from deltacli.cli.running.consent import require_clock_not_ahead
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import note_left_out, settle_limit
+from deltacli.cli.running.row_notes import choose_row_limit, note_omitted_items
 from deltacli.cli.terminal.signals import Interrupted
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.documents import dumps
@@ -118,7 +118,7 @@ def fleet_run(
         yes=yes,
     )
 
-    most = settle_limit(run, limit)
+    most = choose_row_limit(run, limit)
     found = require_fleet_file(file)
     if request.yes:
         require_clock_not_ahead(run, "fleet plan")
@@ -130,11 +130,11 @@ def fleet_run(
         result = run_result(report, look)
         result.most = most
         run.write(result)
-        note_left_out(run, result, may_repeat=False)
+        note_omitted_items(run, result, may_repeat=False)
         if report.left:
-            run.say_next(repeat_command_with(invocation.arguments, "--resume"), also_in_pipe=True)
+            run.suggest_command(repeat_command_with(invocation.arguments, "--resume"), also_in_pipe=True)
         elif report.exit_code:
-            run.say_next(look)
+            run.suggest_command(look)
         is_sent = sender is None or _send(run, sender, result, report)
     if report.exit_code or not is_sent:
         raise Exit(report.exit_code or StorageFailed.exit_code)
@@ -143,10 +143,10 @@ def fleet_run(
 def _make_session(run: CommandContext, found: FleetFile, request: FleetRunRequest) -> FleetSession:
     from deltacli.fleet.running.run import FleetSession
 
-    on_tables = run.throttled(found.settings.calls_per_second)
+    on_tables = run.limit_call_rate(found.settings.calls_per_second)
 
     def open_table(name: str) -> Table:
-        return on_tables.table_of(on_tables.open_either(name), name)
+        return on_tables.make_table(on_tables.open_either(name), name)
 
     return FleetSession(
         found,

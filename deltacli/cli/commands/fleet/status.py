@@ -16,7 +16,7 @@ from deltacli.cli.invocation import Exit
 from deltacli.cli.options.fleet import FleetFileArgument, FleetLimitOption, OnlyOption, StateOption, fleet_command
 from deltacli.cli.output.destination import is_stdout_free, open_destination, require_file_outside_tables
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import note_left_out, settle_limit
+from deltacli.cli.running.row_notes import choose_row_limit, note_omitted_items
 from deltacli.cli.terminal.signals import Interrupted
 from deltacli.core.errors import DeltacliError, UsageError, suggest_parameters
 from deltacli.core.units import plural
@@ -144,7 +144,7 @@ def fleet_status(
         allow_remote=allow_remote,
     )
 
-    most = settle_limit(run, limit)
+    most = choose_row_limit(run, limit)
     found = require_fleet_file(file)
     choose_groups(found, choice.only)
     if files.serve_metrics is not None:
@@ -162,7 +162,7 @@ def fleet_status(
     if is_stdout_free(run.output, files.html, files.metrics):
         result = status_result(str(found.path), known, run.clock(), run_command=run_command, most=most)
         run.write(result)
-        note_left_out(run, result)
+        note_omitted_items(run, result)
     _note_files(run, files.html, files.metrics)
     if known.exit_code:
         raise Exit(known.exit_code)
@@ -206,7 +206,7 @@ def _write_pages(
         raise UsageError(f"--pages {directory} cannot be created: {fault.strerror or fault}") from fault
     faults: dict[str, str] = {}
     index = None if html == "-" else address(html, directory)
-    throttled = run.throttled(found.settings.calls_per_second)
+    throttled = run.limit_call_rate(found.settings.calls_per_second)
     with run.progress.step("writing pages", unit="tables", total=len(known.tables)) as step:
         for table in known.tables:
             name = shorten_table_name(table.shown_name, str(found.path))

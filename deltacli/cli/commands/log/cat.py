@@ -74,7 +74,7 @@ def log_cat(
     unknown_kinds = ", ".join(found_actions.unknown_kinds)
     if unknown_kinds:
         run.note(f"note: {unknown_kinds}: not an action that deltacli recognizes; written if the log contains it")
-    with run.sink(content=JSON) as sink:
+    with run.open_result(content=JSON) as sink:
         write = (lambda block: sink.write(_indented(block))) if pretty else sink.write
         summary = found_actions.write_to(write)
     _say_what_was_left_out(run, summary)

@@ -13,7 +13,7 @@ from deltacli.cli.options.tables import TableArgument, TimestampOption, VersionO
 from deltacli.cli.options.values import parse_whole_number
 from deltacli.cli.output.results import SingleResult
 from deltacli.cli.output.sections import Section
-from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 from deltacli.cli.running.context import CommandContext
 from deltacli.core.documents import dumps
 from deltacli.core.errors import quote_table
@@ -56,16 +56,16 @@ def log_crc(
     run: CommandContext = context.obj
     opened = run.open_table(table, writes=not dry_run)
     validate = f"deltacli validate {quote_table(table)} --select 'crc.*'"
-    wording: Wording[ChecksumReport, ChecksumReport] = Wording(
-        question=None,
-        planned=lambda plan, _: _checksum_result(opened.uri, plan),
-        done=lambda report: _checksum_result(opened.uri, report),
-        following=lambda report: validate if report.is_wrong else None,
-        before=lambda plan: validate if plan.is_wrong else None,
+    presentation: ChangePresentation[ChecksumReport, ChecksumReport] = ChangePresentation(
+        build_question=None,
+        build_plan_result=lambda plan, _: _checksum_result(opened.uri, plan),
+        build_outcome_result=lambda report: _checksum_result(opened.uri, report),
+        suggest_after_change=lambda report: validate if report.is_wrong else None,
+        suggest_before_change=lambda plan: validate if plan.is_wrong else None,
         is_finding=lambda report: report.is_wrong,
     )
     change = opened.prepare_write_checksum(version=chosen_version(opened, version, timestamp))
-    run_change(run, change, wording, Mode(dry_run))
+    run_change(run, change, presentation, Mode(dry_run))
 
 
 def _checksum_result(uri: str, report: ChecksumReport) -> SingleResult:
@@ -119,13 +119,13 @@ def log_compact(
     """
     run: CommandContext = context.obj
     opened = run.open_table(table, writes=not dry_run)
-    wording: Wording[Compaction, Compaction] = Wording(
-        question=None,
-        planned=lambda plan, _: _compaction_result(opened.uri, plan),
-        done=lambda made: _compaction_result(opened.uri, made),
-        following=lambda _: f"deltacli validate {quote_table(table)}",
+    presentation: ChangePresentation[Compaction, Compaction] = ChangePresentation(
+        build_question=None,
+        build_plan_result=lambda plan, _: _compaction_result(opened.uri, plan),
+        build_outcome_result=lambda made: _compaction_result(opened.uri, made),
+        suggest_after_change=lambda _: f"deltacli validate {quote_table(table)}",
     )
-    run_change(run, opened.prepare_compact_log(first, last), wording, Mode(dry_run))
+    run_change(run, opened.prepare_compact_log(first, last), presentation, Mode(dry_run))
 
 
 def _compaction_result(uri: str, found: Compaction) -> SingleResult:

@@ -12,7 +12,7 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.streams import AllowStreamLossOption, IgnoreStreamsOlderOption, ProtectStreamsOption
 from deltacli.cli.options.tables import DryRunOption, TableArgument, YesOption
 from deltacli.cli.options.values import join_versions, make_duration_parser
-from deltacli.cli.running.changing import Mode, Wording, run_change
+from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 from deltacli.cli.running.context import CommandContext
 from deltacli.cli.terminal.suggested_commands import suggest_own_retention
 from deltacli.core.errors import PartlyDone, Refused, quote_table
@@ -93,7 +93,7 @@ def log_expire(
         # Nobody looks at the plan with --yes, and what is kept is verified right before the deletion in any case.
         is_verified=dry_run or not yes,
     )
-    run_change(run, change, _wording(run, table), Mode(dry_run, yes))
+    run_change(run, change, _make_presentation(run, table), Mode(dry_run, yes))
 
 
 def _keep_retention(refused: Refused | PartlyDone) -> None:
@@ -101,24 +101,24 @@ def _keep_retention(refused: Refused | PartlyDone) -> None:
         suggest_own_retention(refused, invocation.arguments, refused.override, "if no older version is needed")
 
 
-def _wording(run: CommandContext, table: str) -> Wording[ExpiryPlan, ExpiryOutcome]:
+def _make_presentation(run: CommandContext, table: str) -> ChangePresentation[ExpiryPlan, ExpiryOutcome]:
     from deltacli.cli.render.log_files import expiry_result
 
     name = quote_table(table)
-    return Wording(
-        question=lambda plan: (
+    return ChangePresentation(
+        build_question=lambda plan: (
             f"delete {plural(len(plan.files), 'file')} ({format_size(plan.size_bytes)}) of the log of {plan.table}"
         ),
-        planned=lambda plan, dry_run: expiry_result(plan, None, dry_run=dry_run),
-        done=lambda outcome: expiry_result(outcome.plan, outcome, dry_run=False),
-        following=lambda _: f"deltacli validate {name}",
-        notes=lambda plan: plan.notes,
-        before=lambda plan: (
+        build_plan_result=lambda plan, dry_run: expiry_result(plan, None, dry_run=dry_run),
+        build_outcome_result=lambda outcome: expiry_result(outcome.plan, outcome, dry_run=False),
+        suggest_after_change=lambda _: f"deltacli validate {name}",
+        list_notes=lambda plan: plan.notes,
+        suggest_before_change=lambda plan: (
             f"deltacli checkpoint {name} --version {plan.offered_checkpoint}"
             if plan.offered_checkpoint is not None and run.format.is_for_people
             else None
         ),
         deletes_by_age=True,
-        repeats=True,
-        refused=_keep_retention,
+        can_be_resumed=True,
+        complete_error=_keep_retention,
     )

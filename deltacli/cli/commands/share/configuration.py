@@ -15,15 +15,15 @@ from deltacli.cli.options.share import ConfigurationOption, read_shares
 from deltacli.cli.options.tables import DryRunOption, YesOption
 from deltacli.cli.options.values import make_choice_parser
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import settle_limit
+from deltacli.cli.running.row_notes import choose_row_limit
 from deltacli.cli.running.starting_file import (
-    configuration_result,
+    choose_schema_path,
     find_tables,
-    in_comment,
-    require_new,
-    schema_beside,
+    get_schema_comment,
+    make_share_init_result,
+    require_new_file,
     whole,
-    write_new,
+    write_new_file,
     write_schema,
 )
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, UsageError, quote_word
@@ -75,18 +75,20 @@ def share_init(
     from deltacli.sharing.configuration.starting import named_tables, starting_configuration
 
     run: CommandContext = context.obj
-    require_new(config, "--config", force=force, code=_EXISTS)
+    require_new_file(config, "--config", force=force, code=_EXISTS)
     found = {directory: find_tables(run, directory) for directory in dict.fromkeys(directories)}
     tables = named_tables([(whole(name), [table.name for table in one.tables]) for name, one in found.items()])
     keys = shares_schema()
-    schema = schema_beside(config, keys)
-    write_new(config, starting_configuration(config, tables, in_comment(schema)).encode(), force=force, code=_EXISTS)
+    schema = choose_schema_path(config, keys)
+    write_new_file(
+        config, starting_configuration(config, tables, get_schema_comment(schema)).encode(), force=force, code=_EXISTS
+    )
     schema = write_schema(run, config, schema, keys)
     failures = [failure for one in found.values() for failure in one.failures]
-    result = configuration_result(config, tables, sum(len(one.others) for one in found.values()), failures, schema)
-    result.most = settle_limit(run, None)
+    result = make_share_init_result(config, tables, sum(len(one.others) for one in found.values()), failures, schema)
+    result.most = choose_row_limit(run, None)
     run.write(result)
-    run.say_next(f"deltacli share recipient add NAME --grant {quote_word(tables[0].share)}", also_in_pipe=True)
+    run.suggest_command(f"deltacli share recipient add NAME --grant {quote_word(tables[0].share)}", also_in_pipe=True)
     if failures:
         raise Exit(PartlyDone.exit_code)
 
@@ -146,7 +148,7 @@ def share_check(
     report = check_configuration(configuration, recipients, run.clock(), has_files=has_files, progress=run.progress)
     run.write(configuration_check_result(report))
     problems = sorted(report.all_problems, key=lambda problem: not problem.is_error)
-    run.say_next(f"deltacli help {problems[0].code}" if problems else "deltacli share serve")
+    run.suggest_command(f"deltacli help {problems[0].code}" if problems else "deltacli share serve")
     if report.has_errors:
         raise Exit(EXIT_FINDINGS)
 

@@ -24,8 +24,8 @@ from deltacli.cli.options.tables import (
 )
 from deltacli.cli.options.values import parse_whole_number
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.row_notes import judge_left_out, note_rows, require_file, write_directory
-from deltacli.cli.running.shared_tables import open_shared, require_address, rows_of_shared
+from deltacli.cli.running.row_notes import check_omitted_columns, note_rows, require_file, write_directory
+from deltacli.cli.running.shared_tables import open_shared_table, require_address, scan_shared_table
 from deltacli.core.errors import UsageError
 from deltacli.delta.schema.types import type_json
 from deltacli.table.scan_requests import ScanRequest
@@ -71,9 +71,9 @@ def share_head(
     at_ms = parse_moment_of(version, timestamp)
     require_file(run)
     request = ScanRequest(columns=columns, where=where, row_ids=row_ids, limit=limit)
-    store = open_shared(run, table)
-    scan, uri = rows_of_shared(run, store, request, version, at_ms), store.uri
-    judge_left_out(run, scan)
+    store = open_shared_table(run, table)
+    scan, uri = scan_shared_table(run, store, request, version, at_ms), store.uri
+    check_omitted_columns(run, scan)
     if run.directory is not None:
         write_directory(run, uri, "rows", {"version": scan.version}, scan.write_parquet, 0)
         note_rows(run, scan, table)

@@ -13,7 +13,7 @@ from deltacli.cli.options.moments import parse_moment_of
 from deltacli.cli.options.share import ProfileArgument, SharedTableArgument, SharesArgument
 from deltacli.cli.options.tables import TimestampOption, VersionOption
 from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.shared_tables import open_shared, open_shares
+from deltacli.cli.running.shared_tables import open_profile_transport, open_shared_table
 from deltacli.core.errors import EXIT_FINDINGS, quote_word
 
 app = typer.Typer(add_completion=False)
@@ -88,11 +88,11 @@ def share_ls(
 
     run: CommandContext = context.obj
     profile, names = split_profile(shares)
-    entries = list_entries(open_shares(run, profile), names)
+    entries = list_entries(open_profile_transport(run, profile), names)
     run.write(listing_result(profile, entries))
     table = next((entry for entry in entries if entry.is_readable), None)
     if table is not None:
-        run.say_next(f"deltacli share head {quote_word(f'{profile}#{table.full_name}')}")
+        run.suggest_command(f"deltacli share head {quote_word(f'{profile}#{table.full_name}')}")
 
 
 @app.command("schema", cls=SharedOptionsCommand, epilog=exit_codes(unreadable=True, storage=True))
@@ -119,7 +119,7 @@ def share_schema(
 
     run: CommandContext = context.obj
     at_ms = parse_moment_of(version, timestamp)
-    shared = open_shared(run, table)
+    shared = open_shared_table(run, table)
     assert isinstance(shared, ShareStorage)
     store = shared.without_files(version=version, at_ms=at_ms)
-    run.write(SchemaResult(run.table_of(store).snapshot()))
+    run.write(SchemaResult(run.make_table(store).snapshot()))

@@ -22,7 +22,7 @@ from deltacli.cli.output.destination import find_output_directory, require_file_
 from deltacli.cli.output.formats import FORMATS
 from deltacli.cli.running.context import CommandContext
 from deltacli.cli.running.row_notes import note_rows, require_all_columns
-from deltacli.cli.running.shared_tables import open_shared, rows_of_shared
+from deltacli.cli.running.shared_tables import open_shared_table, scan_shared_table
 from deltacli.cli.shared_options import ColourChoice
 from deltacli.cli.terminal.capabilities import detect_terminal
 from deltacli.cli.terminal.suggested_commands import repeat_command, repeat_command_with, repeat_command_without_flag
@@ -190,23 +190,23 @@ def _pull_table(
 ) -> None:
     from deltacli.api.prepared_change import PreparedChange
     from deltacli.cli.render.sharing import pull_outcome
-    from deltacli.cli.running.changing import Mode, Wording, run_change
+    from deltacli.cli.running.changing import ChangePresentation, Mode, run_change
 
     if "://" in to or to == "-" or not to:
         raise UsageError("--to is not a local directory", facts={"found": to or "an empty string"})
     require_file_outside_tables(to.rstrip("/") or "/", "--to")
     request = PullRequest(to, Point(version, at_ms), resumes=resume, decodes=decodes)
-    shared = open_shared(run, table)
-    wording: Wording[PullPlan, PullResult] = Wording(
-        question=None,
-        planned=lambda plan, is_only: pull_outcome(shared.address.uri, plan.result(dry_run=is_only)),
-        done=lambda result: pull_outcome(shared.address.uri, result),
-        following=_next,
-        if_noop=lambda plan: None if dry_run else _next(plan.result()),
+    shared = open_shared_table(run, table)
+    presentation: ChangePresentation[PullPlan, PullResult] = ChangePresentation(
+        build_question=None,
+        build_plan_result=lambda plan, is_only: pull_outcome(shared.address.uri, plan.result(dry_run=is_only)),
+        build_outcome_result=lambda result: pull_outcome(shared.address.uri, result),
+        suggest_after_change=_next,
+        suggest_if_nothing_to_do=lambda plan: None if dry_run else _next(plan.result()),
     )
     change = PreparedChange(Pull(shared, request, run.progress), request.target(run.clock))
     try:
-        run_change(run, change, wording, Mode(dry_run=dry_run))
+        run_change(run, change, presentation, Mode(dry_run=dry_run))
     except StorageFailed as fault:
         if fault.hint is None:
             fault.hint = repeat_command(invocation.arguments)
@@ -233,15 +233,15 @@ def _pull_rows(run: CommandContext, table: str, to: str, request: RowRequest, *,
             code="share.target-exists",
             hint=repeat_command_with(invocation.arguments, "--force"),
         )
-    shared = open_shared(run, table)
+    shared = open_shared_table(run, table)
     written = _write_rows(run, shared, table, to, request, dry_run=dry_run)
     run.write(rows_outcome(shared.uri, written))
     if dry_run:
-        run.say_next(repeat_command_without_flag(invocation.arguments, "--dry-run"))
+        run.suggest_command(repeat_command_without_flag(invocation.arguments, "--dry-run"))
     elif request.form == "parquet":
-        run.say_next(f"duckdb -c {quote_word(f'FROM {written.pattern!r} LIMIT 10')}")
+        run.suggest_command(f"duckdb -c {quote_word(f'FROM {written.pattern!r} LIMIT 10')}")
     else:
-        run.say_next(f"head -n 3 {quote_word(to)}")
+        run.suggest_command(f"head -n 3 {quote_word(to)}")
 
 
 def _write_rows(
@@ -266,11 +266,11 @@ def _write_rows(
         found = WrittenRows(to, request.form, store.shared.version, len(sizes), sum(sizes), dry_run=True)
         return replace(found, is_directory=directory is not None)
     if dry_run:
-        snapshot = run.table_of(shared).snapshot(version=version, timestamp_ms=at_ms)
+        snapshot = run.make_table(shared).snapshot(version=version, timestamp_ms=at_ms)
         files = snapshot.counts()[0]
         found = WrittenRows(to, request.form, snapshot.version, files.count, files.size_bytes, dry_run=True)
         return replace(found, is_directory=directory is not None)
-    scan = rows_of_shared(run, shared, request, version, at_ms)
+    scan = scan_shared_table(run, shared, request, version, at_ms)
     require_all_columns(scan)
     if directory is not None:
         written = scan.write_parquet(directory)

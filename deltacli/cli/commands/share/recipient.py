@@ -73,7 +73,7 @@ def share_recipient_add(
     _apply(run, file, recipient, "add", lambda all_: add_recipient(all_, recipient, grants, now_ms, comment=comment))
     shares = configuration.catalog.shares
     if not grants and shares:  # without one, a token gives access to nothing
-        run.say_next(f"deltacli share recipient grant {quote_word(recipient)} {quote_word(shares[0].name)}")
+        run.suggest_command(f"deltacli share recipient grant {quote_word(recipient)} {quote_word(shares[0].name)}")
     else:
         _say_how_to_create_a_token(run, recipient)
 
@@ -219,7 +219,9 @@ def _apply(
 
 
 def _say_how_to_create_a_token(run: CommandContext, recipient: str) -> None:
-    run.say_next(f"deltacli share token create {quote_word(recipient)} --profile {quote_word(f'{recipient}.share')}")
+    run.suggest_command(
+        f"deltacli share token create {quote_word(recipient)} --profile {quote_word(f'{recipient}.share')}"
+    )
 
 
 def _change(file: Path, change: Change, *, may_create: bool = False) -> Recipients:

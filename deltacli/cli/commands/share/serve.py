@@ -223,7 +223,7 @@ def _announce(run: CommandContext, configuration: Configuration, sockets: Socket
     if sockets.admin is not None:
         admin_host, admin_port = address_of(sockets.admin)
         run.note(f"metrics at http://{admin_host}:{admin_port}/metrics")
-    run.say_next(f"deltacli share check --config {shlex.quote(str(configuration.path))}", also_in_pipe=True)
+    run.suggest_command(f"deltacli share check --config {shlex.quote(str(configuration.path))}", also_in_pipe=True)
 
 
 def _hand_out(run: CommandContext, endpoint: str, token: str, path: str | None) -> None:
@@ -231,7 +231,7 @@ def _hand_out(run: CommandContext, endpoint: str, token: str, path: str | None) 
     document = {"shareCredentialsVersion": 1, "endpoint": endpoint, "bearerToken": token}
     text = json.dumps(document).encode() + b"\n"
     if path is None:
-        with run.sink() as sink:
+        with run.open_result() as sink:
             sink.write(text)
         return
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
@@ -258,7 +258,7 @@ def _introduce(run: CommandContext, catalog: Catalog, endpoint: str, token: str,
     for table in tables[:_MOST_NAMED]:  # a request each; `share check` looks at all
         with suppress(DeltacliError):
             note_staged(run, run.open_table(table.location), table.full_name)
-    run.say_next(_client_command(tables[0], endpoint, token, profile), also_in_pipe=True)
+    run.suggest_command(_client_command(tables[0], endpoint, token, profile), also_in_pipe=True)
 
 
 def _client_command(table: SharedTable, endpoint: str, token: str, profile: str | None) -> str:

@@ -32,12 +32,12 @@ from deltacli.cli.running.context import CommandContext
 from deltacli.cli.running.finding_filter import (
     FindingFilter,
     SinkFailedError,
-    keep_baseline,
+    find_next_command,
     list_rules,
-    next_command,
     read_baseline_file,
     require_baseline_target,
-    require_known,
+    require_known_rules,
+    write_or_check_baseline,
 )
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, UsageError
@@ -126,7 +126,7 @@ class ConformanceChecker:
             wire = self._test(target, None)
             report = self._report()
             self._run.write(ConformanceResult(report, wanted.brief, endpoint=target.endpoint, requests=wire))
-        keep_baseline(self._run, report, self._to_accept, wanted.write_baseline, wanted.baseline)
+        write_or_check_baseline(self._run, report, self._to_accept, wanted.write_baseline, wanted.baseline)
         return report
 
     def _test_as_it_goes(self, target: ServerTarget, write_items: WriteItems) -> bool:
@@ -349,7 +349,7 @@ def share_test(
     )
 
     known = conformance_rules()
-    require_known(run, _COMMAND, list(known), wanted.select, wanted.ignore)
+    require_known_rules(run, _COMMAND, list(known), wanted.select, wanted.ignore)
     choice = RuleChoice(select=wanted.select, ignore=wanted.ignore)
     rules = [rule for rule in known.values() if choice.names(rule.id)]
     if not rules:
@@ -380,8 +380,8 @@ def _say_what_next(run: CommandContext, report: ValidationReport) -> None:
         run.note(f"note: {summary_sentence(report)}")
     if not run.is_on_screen:
         return
-    if (more := next_command(report)) is not None:
-        run.say_next(more)
+    if (more := find_next_command(report)) is not None:
+        run.suggest_command(more)
     elif report.level != TestLevel.DATA:
         following = TestLevel.FOOTERS if report.level == TestLevel.API else TestLevel.DATA
-        run.say_next(repeat_command_with(invocation.arguments, "--level", following))
+        run.suggest_command(repeat_command_with(invocation.arguments, "--level", following))

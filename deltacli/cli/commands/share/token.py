@@ -251,7 +251,7 @@ def _create(
         run.note(
             f"note: the endpoint is {configuration.settings.base_url}; publicUrl in {configuration.path} changes it"
         )
-    run.say_next(f"deltacli share profile check {quote_word(profile)}")
+    run.suggest_command(f"deltacli share profile check {quote_word(profile)}")
 
 
 def _show(

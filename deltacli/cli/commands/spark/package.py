@@ -45,5 +45,5 @@ def spark_package(
         raise UsageError(
             f"--to {to} cannot be written: {(fault.strerror or '').lower()}", hint=f"mkdir -p {shlex.quote(to)}"
         ) from fault
-    with run.sink() as sink:
+    with run.open_result() as sink:
         sink.write(os.fsencode(path) + b"\n")
