@@ -188,7 +188,7 @@ def repair(
     added_keys = parse_commit_metadata(commit_metadata or [])
     selected = join_names(select, "--select")
     if selected:
-        from deltacli.cli.running.finding_filter import require_known_rules
+        from deltacli.cli.running.rule_selection import require_known_rules
 
         require_known_rules(run, "validate", list(CATALOGUE.rules), selected, ())
     mode = Mode(how.dry_run or how.save_plan is not None, how.yes)

@@ -28,17 +28,15 @@ from deltacli.cli.options.findings import (
 from deltacli.cli.options.values import join_names, make_choice_parser, make_duration_parser, make_number_parser
 from deltacli.cli.output.formats import Content
 from deltacli.cli.output.grids import WriteItems
-from deltacli.cli.running.context import CommandContext
-from deltacli.cli.running.finding_filter import (
-    FindingFilter,
-    SinkFailedError,
-    find_next_command,
-    list_rules,
+from deltacli.cli.running.baseline_files import (
     read_baseline_file,
     require_baseline_target,
-    require_known_rules,
     write_or_check_baseline,
 )
+from deltacli.cli.running.context import CommandContext
+from deltacli.cli.running.finding_commands import find_next_command
+from deltacli.cli.running.finding_filter import FindingFilter, ResultNotWrittenError
+from deltacli.cli.running.rule_selection import list_rules, require_known_rules
 from deltacli.cli.terminal.suggested_commands import repeat_command_with
 from deltacli.core.errors import EXIT_FINDINGS, PartlyDone, UsageError
 from deltacli.core.times import parse_duration
@@ -166,8 +164,8 @@ class ConformanceChecker:
                 self._take(suite, tested)
                 if write_items is not None:
                     write_items(suite_line(self._suites[-1], wanted.level))
-        except SinkFailedError as failed:
-            raise failed.fault from None
+        except ResultNotWrittenError as error:
+            raise error.cause from None
         finally:
             wire.close()
         self._left_out = tested.omissions
@@ -178,7 +176,7 @@ class ConformanceChecker:
 
         tell = None if write_items is None else lambda finding: write_items(finding_line(uri, finding, uri))
         self._filter = FindingFilter(self._wanted.fail_on, self._wanted.max_findings, uri, self._baseline, tell)
-        return self._filter.take
+        return self._filter.add
 
     def _take(self, suite: Suite, tested: ConformanceRun) -> None:
         from deltacli.cli.render.validate.report import CheckedTable
@@ -186,7 +184,7 @@ class ConformanceChecker:
         sieve = self._filter
         assert sieve is not None  # on_suite is called before every suite
         validation = tested.make_validation(suite, self._rules.keys(), level=self._wanted.level)
-        kept = tuple(finding for finding in suite.findings if id(finding) in sieve.kept)
+        kept = tuple(finding for finding in suite.findings if id(finding) in sieve.shown_ids)
         counts = sieve.suppressed, sieve.accepted, sieve.fails
         self._suites.append(CheckedTable(suite.name, validation, kept, *counts, not suite.base))
         if self._wanted.write_baseline is not None:
